@@ -1,20 +1,23 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { isObject } from '../plant/json.js'
 
-/** The state of an import after the last chunk that is on disk: a row of its store, or of the journal. */
+/** The state of an import after its last chunk that is on disk: a row of its store or journal. */
 export interface Checkpoint {
   version: 1
   /** The beginning of its idempotency keys. */
   importId: string
+  /** What the import reads, and how: see `describeSource`. */
   source: string
   firstId?: string | undefined
-  /** Begun with `--restart`, which then resumes it. */
+  /** Whether it was begun with `--restart`, which then resumes it. */
   restart?: true | undefined
   position: Position
 }
 
 export interface Position {
+  /** The index of the input. */
   input: number
+  /** How many records of the input are done. */
   records: number
   counts: Counts
   nextId?: string | undefined
@@ -23,10 +26,14 @@ export interface Position {
 
 export interface RejectsFile {
   path: string
-  /** Its device and inode. Undefined as long as it has no rows. */
+  /**
+   * Its device and inode. Undefined as long as this import has not written to it; empty if the file
+   * is that of another program.
+   */
   file?: string
+  /** In bytes. */
   length: number
-  /** Of the last chunk, as long as they may not be in the file. */
+  /** The rows of the last chunk, as long as they may not be in the file. */
   rows: string
 }
 
@@ -35,38 +42,37 @@ export interface Counts {
   updated: number
   skipped: number
   unknown: number
-  /** By their `error`. */
+  /** The rejected records by their `error`. */
   rejected: Record<string, number>
 }
 
-export function newCheckpoint(
-  given: Pick<Checkpoint, 'source' | 'firstId' | 'restart'>,
+export function createCheckpoint(
+  properties: Pick<Checkpoint, 'source' | 'firstId' | 'restart'>,
 ): Checkpoint {
   const counts = { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} }
-  const position = { input: 0, records: 0, counts, nextId: given.firstId }
-  return { version: 1, importId: randomUUID(), ...given, position }
+  const position = { input: 0, records: 0, counts, nextId: properties.firstId }
+  return { version: 1, importId: randomUUID(), ...properties, position }
 }
 
 /**
- * Returns undefined for what no version of this program has written: another program may have
+ * Returns `invalid` for what no version of this program has written: another program may have
  * written anything into the store. Of another version, only the number is known.
  */
-export function parseCheckpoint(text: string): Checkpoint | undefined {
+export function parseCheckpoint(text: string): Checkpoint | 'otherVersion' | 'invalid' {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined
+    if (error instanceof SyntaxError) return 'invalid'
     throw error
   }
-  if (!isObject(value) || typeof value['version'] !== 'number') return undefined
-  // The casts follow the checks.
-  if (value['version'] !== 1) return value as object as Checkpoint
+  if (!isObject(value) || typeof value['version'] !== 'number') return 'invalid'
+  if (value['version'] !== 1) return 'otherVersion'
   const { importId, source, firstId, position } = value
-  const areTexts = typeof importId === 'string' && typeof source === 'string'
-  return areTexts && isIdText(firstId) && isPosition(position)
-    ? (value as object as Checkpoint)
-    : undefined
+  const areStrings = typeof importId === 'string' && typeof source === 'string'
+  const isValid = areStrings && isIdText(firstId) && isPosition(position)
+  // The cast follows the checks.
+  return isValid ? (value as object as Checkpoint) : 'invalid'
 }
 
 function isPosition(value: unknown): boolean {
@@ -82,7 +88,7 @@ function isPosition(value: unknown): boolean {
 function isRejectsFile(value: unknown): boolean {
   if (!isObject(value)) return false
   const { path, file = '', length, rows } = value
-  return [path, file, rows].every((text) => typeof text === 'string') && isCount(length)
+  return [path, file, rows].every((field) => typeof field === 'string') && isCount(length)
 }
 
 function isCount(value: unknown): boolean {
@@ -94,14 +100,16 @@ function isIdText(value: unknown): boolean {
   return value === undefined || (typeof value === 'string' && /^-?\d{1,20}$/.test(value))
 }
 
-export function rejectedIn({ rejected }: Counts): number {
+export function countRejected({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
 }
 
-export function doneIn(counts: Counts): number {
-  return counts.created + counts.updated + counts.skipped + counts.unknown + rejectedIn(counts)
+/** How many records have an outcome. */
+export function countDone(counts: Counts): number {
+  return counts.created + counts.updated + counts.skipped + counts.unknown + countRejected(counts)
 }
 
-export function idOfCheckpoint(...words: readonly string[]): string {
+/** The id of the row that is about these words. */
+export function buildCheckpointId(...words: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(words)).digest('hex').slice(0, 32)
 }

@@ -1,34 +1,49 @@
-import { must, usageError } from '../errors.js'
+/*
+ * An import is a loop over chunks of records. A chunk is one transaction with its checkpoint: on
+ * disk are always whole chunks and the position after them, from which the same command resumes.
+ * The order in a transaction makes that true.
+ *
+ * 1. The changes are written, and have outcomes.
+ * 2. The checkpoint is compared with what this process saved last, and replaced. If another process
+ *    has gone on with the same import, the transaction fails.
+ * 3. A file is remembered by its contents, once one of its records gets a generated id.
+ * 4. The transaction is committed: with `--atomic`, one for all chunks.
+ * 5. The chunk is reported, and its rejected records, which the checkpoint has, are appended to
+ *    their file.
+ *
+ * A service has no transactions. Its changes are sent before those of the journal, and each create
+ * has a key made of the import and the record: a chunk that is sent again creates nothing twice.
+ */
+import { must, PlantsError, usageError } from '../errors.js'
 import { type Chunk, skipRecords } from '../formats/chunk.js'
 import { equalFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
-import { type Outcome, rejected, toError } from '../stores/change.js'
+import { type Outcome, type Problem, rejected, toError } from '../stores/change.js'
 import type { CheckpointChange, OwnStore, Store, Transaction } from '../stores/store.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
-import { type MappedChange, Mapper, type MapperState, type PlantNames } from './map-record.js'
-import { appendRows, headerOf, type RejectedRecord, rejectedRows } from './rejects-file.js'
-
-/*
- * An import is a loop over chunks of records. A chunk is one transaction with its checkpoint: on disk are always whole
- * chunks and the position after them, from which the same command goes on. The order in a transaction makes that true.
- *
- * 1. The changes are written, and have outcomes.
- * 2. The checkpoint is compared with what this process saved last, and replaced. If another process with the same import
- *    has gone on, the transaction fails.
- * 3. A file whose first plant is numbered is remembered by its contents.
- * 4. The commit: with `--atomic`, one at the end of all.
- * 5. The chunk is reported, and its rejected records, which the checkpoint has, are appended to their file.
- *
- * A service has no transactions. Its changes are sent before that of the journal, and each create has a key made of the
- * import and the record: a chunk that is sent again creates nothing twice.
- */
+import {
+  isGenerated,
+  type MappedChange,
+  Mapper,
+  type MapperState,
+  type PlantNames,
+} from './map-record.js'
+import {
+  appendRows,
+  disownFile,
+  formatRejectedRows,
+  formatRejectsHeader,
+  type RejectedRecord,
+} from './rejects-file.js'
+import type { SavedImport } from './resume.js'
 
 export interface ImportTarget {
+  /** Sends changes to a service; undefined for a direct store. */
   send?: Store['write']
-  /** The store, or the journal of a service. */
-  own: Pick<OwnStore, 'transaction'> & Partial<Pick<OwnStore, 'checkpoint' | 'close'>>
+  /** The direct store, or the journal of a service. */
+  direct: Pick<OwnStore, 'transaction'> & Partial<Pick<OwnStore, 'checkpoint' | 'close'>>
   /** Undefined if there is none yet, and for a dry run at a service. */
   store?: Pick<Store, 'read' | 'close'>
 }
@@ -36,80 +51,103 @@ export interface ImportTarget {
 export interface ImportStart {
   plan: ImportPlan
   target: ImportTarget
-  /** Undefined for an import that is not resumed. */
-  checkpointId: string | undefined
-  saved: string | undefined
+  saved: SavedImport
   checkpoint: Checkpoint
   names: PlantNames | undefined
-  /** For each file, what is saved once a plant of it is numbered: the id of the checkpoint. */
-  numbered: CheckpointChange[]
 }
 
 type OnChunk = (
   outcomes: readonly Outcome[],
-  rejected: readonly RejectedRecord[],
+  rejections: readonly RejectedRecord[],
   importer: Importer,
 ) => Promise<void>
+
+interface MappedChunk {
+  chunk: Chunk
+  /** For each record, its change, or why it is rejected. */
+  mapped: readonly (MappedChange | Problem)[]
+  changes: readonly MappedChange[]
+  /** What is saved about the file if one of its records got a generated id. */
+  remembered: readonly CheckpointChange[]
+}
+
+interface CommittedChunk {
+  outcomes: readonly Outcome[]
+  rejections: readonly RejectedRecord[]
+  position: Position
+  /** What was saved with the changes. */
+  saved: readonly CheckpointChange[]
+}
 
 export class Importer {
   readonly #start: ImportStart
   readonly #onChunk: OnChunk
   readonly #io: Io
   readonly #mapperState: MapperState
-  #own: Pick<OwnStore, 'transaction'>
-  #saved: string | undefined
+  /** Undefined for an import that cannot be resumed. */
+  readonly #checkpointId: string | undefined
+  /** What is saved in each row that this import replaces, by the id of the row. */
+  readonly #savedStates = new Map<string, string | undefined>()
+  #direct: Pick<OwnStore, 'transaction'>
   #reader: OpenInput | undefined
   position: Position
   rejections = 0
   emptyRows = 0
   isComplete = false
-  readonly isResumable: boolean
   readonly otherFields = new Set<string>()
 
   constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
+    const { plan, target, saved, checkpoint, names } = start
+    const { firstId, position } = checkpoint
     this.#start = start
     this.#onChunk = onChunk
     this.#io = io
-    this.#own = start.target.own
-    this.#saved = start.saved
-    this.isResumable = start.checkpointId !== undefined
-    const { firstId, position } = start.checkpoint
+    this.#direct = target.direct
+    this.#checkpointId = plan.atomic ? undefined : saved.id
+    for (const { id, checkpointId } of saved.rememberedFiles)
+      this.#savedStates.set(id, checkpointId)
+    if (saved.id !== undefined) this.#savedStates.set(saved.id, saved.state)
     this.position = position
     this.#mapperState = {
       firstId: firstId === undefined ? undefined : BigInt(firstId),
       nextId: position.nextId === undefined ? undefined : BigInt(position.nextId),
-      names: start.names,
+      names,
       otherFields: this.otherFields,
     }
   }
 
+  get isResumable(): boolean {
+    return this.#checkpointId !== undefined
+  }
+
+  /** From 0 to 1; undefined if that is not known. */
   get progress(): number | undefined {
-    const part = this.#reader?.progress()
-    const { length } = this.#start.plan.inputs
-    return part === undefined ? undefined : (this.position.input + part) / length
+    const progressOfInput = this.#reader?.progress()
+    if (progressOfInput === undefined) return undefined
+    return (this.position.input + progressOfInput) / this.#start.plan.inputs.length
   }
 
   get isRolledBack(): boolean {
     return this.#start.plan.atomic === true && (this.rejections > 0 || !this.isComplete)
   }
 
-  /** @param transaction for all; by default, each chunk has its own */
+  get #hasCheckpoint(): boolean {
+    const id = this.#checkpointId
+    return id !== undefined && this.#savedStates.get(id) !== undefined
+  }
+
+  /** @param transaction for all chunks; by default, each one has its own */
   async run(first: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
-    const { rejects } = this.position
-    if (transaction) this.#own = { transaction: (work) => work(transaction) }
-    // It has the keys that are sent to a service, and the rows that were just appended.
-    if (target.send || this.#saved !== undefined) await this.#save(this.position)
+    if (transaction) this.#direct = { transaction: (work) => work(transaction) }
+    // A checkpoint has the keys that are sent to a service, and what was just appended to the file.
+    if (target.send || this.#hasCheckpoint) await this.#saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)
       this.#reader = reader
       try {
-        if (rejects && headerOf(reader) !== headerOf(first))
-          throw usageError(
-            `${input.name} has another header, so its rejected records need another file`,
-            'Import it alone, with another --rejects',
-          )
+        this.#assertHeader(reader, first, input.name)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
         if (!(await this.#importInput(reader))) return
@@ -120,7 +158,17 @@ export class Importer {
     this.isComplete = true
   }
 
-  /** Returns false if too many were rejected. */
+  /** A rejects file has one header. */
+  #assertHeader(reader: OpenInput, first: OpenInput, name: string): void {
+    if (!this.position.rejects) return
+    if (formatRejectsHeader(reader) === formatRejectsHeader(first)) return
+    throw usageError(
+      `${name} has another header, so its rejected records need another file`,
+      'Import it alone, with another --rejects',
+    )
+  }
+
+  /** Returns false if too many records were rejected. */
   async #importInput(reader: OpenInput): Promise<boolean> {
     const { plan, target } = this.#start
     const maxRecords = target.send ? maxRequests : maxRecordsAtOnce
@@ -137,99 +185,157 @@ export class Importer {
   }
 
   async #importChunk(chunk: Chunk, mapper: Mapper, reader: OpenInput): Promise<void> {
-    const { target, checkpointId: id, checkpoint, numbered } = this.#start
-    const before = this.position
-    const options = { signal: this.#io.handleSignals() }
-    const mapped = chunk.records.map((raw, index) => {
-      const one = mapper.map(raw)
-      if ('error' in one) return one
-      if (target.send && (!one.isMatched || one.isNumbered))
-        one.key = `${checkpoint.importId}-${before.input}-${before.records + index}`
-      // An equal plant that has the number is another one.
-      else if (one.type === 'create' && one.isNumbered && !one.isMatched) one.ifExists = undefined
-      return one
-    })
-    const changes = mapped.filter((one): one is MappedChange => !('error' in one))
-    const isNumbered = changes.some((change) => change.isNumbered)
-    const file = numbered.find(({ id }) => isNumbered && id === numbered[before.input]?.id)
-    const remembered = file?.from === file?.to ? undefined : file
-    if (target.send && remembered) await this.#replace(remembered)
-    const sent = await target.send?.(changes, options)
-    const nextId = this.#mapperState.nextId?.toString()
+    const mapped = this.#mapRecords(chunk, mapper)
+    const sent = await this.#sendToService(mapped)
+    const committed = await this.#commitChunk(mapped, sent, reader)
+    this.#advanceTo(committed)
+    await this.#onChunk(committed.outcomes, committed.rejections, this)
+    await this.#appendRejects(formatRejectsHeader(reader))
+  }
 
-    const work = async ({ write, saveCheckpoint }: Transaction) => {
-      const answers = (sent ?? (await write(changes, options))).values()
-      const outcomes = mapped.map((one) =>
-        'error' in one ? rejected(one) : answered(must(answers.next().value)),
-      )
-      const rejections = outcomes.flatMap((outcome, index) => {
-        if (!('error' in outcome)) return []
-        const { kind, error, message } = outcome.error
-        const raw = must(chunk.records[index])
-        return [{ line: must(chunk.lines[index]), raw, kind, error, message }]
-      })
-      const position: Position = {
-        ...before,
-        records: before.records + mapped.length,
-        counts: withOutcomes(before.counts, outcomes),
-        nextId,
-        rejects: before.rejects && { ...before.rejects, rows: rejectedRows(rejections, reader) },
-      }
-      const saved = this.#stateAt(position)
-      if (id !== undefined) await saveCheckpoint({ id, from: this.#saved, to: saved })
-      if (remembered) await saveCheckpoint(remembered)
+  #mapRecords(chunk: Chunk, mapper: Mapper): MappedChunk {
+    const { records, input } = this.position
+    const { target, checkpoint } = this.#start
+    const keyPrefix = target.send && `${checkpoint.importId}-${input}-`
+    const mapped = chunk.records.map((raw, index) =>
+      mapper.map(raw, keyPrefix && `${keyPrefix}${records + index}`),
+    )
+    const changes = mapped.filter((change): change is MappedChange => !('error' in change))
+    const remembered = changes.some(({ idSource }) => isGenerated(idSource))
+      ? this.#rememberFile(input)
+      : []
+    return { chunk, mapped, changes, remembered }
+  }
+
+  /** The change that says which import generated ids for the records of a file. */
+  #rememberFile(input: number): CheckpointChange[] {
+    const { id, rememberedFiles } = this.#start.saved
+    const file = rememberedFiles[input]
+    return file ? this.#replaceRow(file.id, id) : []
+  }
+
+  /** Returns undefined for a direct store, which writes the changes with the checkpoint. */
+  async #sendToService({ changes, remembered }: MappedChunk): Promise<Outcome[] | undefined> {
+    const { send } = this.#start.target
+    if (!send) return undefined
+    // What is sent may be stored, even if this process ends before the answer.
+    for (const change of remembered) await this.#saveRow(change)
+    return send(changes, { signal: this.#io.handleSignals() })
+  }
+
+  /** @param sent the outcomes at a service */
+  #commitChunk(
+    { chunk, mapped, changes, remembered }: MappedChunk,
+    sent: Outcome[] | undefined,
+    reader: OpenInput,
+  ): Promise<CommittedChunk> {
+    const commit = async ({ write, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
+      const signal = this.#io.handleSignals()
+      const outcomes = mergeOutcomes(mapped, sent ?? (await write(changes, { signal })))
+      const rejections = findRejections(chunk, outcomes)
+      const position = this.#findPositionAfter(outcomes, formatRejectedRows(rejections, reader))
+      const saved = [...this.#replaceCheckpoint(position), ...(sent ? [] : remembered)]
+      for (const change of saved) await saveCheckpoint(change)
       return { outcomes, rejections, position, saved }
     }
+    return this.#direct.transaction(commit, { isRepeatable: true })
+  }
 
-    const done = await this.#own.transaction(work, { isRepeatable: true })
-    if (remembered) remembered.from = remembered.to
-    this.#saved = done.saved
-    this.position = done.position
-    this.rejections += done.rejections.length
-    await this.#onChunk(done.outcomes, done.rejections, this)
-    const { rejects } = done.position
+  #findPositionAfter(outcomes: readonly Outcome[], rejectedRows: string): Position {
+    const { records, counts, rejects } = this.position
+    return {
+      ...this.position,
+      records: records + outcomes.length,
+      counts: addOutcomes(counts, outcomes),
+      nextId: this.#mapperState.nextId?.toString(),
+      rejects: rejects && { ...rejects, rows: rejectedRows },
+    }
+  }
+
+  #advanceTo({ position, rejections, saved }: CommittedChunk): void {
+    this.position = position
+    this.rejections += rejections.length
+    for (const { id, to } of saved) this.#savedStates.set(id, to)
+  }
+
+  async #appendRejects(header: string): Promise<void> {
+    const { rejects } = this.position
     if (!rejects?.rows) return
-    this.position = { ...done.position, rejects: appendRows(rejects, headerOf(reader)) }
-    await this.#save(this.position)
+    try {
+      const appended = appendRows(rejects, header, { isResumed: false })
+      this.position = { ...this.position, rejects: appended }
+    } catch (error) {
+      // If the file is that of a process that has resumed this import, then saving says so.
+      if (error instanceof PlantsError && error.kind === 'usage')
+        await this.#saveCheckpoint({ ...this.position, rejects: disownFile(rejects) })
+      throw error
+    }
+    await this.#saveCheckpoint(this.position)
   }
 
   /** Call it after the summary: until then, the same command prints it again. */
-  finish(): Promise<void> {
-    return this.#save()
+  async finish(): Promise<void> {
+    await this.#saveCheckpoint(undefined)
   }
 
-  #stateAt(position: Position): string {
-    return JSON.stringify({ ...this.#start.checkpoint, position })
+  /** @param position undefined to delete the checkpoint */
+  async #saveCheckpoint(position: Position | undefined): Promise<void> {
+    for (const change of this.#replaceCheckpoint(position)) await this.#saveRow(change)
   }
 
-  async #save(position?: Position): Promise<void> {
-    const { checkpointId: id } = this.#start
-    const from = this.#saved
-    const to = position && this.#stateAt(position)
-    if (id === undefined || from === to) return
-    await this.#replace({ id, from, to })
-    this.#saved = to
+  async #saveRow(change: CheckpointChange): Promise<void> {
+    const { direct } = this.#start.target
+    await direct.transaction(({ saveCheckpoint }) => saveCheckpoint(change))
+    this.#savedStates.set(change.id, change.to)
   }
 
-  async #replace(change: CheckpointChange): Promise<void> {
-    await this.#start.target.own.transaction(({ saveCheckpoint }) => saveCheckpoint(change))
-    change.from = change.to
+  #replaceCheckpoint(position: Position | undefined): CheckpointChange[] {
+    const state = position && JSON.stringify({ ...this.#start.checkpoint, position })
+    return this.#replaceRow(this.#checkpointId, state)
+  }
+
+  /** Returns no change of a row that has the state, or of an import that is not saved. */
+  #replaceRow(id: string | undefined, to: string | undefined): CheckpointChange[] {
+    if (id === undefined) return []
+    const from = this.#savedStates.get(id)
+    return from === to ? [] : [{ id, from, to }]
   }
 }
 
-/** Less than a second of requests. */
+/** Sending so many takes less than a second. */
 const maxRequests = 500
-/** An invalid record of one byte takes hundreds. */
+/** An invalid record of one byte takes hundreds of bytes. */
 const maxRecordsAtOnce = 24_000
 
-/** Throws why a service was not asked, or if what answered is no Plant Store. */
-function answered(outcome: Outcome): Outcome {
-  const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
-  if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
-  return outcome
+/** Returns an outcome for each record. */
+function mergeOutcomes(
+  mapped: readonly (MappedChange | Problem)[],
+  outcomes: readonly Outcome[],
+): Outcome[] {
+  const remaining = outcomes.values()
+  return mapped.map((change) => {
+    if ('error' in change) return rejected(change)
+    const outcome = must(remaining.next().value)
+    assertAnswered(outcome)
+    return outcome
+  })
 }
 
-function withOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {
+/** Throws why a service was not asked, or if what answered is no Plant Store. */
+function assertAnswered(outcome: Outcome): void {
+  const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
+  if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
+}
+
+function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
+  return outcomes.flatMap((outcome, index) => {
+    if (!('error' in outcome)) return []
+    const { kind, error, message } = outcome.error
+    return [{ line: must(lines[index]), raw: must(records[index]), kind, error, message }]
+  })
+}
+
+function addOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {
   const counts = { ...before, rejected: { ...before.rejected } }
   for (const outcome of outcomes) {
     const { type } = outcome

@@ -1,16 +1,22 @@
+/*
+ * The files and pipes that an import reads, packed or not, as blocks of bytes.
+ *
+ * All files are read before anything is stored, to check their encoding and to take their SHA-256,
+ * and then again. A pipe can be read only once.
+ */
 import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { inputError, systemCode } from '../errors.js'
-import { type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
+import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, openFormat } from '../formats/detect.js'
 import { smallestId } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
 import { idOf } from '../stores/change.js'
-import { Mapper } from './map-record.js'
+import { isGenerated, Mapper } from './map-record.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
@@ -18,20 +24,28 @@ export interface ImportPlan extends InputOptions {
   maxErrors: number
   dryRun?: true
   atomic?: true
+  /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
   restart?: true
 }
 
-interface ImportInput {
+export interface ImportInput {
   /** Absolute, or `-` for stdin. */
   path: string
   name: string
 }
 
-export interface OpenInput extends FormatReader {
-  /** What is read of it, from 0 to 1. Undefined for a pipe. */
+interface Closable {
+  /** How much of the input is read, from 0 to 1. Undefined for a pipe. */
   progress(): number | undefined
+  /** A pending read would keep the process running. */
   close(): void
+}
+
+export type OpenInput = FormatReader & Closable
+
+interface Source extends Closable {
+  parts: AsyncIterable<Uint8Array>
 }
 
 export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<OpenInput> {
@@ -44,43 +58,56 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
   }
 }
 
-async function openContent({ path, name }: ImportInput, io: Io, onBlock?: (block: Buffer) => void) {
+/** @param onBlock is called with each unpacked block */
+async function openContent(
+  input: ImportInput,
+  io: Io,
+  onBlock?: (block: Buffer) => void,
+): Promise<FormatInput & Closable> {
+  const { name } = input
+  const signal = io.handleSignals()
+  const { parts, ...source } = openSource(input, io)
+  async function* readBlocks(): AsyncGenerator<Buffer> {
+    // A block of a packed file can be a thousand unpacked ones.
+    for await (const block of unpack(gatherBlocks(parts), name)) {
+      await checkSignal(signal)
+      onBlock?.(block)
+      yield block
+    }
+  }
+  try {
+    const { first: head = Buffer.alloc(0), all } = await peek(readBlocks())
+    return { ...source, name, head, blocks: all, signal }
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}
+
+function openSource({ path, name }: ImportInput, io: Io): Source {
   const signal = io.handleSignals()
   const isStdin = path === '-'
-  const size = isStdin ? 0 : statsOf({ path, name }).size
+  const size = isStdin ? 0 : readStats({ path, name }).size
   const stream = isStdin
     ? (io.stdin.stream() as Readable)
     : createReadStream(path, { highWaterMark: blockBytes })
   addAbortSignal(signal, stream)
   let bytesRead = 0
-  async function* pieces(): AsyncGenerator<Uint8Array> {
+  async function* readParts(): AsyncGenerator<Uint8Array> {
     try {
-      for await (const piece of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
-        bytesRead += piece.length
-        yield piece
+      for await (const part of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
+        bytesRead += part.length
+        yield part
       }
     } catch (error) {
       signal.throwIfAborted()
       throw explainRead(name, error, useFiles)
     }
   }
-  async function* blocks(): AsyncGenerator<Buffer> {
-    // A block of a packed file can be a thousand unpacked ones.
-    for await (const block of gunzipped(gathered(pieces()), name)) {
-      await checkSignal(signal)
-      onBlock?.(block)
-      yield block
-    }
-  }
-  const progress = () => (size === 0 ? undefined : Math.min(1, bytesRead / size))
-  // A pending read would keep the process running.
-  const close = () => void stream.on('error', () => undefined).destroy()
-  try {
-    const { first: head = Buffer.alloc(0), all } = await peek(blocks())
-    return { name, head, blocks: all, signal, progress, close }
-  } catch (error) {
-    close()
-    throw error
+  return {
+    parts: readParts(),
+    progress: () => (size === 0 ? undefined : Math.min(1, bytesRead / size)),
+    close: () => void stream.on('error', () => undefined).destroy(),
   }
 }
 
@@ -88,25 +115,28 @@ const useFiles = 'Use files that contain plants, or "-" for stdin'
 
 const blockBytes = 196_608
 
-async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let parts: Uint8Array[] = []
+/** A pipe gives small parts. */
+async function* gatherBlocks(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  let gathered: Uint8Array[] = []
   let length = 0
-  for await (const piece of pieces) {
-    parts.push(piece)
-    length += piece.length
+  for await (const part of parts) {
+    gathered.push(part)
+    length += part.length
     if (length < blockBytes) continue
-    yield Buffer.concat(parts)
-    parts = []
+    yield Buffer.concat(gathered)
+    gathered = []
     length = 0
   }
-  if (length > 0) yield Buffer.concat(parts)
+  if (length > 0) yield Buffer.concat(gathered)
 }
 
-async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
+/** Unpacks gzip (RFC 1952), which begins with two bytes of its own. */
+async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
   const { first, all } = await peek(blocks)
-  if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all // RFC 1952
+  if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all
   const stream = createGunzip({ chunkSize: blockBytes })
-  pipeline(all, stream, () => undefined) // it emits the same errors
+  // The stream emits the same errors.
+  pipeline(all, stream, () => undefined)
   try {
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {
@@ -116,24 +146,27 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
 }
 
 export interface ExaminedInputs {
+  /** The SHA-256 of what each input contains, unpacked. */
   hashes: string[]
+  /** Of the records that have an id. Undefined if none has one, or no ids are generated. */
   greatestId: bigint | undefined
 }
 
 /**
- * Reads all before anything is stored, and checks its encoding. A numbered import could not go on with a corrected input,
- * so its syntax is, too. Undefined if an input can be read only once.
+ * Reads all files before anything is stored, and checks their encoding. An import that generates
+ * ids could not be resumed with a corrected file, so the syntax of its files is checked as well.
+ * Returns undefined if an input can be read only once.
  */
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
   let greatestId: bigint | undefined
-  const files = plan.inputs.filter((input) => input.path !== '-' && statsOf(input).isFile())
+  const files = plan.inputs.filter((input) => input.path !== '-' && readStats(input).isFile())
   for (const input of files) {
     const hash = createHash('sha256')
     const content = await openContent(input, io, (block) => hash.update(block))
     try {
       if (plan.idFrom === undefined) await assertEncoding(content, plan)
-      else greatestId = await greatestIdIn(await openFormat(content, plan), plan, greatestId)
+      else greatestId = await findGreatestId(await openFormat(content, plan), plan, greatestId)
     } finally {
       content.close()
     }
@@ -142,8 +175,8 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
   return files.length === plan.inputs.length ? { hashes, greatestId } : undefined
 }
 
-/** @param known in other inputs */
-async function greatestIdIn(
+/** @param known the greatest id of other inputs */
+async function findGreatestId(
   { header, chunks }: FormatReader,
   plan: ImportPlan,
   known: bigint | undefined,
@@ -153,14 +186,14 @@ async function greatestIdIn(
   for await (const { records } of chunks)
     for (const raw of records) {
       const change = mapper.map(raw)
-      if ('error' in change || change.isNumbered) continue
+      if ('error' in change || isGenerated(change.idSource)) continue
       const id = idOf(change)
       if (greatest === undefined || id > greatest) greatest = id
     }
   return greatest
 }
 
-function statsOf({ path, name }: ImportInput): Stats {
+function readStats({ path, name }: ImportInput): Stats {
   try {
     return statSync(path)
   } catch (error) {

@@ -7,8 +7,8 @@ import type { OwnStore } from '../stores/store.js'
 
 /** Keeps the checkpoints of imports into services: a store of this machine, without plants. */
 export async function openJournal(options: SqliteOptions, io: Io): Promise<OwnStore> {
-  const chosen = io.env['PLANTS_STATE_DIR']
-  const folder = chosen ? io.resolvePath(chosen) : await io.stateFolder()
+  const stateDir = io.env['PLANTS_STATE_DIR']
+  const folder = stateDir ? io.resolvePath(stateDir) : await io.stateFolder()
   const path = join(folder, 'imports.db')
   try {
     makeFolder(folder)

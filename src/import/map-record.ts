@@ -1,3 +1,12 @@
+/*
+ * Maps records to changes of plants: of JSON, the fields of an object; of a table, the cells below
+ * the header.
+ *
+ * A record without an id first gets one, from its name or from the ids that the import generates,
+ * or is rejected. Then it becomes a create or an update. A mapper leaves records as they are: what
+ * it remembers from one to the next, such as the next id, is its `MapperState` alone, which the
+ * mappers of all inputs share.
+ */
 import { must } from '../errors.js'
 import {
   type Cells,
@@ -8,7 +17,13 @@ import {
 } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/header.js'
 import { isObject, parseJson } from '../plant/json.js'
-import { type FieldName, invalidPlant, parsePlant, plantFrom } from '../plant/plant.js'
+import {
+  type FieldName,
+  invalidPlant,
+  type PlantPatch,
+  parsePlant,
+  plantFrom,
+} from '../plant/plant.js'
 import { problemsOf } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
 import { type Change, type Problem, problem } from '../stores/change.js'
@@ -16,18 +31,35 @@ import { type Change, type Problem, problem } from '../stores/change.js'
 /** The ids of plants by their exact names. */
 export type PlantNames = Map<string, bigint | bigint[]>
 
-export type MappedChange = Exclude<Change, { type: 'delete' }> & {
-  isNumbered: boolean
-}
+/**
+ * Where the id of a change comes from.
+ *
+ * - `given`: the record has it.
+ * - `foundByName`: it is the id of the plant that has the name of the record.
+ * - `generated`: the import assigns it.
+ * - `generatedBefore`: the plant was found by its name, and has the next generated id. A run that
+ *   was killed has stored it at a service, before its checkpoint.
+ */
+type IdSource = 'given' | 'foundByName' | 'generated' | 'generatedBefore'
+
+export type MappedChange = Exclude<Change, { type: 'delete' }> & { idSource: IdSource }
 
 export interface MapperState {
-  /** The first number: no other record has one, or one to come of `next`. */
+  /** The first generated id: no record has one from there on, or one to come of `next`. */
   firstId?: bigint | undefined
-  /** The number of the next valid record without an id. */
+  /** The id that the import generates for the next valid record without one. */
   nextId?: bigint | undefined
   names?: PlantNames | undefined
   otherFields?: Set<string>
 }
+
+/** The id is undefined for a record that has its own, or that gets none. */
+interface AssignedId {
+  id: bigint | undefined
+  idSource: IdSource
+}
+
+const givenId: AssignedId = { id: undefined, idSource: 'given' }
 
 export class Mapper {
   readonly #rules: InputOptions
@@ -40,58 +72,65 @@ export class Mapper {
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
-    for (const name of header?.unread ?? []) this.#addOther(name)
+    for (const name of header?.unread ?? []) this.#addOtherField(name)
   }
 
-  map(raw: RawRecord): MappedChange | Problem {
+  /** @param key of the create at a service; undefined for a direct store */
+  map(raw: RawRecord, key?: string): MappedChange | Problem {
     if (raw === null) return problem('tooLarge', recordTooLarge)
-    if (typeof raw !== 'string') {
-      const width = must(this.#header).names.length
-      if (raw.every((cell, column) => column < width || cell === undefined))
-        return this.#change(this.#recordOf(raw), raw)
+    if (typeof raw === 'string') return this.#mapJson(raw, key)
+    const width = must(this.#header).names.length
+    if (raw.some((cell, column) => column >= width && cell !== undefined))
       return problem('input', `The row has ${raw.length} cells, but the header has ${width}`)
-    }
-    const parsed = parseJson(raw, { idKey: this.#rules.map.id || 'id' })
+    return this.#mapRecord(this.#readCells(raw), raw, key)
+  }
+
+  #mapJson(text: string, key: string | undefined): MappedChange | Problem {
+    const parsed = parseJson(text, { idKey: this.#rules.map.id || 'id' })
     if ('reason' in parsed) return problem('input', `Not JSON: ${parsed.reason}`)
-    const record = this.#renamed(parsed.value)
+    const record = this.#renameFields(parsed.value)
     if (isObject(record))
-      for (const key in record)
-        if (key !== 'id' && key !== 'name' && key !== 'tag') this.#addOther(key)
-    return this.#change(record)
+      for (const field in record)
+        if (field !== 'id' && field !== 'name' && field !== 'tag') this.#addOtherField(field)
+    return this.#mapRecord(record, [], key)
   }
 
-  #change(record: unknown, cells: Cells = []): MappedChange | Problem {
-    const { ifExists, idFrom } = this.#rules
-    const { firstId, nextId, names } = this.#state
-    const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
-    const match = lacksId ? this.#match(record) : undefined
-    if (typeof match === 'object') return match
-    const isMatched = match !== undefined
-    const id = match ?? nextId
-    if (lacksId && id !== undefined) record['id'] = id
-    // A run that was killed at a service may have given the next number to this plant, which is then matched.
-    const isNumbered = lacksId && id !== undefined && id === nextId
+  #mapRecord(record: unknown, cells: Cells, key: string | undefined): MappedChange | Problem {
+    const assigned = this.#assignId(record)
+    if ('error' in assigned) return assigned
+    const { id, idSource } = assigned
+    const withId = id === undefined || !isObject(record) ? record : addId(record, id)
 
-    const isPartial = ifExists === 'update' && (isMatched || !isNumbered)
-    const form = isPartial ? 'patch' : 'record'
-    const patch = parsePlant(record, form)
-    if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
-    if (isNumbered) this.#state.nextId = id + 1n
-    const isBelow = idFrom === 'next' || (nextId !== undefined && patch.id < nextId)
-    if (isBelow && !lacksId && firstId !== undefined && patch.id >= firstId)
-      return problem('conflict', `The id ${patch.id} must be below ${firstId}, the first number`)
-    // A part of a larger text would keep all of that in memory.
-    if (!isMatched && patch.name != null && !names?.has(patch.name))
-      names?.set(Buffer.from(patch.name).toString(), patch.id)
-    if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched, isNumbered }
-    // Another plant may have the number that this one was given: it is neither skipped nor changed.
-    const policy = (isNumbered && !isMatched) || ifExists === 'update' ? 'same' : ifExists
-    const plant = plantFrom(patch.id, must(patch.name ?? undefined), patch.tag)
-    return { type: 'create', plant, ifExists: policy, isMatched, isNumbered }
+    // A plant that gets a generated id is new: there are no fields to keep.
+    const isUpdate = this.#rules.ifExists === 'update' && idSource !== 'generated'
+    const form = isUpdate ? 'patch' : 'record'
+    const patch = parsePlant(withId, form)
+    if (!patch) return problem('invalid', invalidPlant(this.#findReasons(withId, form, cells)))
+
+    if (isGenerated(idSource)) this.#state.nextId = patch.id + 1n
+    else if (idSource === 'given' && this.#isReserved(patch.id))
+      return problem(
+        'conflict',
+        `The id ${patch.id} must be below ${this.#state.firstId}, the first number`,
+      )
+    if (!isFoundByName(idSource)) this.#rememberName(patch)
+    return isUpdate
+      ? buildUpdate(patch, idSource, key)
+      : buildCreate(patch, idSource, key, this.#rules.ifExists)
   }
 
-  /** The id of the plant that has its name, or why that is not known. Undefined for a new plant. */
-  #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
+  /** Finds or generates an id for a record that has none, or says why that is not possible. */
+  #assignId(record: unknown): AssignedId | Problem {
+    if (!isObject(record) || Object.hasOwn(record, 'id')) return givenId
+    const { nextId } = this.#state
+    const id = this.#findByName(record['name'])
+    if (typeof id === 'object') return id
+    if (id !== undefined) return { id, idSource: id === nextId ? 'generatedBefore' : 'foundByName' }
+    return nextId === undefined ? givenId : { id: nextId, idSource: 'generated' }
+  }
+
+  /** The id of the plant with a name, or why that is not known. Undefined for a new plant. */
+  #findByName(name: unknown): bigint | Problem | undefined {
     const { names, nextId } = this.#state
     if (!names || typeof name !== 'string') return undefined
     const found = names.get(name)
@@ -100,7 +139,22 @@ export class Mapper {
     return problem('invalid', `${plants} the name ${JSON.stringify(shorten(name))}`)
   }
 
-  #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
+  /** Whether the import generates this id, or may generate it later. */
+  #isReserved(id: bigint): boolean {
+    const { firstId, nextId } = this.#state
+    const isLimited = this.#rules.idFrom === 'next' || (nextId !== undefined && id < nextId)
+    return isLimited && firstId !== undefined && id >= firstId
+  }
+
+  /** A later record without an id may have the same name. */
+  #rememberName({ id, name }: PlantPatch): void {
+    const { names } = this.#state
+    if (!names || name == null || names.has(name)) return
+    // The name may be a part of a larger string, all of which it would keep in memory.
+    names.set(Buffer.from(name).toString(), id)
+  }
+
+  #findReasons(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
       if (typeof cell === 'object') return [`${name} ${cell.reason}`]
@@ -108,18 +162,19 @@ export class Mapper {
     return problemsOf(record, form)
   }
 
-  #recordOf(cells: Cells): Record<string, unknown> {
+  #readCells(cells: Cells): Record<string, unknown> {
     const record: Record<string, unknown> = {}
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
-      // An empty cell has no text, which only an optional field may have.
+      // An empty cell has no value, which only an optional field may have.
       if (name !== 'id') record[name] = cell === undefined && name === 'tag' ? null : cell
-      else if (cell !== undefined) record['id'] = typeof cell === 'string' ? idIn(cell) : cell
+      else if (cell !== undefined) record['id'] = typeof cell === 'string' ? parseId(cell) : cell
     }
     return record
   }
 
-  #renamed(value: unknown): unknown {
+  /** Gives the fields the names that `--map` says. */
+  #renameFields(value: unknown): unknown {
     const sources = Object.entries(this.#rules.map)
     if (sources.length === 0 || !isObject(value)) return value
     const record = { ...value }
@@ -132,15 +187,69 @@ export class Mapper {
     return record
   }
 
-  #addOther(field: string): void {
+  #addOtherField(field: string): void {
     const { otherFields } = this.#state
     if (!otherFields || otherFields.size >= 1000 || isRejectsName(field)) return
     otherFields.add(shorten(field))
   }
 }
 
+/** Returns a copy: spreading the record would take half of the time of an import. */
+function addId({ name, tag }: Record<string, unknown>, id: bigint): Record<string, unknown> {
+  return { id, name, tag }
+}
+
+/** Whether the import has used an id of its own for the change. */
+export function isGenerated(idSource: IdSource): boolean {
+  return idSource === 'generated' || idSource === 'generatedBefore'
+}
+
+function isFoundByName(idSource: IdSource): boolean {
+  return idSource === 'foundByName' || idSource === 'generatedBefore'
+}
+
+function buildUpdate(patch: PlantPatch, idSource: IdSource, key: string | undefined): MappedChange {
+  return {
+    type: 'update',
+    patch,
+    ifMissing: 'create',
+    key: idSource === 'foundByName' ? undefined : key,
+    isMatched: isFoundByName(idSource),
+    idSource,
+  }
+}
+
+function buildCreate(
+  { id, name, tag }: PlantPatch,
+  idSource: IdSource,
+  key: string | undefined,
+  ifExists: InputOptions['ifExists'],
+): MappedChange {
+  return {
+    type: 'create',
+    plant: plantFrom(id, must(name ?? undefined), tag),
+    key: idSource === 'foundByName' ? undefined : key,
+    ifExists: chooseExistsPolicy(idSource, key, ifExists),
+    isMatched: isFoundByName(idSource),
+    idSource,
+  }
+}
+
+/**
+ * A plant that has the generated id is another one, although it may be equal: it is neither skipped
+ * nor changed. At a service, an equal plant is the one that the same create has stored before.
+ */
+function chooseExistsPolicy(
+  idSource: IdSource,
+  key: string | undefined,
+  ifExists: InputOptions['ifExists'],
+): 'same' | 'skip' | undefined {
+  if (idSource === 'generated') return key === undefined ? undefined : 'same'
+  return ifExists === 'update' ? 'same' : ifExists
+}
+
 /** In a table, spaces around an id, zeros before it and `.0` after it do not count. */
-function idIn(cell: string): bigint | string {
+function parseId(cell: string): bigint | string {
   if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
   const digits = cell.replace(/\.0+\s*$/, '')
   return /^\s*-?\d{1,40}\s*$/.test(digits) ? BigInt(digits) : cell

@@ -1,3 +1,4 @@
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -14,7 +15,7 @@ import {
   shuffled,
   writeLines,
 } from '../../helpers/import.js'
-import { isLinux } from '../../helpers/linux.js'
+import { canTrace, isLinux } from '../../helpers/linux.js'
 import { bash, type ProcessResult, resultOf } from '../../helpers/process.js'
 import { isSoak } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
@@ -61,6 +62,65 @@ test('of three imports with one rejects file, one has it, and no record is lost'
   expect(results.map(({ code }) => code).toSorted()).toEqual([2, 2, 6])
   const winner = names[results.findIndex(({ code }) => code === 6)]
   expect(user.rejected('bad')).toMatchObject([{ line: 1, record: `${winner} is no plant` }])
+})
+
+describe.runIf(canTrace)('of two imports that write to one rejects file at once,', () => {
+  const importOf = (name: string) => `import ${name}.ndjson --rejects out/bad --store ${name}.db`
+
+  /** A user with two lists, each of which has a plant and a line that is rejected. */
+  function userWithTwoLists(): Importer {
+    const user = new Importer()
+    for (const name of ['one', 'two']) user.write(`${name}.ndjson`, `${plant(1)}bad ${name}\n`)
+    mkdirSync(join(user.home, 'out'))
+    return user
+  }
+
+  /** Stops the first import after such a call on the file, runs the second, and lets both end. */
+  async function runBoth(user: Importer, call: string) {
+    const inject = `inject=${call}:signal=STOP:when=1`
+    const traced = ['-P', join(user.home, 'out/bad'), '-e', `trace=${call}`, '-e', inject]
+    const stopped = user.start(importOf('one'), {}, 'strace', '-D', '-f', '-o', 'log', ...traced)
+    const isStopped = () => user.has('log') && user.read('log').includes('stopped by SIGSTOP')
+    await expect.poll(isStopped, { interval: 5 }).toBe(true)
+    const { code: two } = await user.spawn(importOf('two'))
+    stopped.kill('SIGCONT')
+    const { code: one, err } = await resultOf(stopped)
+    return { one, two, err }
+  }
+
+  /** Stores the chunk of an import that then cannot write its rejected record. */
+  async function interrupt(user: Importer, name: string) {
+    const folder = join(user.home, 'out')
+    // The clock is asked after each chunk, before its rows are appended.
+    const now = () => {
+      if (countOf(join(user.home, `${name}.db`)) > 0)
+        rmSync(folder, { recursive: true, force: true })
+      return performance.now()
+    }
+    expect(await user.run(importOf(name), { now })).toMatchObject({ code: 74 })
+    mkdirSync(folder)
+  }
+
+  test.each([
+    [
+      'two resumed ones that find it empty',
+      { interrupted: ['one', 'two'], call: 'pread64', reason: 'written to by another program' },
+    ],
+    [
+      'a new one that has made it, and a resumed one',
+      { interrupted: ['two'], call: 'openat', reason: 'not as the import has left it' },
+    ],
+  ])('the one that wrote first has it: %s (needs strace)', async (_, moment) => {
+    const { interrupted, call, reason } = moment
+    const user = userWithTwoLists()
+    for (const name of interrupted) await interrupt(user, name)
+    const err = expect.stringContaining(reason)
+    expect(await runBoth(user, call)).toEqual({ one: 2, two: 6, err })
+    expect(user.rejected('out/bad')).toContainEqual(expect.objectContaining({ record: 'bad two' }))
+    // The other one still has its record.
+    expect(await user.spawn(importOf('one').replace('out/bad', 'other'))).toMatchObject({ code: 6 })
+    expect(user.rejected('other')).toMatchObject([{ line: 2, record: 'bad one' }])
+  })
 })
 
 test('imports and a service write to one store, and no create is refused', async () => {

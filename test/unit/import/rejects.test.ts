@@ -85,6 +85,40 @@ describe('a rejects file', () => {
     },
   )
 
+  test.each([
+    ['has the same records', () => user.read('made')],
+    ['is empty', () => ''],
+  ])('is none that appears meanwhile, also if it %s', async (_, contentOf) => {
+    const list = user.write('plants', `{"id":1}\n${plant(2)}`)
+    expect(await user.import(`${list} --rejects made --store other.db`)).toMatchObject({ code: 6 })
+    const content = contentOf()
+    // The clock is asked after each chunk, before its rows are appended.
+    const now = () => {
+      if (countOf(user.store) > 0) user.write('bad', content)
+      return performance.now()
+    }
+    const err = expect.stringContaining('bad already exists')
+    expect(await user.run(`import ${list} --rejects bad`, { now })).toMatchObject({ code: 2, err })
+    expect(user.read('bad')).toBe(content)
+    expect(await user.import(`${list} --rejects other`)).toMatchObject({ code: 6, created: 1 })
+    expect(user.read('other')).toBe(user.read('made'))
+  })
+
+  test('of another process that has resumed the import is left to that one', async () => {
+    user.write('plants', `{"id":1}\n${plant(2)}`)
+    // The clock is asked after each chunk, before its rows are appended.
+    const now = () => {
+      if (countOf(user.store) > 0) {
+        query(user.store, "UPDATE imports SET state = 'another'")
+        user.write('bad', 'of another process')
+      }
+      return performance.now()
+    }
+    const err = expect.stringContaining('Another plants process')
+    expect(await user.run('import plants --rejects bad', { now })).toMatchObject({ code: 4, err })
+    expect(user.read('bad')).toBe('of another process')
+  })
+
   test('is left alone once another process has taken over', async () => {
     user.write('plants', `{"id":1,"name":1}\n${nextChunk}{"id":2}\n`)
     let before: string | undefined

@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { invalidValue, parseCount, parseText, wholeNumber } from '../../../config/option-values.js'
 import { usageError } from '../../../errors.js'
 import { formatNames } from '../../../formats/write.js'
-import type { ImportPlan } from '../../../import/inputs.js'
+import type { ImportInput, ImportPlan } from '../../../import/inputs.js'
 import { fieldNames } from '../../../plant/plant.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
@@ -18,7 +18,8 @@ type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'if
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. The same command resumes an interrupted import.',
+      'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. ' +
+        'The same command resumes an interrupted import.',
     )
     .argument('[files...]', 'files to read, also .gz; "-" for stdin')
     .choice('--if-exists <what>', 'when the id exists', existsPolicies, 'same')
@@ -59,26 +60,27 @@ export function define(command: PlantsCommand): void {
     .handler(importPlants)
 }
 
-async function importPlants(given: ImportOptions, io: Io, files: string[]): Promise<void> {
-  const context = await CommandContext.from(given, io)
+async function importPlants(options: ImportOptions, io: Io, files: string[]): Promise<void> {
+  const context = await CommandContext.from(options, io)
   const { address } = context
-  if (given.atomic) requireCapability(address, 'transactions', '--atomic')
+  if (options.atomic) requireCapability(address, 'transactions', '--atomic')
   if (files.length === 0 && !io.stdin.isPiped)
     throw usageError(
       'import needs a file, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
-  const inputs = (files.length === 0 ? ['-'] : files).map((file) =>
-    file === '-'
-      ? { path: '-', name: 'stdin' }
-      : { path: io.resolvePath(parseText('file', file)), name: file },
-  )
   // A dry run does not ask a service for its names: a record without an id is a new plant.
-  const areNew = given.match && given.dryRun && !hasCapability(address, 'direct')
-  const { map = {}, maxErrors = Infinity, idFrom = areNew ? 'next' : undefined, rejects } = given
-  const path = rejects && io.resolvePath(rejects)
+  const areNew = options.match && options.dryRun && !hasCapability(address, 'direct')
+  const { map = {}, maxErrors = Infinity, idFrom = areNew ? 'next' : undefined } = options
+  const inputs = (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io))
+  const rejects = options.rejects && io.resolvePath(options.rejects)
   const { runImport } = await import('./run-import.js')
-  await runImport({ ...given, rejects: path, inputs, map, idFrom, maxErrors }, context)
+  await runImport({ ...options, rejects, inputs, map, idFrom, maxErrors }, context)
+}
+
+function resolveInput(file: string, io: Io): ImportInput {
+  if (file === '-') return { path: '-', name: 'stdin' }
+  return { path: io.resolvePath(parseText('file', file)), name: file }
 }
 
 function parseDelimiter(flag: string, text: string): string {
@@ -90,13 +92,14 @@ function parseDelimiter(flag: string, text: string): string {
 
 function parseMap(flag: string, text: string): ImportPlan['map'] {
   const map: ImportPlan['map'] = {}
-  const wanted = 'pairs of id, name or tag and a column'
+  const expected = 'pairs of id, name or tag and a column'
   for (const pair of text.split(',')) {
-    const [name = '', ...words] = pair.split('=')
-    const field = fieldNames.find((one) => one === name.trim())
-    if (!field || words.length === 0 || map[field] !== undefined)
-      throw invalidValue(flag, wanted, text, 'name=Kind,tag=Family')
-    map[field] = words.join('=').trim()
+    // A column may have "=" in its name.
+    const [name = '', ...parts] = pair.split('=')
+    const field = fieldNames.find((fieldName) => fieldName === name.trim())
+    if (!field || parts.length === 0 || map[field] !== undefined)
+      throw invalidValue(flag, expected, text, 'name=Kind,tag=Family')
+    map[field] = parts.join('=').trim()
   }
   return map
 }

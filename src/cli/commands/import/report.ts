@@ -1,5 +1,5 @@
 import { must, PlantsError } from '../../../errors.js'
-import { doneIn, type Position, rejectedIn } from '../../../import/checkpoint.js'
+import { countDone, countRejected, type Position } from '../../../import/checkpoint.js'
 import type { Importer } from '../../../import/importer.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import type { RejectedRecord } from '../../../import/rejects-file.js'
@@ -15,6 +15,7 @@ import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
 
+/** How many rejected records, and changes of a dry run, are printed for people. */
 const maxShown = 20
 
 export class ImportReport {
@@ -31,15 +32,20 @@ export class ImportReport {
     this.#progress = new Progress(io, reporter.showsProgress, 0)
   }
 
-  async writeChunk(
+  async reportChunk(
     outcomes: readonly Outcome[],
-    rejected: readonly RejectedRecord[],
+    rejections: readonly RejectedRecord[],
     { position: { counts, input }, progress }: Importer,
   ): Promise<void> {
-    this.#progress.show({ done: doneIn(counts), rejected: rejectedIn(counts), part: progress })
+    this.#progress.show({
+      done: countDone(counts),
+      rejected: countRejected(counts),
+      part: progress,
+    })
     const { reporter } = this.#context
     const file = must(this.#plan.inputs[input]).name
-    const shown = rejected.slice(0, reporter.isJson ? Infinity : maxShown - this.#rejectedShown)
+    const maxRejections = reporter.isJson ? Infinity : maxShown - this.#rejectedShown
+    const shown = rejections.slice(0, maxRejections)
     this.#rejectedShown += shown.length
     if (shown.length > 0) {
       await this.#progress.clear()
@@ -77,8 +83,8 @@ export class ImportReport {
     const { counts } = position
     const { skipped, unknown, ...changed } = counts
     const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changed
-    const rejected = rejectedIn(counts)
-    const done = doneIn(counts)
+    const rejected = countRejected(counts)
+    const done = countDone(counts)
 
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
@@ -90,7 +96,7 @@ export class ImportReport {
       .map(([name, count]) => `${grouped(count)} ${name}`)
     const read = `${dryRun ? 'Dry run of' : 'Read'} ${plantCount(done)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
-    const rejects = rejectsIn(position)
+    const rejects = findRejectsPath(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
   }
@@ -99,36 +105,40 @@ export class ImportReport {
     const { counts } = importer.position
     if (counts.unknown > 0) {
       const message = `The outcome of ${plantCount(counts.unknown)} is unknown`
-      const isNumbered = this.#plan.idFrom !== undefined
-      const hint = isNumbered ? 'Look in the store for them' : `Import them ${again}`
+      const generatesIds = this.#plan.idFrom !== undefined
+      const hint = generatesIds ? 'Look in the store for them' : `Import them ${againHint}`
       throw new PlantsError('unknownOutcome', message, { hint })
     }
-    const rejected = rejectedIn(counts)
+    const rejected = countRejected(counts)
     if (rejected === 0) return
     const stopped = importer.isComplete ? '' : ', and the import stopped there'
     const end = this.#plan.atomic ? ', so nothing was changed' : stopped
     const message = `Rejected ${plantCount(rejected)}${end}`
-    throw new PlantsError('incomplete', message, { hint: this.#hintOf(importer) })
+    throw new PlantsError('incomplete', message, { hint: this.#chooseHint(importer) })
   }
 
-  #hintOf({ isComplete, isResumable, position }: Importer): string {
+  #chooseHint({ isComplete, isResumable, position }: Importer): string {
     const { idFrom, dryRun, atomic } = this.#plan
-    const rejects = rejectsIn(position)
-    const areIds = Object.keys(position.counts.rejected).join() === '409'
-    if (!isComplete && isResumable) return goOn
-    if (areIds && idFrom === undefined) return 'For ids that exist, use --if-exists skip or update'
+    const rejects = findRejectsPath(position)
+    const areConflicts = Object.keys(position.counts.rejected).join() === '409'
+    if (!isComplete && isResumable) return resumeHint
+    if (areConflicts && idFrom === undefined)
+      return 'For ids that exist, use --if-exists skip or update'
     if (dryRun || atomic) return 'Correct the input'
-    if (rejects !== undefined)
-      return `Correct them in ${rejects}, and import that with the same options, but another --rejects`
+    if (rejects !== undefined) {
+      const options = 'with the same options, but another --rejects'
+      return `Correct them in ${rejects}, and import that ${options}`
+    }
     if (idFrom !== undefined) return 'Correct them, and import them alone'
     return 'To keep them in a file, run it again with --rejects FILE'
   }
 
-  async failed(error: unknown, importer: Importer): Promise<unknown> {
+  /** Prints what was done, if the input is to blame, and says how to go on after other errors. */
+  async explainFailure(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'defect') return error
-    const { atomic, dryRun, idFrom } = this.#plan
-    const done = doneIn(importer.position.counts)
+    const { atomic, dryRun } = this.#plan
+    const done = countDone(importer.position.counts)
     const mayStore = !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
       if (mayStore && done > 0) await this.writeSummary(importer)
@@ -138,19 +148,22 @@ export class ImportReport {
     const isPartial = !hasCapability(this.#context.address, 'transactions')
     const isStored = mayStore && (done > 0 || isPartial)
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
-    const repeated = idFrom === undefined ? `To go on, run it ${again}` : undefined
-    const next = importer.isResumable ? goOn : repeated
-    return new PlantsError(error.kind, error.message + (error.isInterruption ? extent : ''), {
-      ...error,
-      hint: [error.hint, isStored && next].filter(Boolean).join('. ') || undefined,
-      cause: error,
-    })
+    const message = error.isInterruption ? error.message + extent : error.message
+    const nextHint = isStored ? this.#chooseNextHint(importer) : undefined
+    const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
+    return new PlantsError(error.kind, message, { ...error, hint, cause: error })
+  }
+
+  #chooseNextHint({ isResumable }: Importer): string | undefined {
+    if (isResumable) return resumeHint
+    // Records that get generated ids would be stored again.
+    return this.#plan.idFrom === undefined ? `To go on, run it ${againHint}` : undefined
   }
 }
 
-function rejectsIn({ rejects }: Position): string | undefined {
+function findRejectsPath({ rejects }: Position): string | undefined {
   return rejects?.length ? rejects.path : undefined
 }
 
-const again = 'again: what is stored and equal is skipped'
-const goOn = 'To resume, run the same command again'
+const againHint = 'again: what is stored and equal is skipped'
+const resumeHint = 'To resume, run the same command again'

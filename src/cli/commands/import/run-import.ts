@@ -1,12 +1,5 @@
-import { hostname } from 'node:os'
-import { must, PlantsError, usageError } from '../../../errors.js'
-import {
-  type Checkpoint,
-  doneIn,
-  idOfCheckpoint,
-  newCheckpoint,
-  parseCheckpoint,
-} from '../../../import/checkpoint.js'
+import { must } from '../../../errors.js'
+import { type Checkpoint, countDone, createCheckpoint } from '../../../import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../import/importer.js'
 import {
   type ExaminedInputs,
@@ -17,13 +10,14 @@ import {
 } from '../../../import/inputs.js'
 import { openJournal } from '../../../import/journal.js'
 import type { PlantNames } from '../../../import/map-record.js'
-import { headerOf, openRejects } from '../../../import/rejects-file.js'
+import { formatRejectsHeader, openRejects } from '../../../import/rejects-file.js'
+import { decideStart, describeSource, findSavedImport } from '../../../import/resume.js'
 import { plantCount } from '../../../plant/plant.js'
 import { type Change, idOf, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { nextId } from '../../../stores/next-id.js'
 import { planOf } from '../../../stores/plan.js'
-import type { CheckpointChange, Transaction } from '../../../stores/store.js'
+import type { Transaction } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { ImportReport } from './report.js'
 
@@ -34,130 +28,101 @@ export async function runImport(plan: ImportPlan, context: CommandContext): Prom
   try {
     const examined = await examineInputs(plan, io)
     target = await openTarget(examined !== undefined, plan, context)
-    const start = await findStart(target, examined, first, plan, context)
+    const start = await startImport(target, { examined, first, plan }, context)
     const report = new ImportReport(plan, context)
-    const importer = new Importer(start, report.writeChunk.bind(report), io)
+    const importer = new Importer(start, report.reportChunk.bind(report), io)
     try {
-      if (plan.atomic)
-        await target.own.transaction((transaction) => importer.run(first, transaction), {
-          commits: () => !importer.isRolledBack,
-        })
-      else await importer.run(first)
+      await importAll(importer, target, first, plan)
     } catch (error) {
-      throw await report.failed(error, importer)
+      throw await report.explainFailure(error, importer)
     }
     await report.writeSummary(importer)
     if (importer.isComplete) await importer.finish()
     report.assertComplete(importer)
   } finally {
-    await target?.own.close?.()
-    if (target?.store !== target?.own) await target?.store?.close()
+    await target?.direct.close?.()
+    if (target?.store !== target?.direct) await target?.store?.close()
     first.close()
   }
 }
 
-/**
- * - The same contents and options resume an interrupted import. Others are refused, unless nothing of it is stored.
- * - A file whose plants another import has numbered is not numbered again, unless by name.
- * - `--restart` resumes what was begun with it; otherwise, nothing is refused or resumed.
- */
-async function findStart(
+async function importAll(
+  importer: Importer,
+  { direct }: ImportTarget,
+  first: OpenInput,
+  { atomic }: ImportPlan,
+): Promise<void> {
+  if (!atomic) return importer.run(first)
+  await direct.transaction((transaction) => importer.run(first, transaction), {
+    commits: () => !importer.isRolledBack,
+  })
+}
+
+interface Inputs {
+  plan: ImportPlan
+  /** Undefined if an input can be read only once. */
+  examined: ExaminedInputs | undefined
+  first: OpenInput
+}
+
+/** Begins an import, or resumes it; its rejects file then has the rows of the run before. */
+async function startImport(
   target: ImportTarget,
-  examined: ExaminedInputs | undefined,
-  input: OpenInput,
-  plan: ImportPlan,
+  inputs: Inputs,
   context: CommandContext,
 ): Promise<ImportStart> {
-  const { atomic, dryRun, restart, match, idFrom, rejects } = plan
-  const hashes = dryRun ? undefined : examined?.hashes
-  const source = sourceOf(plan, hashes, input)
-  const place = await findCheckpoint(target, hashes, source, plan, context)
-  const { id, saved, found, numbered } = place
-  const interrupted = restart && !found?.restart ? undefined : found
-  const isSame = interrupted?.version === 1 && interrupted.source === source && !atomic
-  const resumed = isSame ? interrupted : undefined
-  if (interrupted && !resumed && !restart) assertNothingStored(interrupted, target, plan)
-  if (!restart && !match && numbered.some(({ from }) => from && !(resumed && from === id)))
-    throw usageError(
-      'The same input was imported before, and its plants were numbered',
-      `For plants with new names alone, ${resumed ? 'import each other file with' : 'add'} --match name`,
-    )
-
-  const done = resumed ? doneIn(resumed.position.counts) : 0
-  const left = resumed?.position.rejects
-  const isElsewhere = left && left.path !== rejects && left.length + left.rows.length > 0
-  const where = isElsewhere ? `, whose rejected records are in ${left.path}` : ''
-  if (done > 0)
-    await context.warn(`Resuming an interrupted import after ${plantCount(done)}${where}`)
-  const isNext = idFrom === 'next' && !resumed
-  const first = isNext ? await nextId(target.store, examined?.greatestId) : idFrom
-  const checkpoint = resumed ?? newCheckpoint({ source, firstId: first?.toString(), restart })
-  checkpoint.position.rejects = openRejects(dryRun ? undefined : rejects, left, headerOf(input))
-  const names = match && (await namesIn(target, context.io.handleSignals()))
-  const checkpointId = atomic ? undefined : id
-  return { plan, target, checkpointId, saved, checkpoint, names, numbered }
-}
-
-/** By the paths of the files, or, with the same options, by the contents of one that was numbered. */
-async function findCheckpoint(
-  { send, own }: ImportTarget,
-  hashes: readonly string[] | undefined,
-  source: string,
-  { inputs, idFrom, restart }: ImportPlan,
-  { address }: CommandContext,
-) {
+  const { plan, examined, first } = inputs
+  const hashes = plan.dryRun ? undefined : examined?.hashes
+  const source = describeSource(plan, hashes, first)
+  const isService = target.send !== undefined
+  const { address } = context
   const store = findKind(address).format(address)
-  const ofPaths = hashes && idOfCheckpoint(hostname(), store, ...inputs.map(({ path }) => path))
-  const numbered: CheckpointChange[] = []
-  for (const hash of (idFrom !== undefined && hashes) || []) {
-    // A store has the row itself, whatever its address is.
-    const id = idOfCheckpoint('numbered', send ? store : '', hash)
-    numbered.push({ id, from: await own.checkpoint?.(id), to: ofPaths })
+  const search = { checkpoints: target.direct, plan, hashes, source, store, isService }
+  const saved = await findSavedImport(search)
+  const decision = decideStart(saved, { plan, source, storeName: address.name, isService })
+  let checkpoint: Checkpoint
+  switch (decision.type) {
+    case 'reject':
+      throw decision.error
+    case 'begin':
+      checkpoint = await beginImport(target, source, inputs)
+      break
+    case 'resume':
+      checkpoint = decision.checkpoint
+      await warnOfResuming(checkpoint, plan, context)
+      break
   }
-  for (const id of [ofPaths, ...numbered.map(({ from }) => from)]) {
-    const saved = id && (await own.checkpoint?.(id))
-    const found = saved ? parseCheckpoint(saved) : undefined
-    if (saved && !found) {
-      if (!restart) throw createInvalidCheckpointError(address.name)
-      return { id, saved, numbered }
-    }
-    if (!found || (id !== ofPaths && found.source !== source)) continue
-    for (const file of numbered) file.to = id
-    return { id, saved, found, numbered }
-  }
-  return { id: ofPaths, numbered }
+  const { position } = checkpoint
+  const rejectsPath = plan.dryRun ? undefined : plan.rejects
+  const rejects = openRejects(rejectsPath, position.rejects, formatRejectsHeader(first))
+  const names = plan.match && (await readPlantNames(target, context.io.handleSignals()))
+  const start = { ...checkpoint, position: { ...position, rejects } }
+  return { plan, target, saved, checkpoint: start, names }
 }
 
-function createInvalidCheckpointError(store: string): PlantsError {
-  const message = `${store} has a checkpoint of this import that plants did not write`
-  return new PlantsError('inaccessible', message, { hint: 'Begin again with --restart' })
+async function beginImport(
+  { store }: ImportTarget,
+  source: string,
+  { plan: { idFrom, restart }, examined }: Inputs,
+): Promise<Checkpoint> {
+  const firstId = idFrom === 'next' ? await nextId(store, examined?.greatestId) : idFrom
+  return createCheckpoint({ source, firstId: firstId?.toString(), restart })
 }
 
-function assertNothingStored(
-  found: Checkpoint,
-  target: ImportTarget,
-  { idFrom }: ImportPlan,
-): void {
-  if (found.version !== 1)
-    throw usageError('Another version of plants began this import', 'Finish it with that version')
-  if (doneIn(found.position.counts) === 0 && !target.send) return
-  const isNumbered = (found.firstId ?? idFrom) !== undefined
-  const anew = ', or begin anew with --restart: what is stored and equal is skipped'
-  throw usageError(
-    'An interrupted import was begun with other options, or a file has changed since',
-    `Use the same options and files${isNumbered ? '' : anew}`,
-  )
+async function warnOfResuming(
+  { position: { counts, rejects } }: Checkpoint,
+  plan: ImportPlan,
+  context: CommandContext,
+): Promise<void> {
+  const done = countDone(counts)
+  if (done === 0) return
+  const hasRows = rejects !== undefined && rejects.length + rejects.rows.length > 0
+  const isElsewhere = hasRows && rejects.path !== plan.rejects
+  const place = isElsewhere ? `, whose rejected records are in ${rejects.path}` : ''
+  await context.warn(`Resuming an interrupted import after ${plantCount(done)}${place}`)
 }
 
-/** The contents of its files, the options that say what a record is, and what is found by others. */
-function sourceOf(plan: ImportPlan, hashes: readonly string[] | undefined, first: OpenInput) {
-  const { format, sheet, encoding, delimiter, map, columns, match } = plan
-  const idFrom = plan.idFrom?.toString()
-  const options = { format, sheet, encoding, delimiter, map, columns, idFrom, match }
-  return JSON.stringify({ hashes, ...options, found: [first.format, headerOf(first)] })
-}
-
-async function namesIn({ store }: ImportTarget, signal: AbortSignal): Promise<PlantNames> {
+async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Promise<PlantNames> {
   const names: PlantNames = new Map()
   for await (const plants of store?.read({ signal }) ?? [])
     for (const { id, name } of plants) {
@@ -177,30 +142,35 @@ async function openTarget(
   const isService = !hasCapability(address, 'direct')
   const opener = isService ? undefined : await context.createDirectOpener()
   const ownStore = await (dryRun ? opener?.openExisting() : opener?.open())
-  if (ownStore && !dryRun) return { store: ownStore, own: ownStore }
+  if (ownStore && !dryRun) return { store: ownStore, direct: ownStore }
   if (ownStore) {
     // Each chunk is rolled back, so that no writer waits for long.
-    const transaction: ImportTarget['own']['transaction'] = (work, options) =>
+    const transaction: ImportTarget['direct']['transaction'] = (work, options) =>
       ownStore.transaction(work, { ...options, commits: () => false })
-    return { store: ownStore, own: { transaction } }
+    return { store: ownStore, direct: { transaction } }
   }
   if (isService && dryRun)
     await context.warn(`Only the input is checked, not which ids exist at ${address.name}`)
-  if (dryRun) return { own: withoutCheckpoints((changes) => planned(changes, isService)) }
+  if (dryRun) {
+    const write = (changes: readonly Change[]) => planOutcomes(changes, isService)
+    return { direct: createTransactions(write) }
+  }
   const store = await context.openOrCreateStore()
   const send = store.write.bind(store)
-  const own = isResumable ? openJournal(context.openContext, io) : withoutCheckpoints(send)
-  return { store, send, own: await own }
+  const direct = isResumable ? await openJournal(context.openContext, io) : createTransactions(send)
+  return { store, send, direct }
 }
 
-/** Of a dry run without a store or at a service, which may have any plant. */
-async function planned(changes: readonly Change[], isService: boolean): Promise<Outcome[]> {
-  const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
-  const stored = isService ? changes.filter(isOfStored) : []
-  const plants = stored.map((change) => ({ plant: { id: idOf(change), name: '' } }))
+/** The outcomes of a dry run without a store, or at a service, which may have any plant. */
+async function planOutcomes(changes: readonly Change[], isService: boolean): Promise<Outcome[]> {
+  // Only a plant that exists can be updated without a name.
+  const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
+  const updates = isService ? changes.filter(needsPlant) : []
+  const plants = updates.map((change) => ({ plant: { id: idOf(change), name: '' } }))
   return planOf(plants, changes).outcomes
 }
 
-function withoutCheckpoints(write: Transaction['write']): ImportTarget['own'] {
+/** Transactions that keep no checkpoints, for an import that cannot be resumed. */
+function createTransactions(write: Transaction['write']): ImportTarget['direct'] {
   return { transaction: (work) => work({ write, saveCheckpoint: async () => undefined }) }
 }
