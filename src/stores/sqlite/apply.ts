@@ -2,8 +2,8 @@
  * Applies changes in a transaction that the caller has begun.
  *
  * An INSERT of fifty new plants takes 0.6 of the time of fifty INSERTs of one. So changes are taken
- * fifty at a time: if all of them are creates, and the store accepts them together, that was all. If
- * not, they are applied one by one.
+ * fifty at a time: if all of them are creates, and the store accepts them together, that was all.
+ * If not, they are applied one by one.
  *
  * The owner of a store may add constraints, indexes and triggers. What these reject is one change,
  * which is undone as a whole: a trigger that calls RAISE(FAIL) undoes nothing itself, and one that
@@ -158,7 +158,9 @@ const selectStored = `SELECT id, name, tag, idempotency_key FROM plants
 
 const insertInto = 'INSERT INTO plants (id, name, tag, idempotency_key) VALUES'
 
-/** Another constraint, of the owner, is an error: it is not taken for an id or a key that exists. */
+/**
+ * Another constraint, of the owner, is an error: it is not taken for an id or a key that exists.
+ */
 const insertPlant = `${insertInto} (?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING
   ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`

@@ -23,7 +23,9 @@ import { createClosedError, createUnusableStoreError, explainSqliteError } from 
 import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
-  /** The noun that messages have for the file, such as "The journal". The default is "The store". */
+  /**
+   * The noun that messages have for the file, such as "The journal". The default is "The store".
+   */
   noun?: string
   /** How many milliseconds a call waits for a lock of another program. */
   timeout: number

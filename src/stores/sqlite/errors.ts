@@ -3,8 +3,8 @@
  *
  * SQLite's codes (https://sqlite.org/rescode.html) are coarse: CANTOPEN may be a missing permission
  * or a want of file descriptors, IOERR a full disk or a broken one, and CORRUPT a disk that refuses
- * to be read. So this looks at the system's code behind them, where the driver gives it, and then at
- * the permissions.
+ * to be read. So this looks at the system's code behind them, where the driver gives it, and then
+ * at the permissions.
  */
 import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
@@ -49,7 +49,9 @@ const PROTOCOL = 15
 const CONSTRAINT = 19
 const NOTADB = 26
 
-/** The index of the log could not grow. The driver of Node.js gives no code of the system for it. */
+/**
+ * The index of the log could not grow. The driver of Node.js gives no code of the system for it.
+ */
 const IOERR_SHMSIZE = 4874
 
 /** An error, and the file that it concerns. */

@@ -2,8 +2,8 @@
  * Writes to a SQLite store with group commit.
  *
  * A commit costs an fsync, which takes far longer than the inserts themselves. So while one
- * transaction runs, further changes queue up, and the next transaction commits all of them together:
- * fifty concurrent creates share one fsync.
+ * transaction runs, further changes queue up, and the next transaction commits all of them
+ * together: fifty concurrent creates share one fsync.
  *
  * A store has one connection, and SQLite allows one transaction on it at a time. Transactions
  * therefore run one after the other: see `#runExclusive`.
@@ -48,7 +48,9 @@ export class Writer {
     this.#filesHaveTheirNames = watchFileNames(connection.path)
   }
 
-  /** Resolves when the changes are on disk, in a transaction that they may share with other calls. */
+  /**
+   * Resolves when the changes are on disk, in a transaction that they may share with other calls.
+   */
   write(changes: readonly Change[]): Promise<Outcome[]> {
     return new Promise((resolve, reject) => {
       this.#pending.push({ changes, resolve, reject })
@@ -73,7 +75,9 @@ export class Writer {
     return this.#runExclusive(() => this.#runInTransaction(workAndCommit))
   }
 
-  /** Rejects if the store cannot be read now. Unlike a transaction, it waits for no other writer. */
+  /**
+   * Rejects if the store cannot be read now. Unlike a transaction, it waits for no other writer.
+   */
   async checkReading(): Promise<void> {
     this.#assertFilesHaveTheirNames()
     await this.#connection.retry(() => this.#assertVersion())
