@@ -2,25 +2,29 @@ import type { Socket } from 'node:net'
 import type { Log } from './log.js'
 
 interface ConnectionLimitOptions {
-  /** The most open connections, those in a TLS handshake included. */
+  /** The most open connections, which include those in a TLS handshake. */
   limit: number
   log: Pick<Log, 'warn'>
 }
 
-/** The log names the connections that were closed for others once in this time. */
+/** The log counts the connections that were closed for others, no more often than this. */
 const reportIntervalMs = 60_000
 
 /**
- * Holds a service at a number of open connections in such a way that strangers cannot fill it: for a new connection, it
- * closes the one that has been open longest without an accepted token. If all others have one, it closes the new one.
+ * Limits the open connections of a service in such a way that strangers cannot use all of them. For
+ * each new connection beyond the limit, it closes the one that has been open longest without an
+ * accepted token. If all others have one, it closes the new one.
  */
 export class ConnectionLimit {
   readonly #limit: number
   readonly #log: ConnectionLimitOptions['log']
   readonly #open = new Set<Socket>()
-  /** In the order in which they were opened. */
+  /** The connections without an accepted token, in the order in which they were opened. */
   readonly #withoutToken = new Set<Socket>()
-  /** The TCP connection below a TLS connection, which Node.js does not give, by the address of its client. */
+  /**
+   * The connections by the address of their client: Node.js does not tell which TCP connection is
+   * below a TLS connection.
+   */
   readonly #byClient = new Map<string, Socket>()
   #closedCount = 0
   #reportTimer: NodeJS.Timeout | undefined
@@ -41,11 +45,16 @@ export class ConnectionLimit {
       if (this.#byClient.get(client) === socket) this.#byClient.delete(client)
     })
     if (this.#open.size <= this.#limit) return
-    const [oldest] = this.#withoutToken // It is the new one where all others have a token.
+    // If all others have a token, the oldest one without is the new one.
+    const [oldest] = this.#withoutToken
     if (oldest) this.#close(oldest)
   }
 
-  /** Keeps a connection whose client has an accepted token. @param socket of TCP or TLS */
+  /**
+   * Keeps a connection whose client has an accepted token.
+   *
+   * @param socket the connection, or the TLS connection above it
+   */
   keep(socket: Socket): void {
     const isBelowTls = !this.#open.has(socket)
     const connection = isBelowTls ? this.#byClient.get(describeClient(socket)) : socket
@@ -53,7 +62,8 @@ export class ConnectionLimit {
   }
 
   #close(socket: Socket): void {
-    this.#forget(socket) // Its event `close` comes in a later iteration of the event loop.
+    // Its event `close` comes in a later iteration of the event loop.
+    this.#forget(socket)
     socket.destroy()
     this.#closedCount += 1
     if (!this.#reportTimer) this.#report()

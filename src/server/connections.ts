@@ -1,36 +1,43 @@
 /**
- * Decides which connections are read, so that a flood on some of them does not make all others wait.
+ * Decides which connections are read, so that a flood on some of them does not make all others
+ * wait.
  *
- * node:http parses up to 64 KiB of a connection at once. They can hold thousands of pipelined requests, or of chunks of
- * a body, and then take 30 ms. An iteration of the event loop reads every connection that has received something, so three
- * hundred such connections would block it for nine seconds, and Node.js has no limit for this.
+ * node:http parses up to 64 KiB of a connection at once. They can hold thousands of pipelined
+ * requests, or of chunks of a body, and then take 30 ms. An iteration of the event loop reads every
+ * connection that has received something, so three hundred such connections would block it for nine
+ * seconds, and Node.js has no limit for this.
  *
- * So each such request and chunk is counted, as are large bodies. When one iteration has had `maxFloodPerIteration` of them, all connections
- * are paused: libuv then skips those that it has not read yet. The next iterations accept the new connections. Then the
- * paused ones resume in batches that double, until a batch has another flood, which pauses the rest again. Those that are
- * likely not to be a flood come first: clients that have an accepted token, then new ones that have sent no more than
- * a head, then the newest of the others.
+ * So each such request and chunk is counted, as are large bodies. When one iteration has had
+ * `maxFloodPerIteration` of them, all connections are paused: libuv then skips those that it has
+ * not read yet. The next iterations accept the new connections. Then the paused ones resume in
+ * batches that double, until a batch has another flood, which pauses the rest again. Those that are
+ * likely not to be a flood come first: clients that have an accepted token, then new ones that have
+ * sent no more than a head, then the newest of the others.
  *
- * Tried: to resume one connection in each iteration (where thousands were idle, new clients waited for twelve seconds), and
- * the newest first in any case (where a flood had connected after them, they waited for its end).
+ * Two other ways were tried. Where one connection resumed in each iteration, and thousands were
+ * idle, new clients waited for twelve seconds. Where the newest came first in any case, and a flood
+ * had connected after them, clients waited for its end.
  */
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 
-/** In units of about 10 µs: see `countFlood`. */
+/** A unit takes about 10 µs: see `countFlood`. */
 const maxFloodPerIteration = 1000
 
-/** The largest head that node:http takes. */
+/** node:http rejects a larger head. */
 const maxHeadBytes = 16_384
 
-/** One iteration of the event loop accepts one connection. This is Node.js's default for those that wait. */
+/**
+ * One iteration of the event loop accepts one connection. The system lets no more than this wait,
+ * because it is the default of Node.js.
+ */
 const maxIterationsToAccept = 511
 
 interface Connection {
   isPaused: boolean
   hasToken: boolean
   /** Whether the body of its request is to stay unread until the request has its quota. */
-  mustStayPaused: () => boolean
+  mustStayPaused(): boolean
 }
 
 export class Connections {
@@ -47,7 +54,8 @@ export class Connections {
     socket.once('close', () => this.#connections.delete(socket))
     if (!this.#isPausing) return
     connection.isPaused = true
-    // With a listener, node:http reads through the stream, whose pause also holds what was received already.
+    // With a listener, node:http reads through the stream, whose pause also holds what was received
+    // already.
     socket.on('data', () => undefined).pause()
   }
 
@@ -58,9 +66,11 @@ export class Connections {
   }
 
   /**
-   * Counts what clients may send without a token, and pauses all connections when it is too much for one iteration.
+   * Counts what clients may send without a token, and pauses all connections when it is too much
+   * for one iteration of the event loop.
    *
-   * @param units 1 for a request that gets no response, for each of its header lines, for a chunk, and for a KiB of a body
+   * @param units 1 for a request that gets no response, for each of its header lines, for a chunk,
+   * and for a KiB of a body
    */
   countFlood(units: number): void {
     if (this.#floodCount === 0)
@@ -83,7 +93,8 @@ export class Connections {
 
   async #pauseAll(): Promise<void> {
     this.#isPausing = true
-    // A socket that was resumed is read from the next tick on, even if it was paused since. This waits for that tick.
+    // A socket that was resumed is read from the next tick on, even if it was paused since. This
+    // waits for that tick.
     await undefined
     for (const [socket, connection] of this.#connections) {
       if (socket.isPaused()) continue
@@ -108,7 +119,10 @@ export class Connections {
     }
   }
 
-  /** Lists the paused connections in the order in which they resume, which is also that in which libuv reads them. */
+  /**
+   * Lists the paused connections in the order in which they resume, which is also that in which
+   * libuv reads them.
+   */
   #listPaused(): [Socket, Connection][] {
     const newestFirst = [...this.#connections].filter(([, { isPaused }]) => isPaused).reverse()
     return newestFirst.toSorted((one, other) => rank(one) - rank(other))

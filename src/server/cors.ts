@@ -1,5 +1,6 @@
 /**
- * Lets web pages of other origins use the service: https://fetch.spec.whatwg.org/#http-cors-protocol
+ * Lets web pages of other origins use the service:
+ * https://fetch.spec.whatwg.org/#http-cors-protocol
  */
 import type { IncomingMessage } from 'node:http'
 import type { HttpResponse } from './respond.js'

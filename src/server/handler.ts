@@ -1,4 +1,6 @@
-/** Handles a request from top to bottom: the checks, the operation, its response and its log line. */
+/**
+ * Handles a request from top to bottom: the checks, the operation, its response and its log line.
+ */
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Right } from '../stores/tokens.js'

@@ -2,21 +2,21 @@ import type { ServerResponse } from 'node:http'
 import { createBusyError } from './http-error.js'
 
 export interface QuotaOptions {
-  /** Memory for the requests of one token that are in progress. */
+  /** The memory for the requests of one token that are in progress. */
   bytesPerToken: number
-  /** How long a request waits for its part. */
+  /** How long a request waits for its part of the quota. */
   timeoutMs: number
 }
 
 export interface RequestNeeds {
   /** The memory that the request takes, with its body and its response. */
   bytes: number
-  /** What it has taken of that already: the part of its body that came with its head. */
+  /** What the request has taken of that already: the part of its body that came with its head. */
   receivedBytes: number
   isSearch: boolean
 }
 
-/** Two imports may share a token, each with 64 connections. */
+/** Two imports may share a token, and each has 64 connections. */
 const maxWaiting = 128
 
 interface WaitingRequest {
@@ -28,14 +28,16 @@ interface TokenQuota {
   usedBytes: number
   admittedCount: number
   isSearching: boolean
-  /** In their order. */
+  /** The requests that wait, in their order. */
   waiting: Set<WaitingRequest>
 }
 
 /**
- * Limits what the requests of a token take, so that one token does not block another. Each token has memory of its own,
- * for which its requests wait in their order; one of them is admitted however large it is. Its searches run one after the
- * other, because each keeps the store createBusyError; its other requests do not wait for them.
+ * Limits what the requests of a token take, so that one token does not block another.
+ *
+ * Each token has memory of its own, for which its requests wait in their order; if none is in
+ * progress, one is admitted however large it is. Its searches run one after the other, because each
+ * keeps the store busy; its other requests do not wait for them.
  */
 export class Quotas {
   readonly #options: QuotaOptions
@@ -46,9 +48,11 @@ export class Quotas {
   }
 
   /**
-   * Resolves when the request may begin. It keeps its part of the quota until its response is closed.
+   * Resolves when the request may begin. It keeps its part of the quota until its response is
+   * closed.
    *
-   * @throws {HttpError} 503 if too many requests wait, there is no room in time, or the client leaves
+   * @throws {HttpError} 503 if too many requests wait, if there is no room in time, or if the
+   * client leaves
    */
   async acquire(token: string, needs: RequestNeeds, response: ServerResponse): Promise<void> {
     if (response.closed) throw createBusyError()
@@ -81,7 +85,7 @@ export class Quotas {
       response.once('close', leave)
       const request = { needs, admit }
       quota.waiting.add(request)
-      // It may only have to pass searches that wait for another search.
+      // There may be room for this request already, behind searches that wait for another search.
       this.#admitWaiting(quota)
       if (quota.waiting.size > maxWaiting) leave()
     })
@@ -109,7 +113,10 @@ export class Quotas {
     }
   }
 
-  /** Waits for the next iteration of the event loop: of many that leave at once, each would admit one that leaves. */
+  /**
+   * Waits for the next iteration of the event loop: if many clients leave at once, each would
+   * otherwise admit the request of one that is about to leave.
+   */
   #admitLater(quota: TokenQuota): void {
     if (quota.waiting.size > 0) setImmediate(() => this.#admitWaiting(quota))
   }

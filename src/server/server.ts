@@ -129,8 +129,9 @@ export class HttpServer {
   }
 
   /**
-   * When a port closes, the system resets the connections that nobody has accepted. So for a moment,
-   * nobody gets a response and connects again because of it, and those that wait are accepted.
+   * When a port closes, the system resets the connections that nobody has accepted. So for a
+   * moment, nobody gets a response and connects again because of it, and those that wait are
+   * accepted.
    */
   async #closePort(holdMs: number): Promise<void> {
     this.#isHeld = true

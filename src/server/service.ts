@@ -28,8 +28,8 @@ export interface ServiceOptions {
   /** A prefix such as "/v1", or "" for none. */
   basePath: string
   /**
-   * The rights that the service offers, as far as the store's own credentials have them. The default
-   * is all of these.
+   * The rights that the service offers, as far as the store's own credentials have them. The
+   * default is all of these.
    */
   allow?: readonly Right[] | undefined
   /** Pages of these origins may use the service, or of all (`*`). */

@@ -3,8 +3,8 @@
  *
  * Every request has a token, and to look it up is a call to the store. So a token that was found is
  * not looked up again for half a second, in which it may be revoked. A token that was not found is
- * not remembered: a flood of such tokens would fill the memory. A flood must not keep the store busy
- * either, so only some tokens that nobody knows are looked up at a time. Those that were found
+ * not remembered: a flood of such tokens would fill the memory. A flood must not keep the store
+ * busy either, so only some tokens that nobody knows are looked up at a time. Those that were found
  * before do not wait for them.
  */
 import { hash } from 'node:crypto'
@@ -33,7 +33,10 @@ export class TokenCache {
   readonly #store: TokenStore
   readonly #clock: Clock
   readonly #findUnknown: TokenStore['find']
-  /** The lookups that found a token, by its SHA-256: the time that this takes tells nothing about it. */
+  /**
+   * The lookups that found a token, by its SHA-256: the time that this takes tells nothing about
+   * it.
+   */
   readonly #lookups = new Map<string, Lookup>()
 
   constructor(store: TokenStore, clock: Clock) {
