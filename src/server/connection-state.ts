@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-export type ConnectionState =
+type ConnectionState =
   | { type: 'handshake' }
   | { type: 'gone' }
   | { type: 'receiving'; response: ServerResponse | undefined }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { createBusyError } from './http-error.js'
 
-export interface QuotaOptions {
+interface QuotaOptions {
   /** The memory for the requests of one token that are in progress. */
   bytesPerToken: number
   /** How long a request waits for its part of the quota. */

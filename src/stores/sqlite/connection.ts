@@ -147,7 +147,7 @@ export class Connection {
   }
 }
 
-export function addFoldFunction(db: Database): void {
+function addFoldFunction(db: Database): void {
   const options = { deterministic: true, directOnly: true }
   db.function(foldFunction, options, (text: unknown) => foldText(String(text)))
 }
