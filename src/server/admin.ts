@@ -6,7 +6,7 @@ import { isLoopback } from '../platform/urls.js'
 import { createBusyError, HttpError } from './http-error.js'
 import type { AccessLogEntry, Log } from './log.js'
 import type { Readiness } from './readiness.js'
-import { type HttpResponse, respond } from './respond.js'
+import { respond, type ServiceResponse } from './respond.js'
 
 interface AdminOptions {
   metrics: Metrics
@@ -55,7 +55,10 @@ function limitConnections(server: Server): void {
   })
 }
 
-async function answerOrLog(request: IncomingMessage, options: AdminOptions): Promise<HttpResponse> {
+async function answerOrLog(
+  request: IncomingMessage,
+  options: AdminOptions,
+): Promise<ServiceResponse> {
   try {
     return await answer(request, options)
   } catch (failure) {
@@ -68,7 +71,7 @@ async function answerOrLog(request: IncomingMessage, options: AdminOptions): Pro
 async function answer(
   { url, headers }: IncomingMessage,
   { metrics, readiness, host, redact }: AdminOptions,
-): Promise<HttpResponse> {
+): Promise<ServiceResponse> {
   assertHost(headers.host, host)
   if (url === '/metrics') return metrics.format()
   if (url === '/live') return { status: 200, body: '{"live":true}' }
@@ -113,7 +116,7 @@ export class Metrics {
     this.#seconds.observe({ outcome }, milliseconds / 1000)
   }
 
-  async format(): Promise<HttpResponse> {
+  async format(): Promise<ServiceResponse> {
     const body = await this.#registry.metrics()
     return { status: 200, contentType: this.#registry.contentType, body }
   }
