@@ -6,7 +6,7 @@ import { isLoopback } from '../platform/urls.js'
 import { createBusyError, HttpError } from './http-error.js'
 import type { AccessLogEntry, Log } from './log.js'
 import type { Readiness } from './readiness.js'
-import { type OutgoingResponse, respond } from './respond.js'
+import { respond, type ServiceResponse } from './respond.js'
 
 interface AdminOptions {
   metrics: Metrics
@@ -63,7 +63,7 @@ function limitConnections(server: Server): void {
 async function answerOrLog(
   request: IncomingMessage,
   options: AdminOptions,
-): Promise<OutgoingResponse> {
+): Promise<ServiceResponse> {
   try {
     return await answer(request, options)
   } catch (failure) {
@@ -76,7 +76,7 @@ async function answerOrLog(
 async function answer(
   { url, headers }: IncomingMessage,
   { metrics, readiness, host, redact }: AdminOptions,
-): Promise<OutgoingResponse> {
+): Promise<ServiceResponse> {
   assertHost(headers.host, host)
   if (url === '/metrics') return metrics.format()
   if (url === '/live') return { status: 200, body: '{"live":true}' }
@@ -121,7 +121,7 @@ export class Metrics {
     this.#seconds.observe({ outcome }, milliseconds / 1000)
   }
 
-  async format(): Promise<OutgoingResponse> {
+  async format(): Promise<ServiceResponse> {
     const body = await this.#registry.metrics()
     return { status: 200, contentType: this.#registry.contentType, body }
   }

@@ -17,11 +17,14 @@ export function validateBodyType({ method, headers }: IncomingMessage): void {
     throw new HttpError(415, 'The body must have no Content-Encoding')
 }
 
-/** Returns the most bytes that the body may have, as the headers say. @throws {HttpError} 413 */
+/**
+ * @returns the most bytes that the body may have, as the headers say
+ * @throws {HttpError} 413
+ */
 export function parseBodyLength(headers: IncomingHttpHeaders, limitBytes: number): number {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
   const bytes = coding === undefined ? Number(length) : limitBytes
-  if (bytes > limitBytes) throw bodyTooLarge(limitBytes)
+  if (bytes > limitBytes) throw createTooLargeError(limitBytes)
   return bytes
 }
 
@@ -32,7 +35,7 @@ export function parseBodyLength(headers: IncomingHttpHeaders, limitBytes: number
  * hundreds.
  */
 export class Body {
-  /** The request has its token and its quota, and is soon with the store. */
+  /** Whether the request has its token and its quota, and will soon be with the store. */
   isWanted = false
   readonly #response: ServerResponse
   readonly #onChunk: (bytes: number) => void
@@ -52,7 +55,7 @@ export class Body {
     void this.#pause()
   }
 
-  /** What the service holds of the body. */
+  /** How many bytes of the body the service holds. */
   get receivedBytes(): number {
     return this.#received.length + this.#response.req.readableLength
   }
@@ -71,29 +74,31 @@ export class Body {
     this.#whole ??= this.#collect()
     if (!request.complete) request.socket.resume()
     if (this.#received.length <= limitBytes) await this.#whole
-    if (this.#received.length > limitBytes) throw bodyTooLarge(limitBytes)
+    if (this.#received.length > limitBytes) throw createTooLargeError(limitBytes)
     return this.#received.bytes
   }
 
-  /** Frees what was received of a body that nobody reads any more. */
+  /** Frees the memory of a body that nobody will read any more. */
   discard(): void {
     this.#isDiscarded = true
     this.#received = new GrowingBuffer()
   }
 
   async #pause(): Promise<void> {
-    await undefined // node:http may resume the socket in this tick.
+    // node:http may resume the socket in this tick.
+    await undefined
     const { headers, readableLength, socket } = this.#response.req
     // node:http sets `complete` a moment after it has received the whole body.
     const isWhole = readableLength === Number(headers['content-length'])
     if (this.mustStayUnread && !isWhole) socket.pause()
   }
 
+  /** Collects the body in one buffer, up to the limit. */
   #collect(): Promise<void> {
     const { req: request } = this.#response
     // node:http would resume the socket after each chunk, whatever has paused it.
     request._read = () => undefined
-    const whole = new Promise<void>((resolve, reject) => {
+    const collected = new Promise<void>((resolve, reject) => {
       request.once('end', resolve).once('close', () => reject(createBusyError()))
       request.on('data', (chunk: Buffer) => {
         this.#onChunk(chunk.length)
@@ -102,11 +107,12 @@ export class Body {
         if (this.#received.length > this.#limitBytes) resolve()
       })
     })
-    whole.catch(() => undefined) // Nobody may be reading it.
-    return whole
+    // If nobody reads the body, nobody handles this error.
+    collected.catch(() => undefined)
+    return collected
   }
 }
 
-function bodyTooLarge(limitBytes: number): HttpError {
+function createTooLargeError(limitBytes: number): HttpError {
   return new HttpError(413, `The body is larger than ${limitBytes} bytes`)
 }

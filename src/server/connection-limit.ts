@@ -4,14 +4,14 @@ import type { Log } from './log.js'
 import { formatRawResponse } from './respond.js'
 
 interface ConnectionLimitOptions {
-  /** The most open connections, those in a TLS handshake included. */
+  /** The most open connections, which include those in a TLS handshake. */
   limit: number
   /** With TLS, no response can be sent before the handshake. */
   usesTls: boolean
   log: Pick<Log, 'warn'>
 }
 
-/** The log names the connections that were closed for others once in this time. */
+/** The log counts the connections that were closed for others, no more often than this. */
 const reportIntervalMs = 60_000
 
 /**
@@ -24,7 +24,7 @@ export class ConnectionLimit {
   readonly #canRespond: boolean
   readonly #log: ConnectionLimitOptions['log']
   readonly #open = new Set<Socket>()
-  /** In the order in which they were opened. */
+  /** The connections without an accepted token, in the order in which they were opened. */
   readonly #withoutToken = new Set<Socket>()
   /**
    * The TCP connection below a TLS connection, which Node.js does not give, by the address of its
@@ -57,7 +57,11 @@ export class ConnectionLimit {
     else oldest.destroy()
   }
 
-  /** Keeps a connection whose client has an accepted token. @param socket of TCP or TLS */
+  /**
+   * Keeps a connection whose client has an accepted token.
+   *
+   * @param socket the connection, or the TLS connection above it
+   */
   keep(socket: Socket): void {
     const isBelowTls = !this.#open.has(socket)
     const connection = isBelowTls ? this.#byClient.get(describeClient(socket)) : socket

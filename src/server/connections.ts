@@ -22,10 +22,10 @@
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 
-/** In units of about 10 µs: see `countFlood`. */
+/** A unit takes about 10 µs: see `countFlood`. */
 const maxFloodPerIteration = 1000
 
-/** The largest head that node:http takes. */
+/** node:http rejects a larger head. */
 const maxHeadBytes = 16_384
 
 /**
@@ -39,7 +39,7 @@ interface Connection {
   pausedSince: number
   hasToken: boolean
   /** Whether the body of its request is to stay unread until the request has its quota. */
-  mustStayPaused: () => boolean
+  mustStayPaused(): boolean
 }
 
 export class Connections {
@@ -78,6 +78,7 @@ export class Connections {
    * and for a KiB of a body
    */
   countFlood(units: number): void {
+    if (units === 0) return // as of most requests
     if (this.#floodCount === 0)
       setImmediate(() => {
         this.#floodCount = 0

@@ -3,7 +3,7 @@
  * https://fetch.spec.whatwg.org/#http-cors-protocol
  */
 import type { IncomingMessage } from 'node:http'
-import type { OutgoingResponse } from './respond.js'
+import type { ServiceResponse } from './respond.js'
 
 const methods = 'GET, POST, PATCH, DELETE'
 
@@ -31,7 +31,7 @@ export function buildCorsHeaders(request: IncomingMessage, origins: readonly str
 export function buildPreflightResponse(
   request: IncomingMessage,
   origins: readonly string[],
-): OutgoingResponse | undefined {
+): ServiceResponse | undefined {
   const hasMethod = request.headers['access-control-request-method'] !== undefined
   const isPreflight = request.method === 'OPTIONS' && hasMethod
   if (!isPreflight || !findAllowedOrigin(request, origins)) return undefined

@@ -16,11 +16,11 @@ import { createParserError, HttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import { hasUnseenHeaderLines, isUnambiguous, maxHeaderLines } from './parse-request.js'
 import type { Quotas } from './quotas.js'
-import { type OutgoingResponse, respond } from './respond.js'
+import { respond, type ServiceResponse } from './respond.js'
 import { findOperation, findRoute, type Operation, type OperationId, type Route } from './routes.js'
 import type { Handler, ReceivedRequest } from './server.js'
 
-export interface LoggedResponse extends OutgoingResponse {
+export interface LoggedResponse extends ServiceResponse {
   /** The word for it in the log and in the metrics. */
   outcome: string
 }

@@ -1,9 +1,9 @@
 /** The Errors of the specification that the service answers with. */
 import { PlantsError } from '../errors.js'
 import { toWireJson } from '../plant/json.js'
-import type { OutgoingResponse } from './respond.js'
+import type { ServiceResponse } from './respond.js'
 
-export class HttpError extends Error implements OutgoingResponse {
+export class HttpError extends Error implements ServiceResponse {
   readonly status: number
   readonly body: string
   readonly headers: readonly string[]

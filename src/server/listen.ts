@@ -6,8 +6,9 @@
  * socket for a left one: each decides, and takes the name, under a lock, and a socket gets its name
  * only once it is listened on.
  *
- * Node.js removes a socket by the name that it was bound to, whatever has that name by then. As the
- * socket was renamed, that name is gone, and only our own socket is removed when the server closes.
+ * Node.js removes a socket by the name that it was bound to, whatever has that name by then.
+ * Because the socket was renamed, that name is gone, and the server removes its own socket when it
+ * closes.
  */
 import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
@@ -23,7 +24,7 @@ export interface TcpAddress {
   port: number
 }
 
-/** The path is absolute. */
+/** A port, or the absolute path of a socket. */
 export type ListenAddress = TcpAddress | { path: string }
 
 interface ListenOptions {
@@ -48,20 +49,21 @@ export async function listen(server: Server, options: ListenOptions): Promise<st
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** A wildcard address is not an address to connect to. */
+/** Nobody can connect to a wildcard address, so its loopback address is shown instead. */
 const reachableHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 async function listenOnPort(server: Server, address: TcpAddress): Promise<number> {
   try {
     server.listen(address)
-    await once(server, 'listening') // rejects with an error
+    await once(server, 'listening')
   } catch (error) {
     const isTransient = ['EADDRINUSE', 'EMFILE', 'ENFILE'].includes(systemCode(error) ?? '')
     const kind = isTransient ? 'unavailable' : 'usage'
     const hint = 'Give another --port, --host or --socket'
     throw toListenError(error, `Port ${address.port} of ${address.host}`, kind, hint)
   }
-  const { port } = server.address() as AddressInfo // because it listens on a port
+  // A server that listens on a port has an address of this type.
+  const { port } = server.address() as AddressInfo
   return port
 }
 
@@ -91,7 +93,7 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
   })
 }
 
-/** The field for it in the system's address (sun_path), without the zero byte at its end. */
+/** The size of `sun_path`, the field of a socket's address, without the zero byte at its end. */
 const maxPathBytes = process.platform === 'darwin' ? 103 : 107
 
 /** A longer path would be cut off, and a missing directory be reported as a missing permission. */
@@ -106,7 +108,7 @@ function assertUsablePath(path: string, bytes: number): void {
   throw new PlantsError('unavailable', message, { hint: makeFolderHint(folder) })
 }
 
-/** The other start decides within milliseconds. */
+/** Another start holds the lock for milliseconds. */
 const lockTimeoutMs = 10_000
 
 /** Before it listens, a service leaves signals to the system, which end it. */
@@ -134,7 +136,7 @@ async function assertReplaceable(path: string): Promise<void> {
   throw new PlantsError('unavailable', `${path}: address already in use`, { hint })
 }
 
-/** Returns the code of the error. Undefined if it was connected. */
+/** Returns the code of the error, or undefined if something listens there. */
 async function connectOnce(path: string): Promise<string | undefined> {
   const socket = connect(path)
   try {

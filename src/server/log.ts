@@ -1,21 +1,29 @@
+/** The log of a service: text on a terminal, and lines of JSON elsewhere. */
 import { PlantsError, reasonOf } from '../errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
-/** The fields of a line: docs/serve.md describes them. */
-export interface AccessLogEntry {
+/** The fields of the line of a request, which docs/serve.md describes. */
+export type AccessLogEntry = Readonly<{
+  requestId?: string
+  status?: number | undefined
   outcome: string
   milliseconds?: number
-  [field: string]: string | number | undefined
-}
+  token?: string | undefined
+  method?: string | undefined
+  path?: string | undefined
+  plantId?: string | undefined
+  code?: string
+  from?: string | undefined
+}>
 
 export interface LogOptions {
   output: Output
-  /** The least that is written, or "silent". */
+  /** The least important level that is written, or "silent". */
   level: string
-  /** Lines of requests are collected for so long. */
+  /** How long lines of requests are collected before they are written. */
   delayMs: number
-  /** Hides secrets in what is written. */
+  /** Replaces the secrets in what is written. */
   redact(lines: string): string
   onRequest?(entry: AccessLogEntry): void
 }
@@ -24,7 +32,7 @@ type Fields = Record<string, unknown>
 
 const levels = ['info', 'warn', 'error', 'silent']
 
-/** Text on a terminal, JSON lines elsewhere. A crash can lose the lines of `delayMs`. */
+/** A crash loses the lines that were collected in the last `delayMs`. */
 export class Log {
   readonly #options: LogOptions
   readonly #isText: boolean
@@ -35,7 +43,8 @@ export class Log {
 
   constructor(options: LogOptions) {
     this.#options = options
-    this.#isText = options.output.isTerminal // which asks the system
+    // This asks the system, so it is not asked again for each line.
+    this.#isText = options.output.isTerminal
   }
 
   record(entry: AccessLogEntry): void {
@@ -51,7 +60,7 @@ export class Log {
     this.#write('warn', { msg: message })
   }
 
-  /** Of a failure that the client did not cause. Only a defect has a stack. */
+  /** Logs a failure that no client has caused. Only an internal error has a stack. */
   error(error: unknown, requestId?: string): void {
     if (error instanceof PlantsError && error.kind !== 'defect') {
       const { kind: code, message: msg, cause } = error
@@ -78,22 +87,27 @@ export class Log {
   #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
     if (levels.indexOf(level) < levels.indexOf(this.#options.level)) return
     const now = Date.now()
-    if (now !== this.#now) this.#time = new Date(now).toISOString() // a quarter of a line's cost
+    // To format the time takes a quarter of the time of a line.
+    if (now !== this.#now) this.#time = new Date(now).toISOString()
     this.#now = now
     this.#lines += this.#isText
-      ? textOf(level, this.#time, fields)
-      : `{"level":"${level}","time":"${this.#time}",${JSON.stringify(fields).slice(1)}\n`
+      ? formatText(level, this.#time, fields)
+      : formatJson(level, this.#time, fields)
     if (delayMs === 0) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
 }
 
-/** Such as `12:30:00 warning: MESSAGE name=value`. */
-function textOf(level: string, time: string, { msg, stack, ...others }: Fields): string {
+function formatJson(level: string, time: string, fields: Fields): string {
+  return `{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1)}\n`
+}
+
+/** Formats a line such as `12:30:00 warning: MESSAGE name=value`, with a stack on further lines. */
+function formatText(level: string, time: string, { msg, stack, ...others }: Fields): string {
   const label = { warn: 'warning:', error: 'error:' }[level]
   const pairs = Object.entries(others).filter(([, value]) => value !== undefined)
   const words = [label, msg, ...pairs.map((pair) => pair.join('='))].filter((word) => word)
   const line = [time.slice(11, 19), ...words].join(' ')
-  const lines = stack === undefined ? '' : `\n${stack}`.replaceAll('\n', '\n  ')
-  return `${escapeControlChars(line)}${escapeControlCharsInLines(lines)}\n`
+  const stackLines = stack === undefined ? '' : `\n${stack}`.replaceAll('\n', '\n  ')
+  return `${escapeControlChars(line)}${escapeControlCharsInLines(stackLines)}\n`
 }

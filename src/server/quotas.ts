@@ -4,19 +4,19 @@ import { createBusyError } from './http-error.js'
 interface QuotaOptions {
   /** Memory for the requests of one token that are in progress. */
   bytesPerToken: number
-  /** How long a request waits for its part. */
+  /** How long a request waits for its part of the quota. */
   timeoutMs: number
 }
 
 export interface RequestNeeds {
   /** The memory that the request takes, with its body and its response. */
   bytes: number
-  /** What it has taken of that already: the part of its body that came with its head. */
+  /** What the request has taken of that already: the part of its body that came with its head. */
   receivedBytes: number
   isSearch: boolean
 }
 
-/** Two imports may share a token, each with 64 connections. */
+/** Two imports may share a token, and each has 64 connections. */
 const maxWaiting = 128
 
 interface WaitingRequest {

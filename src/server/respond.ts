@@ -7,7 +7,7 @@
  */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 
-export interface OutgoingResponse {
+export interface ServiceResponse {
   status: number
   /** The default is JSON. */
   contentType?: string
@@ -19,7 +19,7 @@ export interface OutgoingResponse {
 /** Node.js keeps a buffer of the size of the largest write to a TLS connection. */
 const maxTlsWriteBytes = 65_536
 
-export function respond(response: ServerResponse, content: OutgoingResponse): void {
+export function respond(response: ServerResponse, content: ServiceResponse): void {
   const { body } = content
   const bodyBytes = Buffer.byteLength(body)
   writeHead(response, content, bodyBytes)
@@ -32,7 +32,7 @@ export function respond(response: ServerResponse, content: OutgoingResponse): vo
 
 function writeHead(
   response: ServerResponse,
-  { status, contentType = 'application/json', headers = [] }: OutgoingResponse,
+  { status, contentType = 'application/json', headers = [] }: ServiceResponse,
   bodyBytes: number,
 ): void {
   const contentHeaders = ['Content-Type', contentType, 'Content-Length', `${bodyBytes}`]
@@ -67,7 +67,7 @@ function writeInBlocks(response: ServerResponse, bytes: Buffer): void {
  * @param method undefined if node:http has not read it
  */
 export function formatRawResponse(
-  { status, body }: Pick<OutgoingResponse, 'status' | 'body'>,
+  { status, body }: Pick<ServiceResponse, 'status' | 'body'>,
   method: string | undefined,
 ): string {
   const head = [

@@ -90,9 +90,9 @@ test('HEAD needs the right to read, as GET does', async () => {
   const openTokenSource: ServiceOptions['openTokenSource'] = async () => (token) =>
     token === 'reader' ? reader : creator
   const service = await serveLarge({ openTokenSource })
-  const statusOf = async (token: string) =>
+  const askAs = async (token: string) =>
     (await exchange({ ...service, token }, { method: 'HEAD' })).status
-  expect([await statusOf('reader'), await statusOf('creator')]).toEqual([200, 403])
+  expect([await askAs('reader'), await askAs('creator')]).toEqual([200, 403])
 })
 
 test.runIf(hasOpenssl)(

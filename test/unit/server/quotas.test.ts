@@ -8,7 +8,7 @@ import { respond } from '../../../src/server/respond.js'
 import { settableTime } from '../../helpers/time.js'
 
 /** 100 bytes for each token, and requests that ask for some of them, with what became of each. */
-function limited() {
+function createQuotas() {
   const { timeOut } = settableTime({ isStill: true })
   const quotas = new Quotas({ bytesPerToken: 100, timeoutMs: 30_000 })
   const acquire = (token: string, bytes: number, needs: Partial<RequestNeeds> = {}) => {
@@ -39,7 +39,7 @@ function limited() {
 }
 
 test('one request of a token may need more than that, and runs alone', async () => {
-  const { acquire, states } = limited()
+  const { acquire, states } = createQuotas()
   const [large, small] = [acquire('a', 1000), acquire('a', 1)]
   expect(await states(large, small)).toEqual(['runs', 'waits'])
   large.end()
@@ -47,7 +47,7 @@ test('one request of a token may need more than that, and runs alone', async () 
 })
 
 test('searches of a token run one after the other, and nothing else waits for them', async () => {
-  const { acquire, states } = limited()
+  const { acquire, states } = createQuotas()
   const search = { isSearch: true }
   const [first, second] = [acquire('a', 10, search), acquire('a', 10, search)]
   const [create, ofAnother] = [acquire('a', 10), acquire('b', 10, search)]
@@ -59,7 +59,7 @@ test('searches of a token run one after the other, and nothing else waits for th
 })
 
 test('128 requests of a token wait, and further ones do not', async () => {
-  const { acquire, states } = limited()
+  const { acquire, states } = createQuotas()
   const [running, ...waiting] = Array.from({ length: 129 }, () => acquire('a', 100))
   const [further, ofAnother] = [acquire('a', 100), acquire('b', 100)]
   expect(await states(further, ofAnother)).toEqual(['503', 'runs'])
@@ -70,14 +70,14 @@ test('128 requests of a token wait, and further ones do not', async () => {
 })
 
 test('a create runs although 128 searches of its token wait', async () => {
-  const { acquire, states } = limited()
+  const { acquire, states } = createQuotas()
   for (let count = 1; count <= 129; count += 1) acquire('a', 0, { isSearch: true })
   const [create, search] = [acquire('a', 10), acquire('a', 0, { isSearch: true })]
   expect(await states(create, search)).toEqual(['runs', '503'])
 })
 
 test('what a waiting request has received counts', async () => {
-  const { acquire, states } = limited()
+  const { acquire, states } = createQuotas()
   const [running, waiting] = [acquire('a', 50), acquire('a', 100, { receivedBytes: 30 })]
   const other = acquire('b', 10, { receivedBytes: 10 })
   expect(await states(running, waiting, other)).toEqual(['runs', 'waits', 'runs'])
@@ -86,7 +86,7 @@ test('what a waiting request has received counts', async () => {
 })
 
 test('a request waits as long as the timeout', async () => {
-  const { acquire, states, timeOut } = limited()
+  const { acquire, states, timeOut } = createQuotas()
   const [running, waiting] = [acquire('a', 100), acquire('a', 1)]
   await states()
   timeOut(29_999)
@@ -96,7 +96,7 @@ test('a request waits as long as the timeout', async () => {
 })
 
 test('a client that leaves does not wait, and those behind it run', async () => {
-  const { acquire, states } = limited()
+  const { acquire, states } = createQuotas()
   const [running, left, next] = [acquire('a', 60), acquire('a', 100), acquire('a', 40)]
   await states(running)
   left.end()
@@ -104,7 +104,7 @@ test('a client that leaves does not wait, and those behind it run', async () => 
 })
 
 test('when all leave at once, none of those that waited runs', async () => {
-  const { acquire, states } = limited()
+  const { acquire, states } = createQuotas()
   const all = [acquire('a', 60), acquire('a', 60), acquire('a', 60)]
   await states()
   for (const { end } of all) end()

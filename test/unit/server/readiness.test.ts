@@ -7,7 +7,7 @@ import { settableTime } from '../../helpers/time.js'
 type Options = Partial<ConstructorParameters<typeof Readiness>[0]>
 
 /** The readiness of a service, and what its log has. */
-function watched(options: Options = {}) {
+function watchReadiness(options: Options = {}) {
   const lines: string[] = []
   const readiness = new Readiness({
     checkStore: async () => undefined,
@@ -30,7 +30,7 @@ test('the reason is the sentence of the store, and the log has it once', async (
   const checkStore = async () => {
     if (failure) throw failure
   }
-  const { explain, lines } = watched({ checkStore })
+  const { explain, lines } = watchReadiness({ checkStore })
   expect(await explain()).toBeUndefined()
   failure = away
   expect([await explain(), await explain()]).toEqual([away.message, away.message])
@@ -46,7 +46,7 @@ test('the reason names no user whose login the store rejected, and no defect', a
   const login = new PlantsError('unauthorized', 'It rejected the login of SECRET')
   const later = new PlantsError('inaccessible', login.message, { cause: login })
   for (const failure of [login, later, new PlantsError('defect', 'SECRET'), new Error('SECRET')]) {
-    const { explain } = watched({ checkStore: () => Promise.reject(failure) })
+    const { explain } = watchReadiness({ checkStore: () => Promise.reject(failure) })
     expect(await explain()).toMatch(/^The (store rejected the login|check of the store failed)/)
     expect(await explain()).not.toContain('SECRET')
   }
@@ -55,7 +55,7 @@ test('the reason names no user whose login the store rejected, and no defect', a
 test('probes share a check, and wait a second for it', async () => {
   const { timeOut } = settableTime({ isStill: true })
   const store = gate()
-  const { explain } = watched({ checkStore: () => store.wait() })
+  const { explain } = watchReadiness({ checkStore: () => store.wait() })
   const early = [explain(), explain()]
   timeOut(1000)
   const late = 'The store did not answer within a second'
@@ -69,7 +69,7 @@ test('probes share a check, and wait a second for it', async () => {
 
 test('a store that does not answer is said to be away, if that is known', async () => {
   const { timeOut } = settableTime({ isStill: true })
-  const { explain } = watched({ checkStore: () => gate().wait(), findOutage: () => away })
+  const { explain } = watchReadiness({ checkStore: () => gate().wait(), findOutage: () => away })
   const reason = explain()
   timeOut(1000)
   expect(await reason).toBe(away.message)
@@ -78,7 +78,7 @@ test('a store that does not answer is said to be away, if that is known', async 
 test('a service that drains is not ready, also if that begins during the check', async () => {
   let isDraining = false
   const store = gate()
-  const { explain, lines } = watched({
+  const { explain, lines } = watchReadiness({
     checkStore: () => store.wait(),
     isDraining: () => isDraining,
   })
@@ -91,6 +91,6 @@ test('a service that drains is not ready, also if that begins during the check',
 
 test('what the store lacked at the start lasts, and was logged then', async () => {
   const permanentReason = 'The store gives no right to delete plants'
-  const { explain, lines } = watched({ permanentReason })
+  const { explain, lines } = watchReadiness({ permanentReason })
   expect([await explain(), lines]).toEqual([permanentReason, []])
 })

@@ -11,7 +11,7 @@ import { exchange } from '../../helpers/raw-http.js'
 import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
 import { objectsOf } from '../../helpers/world.js'
 
-function logOf(level: string, isTerminal: boolean) {
+function createLog(level: string, isTerminal: boolean) {
   const written: string[] = []
   const { output } = logInto(async (lines) => void written.push(lines))
   return {
@@ -25,7 +25,7 @@ test.each([
   ['warn', ['warning', 'error']],
 ])('a log of level %s has the same lines as text and as JSON', (level, expected) => {
   for (const isTerminal of [true, false]) {
-    const { log, text } = logOf(level, isTerminal)
+    const { log, text } = createLog(level, isTerminal)
     log.record({ outcome: 'created', path: '/a\u001b[31m', milliseconds: 1.2 })
     log.warn('warning')
     log.error(new Error('error'), 'r-1')
@@ -40,16 +40,16 @@ test('the log has one sentence for a failure that a person can fix, and the stac
   const lost = new PlantsError('unknownOutcome', 'Lost', { hint: 'Look', cause: away })
   const ours = [away, lost, new PlantsError('unwritable', 'The disk is full')]
   const defects = [new TypeError('x is undefined'), new PlantsError('defect', 'Internal error')]
-  const [json, terminal] = [logOf('info', false), logOf('info', true)]
+  const [json, terminal] = [createLog('info', false), createLog('info', true)]
   for (const { log } of [json, terminal])
     for (const failure of [...ours, ...defects]) log.error(failure, 'r-1')
   const line = { level: 'error', time: expect.any(String), requestId: 'r-1' }
-  const stackOf = ({ message }: Error) => expect.stringMatching(RegExp(`: ${message}\\n {4}at `))
+  const matchStack = ({ message }: Error) => expect.stringMatching(RegExp(`: ${message}\\n {4}at `))
   expect(objectsOf(json.text())).toEqual([
     { ...line, code: 'unavailable', msg: 'Away', reason: 'No route' },
     { ...line, code: 'unknownOutcome', msg: 'Lost', reason: 'Away' },
     { ...line, code: 'unwritable', msg: 'The disk is full' },
-    ...defects.map((defect) => ({ ...line, msg: 'failed', stack: stackOf(defect) })),
+    ...defects.map((defect) => ({ ...line, msg: 'failed', stack: matchStack(defect) })),
   ])
   expect(terminal.text().split('\n').slice(0, 5)).toEqual([
     'TIME error: Away requestId=r-1 code=unavailable reason=No route',

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 const evening = Date.UTC(2026, 0, 1, 22)
 
 /** What requests with a token get, by milliseconds after the evening: its name, or the error. */
-async function tokenInUse(expires?: number) {
+async function useToken(expires?: number) {
   const file = fileAddress(`${temporaryFolder()}/plants.db`)
   const { tokens } = closedAfterTest(await SqliteStore.open(file, openOptions()))
   await tokens.add(hashToken('token'), {
@@ -33,12 +33,12 @@ async function tokenInUse(expires?: number) {
 }
 
 test('a token is accepted until exactly its expiry', async () => {
-  const { at } = await tokenInUse(7_200_000)
+  const { at } = await useToken(7_200_000)
   expect([await at(7_199_999), await at(7_200_000), await at(7_200_001)]).toEqual(['1', 401, 401])
 })
 
 test('a revoked token is rejected within half a second', async () => {
-  const { at, revoke } = await tokenInUse()
+  const { at, revoke } = await useToken()
   expect(await at(0)).toBe('1')
   await revoke()
   expect([await at(499), await at(500)]).toEqual(['1', 401])
