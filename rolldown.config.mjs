@@ -6,6 +6,7 @@ const replaced = [
   { id: 'node:child_process', importer: '/commander/' }, // for subcommands that are programs: 3 ms of each start
   { id: 'env-paths', importer: '/conf/' }, // throws where a user has no home
   { id: 'pgpass', importer: '/pg/' }, // reads the password file of libpq, as src/auth does
+  { id: 'pg-connection-string', importer: '/pg/' }, // parses addresses, as src/stores/postgres does
   { id: 'debug', importer: '/https-proxy-agent/' }, // prints the password of a proxy where DEBUG is set
 ]
 const withoutReplaced = {
@@ -21,8 +22,9 @@ const withoutReplaced = {
 }
 
 // A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load what
-// speaks to a service. What only `plants doctor` needs is in neither.
-const store = /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!diagnose)[\w-]+\.ts$/
+// speaks to a service. What only `doctor`, `auth`, `backup` and `restore` need is in neither.
+const store =
+  /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!diagnose|check-token|backup)[\w-]+\.ts$/
 
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
