@@ -12,9 +12,9 @@ import {
 } from './authenticate.js'
 import { parseBodyLength, validateBodyType } from './body.js'
 import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
-import { createParserError, HttpError, toHttpError } from './http-error.js'
+import { createParserError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
-import { hasUnseenHeaderLines, isUnambiguous, maxHeaderLines } from './parse-request.js'
+import { hasUnseenHeaderLines, isUnambiguous } from './parse-request.js'
 import type { Quotas } from './quotas.js'
 import { respond, type ServiceResponse } from './respond.js'
 import { findOperation, findRoute, type Operation, type OperationId, type Route } from './routes.js'
@@ -118,7 +118,7 @@ function assertTrustworthy(response: ServerResponse): void {
   const { req: request } = response
   if (hasUnseenHeaderLines(request)) {
     response.shouldKeepAlive = false
-    throw new HttpError(431, `The request has more than ${maxHeaderLines} header lines`)
+    throw createParserError('HPE_HEADER_OVERFLOW') // as Node.js 24 does itself
   }
   if (!isUnambiguous(request)) {
     response.shouldKeepAlive = false

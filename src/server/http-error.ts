@@ -26,7 +26,10 @@ export function createBusyError(
 /** @param code of an error of Node.js's HTTP parser */
 export function createParserError(code = ''): HttpError {
   if (code === 'HPE_HEADER_OVERFLOW')
-    return new HttpError(431, 'The request headers are larger than 16 KiB')
+    return new HttpError(
+      431,
+      'The request headers are larger than 16 KiB, or have more than 100 lines',
+    )
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new HttpError(408, 'The request did not arrive in time')
   return new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
