@@ -150,13 +150,22 @@ export function toDescriptorsHint(code: string | undefined): string | undefined 
   return undefined
 }
 
-/** Whether this process cannot open one more file. */
+/**
+ * SQLite may have several files open when it fails, and has closed them by the time it reports
+ * that.
+ */
+const descriptorsOfSqlite = 8
+
+/** Whether this process cannot open as many more files as a call of SQLite may need. */
 export function isOutOfDescriptors(): boolean {
+  const opened: number[] = []
   try {
-    closeSync(openSync(devNull, 'r'))
+    while (opened.length < descriptorsOfSqlite) opened.push(openSync(devNull, 'r'))
     return false
   } catch (error) {
     return toDescriptorsHint(systemCode(error)) !== undefined
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor)
   }
 }
 
