@@ -21,14 +21,14 @@ const reportIntervalMs = 60_000
  */
 export class ConnectionLimit {
   readonly #limit: number
-  readonly #canRespond: boolean
+  readonly #usesTls: boolean
   readonly #log: ConnectionLimitOptions['log']
   readonly #open = new Set<Socket>()
   /** The connections without an accepted token, in the order in which they were opened. */
   readonly #withoutToken = new Set<Socket>()
   /**
-   * The TCP connection below a TLS connection, which Node.js does not give, by the address of its
-   * client.
+   * With TLS, the TCP connection below each TLS connection, which Node.js does not give. The key is
+   * the address of the client.
    */
   readonly #byClient = new Map<string, Socket>()
   #closedCount = 0
@@ -36,24 +36,20 @@ export class ConnectionLimit {
 
   constructor({ limit, usesTls, log }: ConnectionLimitOptions) {
     this.#limit = limit
-    this.#canRespond = !usesTls
+    this.#usesTls = usesTls
     this.#log = log
   }
 
   /** @param socket a TCP connection or one of a Unix socket, before any TLS handshake */
   add(socket: Socket): void {
-    const client = describeClient(socket)
     this.#open.add(socket)
     this.#withoutToken.add(socket)
-    this.#byClient.set(client, socket)
-    socket.once('close', () => {
-      this.#forget(socket)
-      if (this.#byClient.get(client) === socket) this.#byClient.delete(client)
-    })
+    socket.once('close', () => this.#forget(socket))
+    if (this.#usesTls) this.#rememberClient(socket)
     if (this.#open.size <= this.#limit) return
     const [oldest = socket] = this.#withoutToken // It is the new one where all others have a token.
     this.#close(oldest)
-    if (oldest === socket && this.#canRespond) this.#respondBusy(socket)
+    if (oldest === socket && !this.#usesTls) this.#respondBusy(socket)
     else oldest.destroy()
   }
 
@@ -63,9 +59,16 @@ export class ConnectionLimit {
    * @param socket the connection, or the TLS connection above it
    */
   keep(socket: Socket): void {
-    const isBelowTls = !this.#open.has(socket)
-    const connection = isBelowTls ? this.#byClient.get(describeClient(socket)) : socket
+    const connection = this.#usesTls ? this.#byClient.get(describeClient(socket)) : socket
     if (connection) this.#withoutToken.delete(connection)
+  }
+
+  #rememberClient(socket: Socket): void {
+    const client = describeClient(socket)
+    this.#byClient.set(client, socket)
+    socket.once('close', () => {
+      if (this.#byClient.get(client) === socket) this.#byClient.delete(client)
+    })
   }
 
   #close(socket: Socket): void {

@@ -8,6 +8,7 @@
  * before do not wait for them.
  */
 import { hash } from 'node:crypto'
+import { Slots } from '../platform/slots.js'
 import { isValid, type Token, type TokenStore } from '../stores/tokens.js'
 import { type Caller, hashToken } from './authenticate.js'
 
@@ -32,7 +33,7 @@ const maxLookups = 32
 export class TokenCache {
   readonly #store: TokenStore
   readonly #clock: Clock
-  readonly #findUnknown: TokenStore['find']
+  readonly #unknownLookups = new Slots(maxLookups)
   /**
    * The lookups that found a token, by its SHA-256: the time that this takes tells nothing about
    * it.
@@ -42,7 +43,6 @@ export class TokenCache {
   constructor(store: TokenStore, clock: Clock) {
     this.#store = store
     this.#clock = clock
-    this.#findUnknown = limitConcurrency(maxLookups, (digest) => store.find(digest))
   }
 
   async findCaller(text: string): Promise<Caller | undefined> {
@@ -61,7 +61,8 @@ export class TokenCache {
   #lookUp(key: string, text: string): Lookup {
     const digest = hashToken(text)
     const wasFound = this.#lookups.has(key)
-    const token = wasFound ? this.#store.find(digest) : this.#findUnknown(digest)
+    const find = () => this.#store.find(digest)
+    const token = wasFound ? find() : this.#unknownLookups.run(find)
     const lookup = { token, freshUntil: this.#clock.now() + freshnessMs }
     // Further requests with a token that was found before share this lookup while it runs.
     if (wasFound) this.#lookups.set(key, lookup)
@@ -77,27 +78,6 @@ export class TokenCache {
     } catch (error) {
       this.#lookups.delete(key)
       throw error
-    }
-  }
-}
-
-/** Lets at most `limit` calls run at a time. The others wait in their order. */
-function limitConcurrency<Input, Output>(
-  limit: number,
-  call: (input: Input) => Promise<Output>,
-): (input: Input) => Promise<Output> {
-  let runningCount = 0
-  const waiting: (() => void)[] = []
-
-  return async (input) => {
-    if (runningCount === limit) await new Promise<void>((resolve) => waiting.push(resolve))
-    else runningCount += 1
-    try {
-      return await call(input)
-    } finally {
-      const startNext = waiting.shift()
-      if (startNext) startNext()
-      else runningCount -= 1
     }
   }
 }

@@ -12,6 +12,7 @@ import pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../errors.js'
 import { isTimeout, retrying, within } from '../../platform/runtime.js'
+import { Slots } from '../../platform/slots.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
 import { nextPause, patienceOf } from '../store.js'
@@ -19,7 +20,6 @@ import type { Access } from './address.js'
 import { LimitedClient, SecretiveClient } from './client.js'
 import { assertReady, Connection, type Row, untilSignal } from './connection.js'
 import { explained, isPoolFull, lacksTls, raiseMax } from './errors.js'
-import { Slots } from './slots.js'
 
 type Action<T> = (connection: Connection) => Promise<T>
 
@@ -36,7 +36,11 @@ export class PostgresDatabase {
   #wasConnected = false
   /** Times in a row that no server could be used. The second is reported. */
   #failures = 0
-  /** Of all servers together: a failover gives no further ones. */
+  /**
+   * Searches, counts and lists with a tag take at most half of the connections, because creates,
+   * look-ups of tokens and `/ready` need one, too. All servers share these slots, so a failover
+   * adds none.
+   */
   readonly #scanSlots: Slots
 
   constructor(given: Access) {

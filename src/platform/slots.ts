@@ -1,0 +1,57 @@
+import { within } from './runtime.js'
+
+/** How long a call waits for a slot, and what ends its wait before. */
+interface WaitLimits {
+  timeoutMs: number
+  signals: AbortSignal[]
+}
+
+/** Limits how many calls run at once. The others wait in their order. */
+export class Slots {
+  #free: number
+  /** Each of these gives a slot to a call that waits. */
+  readonly #waiting = new Set<() => void>()
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  /**
+   * @param limits by default, the call waits until it has a slot
+   * @throws the reason of a signal, or a `TimeoutError` if no slot becomes free in time
+   */
+  async run<T>(action: () => Promise<T>, limits?: WaitLimits): Promise<T> {
+    await this.#acquire(limits)
+    try {
+      return await action()
+    } finally {
+      this.#release()
+    }
+  }
+
+  async #acquire(limits: WaitLimits | undefined): Promise<void> {
+    for (const signal of limits?.signals ?? []) signal.throwIfAborted()
+    if (this.#free > 0) this.#free -= 1
+    else if (limits === undefined) await this.#waitForSlot()
+    else await within(limits.timeoutMs, limits.signals, (signal) => this.#waitForSlot(signal))
+  }
+
+  #waitForSlot(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(resolve)
+      signal?.addEventListener('abort', () => {
+        // It stays without effect if the slot was given before.
+        if (this.#waiting.delete(resolve)) reject(signal.reason)
+      })
+    })
+  }
+
+  #release(): void {
+    const [giveSlot] = this.#waiting
+    if (giveSlot === undefined) this.#free += 1
+    else {
+      this.#waiting.delete(giveSlot)
+      giveSlot()
+    }
+  }
+}
