@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect as connectSecurely } from 'node:tls'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { hashToken } from '../../../src/server/authenticate.js'
@@ -9,6 +10,7 @@ import { HttpServer, type ReceivedRequest } from '../../../src/server/server.js'
 import { TokenCache } from '../../../src/server/token-cache.js'
 import type { Store } from '../../../src/stores/store.js'
 import { rights, type TokenStore } from '../../../src/stores/tokens.js'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import {
   connectTo,
   exchange,
@@ -87,6 +89,34 @@ describe('when there are as many connections as --connection-limit, a new one', 
     expect((await second.send(requestBytes('wrong')).answer())?.status).toBe(400)
     expect(service.log()).toContain('The limit of 3 connections was reached: 1 connection closed')
   })
+
+  test.runIf(hasOpenssl)(
+    'over TLS closes no connection with an accepted token (needs openssl)',
+    async () => {
+      const { path, keyPath, cert, key } = certificate({ names: ['IP:127.0.0.1'] })
+      const service = await serveStore(quick, {
+        limits: { ...limits, connectionLimit: 2 },
+        tls: { paths: [path, keyPath], read: () => ({ cert, key }) },
+      })
+      const open = async (token: string) => {
+        const socket = connectSecurely({ ...(service.place as object), ca: cert })
+        onTestFinished(() => void socket.destroy())
+        await once(socket, 'secureConnect')
+        socket.write(requestBytes(token, { body: fern }))
+        const [answer] = await once(socket, 'data')
+        return { socket, status: String(answer).slice(9, 12) }
+      }
+      const authorized = await open(testToken)
+      const stranger = await open('wrong')
+      const closed = once(stranger.socket, 'close')
+      expect([authorized.status, stranger.status]).toEqual(['200', '400'])
+      expect((await open(testToken)).status).toBe('200')
+      await closed
+      authorized.socket.write(create)
+      const [answer] = await once(authorized.socket, 'data')
+      expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)
+    },
+  )
 
   test('is closed itself if all others have one', async () => {
     const service = await limited()
