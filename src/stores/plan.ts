@@ -17,7 +17,7 @@ export interface KeyedPlant {
   key?: string | undefined
 }
 
-/** What a store of ours does for changes, and what becomes of each of them. */
+/** What a direct store does for changes, and what becomes of each of them. */
 export interface Plan {
   outcomes: Outcome[]
   created: readonly KeyedPlant[]
