@@ -321,10 +321,15 @@ function mergeOutcomes(
   })
 }
 
-/** Throws why a service was not asked, or if what answered is no Plant Store. */
+/** Throws why a service was not asked, or if what is at the address is no Plant Store. */
 function assertAnswered(outcome: Outcome): void {
-  const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
-  if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
+  if (outcome.type === 'unsent' || isOfAnyRecord(outcome)) throw toError(outcome.error)
+}
+
+/** Whether each other record would fare the same: a hint says what must change first. */
+function isOfAnyRecord(outcome: Outcome): outcome is Extract<Outcome, { error: Problem }> {
+  if (outcome.type !== 'unknown') return false
+  return outcome.error.kind === 'unusable' || outcome.error.hint !== undefined
 }
 
 function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {

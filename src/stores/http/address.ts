@@ -15,3 +15,11 @@ export function parseHttp(address: string, source: string): HttpAddress {
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }
+
+/** The same host, port and path. An address without a port means 80 or 443, by its scheme. */
+export function formatWithScheme({ url }: HttpAddress, scheme: 'http:' | 'https:'): string {
+  const changed = new URL(url)
+  changed.port = url.port || (url.protocol === 'https:' ? '443' : '80')
+  changed.protocol = scheme
+  return changed.href.replace(/\/$/, '')
+}

@@ -4,6 +4,7 @@ import { isJsonType } from '../../plant/json.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { isLoopback, urlOf } from '../../platform/urls.js'
 import type { HttpAddress } from '../address.js'
+import { formatWithScheme } from './address.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
@@ -208,9 +209,9 @@ const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_
 const other: Reason = { hint: 'Check the address and the certificate of the service' }
 
 /** Elsewhere, others can read a token that is sent without TLS. */
-function hintWithoutTls({ name, url }: HttpAddress): string {
-  const plain = name.replace('https', 'http')
-  if (isLoopback(url.hostname)) return `Try ${plain}`
+function hintWithoutTls(address: HttpAddress): string {
+  const plain = formatWithScheme(address, 'http:')
+  if (isLoopback(address.url.hostname)) return `Try ${plain}`
   return `Check the port, or in a private network, try ${plain} with --allow-http`
 }
 
@@ -226,7 +227,9 @@ function withoutResponse(
   const known = cause instanceof PlantsError ? cause : undefined
   if (known && (!isSent || request.method === 'GET')) return { error: known }
   if (isSent) {
-    const message = `${address.name} received the request, but did not answer: ${text}`
+    // A port that speaks TLS has hardly read the request, although no answer says so.
+    const message =
+      known?.message ?? `${address.name} received the request, but did not answer: ${text}`
     return lost(request, 'unanswered', message, { cause, hint: known?.hint })
   }
   const way = access.proxy ? ` through the proxy ${new URL(access.proxy).host}` : ''

@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import * as http from 'node:http'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
-import { PlantsError } from '../../errors.js'
-import { isJsonType } from '../../plant/json.js'
+import type { PlantsError } from '../../errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
 import { defaultConcurrency, type HttpOptions } from './http-options.js'
+import { createTlsPortError, isTlsAlert, mayComeFromTlsPort, speaksTls } from './tls-port.js'
 
 export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -60,7 +60,7 @@ export class HttpClient {
   /** A person knows of a repetition. */
   hasWarned = false
   #transport: ReturnType<typeof transportTo> | undefined
-  #needsTls: Promise<boolean> | undefined
+  #speaksTls: Promise<boolean> | undefined
 
   constructor(address: HttpAddress, options: HttpOptions) {
     this.address = address
@@ -111,13 +111,16 @@ export class HttpClient {
         if (!incoming) throw Error('the connection was closed') // after a 101
         const response = await responseIn(incoming)
         if (!mayComeFromTlsPort(response)) return response
-        const error = await this.#findTlsError(transport.target, signal)
+        const error = await this.#findTlsPortError(transport.target, signal)
         // It has answered that it did not understand the request.
         return error ? { cause: error, isSent: false } : response
       } catch (cause) {
         if (signal.aborted) return { cause: signal.reason, isSent }
-        const error = isSent && (await this.#findTlsError(transport.target, signal, cause))
-        return { cause: error || cause, isSent }
+        if (!isSent) return { cause, isSent }
+        const error = await this.#findTlsPortError(transport.target, signal, cause)
+        if (!error) return { cause, isSent }
+        // An alert is an answer, too.
+        return { cause: error, isSent: !isTlsAlert(cause) }
       }
     })
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
@@ -125,18 +128,18 @@ export class HttpClient {
     return result
   }
 
-  /** Undefined unless plain http was sent to a port that takes TLS. */
-  async #findTlsError(
-    at: Pick<URL, 'hostname' | 'port'>,
+  /** Undefined unless plain http was sent to a port that speaks TLS. */
+  async #findTlsPortError(
+    target: Pick<URL, 'hostname' | 'port'>,
     signal: AbortSignal,
     cause?: unknown,
   ): Promise<PlantsError | undefined> {
-    const { url, name } = this.address
-    if (url.protocol !== 'http:' || this.access.proxy !== undefined) return undefined
-    this.#needsTls ??= needsTls(at, signal)
-    if (!(await this.#needsTls)) return undefined
-    const hint = `Try ${name.replace('http', 'https')}`
-    return new PlantsError('inaccessible', `${name} needs https`, { hint, cause })
+    if (this.address.url.protocol !== 'http:' || this.access.proxy !== undefined) return undefined
+    if (!isTlsAlert(cause)) {
+      this.#speaksTls ??= speaksTls(target, signal)
+      if (!(await this.#speaksTls)) return undefined
+    }
+    return createTlsPortError(this.address, cause)
   }
 
   /** Whether there is another token than one that was rejected. */
@@ -175,25 +178,6 @@ async function transportTo({ url }: HttpAddress, options: HttpOptions) {
       checkServerIdentity(hostname, certificate),
   })
   return { request, target: { ...service, agent } }
-}
-
-/** Such as "Client sent an HTTP request to an HTTPS server", in text or HTML. */
-function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
-  return status === 400 && !isJsonType(headers['content-type'] ?? '')
-}
-
-/** Whether a port that broke a connection takes TLS. Nothing but its hello is sent. */
-async function needsTls(at: Pick<URL, 'hostname' | 'port'>, signal: AbortSignal): Promise<boolean> {
-  const { connect } = await import('node:tls')
-  const socket = connect(Number(at.port || 80), at.hostname, { rejectUnauthorized: false })
-  try {
-    await within(1000, [signal], (soon) => once(socket, 'secureConnect', { signal: soon }))
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
 }
 
 /**
