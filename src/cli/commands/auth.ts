@@ -6,7 +6,7 @@ import { PlantsError, usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import type { TokenTarget } from '../../stores/credentials.js'
+import type { TokenCheck, TokenTarget } from '../../stores/credentials.js'
 import { requireCapability } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -57,11 +57,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     ...context.openContext,
     findAccess: (target) => findAccess(target, context, given),
   })
-  if (check.state === 'rejected') {
-    const message = `${store.name} does not accept this token: ${check.error.message}`
-    const hint = 'Nothing was saved. Copy it again, or ask for a new one'
-    throw new PlantsError('unauthorized', message, { ...check.error, hint })
-  }
+  assertWorthSaving(check, store)
   const savedAt = new Date(io.time()).toISOString()
   const saved = { [store.name]: { token, savedAt } }
   await changeSettings(io, timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
@@ -75,6 +71,27 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     await context.warn('PLANTS_TOKEN is still set, and takes precedence')
   const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`
   await context.print({ ...namesOf(store, settings), source: 'file', savedAt, checked }, text)
+}
+
+/**
+ * A token is saved for exactly one address. Where nothing can be asked before somebody changes the
+ * address or a setting, such as `http://` for a port that speaks TLS, nobody would find it again. A
+ * service that is not running now may be right.
+ *
+ * @throws {PlantsError} that of the check, with the hint that nothing was saved
+ */
+function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
+  if (check.state === 'accepted') return
+  const { error } = check
+  if (check.state === 'rejected') {
+    const message = `${name} does not accept this token: ${error.message}`
+    const hint = 'Nothing was saved. Copy it again, or ask for a new one'
+    throw new PlantsError('unauthorized', message, { ...error, hint })
+  }
+  if (error.kind !== 'inaccessible') return
+  const advice = error.hint === undefined ? '' : `. ${error.hint}`
+  const hint = `Nothing was saved${advice}`
+  throw new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
 }
 
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
