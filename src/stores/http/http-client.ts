@@ -116,16 +116,24 @@ export class HttpClient {
         return error ? { cause: error, isSent: false } : response
       } catch (cause) {
         if (signal.aborted) return { cause: signal.reason, isSent }
-        if (!isSent) return { cause, isSent }
-        const error = await this.#findTlsPortError(transport.target, signal, cause)
-        if (!error) return { cause, isSent }
-        // An alert is an answer, too.
-        return { cause: error, isSent: !isTlsAlert(cause) }
+        return isSent ? this.#explainLoss(cause, transport.target, signal) : { cause, isSent }
       }
     })
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
     else trace?.(`< ${result.status}, ${result.body.length} bytes`)
     return result
+  }
+
+  /** Of a request that was sent, and has no response. */
+  async #explainLoss(
+    cause: unknown,
+    target: Pick<URL, 'hostname' | 'port'>,
+    signal: AbortSignal,
+  ): Promise<NoResponse> {
+    const error = await this.#findTlsPortError(target, signal, cause)
+    if (!error) return { cause, isSent: true }
+    // An alert is an answer: the server has not understood the request.
+    return { cause: error, isSent: !isTlsAlert(cause) }
   }
 
   /** Undefined unless plain http was sent to a port that speaks TLS. */
