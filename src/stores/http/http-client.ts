@@ -87,7 +87,7 @@ export class HttpClient {
           ...transport.target,
           method,
           path: url.pathname.replace(/\/$/, '') + path,
-          headers: headersOf(request, this.access),
+          headers: buildHeaders(request, this.access),
         })
         signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
         let isOver = false
@@ -109,7 +109,7 @@ export class HttpClient {
         outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
         const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
         if (!incoming) throw Error('the connection was closed') // after a 101
-        const response = await responseIn(incoming)
+        const response = await readResponse(incoming)
         if (!mayComeFromTlsPort(response)) return response
         const error = await this.#findTlsPortError(transport.target, signal)
         // It has answered that it did not understand the request.
@@ -207,7 +207,7 @@ function callWhenOpen(socket: TLSSocket, call: () => void): void {
   })
 }
 
-async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse> {
+async function readResponse(incoming: http.IncomingMessage): Promise<HttpResponse> {
   const { statusCode: status = 0, headers } = incoming
   const received = new GrowingBuffer()
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
@@ -217,7 +217,7 @@ async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse>
   return { status, headers, body: received.bytes, isCut: received.length > maxBodyBytes }
 }
 
-function headersOf({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {
+function buildHeaders({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {
   return {
     accept: 'application/json',
     authorization: `Bearer ${token}`,

@@ -10,7 +10,7 @@ import { HttpClient } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
 import { listPages } from './read.js'
 import { send } from './requests.js'
-import { fetchPlant, outcomeOf, type Send, sendChange, sendChanges } from './send-changes.js'
+import { fetchPlant, type Send, sendChange, sendChanges, toOutcomeType } from './send-changes.js'
 
 export class HttpStore implements Store {
   readonly #client: HttpClient
@@ -52,7 +52,7 @@ export class HttpStore implements Store {
       return await sendChange(ask, change.type === 'create' ? { ...change, key } : change)
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      const type = outcomeOf(error)
+      const type = toOutcomeType(error)
       const isUnknown = type === 'unknown'
       const hint = isUnknown ? createUnknownHint(change, key, name, error) : error.hint
       const { reason } = signal

@@ -1,7 +1,7 @@
 import { PlantsError } from '../../errors.js'
 import { wait } from '../../platform/runtime.js'
 import { nextPause, patienceOf, tryingAgain } from '../store.js'
-import { resultOf } from './failures.js'
+import { interpretResponse } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe } from './plant-request.js'
 
@@ -58,7 +58,7 @@ async function sendUntilSettled<T>(
     signal.throwIfAborted()
     const { token } = client.access
     const response = await client.send(request, findTimeLeft(client, call), inFlightSignals)
-    const result = resultOf(client, request, response)
+    const result = interpretResponse(client, request, response)
     if ('value' in result) return result.value
     const { error, isOpen } = result
     // A token may have expired, and a 401 changes nothing.
