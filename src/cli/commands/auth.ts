@@ -1,5 +1,5 @@
-import { type Credential, noToken } from '../../auth/credentials.js'
-import { failureOf, parseToken } from '../../auth/token.js'
+import { type Credential, createNoTokenError } from '../../auth/credentials.js'
+import { findTokenProblem, parseToken } from '../../auth/token.js'
 import { changeSettings, without } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
 import { PlantsError, usageError } from '../../errors.js'
@@ -123,7 +123,7 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
 async function existingToken(store: TokenTarget, context: CommandContext): Promise<Credential> {
   const found = await tokenFor(store, context)
   if (found) return found
-  throw noToken(store, context.storeFlag)
+  throw createNoTokenError(store, context.storeFlag)
 }
 
 /** Throws `usage` for a store without tokens. */
@@ -147,7 +147,7 @@ async function readToken(
     )
   const { askForSecret } = await import('../prompts.js')
   const check = (text: string) => {
-    const failure = failureOf(text.trim())
+    const failure = findTokenProblem(text.trim())
     return failure && `A token ${failure}`
   }
   return (await askForSecret(`token for ${store.name}`, check, io)).trim()

@@ -1,4 +1,4 @@
-import { savedToken } from '../../auth/credentials.js'
+import { findSavedToken } from '../../auth/credentials.js'
 import {
   assertSettingsFor,
   assertStoreName,
@@ -152,7 +152,7 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   const { address } = knownStore(name, before)
   const shown = await shownStore(address, io)
   const place = `Its plants are still in ${quoteIfNeeded(shown)}`
-  if (savedToken(before, address))
+  if (findSavedToken(before, address))
     await context.warn(
       `Its token is still saved. Remove it: plants auth logout --store ${shellWord(shown)}`,
     )
