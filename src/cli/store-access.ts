@@ -56,7 +56,7 @@ export async function findAccess(
       found.source === 'file'
         ? `The token was saved. Save another with: plants auth login${storeFlag}`
         : `The token is from ${found.place}: set another one there`,
-    renew: found.source === 'command' ? renewalOf(target, context) : undefined,
+    renew: found.source === 'command' ? createRenewal(target, context) : undefined,
     userAgent: `plants/${version}`,
     ca: caPath && (await import('../platform/certificates.js')).readCertificates(caPath),
     proxy,
@@ -66,7 +66,7 @@ export async function findAccess(
 }
 
 /** Runs the token command again, at most once a minute. */
-function renewalOf(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
+function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
   const { io } = context
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   return () => {

@@ -70,7 +70,10 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   if (io.env['PLANTS_TOKEN'] !== undefined)
     await context.warn('PLANTS_TOKEN is still set, and takes precedence')
   const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`
-  await context.print({ ...namesOf(store, settings), source: 'file', savedAt, checked }, text)
+  await context.print(
+    { ...describeTarget(store, settings), source: 'file', savedAt, checked },
+    text,
+  )
 }
 
 /**
@@ -102,7 +105,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
   )
   if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')
   const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${store.name}`
-  await context.print({ ...namesOf(store, context.settings), removed }, text)
+  await context.print({ ...describeTarget(store, context.settings), removed }, text)
 }
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
@@ -111,7 +114,7 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
   const { source, place, savedAt } = await existingToken(store, context)
   const when = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
   const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(place + when)}`
-  await context.printResult({ ...namesOf(store, context.settings), source, savedAt }, text)
+  await context.printResult({ ...describeTarget(store, context.settings), source, savedAt }, text)
 }
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
@@ -153,6 +156,6 @@ async function readToken(
   return (await askForSecret(`token for ${store.name}`, check, io)).trim()
 }
 
-function namesOf({ name }: TokenTarget, { storeName }: EffectiveSettings) {
+function describeTarget({ name }: TokenTarget, { storeName }: EffectiveSettings) {
   return { store: storeName ?? name, address: name }
 }
