@@ -2,13 +2,12 @@ import { once } from 'node:events'
 import * as http from 'node:http'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
-import type { PlantsError } from '../../errors.js'
+import { isJsonType } from '../../plant/json.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
 import { defaultConcurrency, type HttpOptions } from './http-options.js'
-import { createTlsPortError, isTlsAlert, mayComeFromTlsPort, speaksTls } from './tls-port.js'
 
 export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -111,12 +110,12 @@ export class HttpClient {
         if (!incoming) throw Error('the connection was closed') // after a 101
         const response = await readResponse(incoming)
         if (!mayComeFromTlsPort(response)) return response
-        const error = await this.#findTlsPortError(transport.target, signal)
-        // It has answered that it did not understand the request.
-        return error ? { cause: error, isSent: false } : response
+        return (await this.#examineTlsPort(transport.target, signal)) ?? response
       } catch (cause) {
         if (signal.aborted) return { cause: signal.reason, isSent }
-        return isSent ? this.#explainLoss(cause, transport.target, signal) : { cause, isSent }
+        const lost = { cause, isSent }
+        if (!isSent) return lost
+        return (await this.#examineTlsPort(transport.target, signal, cause)) ?? lost
       }
     })
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
@@ -124,30 +123,26 @@ export class HttpClient {
     return result
   }
 
-  /** Of a request that was sent, and has no response. */
-  async #explainLoss(
-    cause: unknown,
-    target: Pick<URL, 'hostname' | 'port'>,
-    signal: AbortSignal,
-  ): Promise<NoResponse> {
-    const error = await this.#findTlsPortError(target, signal, cause)
-    if (!error) return { cause, isSent: true }
-    // An alert is an answer: the server has not understood the request.
-    return { cause: error, isSent: !isTlsAlert(cause) }
-  }
-
-  /** Undefined unless plain http was sent to a port that speaks TLS. */
-  async #findTlsPortError(
+  /**
+   * Explains a request in plain http whose port speaks TLS; any other is undefined.
+   *
+   * @param cause why it has no response; undefined for one that may come from such a port
+   */
+  async #examineTlsPort(
     target: Pick<URL, 'hostname' | 'port'>,
     signal: AbortSignal,
     cause?: unknown,
-  ): Promise<PlantsError | undefined> {
+  ): Promise<NoResponse | undefined> {
     if (this.address.url.protocol !== 'http:' || this.access.proxy !== undefined) return undefined
-    if (!isTlsAlert(cause)) {
+    const { createTlsPortError, isTlsAlert, speaksTls } = await import('./tls-port.js')
+    const isAlert = isTlsAlert(cause)
+    if (!isAlert) {
       this.#speaksTls ??= speaksTls(target, signal)
       if (!(await this.#speaksTls)) return undefined
     }
-    return createTlsPortError(this.address, cause)
+    // A response, or an alert, says that the request was not understood.
+    const isAnswered = isAlert || cause === undefined
+    return { cause: createTlsPortError(this.address, cause), isSent: !isAnswered }
   }
 
   /** Whether there is another token than one that was rejected. */
@@ -186,6 +181,11 @@ async function transportTo({ url }: HttpAddress, options: HttpOptions) {
       checkServerIdentity(hostname, certificate),
   })
   return { request, target: { ...service, agent } }
+}
+
+/** Such as "Client sent an HTTP request to an HTTPS server", in text or HTML. */
+function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
+  return status === 400 && !isJsonType(headers['content-type'] ?? '')
 }
 
 /**

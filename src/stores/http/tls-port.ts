@@ -8,18 +8,11 @@
  */
 
 import { once } from 'node:events'
-import type { IncomingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
 import { PlantsError, systemCode } from '../../errors.js'
-import { isJsonType } from '../../plant/json.js'
 import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import { formatWithScheme } from './address.js'
-
-interface ResponseHead {
-  status: number
-  headers: IncomingHttpHeaders
-}
 
 /** Longer than a handshake takes on any network that is in use. */
 const handshakeTimeoutMs = 1000
@@ -28,11 +21,6 @@ export function createTlsPortError(address: HttpAddress, cause: unknown): Plants
   const message = `The port of ${address.name} speaks TLS, not plain HTTP`
   const hint = `Try ${formatWithScheme(address, 'https:')}`
   return new PlantsError('inaccessible', message, { hint, cause })
-}
-
-/** Such as "Client sent an HTTP request to an HTTPS server". */
-export function mayComeFromTlsPort({ status, headers }: ResponseHead): boolean {
-  return status === 400 && !isJsonType(headers['content-type'] ?? '')
 }
 
 /** Whether Node's HTTP parser failed because of an alert: a record of type 21, of version 3.x. */
