@@ -40,6 +40,11 @@ export class ConnectionLimit {
     this.#log = log
   }
 
+  /** How many connections are open, including those in a TLS handshake. */
+  get openCount(): number {
+    return this.#open.size
+  }
+
   /** @param socket a TCP connection or one of a Unix socket, before any TLS handshake */
   add(socket: Socket): void {
     this.#open.add(socket)
@@ -63,7 +68,7 @@ export class ConnectionLimit {
     if (connection) this.#withoutToken.delete(connection)
   }
 
-  /** Logs how many connections were closed and are not in the log yet: also when a service stops. */
+  /** Logs how many connections were closed that are not in the log yet. */
   report(): void {
     clearTimeout(this.#reportTimer)
     this.#reportTimer = undefined

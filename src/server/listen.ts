@@ -28,7 +28,7 @@ export interface TcpAddress {
 export type ListenAddress = TcpAddress | { path: string }
 
 /** The options that a hint names, such as `--host` and `--port`. */
-export interface AddressFlags {
+interface AddressFlags {
   host: string
   port: string
 }
