@@ -10,7 +10,7 @@ import { isWord } from '../config/option-values.js'
 import { type PlantsError, usageError } from '../errors.js'
 import { idFromText } from '../plant/plant.js'
 import { passwordFile } from '../stores/address.js'
-import { findFullName, type RejectedLine } from './command.js'
+import { findFullName, leaveOut, type RejectedLine } from './command.js'
 import { beginsWithLongDash, hyphensHint } from './options.js'
 
 const search = 'To search: --search TEXT, in quotes if it has spaces'
@@ -74,7 +74,8 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
     return unknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
   const sentence = message.replace('error: ', '')
-  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), formatUsageHint(command))
+  const hint = code === 'commander.conflictingOption' ? leaveOut : formatUsageHint(command)
+  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
 }
 
 export function unknownCommandError(parent: Command, word: string): PlantsError {

@@ -273,7 +273,7 @@ export class Importer {
     await this.#saveCheckpoint(this.position)
   }
 
-  /** Call it after the summary: until then, the same command prints it again. */
+  /** Forgets where the import is. If that fails, the same command resumes it at its end. */
   async finish(): Promise<void> {
     await this.#saveCheckpoint(undefined)
   }

@@ -33,11 +33,12 @@ export async function runImport(plan: ImportPlan, context: CommandContext): Prom
     const importer = new Importer(start, report.reportChunk.bind(report), io)
     try {
       await importAll(importer, target, first, plan)
+      // This is the last commit. If it fails, then so does the import, which has no summary.
+      if (importer.isComplete) await importer.finish()
     } catch (error) {
       throw await report.explainFailure(error, importer)
     }
     await report.writeSummary(importer)
-    if (importer.isComplete) await importer.finish()
     report.assertComplete(importer)
   } finally {
     await target?.direct.close?.()
