@@ -106,7 +106,7 @@ function changesNothing({ deleted, replaced, created }: Plan): boolean {
   return deleted.length + replaced.length + created.length === 0
 }
 
-/** Whether all is saved. If not, another writer may have taken an id, or a trigger ignores a row. */
+/** If not all is saved, another writer may have taken an id, or a trigger ignores a row. */
 type SaveResult = 'saved' | { violation: unknown }
 
 async function save(connection: Connection, plan: Plan): Promise<SaveResult> {
