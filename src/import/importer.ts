@@ -20,7 +20,7 @@ import { equalFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { type Outcome, type Problem, rejected, toError } from '../stores/change.js'
-import type { CheckpointChange, OwnStore, Store, Transaction } from '../stores/store.js'
+import type { CheckpointChange, DirectStore, Store, Transaction } from '../stores/store.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
 import {
@@ -43,7 +43,7 @@ export interface ImportTarget {
   /** Sends changes to a service; undefined for a direct store. */
   send?: Store['write']
   /** The direct store, or the journal of a service. */
-  direct: Pick<OwnStore, 'transaction'> & Partial<Pick<OwnStore, 'checkpoint' | 'close'>>
+  direct: Pick<DirectStore, 'transaction'> & Partial<Pick<DirectStore, 'checkpoint' | 'close'>>
   /** Undefined if there is none yet, and for a dry run at a service. */
   store?: Pick<Store, 'read' | 'close'>
 }
@@ -88,7 +88,7 @@ export class Importer {
   readonly #checkpointId: string | undefined
   /** What is saved in each row that this import replaces, by the id of the row. */
   readonly #savedStates = new Map<string, string | undefined>()
-  #direct: Pick<OwnStore, 'transaction'>
+  #direct: Pick<DirectStore, 'transaction'>
   #reader: OpenInput | undefined
   position: Position
   rejections = 0
@@ -321,10 +321,15 @@ function mergeOutcomes(
   })
 }
 
-/** Throws why a service was not asked, or if what answered is no Plant Store. */
+/** Throws why a service was not asked, or if what is at the address is no Plant Store. */
 function assertAnswered(outcome: Outcome): void {
-  const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
-  if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
+  if (outcome.type === 'unsent' || isOfAnyRecord(outcome)) throw toError(outcome.error)
+}
+
+/** Whether each other record would fare the same: a hint says what must change first. */
+function isOfAnyRecord(outcome: Outcome): outcome is Extract<Outcome, { error: Problem }> {
+  if (outcome.type !== 'unknown') return false
+  return outcome.error.kind === 'unusable' || outcome.error.hint !== undefined
 }
 
 function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {

@@ -105,7 +105,7 @@ export async function sendChanges(
     } catch (error) {
       if (error === stop.reason) return
       if (!(error instanceof PlantsError)) throw error
-      outcomes[index] = { type: outcomeOf(error), error }
+      outcomes[index] = { type: toOutcomeType(error), error }
       if (!isOfPlant(error)) failed.abort(error)
     }
   }
@@ -130,7 +130,7 @@ export async function sendChanges(
   return changes.map((_, index) => outcomes[index] ?? { type: 'unsent', error: stop.reason })
 }
 
-export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
+export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
   if (error.isOutcomeUnknown) return 'unknown'
   return isOfPlant(error) ? 'rejected' : 'unsent'
 }

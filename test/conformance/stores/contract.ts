@@ -11,7 +11,12 @@ import {
 import type { Change, Outcome } from '../../../src/stores/change.js'
 import { createNext, nextId } from '../../../src/stores/next-id.js'
 import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/query.js'
-import type { CheckpointChange, OwnStore, Store, Transaction } from '../../../src/stores/store.js'
+import type {
+  CheckpointChange,
+  DirectStore,
+  Store,
+  Transaction,
+} from '../../../src/stores/store.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds, seed } from '../../helpers/rounds.js'
 import { createPlant, creations, deletePlant, gathered } from '../../helpers/store.js'
@@ -106,7 +111,7 @@ export function describeStore(name: string, open: Open<Store>): void {
 }
 
 /** What a store must do besides that is no service. `open` gives an empty one. */
-export function describeOwnStore(name: string, open: Open<OwnStore>): void {
+export function describeDirectStore(name: string, open: Open<DirectStore>): void {
   describeStore(name, open)
   describe(`${name} sorts: it`, () => describeOrder(open))
   describe(`${name} writes all or nothing: it`, () => describeTransactions(open))
@@ -471,7 +476,7 @@ function describeMany(open: Open<Store>): void {
   })
 }
 
-function describeOrder(open: Open<OwnStore>): void {
+function describeOrder(open: Open<DirectStore>): void {
   test('by a text without its case and marks, then by code points, then by id', async () => {
     const { store } = await open()
     const sorted =
@@ -553,7 +558,7 @@ function anySortedText(): fc.Arbitrary<string> {
   )
 }
 
-function describeTransactions(open: Open<OwnStore>): void {
+function describeTransactions(open: Open<DirectStore>): void {
   test('shows each reader the plants of one moment, while others read and write', async () => {
     const { store } = await open()
     const named = (index: number) => `${texts[index % texts.length]} `.repeat(100)

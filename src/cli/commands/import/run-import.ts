@@ -141,13 +141,13 @@ async function openTarget(
   const { address, io } = context
   const isService = !hasCapability(address, 'direct')
   const opener = isService ? undefined : await context.createDirectOpener()
-  const ownStore = await (dryRun ? opener?.openExisting() : opener?.open())
-  if (ownStore && !dryRun) return { store: ownStore, direct: ownStore }
-  if (ownStore) {
+  const directStore = await (dryRun ? opener?.openExisting() : opener?.open())
+  if (directStore && !dryRun) return { store: directStore, direct: directStore }
+  if (directStore) {
     // Each chunk is rolled back, so that no writer waits for long.
     const transaction: ImportTarget['direct']['transaction'] = (work, options) =>
-      ownStore.transaction(work, { ...options, commits: () => false })
-    return { store: ownStore, direct: { transaction } }
+      directStore.transaction(work, { ...options, commits: () => false })
+    return { store: directStore, direct: { transaction } }
   }
   if (isService && dryRun)
     await context.warn(`Only the input is checked, not which ids exist at ${address.name}`)
