@@ -46,7 +46,10 @@ export function errorValue(kind: ErrorKind): number {
 }
 
 type Details = Partial<
-  Pick<PlantsError, 'hint' | 'error' | 'status' | 'requestId' | 'retryAfterMs' | 'isReported'>
+  Pick<
+    PlantsError,
+    'hint' | 'error' | 'status' | 'requestId' | 'retryAfterMs' | 'isReported' | 'mayBeOwnPlant'
+  >
 >
 
 /**
@@ -63,6 +66,11 @@ export class PlantsError extends Error {
   declare readonly status?: number | undefined
   declare readonly requestId?: string | undefined
   declare readonly retryAfterMs?: number | undefined
+  /**
+   * Of a conflict: an earlier try of the create had no answer, so the plant that has the id may be
+   * the one that it stored, changed since.
+   */
+  declare readonly mayBeOwnPlant?: boolean
   /** The person knows of it already, as of Ctrl-C. */
   declare readonly isReported?: boolean
 

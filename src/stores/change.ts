@@ -52,7 +52,7 @@ export type Outcome =
   | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
 
 /** Without a stack, which would take a kilobyte for each of millions of records. */
-export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message'> & {
+export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
 }
 

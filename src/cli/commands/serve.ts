@@ -19,7 +19,7 @@ import { urlOf } from '../../platform/urls.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
-import type { OwnStore } from '../../stores/store.js'
+import type { DirectStore } from '../../stores/store.js'
 import type { DirectStoreOpener } from '../../stores/store-kind.js'
 import { isValid, type Right, type TokenStore } from '../../stores/tokens.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
@@ -156,7 +156,7 @@ async function openStoreToServe(
   opener: DirectStoreOpener,
   givenToken: string | undefined,
   context: CommandContext,
-): Promise<OwnStore> {
+): Promise<DirectStore> {
   opener.assertCanServe()
   // With PLANTS_SERVE_TOKEN, it creates a missing store: nobody else may be there to.
   if (givenToken === undefined) {
