@@ -107,7 +107,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
   ])('it loses the response to create %i, without a key', async (lost, first, second) => {
     const deed = ({ index }: Post) => (index === lost ? 'lose' : undefined)
     const { user, mended } = await illService(deed, { start: 0, isKeyed: false })
-    expect(await user.import(`${all} --concurrency 4`)).toMatchObject(first)
+    expect(await user.import(`${all} --concurrency 1`)).toMatchObject(first)
     if (second) expect(await mended()).toMatchObject(second)
     else expect(user.journals).toEqual([])
   })
