@@ -21,7 +21,7 @@ export const errorKinds = {
   forbidden: { error: 403, exitCode: 3 }, // the token is accepted, but has no right to this
   rejected: { error: 400, exitCode: 1 }, // by a service
   notFound: { error: 404, exitCode: 1 },
-  conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
+  conflict: { error: 409, exitCode: 1 }, // the id exists
   constraint: { error: 422, exitCode: 1 }, // that somebody added to the store
   unwell: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
