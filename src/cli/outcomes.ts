@@ -18,7 +18,7 @@ import {
   toError,
 } from '../stores/change.js'
 import { findKind } from '../stores/kinds.js'
-import { planOf } from '../stores/plan.js'
+import { planChanges } from '../stores/plan.js'
 import type { Store } from '../stores/store.js'
 import type { CommandContext } from './command-context.js'
 
@@ -92,7 +92,7 @@ async function* resultsOf(
 async function plannedOutcomes(page: Change[], store: Store | undefined): Promise<Outcome[]> {
   const stored = await store?.get(page.map(idOf))
   const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
-  return planOf(plants, page).outcomes
+  return planChanges(plants, page).outcomes
 }
 
 function resultOf(

@@ -86,6 +86,8 @@ export class Importer {
   readonly #mapperState: MapperState
   /** Undefined for an import that cannot be resumed. */
   readonly #checkpointId: string | undefined
+  /** Whether an interrupted import may have sent the next chunk to a service before. */
+  #mayBeSentAgain: boolean
   /** What is saved in each row that this import replaces, by the id of the row. */
   readonly #savedStates = new Map<string, string | undefined>()
   #direct: Pick<DirectStore, 'transaction'>
@@ -104,6 +106,7 @@ export class Importer {
     this.#io = io
     this.#direct = target.direct
     this.#checkpointId = plan.atomic ? undefined : saved.id
+    this.#mayBeSentAgain = saved.checkpoint !== undefined
     for (const { id, checkpointId } of saved.rememberedFiles)
       this.#savedStates.set(id, checkpointId)
     if (saved.id !== undefined) this.#savedStates.set(saved.id, saved.state)
@@ -220,7 +223,9 @@ export class Importer {
     if (!send) return undefined
     // What is sent may be stored, even if this process ends before the answer.
     for (const change of remembered) await this.#saveRow(change)
-    return send(changes, { signal: this.#io.handleSignals() })
+    const isRepetition = this.#mayBeSentAgain
+    this.#mayBeSentAgain = false
+    return send(changes, { signal: this.#io.handleSignals(), isRepetition })
   }
 
   /** @param sent the outcomes at a service */

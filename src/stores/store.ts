@@ -44,6 +44,8 @@ export type DirectStore = Required<Store>
 
 export interface WriteOptions {
   signal?: AbortSignal | undefined
+  /** An interrupted import may have sent these changes before. Only a service asks. */
+  isRepetition?: boolean
 }
 
 export interface TransactionOptions<T> {

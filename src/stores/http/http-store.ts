@@ -54,7 +54,9 @@ export class HttpStore implements Store {
       if (!(error instanceof PlantsError)) throw error
       const type = toOutcomeType(error)
       const isUnknown = type === 'unknown'
-      const hint = isUnknown ? createUnknownHint(change, key, name, error) : error.hint
+      const hint = isUnknown
+        ? createUnknownHint(change, key, name, error)
+        : createHint(change, name, error)
       const { reason } = signal
       if (!(reason instanceof PlantsError)) {
         const { kind, message, cause } = error
@@ -77,6 +79,14 @@ export class HttpStore implements Store {
   }
 }
 
+function createHint(change: Change, service: string, error: PlantsError): string | undefined {
+  return error.mayBeOwnPlant ? describeLook(idOf(change), service) : error.hint
+}
+
+function describeLook(id: bigint, service: string): string {
+  return `Look at it with: plants get ${id} --store ${shellWord(service)}`
+}
+
 function createUnknownHint(
   change: Change,
   key: string,
@@ -90,5 +100,5 @@ function createUnknownHint(
   const unknown = `${start}Whether plant ${id} was changed is unknown`
   // The hint names another address, because nothing can be looked up at this one.
   if (kind === 'unanswered' && hint !== undefined) return unknown
-  return `${unknown}. Look at it with: plants get ${id} --store ${shellWord(service)}`
+  return `${unknown}. ${describeLook(id, service)}`
 }

@@ -44,7 +44,8 @@ export async function send<T>(
   try {
     return await sendUntilSettled(client, request, call)
   } catch (error) {
-    throw call.lost && !isConflictOfCreate(request, error) ? call.lost : error
+    if (!call.lost) throw error
+    throw isConflictOfCreate(request, error) ? markPossiblyOwn(error) : call.lost
   }
 }
 
@@ -104,9 +105,17 @@ function findTimeLeft(client: HttpClient, call: Call): number {
   return client.connectedAt === undefined ? timeout : timeout - measureElapsed(client, call)
 }
 
-/** A create has its own key: its conflict is with another plant, so it was not made. */
-function isConflictOfCreate({ method }: HttpRequest, error: unknown): boolean {
+/**
+ * A create has its own key: its conflict is with another plant, or with its own one if somebody has
+ * changed that since.
+ */
+function isConflictOfCreate({ method }: HttpRequest, error: unknown): error is PlantsError {
   return method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
+}
+
+function markPossiblyOwn(error: PlantsError): PlantsError {
+  const { kind, message, cause } = error
+  return new PlantsError(kind, message, { ...error, cause, mayBeOwnPlant: true })
 }
 
 /**

@@ -55,12 +55,32 @@ export class Connection {
     return this.query(`BEGIN; ${this.#settings()}; ${settings}`)
   }
 
+  /** Returns the result of the last one of the statements. */
   async query(text: string, values: unknown[] = []): Promise<Result> {
+    return must((await this.#query(text, values)).at(-1))
+  }
+
+  /**
+   * Runs statements, whose values are literals, one after the other. Many of them are one message,
+   * because waiting for an answer takes longer than most of them.
+   *
+   * @returns the result of each of them
+   */
+  async queryEach(statements: readonly string[]): Promise<Result[]> {
+    const results: Result[] = []
+    for (let start = 0; start < statements.length; start += maxStatementsPerMessage) {
+      const message = statements.slice(start, start + maxStatementsPerMessage).join(';')
+      results.push(...(await this.#query(message)))
+    }
+    return results
+  }
+
+  async #query(text: string, values: unknown[] = []): Promise<Result[]> {
     const query = { text, values, rowMode: 'array' as const, ...this.#limit }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const signal = this.#access.runtime.handleSignals()
     const result = await untilSignal(answer, signal).catch(this.#explain)
-    return Array.isArray(result) ? must(result.at(-1)) : result
+    return Array.isArray(result) ? result : [result]
   }
 
   /**
@@ -144,6 +164,9 @@ export class Connection {
       SET LOCAL statement_timeout = ${this.#access.timeout}; SET CONSTRAINTS ALL IMMEDIATE`
   }
 }
+
+/** With texts of 1 MiB, a message has at most 200 MiB. */
+const maxStatementsPerMessage = 100
 
 /** How long what is running may go on after a signal: most of it ends, and is known to have. */
 const graceMs = 250

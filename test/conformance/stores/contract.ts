@@ -430,31 +430,41 @@ function describeMany(open: Open<Store>): void {
     expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // with its key
   })
 
-  test.each(ways)('keeps keys, %s', async (_, write) => {
-    const { store } = await open()
-    await createPlant(store, ivy, 'a')
-    const changes: [Change, Told][] = [
-      [creation(ivy, { key: 'a' }), 'created'],
-      [creation(fern), 'created'],
-      [creation(fern), 409],
-      [creation(otherFern, { key: 'b' }), 409],
-      [creation(moss, { key: 'a' }), 409],
-      [creation({ ...ivy, id: 5n }, { key: 'a' }), 409],
-      [creation(moss, { key: 'c' }), 'created'],
-      [creation(moss, { key: 'c' }), 'created'],
-      [creation(moss, { key: 'd' }), 409],
-      [creation({ ...moss, name: 'Ivy' }, { key: 'c' }), 409],
-      [creation(wet, { key: 'c' }), 409],
-      [deletion(2n), 'deleted'],
-      [creation(wet, { key: 'c' }), 'created'],
-      [creation(wet, { key: 'c' }), 'created'],
-      [creation(wet, { key: 'e' }), 409],
-      [creation(plantOf(4n), { key: 'b' }), 'created'],
-    ]
-    expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
-    expect(await gathered(store.read())).toStrictEqual([fern, wet, ivy, plantOf(4n)])
-    expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
-  })
+  test.each(ways)(
+    'compares a key only with that of the plant with the id, %s',
+    async (_, write) => {
+      const { store } = await open()
+      await createPlant(store, ivy, 'a')
+      const changes: [Change, Told][] = [
+        [creation(ivy, { key: 'a' }), 'created'],
+        [creation(fern), 'created'],
+        [creation(fern), 409],
+        [creation(otherFern, { key: 'b' }), 409],
+        [creation(moss, { key: 'a' }), 'created'],
+        [creation({ ...ivy, id: 5n }, { key: 'a' }), 'created'],
+        [creation(ivy, { key: 'a' }), 'created'],
+        [deletion(2n), 'deleted'],
+        [creation(moss, { key: 'c' }), 'created'],
+        [creation(moss, { key: 'c' }), 'created'],
+        [creation(moss, { key: 'd' }), 409],
+        [creation({ ...moss, name: 'Ivy' }, { key: 'c' }), 409],
+        [creation(wet, { key: 'c' }), 409],
+        [deletion(2n), 'deleted'],
+        [creation(wet, { key: 'c' }), 'created'],
+        [creation(wet, { key: 'c' }), 'created'],
+        [creation(wet, { key: 'e' }), 409],
+        [creation(plantOf(4n), { key: 'b' }), 'created'],
+      ]
+      expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
+      const plants = [fern, wet, ivy, plantOf(4n), { ...ivy, id: 5n }]
+      expect(await gathered(store.read())).toStrictEqual(plants)
+      expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
+      await store.write([patching({ ...wet, tag: null })])
+      expect(await tell(store, creation(wet, { key: 'c' }))).toEqual([409])
+      await store.write([deletion(2n)])
+      expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
+    },
+  )
 
   test('makes none when its signal was aborted before', async () => {
     const { store } = await open()

@@ -15,6 +15,7 @@ import {
   databaseOptions,
   freshDatabase,
   openShared,
+  partitionPlants,
   reusedDatabase,
 } from '../../helpers/postgres.js'
 import { isSoak } from '../../helpers/rounds.js'
@@ -52,6 +53,17 @@ describeConstraints('the shared store', async () => {
       ADD CONSTRAINT short CHECK (length(name) < 100)`)
   }
   return { store: await openShared(database), alter }
+})
+
+describe('in a table that is partitioned by id', () => {
+  const database = reusedDatabase()
+  let partitioned: Promise<void> | undefined
+  describeDirectStore('the shared store', async () => {
+    const place = await database()
+    partitioned ??= partitionPlants(place)
+    await partitioned
+    return subjectIn(place)
+  })
 })
 
 async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {

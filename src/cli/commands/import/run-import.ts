@@ -16,7 +16,7 @@ import { plantCount } from '../../../plant/plant.js'
 import { type Change, idOf, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { nextId } from '../../../stores/next-id.js'
-import { planOf } from '../../../stores/plan.js'
+import { planChanges } from '../../../stores/plan.js'
 import type { Transaction } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { ImportReport } from './report.js'
@@ -168,7 +168,7 @@ async function planOutcomes(changes: readonly Change[], isService: boolean): Pro
   const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
   const updates = isService ? changes.filter(needsPlant) : []
   const plants = updates.map((change) => ({ plant: { id: idOf(change), name: '' } }))
-  return planOf(plants, changes).outcomes
+  return planChanges(plants, changes).outcomes
 }
 
 /** Transactions that keep no checkpoints, for an import that cannot be resumed. */
