@@ -21,6 +21,7 @@ import { fc } from '../../helpers/fast-check.js'
 import { rounds, seed } from '../../helpers/rounds.js'
 import { createPlant, creations, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
+import { anyChanges, Model } from './model.js'
 
 /** A store under test, and a look past it. */
 export interface Subject<S extends Store> {
@@ -465,6 +466,16 @@ function describeMany(open: Open<Store>): void {
       expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
     },
   )
+
+  test.each(ways)('makes random changes as its rules say, %s', async (_, write) => {
+    const { store } = await open()
+    const model = new Model({ isService: store.transaction === undefined })
+    for (const changes of fc.sample(anyChanges(), { numRuns: rounds(10), seed })) {
+      const expected = changes.map((change) => model.apply(change))
+      expect((await write(store, changes)).map(told), `seed ${seed}`).toEqual(expected)
+    }
+    expect(await gathered(store.read())).toStrictEqual(model.plants)
+  })
 
   test('makes none when its signal was aborted before', async () => {
     const { store } = await open()
