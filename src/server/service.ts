@@ -171,10 +171,18 @@ async function startListening(
   { server }: HttpServer,
   admin: Server | undefined,
 ): Promise<Addresses> {
-  const url = await listen(server, { address, scheme: tls ? 'https' : 'http' })
+  const url = await listen(server, {
+    address,
+    scheme: tls ? 'https' : 'http',
+    flags: { host: '--host', port: '--port' },
+  })
   const hasAdmin = admin !== undefined && adminAddress !== undefined
   const adminUrl = hasAdmin
-    ? await listen(admin, { address: adminAddress, scheme: 'http' })
+    ? await listen(admin, {
+        address: adminAddress,
+        scheme: 'http',
+        flags: { host: '--admin-host', port: '--admin-port' },
+      })
     : undefined
   return { address: `${url}${basePath}`, admin: adminUrl }
 }
