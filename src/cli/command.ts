@@ -19,7 +19,8 @@ export interface GlobalOptions {
 
 export type CommandDefinition = (command: PlantsCommand) => void
 
-const leaveOut = 'Leave out one of them'
+/** The hint for options that exclude each other. */
+export const leaveOut = 'Leave out one of them'
 
 /** Commander's command, with examples, values that are given once, and our errors. */
 export class PlantsCommand extends Command {

@@ -10,7 +10,7 @@ import { isWord } from '../config/option-values.js'
 import { type PlantsError, usageError } from '../errors.js'
 import { idFromText } from '../plant/plant.js'
 import { passwordFile } from '../stores/address.js'
-import { nameOf, type RejectedLine } from './command.js'
+import { leaveOut, nameOf, type RejectedLine } from './command.js'
 import { beginsWithLongDash, hyphensHint } from './options.js'
 
 const search = 'To search: --search TEXT, in quotes if it has spaces'
@@ -74,7 +74,8 @@ export function usageErrorOf({ command, code, message }: RejectedLine): PlantsEr
     return unknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
   const sentence = message.replace('error: ', '')
-  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), usageOf(command))
+  const hint = code === 'commander.conflictingOption' ? leaveOut : usageOf(command)
+  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
 }
 
 export function unknownCommandError(parent: Command, word: string): PlantsError {

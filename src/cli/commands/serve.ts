@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
+import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
 import {
   duration,
@@ -65,7 +66,11 @@ export function define(command: PlantsCommand): void {
     .value('--tls-key <path>', 'PEM key of the certificate', parseText)
     .value('--allow <rights>', `what to offer; by default all, ${rightsRule}`, parseRights)
     .optionsGroup(rareOptions)
-    .value('--socket <path>', 'listen on a Unix socket in place of a port, for a proxy', parseText)
+    .addOption(
+      new Option('--socket <path>', 'listen on a Unix socket in place of a port, for a proxy')
+        .argParser((path) => parseText('--socket', path))
+        .conflicts(['host', 'port']),
+    )
     .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
     .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
     .value('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')

@@ -111,6 +111,29 @@ describe('a service does not start', () => {
     },
   )
 
+  test.skipIf(isWindows).each([
+    ['--port', '0', '-p, --port <port>'],
+    ['--host', '127.0.0.1', '--host <host>'],
+  ])('at a socket and a %s (needs Unix sockets)', async (flag, value, option) => {
+    const args = ['--socket', join(user.home, 'socket'), flag, value]
+    const message = `Option '--socket <path>' cannot be used with option '${option}'`
+    const hint = 'Leave out one of them'
+    expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })
+  })
+
+  test.skipIf(isWindows)('at a socket with a certificate (needs Unix sockets)', async () => {
+    const args = ['--socket', join(user.home, 'socket')]
+    for (const flag of ['--tls-cert', '--tls-key'])
+      expect(await failureOf([...args, flag, 'garden.pem'])).toEqual({
+        code: 2,
+        error: 400,
+        message: '--socket does not go with --tls-cert and --tls-key',
+        hint: 'Remove these: the proxy that uses the socket has the certificate',
+      })
+    expect(readdirSync(user.home)).toEqual([])
+    expect((await serve(args)).code).toBe(0) // as the hint says
+  })
+
   test.skipIf(isWindows)('at a socket that cannot be made (needs Unix sockets)', async () => {
     const file = `${user.home}/${user.write('file', 'precious')}`
     for (const path of [file, `${user.home}/none/socket`]) {
