@@ -130,6 +130,7 @@ export class HttpServer {
     // A client that has just connected may send a request.
     await wait(graceMs / 5)
     await this.#finishRequests(end)
+    this.#limit.report()
   }
 
   /**
