@@ -40,6 +40,11 @@ export class ConnectionLimit {
     this.#log = log
   }
 
+  /** How many connections are open, including those in a TLS handshake. */
+  get openCount(): number {
+    return this.#open.size
+  }
+
   /** @param socket a TCP connection or one of a Unix socket, before any TLS handshake */
   add(socket: Socket): void {
     this.#open.add(socket)
