@@ -12,10 +12,13 @@ import { parseIdText } from './parse-request.js'
 
 const maxLimit = 1000
 
+/** What a list selects, and the size of its page. */
+export type PageQuery = ReadQuery & { limit: number }
+
 const listParameters = ['limit', 'order', 'after', 'tag', 'noTag', 'search'] as const
 
 /** @throws {HttpError} 400, which names the parameter; also for an unknown one */
-export function parseListQuery(url: string): ReadQuery & { limit: number } {
+export function parseListQuery(url: string): PageQuery {
   const values = parseQuery(url, listParameters)
   const after = values.get('after')
   return {

@@ -6,7 +6,6 @@ import { queryText, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
 import type { LoggedResponse, OperationHandlers } from './handler.js'
 import { createBusyError, HttpError } from './http-error.js'
-import { parseListQuery } from './parse-query.js'
 import {
   parseIdempotencyKey,
   parseIdText,
@@ -26,8 +25,7 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       const { plant: created } = await writeOne(store, { type: 'create', plant, key })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(created)) }
     },
-    listPlants: async ({ response }) => {
-      const { limit, ...query } = parseListQuery(response.req.url ?? '')
+    listPlants: async ({ response, query: { limit, ...query } }) => {
       const closed = new AbortController()
       response.once('close', () => closed.abort(createBusyError()))
       const { plants, hasNext } = await readPage(store, { ...query, signal: closed.signal }, limit)

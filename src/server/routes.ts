@@ -8,6 +8,8 @@ export interface Operation {
   id: OperationId
   right: Right
   hasBody?: true
+  /** Whether it has the parameters of a list. The others ignore theirs. */
+  hasQuery?: true
   /** The memory that a response to it is taken to need. */
   responseBytes: number
 }
@@ -23,7 +25,7 @@ const plantBytes = 131_072
 const plants: Methods = {
   // Its response is shorter than its body.
   POST: { id: 'createPlant', right: 'create', hasBody: true, responseBytes: 0 },
-  GET: { id: 'listPlants', right: 'read', responseBytes: 4 * 1_048_576 },
+  GET: { id: 'listPlants', right: 'read', hasQuery: true, responseBytes: 4 * 1_048_576 },
 }
 
 const plant: Methods = {
