@@ -3,8 +3,11 @@
  * keeps each message until it is complete, whatever length that announces, even before the login,
  * and sends the password in whatever form it is asked for.
  */
+import { isIP, type NetConnectOpts, Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { PlantsError } from '../../errors.js'
+import { type CancelTarget, requestCancel } from './cancel.js'
 
 const maxRowMiB = 16
 /** A plant of this program has a tenth of it at most. */
@@ -17,9 +20,16 @@ export function createTooLongError(server: string, what: 'message' | 'row'): Pla
   return new PlantsError('inaccessible', message, { hint })
 }
 
+/** What a server tells of a connection, so that a statement on it can be canceled. */
+interface BackendKeyData {
+  processID: number
+  secretKey: number
+}
+
 /** Ends the connection when a message is longer than 16 MiB: no row of a plant is. */
 export class LimitedClient extends pg.Client {
   readonly #watch: (chunk: Buffer) => void
+  #cancelTarget: CancelTarget | undefined
 
   constructor(config?: pg.ClientConfig) {
     super(config)
@@ -31,6 +41,34 @@ export class LimitedClient extends pg.Client {
     // With TLS, the stream is another one from then on.
     const start = config?.ssl ? 'sslconnect' : 'connect'
     this.connection.once(start, () => void this.connection.stream.on('data', this.#watch))
+    const tls = this.#findTlsOptions(config)
+    this.connection.once('backendKeyData', ({ processID, secretKey }: BackendKeyData) => {
+      this.#cancelTarget = { server: this.#findServer(), tls, processId: processID, secretKey }
+    })
+  }
+
+  /** Call it before a connection is dropped whose statement the server has not answered. */
+  async cancelStatement(): Promise<void> {
+    const isLost = this.connection.stream.destroyed
+    if (this.#cancelTarget !== undefined && !isLost) await requestCancel(this.#cancelTarget)
+  }
+
+  #findServer(): NetConnectOpts {
+    const { host, port } = this
+    if (host.startsWith('/')) return { path: `${host}/.s.PGSQL.${port}` }
+    const { stream } = this.connection
+    const address = stream instanceof Socket ? stream.remoteAddress : undefined
+    return { host: address ?? host, port }
+  }
+
+  /** Returns the options with which the driver makes its own connection. */
+  #findTlsOptions({ ssl }: pg.ClientConfig = {}): ConnectionOptions | undefined {
+    if (typeof ssl !== 'object') return undefined
+    const { host } = this
+    // The driver hides the key from what copies the options.
+    const options: ConnectionOptions = { ...ssl, key: ssl.key, host }
+    if (isIP(host) === 0) options.servername = host
+    return options
   }
 
   /** For pg-copy-streams, which reads the stream itself, and passes on each chunk as it comes. */

@@ -1,9 +1,11 @@
 /** Statements on one connection, and transactions of them. */
 import { finished } from 'node:stream/promises'
-import type pg from 'pg'
-import { from as copyFrom } from 'pg-copy-streams'
+import pg from 'pg'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../errors.js'
+import { within } from '../../platform/runtime.js'
 import type { Access } from './address.js'
+import { LimitedClient } from './client.js'
 import { explained, wasRolledBack } from './errors.js'
 
 export type Row = (string | null)[]
@@ -35,6 +37,8 @@ export class Connection {
   readonly #access: Access
   /** The server cancels it before. */
   readonly #limit: { query_timeout: number }
+  /** Whether the server may still work on a statement, because it has not answered it. */
+  #isAnswerMissing = false
 
   constructor(client: pg.ClientBase, access: Access) {
     this.name = access.address.name
@@ -58,8 +62,7 @@ export class Connection {
   async query(text: string, values: unknown[] = []): Promise<Result> {
     const query = { text, values, rowMode: 'array' as const, ...this.#limit }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
-    const signal = this.#access.runtime.handleSignals()
-    const result = await untilSignal(answer, signal).catch(this.#explain)
+    const result = await this.#waitFor(answer)
     return Array.isArray(result) ? must(result.at(-1)) : result
   }
 
@@ -123,14 +126,62 @@ export class Connection {
   async copyIn(table: string, rows: string): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
     const stream = this.#client.query(copy).end(rows)
-    const signal = this.#access.runtime.handleSignals()
-    await untilSignal(finished(stream), signal).catch(this.#explain)
+    await this.#waitFor(finished(stream))
     return stream.rowCount
   }
 
-  readonly #explain = (error: unknown): never => {
+  /**
+   * Reads the rows of a query in the text format of COPY, in a transaction that the end of the
+   * connection rolls back. The timeout is that of each chunk.
+   */
+  async *copyOut(select: string): AsyncGenerator<Buffer> {
+    const { runtime, timeout } = this.#access
+    const signal = runtime.handleSignals()
+    await this.begin('SET LOCAL statement_timeout = 0')
+    signal.throwIfAborted()
+    if (this.#client instanceof LimitedClient) this.#client.endLimit()
+    this.#isAnswerMissing = true
+    try {
+      const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
+      const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+      for (;;) {
+        const chunk = await within(timeout, [signal], (silence) => {
+          silence.onabort = () => stream.destroy(silence.reason)
+          return chunks.next()
+        })
+        if (chunk.done) break
+        yield chunk.value
+        signal.throwIfAborted()
+      }
+      this.#isAnswerMissing = false
+    } catch (error) {
+      throw this.#toFailure(error)
+    }
+  }
+
+  /** Cancels the statement that the server has not answered, before the connection is dropped. */
+  async cancel(): Promise<void> {
+    if (this.#isAnswerMissing && this.#client instanceof LimitedClient)
+      await this.#client.cancelStatement()
+  }
+
+  async #waitFor<T>(answer: Promise<T>): Promise<T> {
+    const signal = this.#access.runtime.handleSignals()
+    this.#isAnswerMissing = true
+    try {
+      const result = await untilSignal(answer, signal)
+      this.#isAnswerMissing = false
+      return result
+    } catch (error) {
+      throw this.#toFailure(error)
+    }
+  }
+
+  /** @throws the reason of a signal, which is why the statement failed */
+  #toFailure(error: unknown): PlantsError {
+    if (error instanceof pg.DatabaseError) this.#isAnswerMissing = false
     this.#access.runtime.handleSignals().throwIfAborted()
-    throw explained(error, this.#access)
+    return explained(error, this.#access)
   }
 
   /**

@@ -9,9 +9,8 @@
  */
 import { setMaxListeners } from 'node:events'
 import pg from 'pg'
-import { to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../errors.js'
-import { isTimeout, retrying, within } from '../../platform/runtime.js'
+import { isTimeout, retrying } from '../../platform/runtime.js'
 import { Slots } from '../../platform/slots.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
@@ -95,36 +94,23 @@ export class PostgresDatabase {
     }
   }
 
+  /** Reads the rows of a query in the text format of COPY, on a connection of their own. */
   async *copyOut(select: string): AsyncGenerator<Buffer> {
-    const { runtime, timeout } = this.#access
     const client = await this.#retry(() => this.#connect())
-    const signal = runtime.handleSignals()
+    const connection = new Connection(client, this.#access)
     try {
-      await new Connection(client, this.#access).begin('SET LOCAL statement_timeout = 0')
-      signal.throwIfAborted()
-      if (client instanceof LimitedClient) client.endLimit()
-      const stream = client.query(copyTo(`COPY (${select}) TO STDOUT`))
-      const pieces: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
-      for (;;) {
-        const piece = await within(timeout, [signal], (silence) => {
-          silence.onabort = () => stream.destroy(silence.reason)
-          return pieces.next()
-        })
-        if (piece.done) return
-        yield piece.value
-        signal.throwIfAborted()
-      }
-    } catch (error) {
-      signal.throwIfAborted()
-      throw explained(error, this.#access)
+      yield* connection.copyOut(select)
     } finally {
+      await connection.cancel()
       client.release(true)
     }
   }
 
   /** A connection that failed may be lost, in a transaction, or read-only: it is dropped. */
   async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
-    const result = await action(new Connection(client, this.#access)).catch((error: unknown) => {
+    const connection = new Connection(client, this.#access)
+    const result = await action(connection).catch(async (error: unknown) => {
+      await connection.cancel()
       client.release(true)
       throw error
     })
