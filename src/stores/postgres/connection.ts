@@ -33,7 +33,7 @@ export async function assertReady(connection: Connection): Promise<void> {
 /** Each statement has the timeout, and fails with a `PlantsError`. */
 export class Connection {
   readonly name: string
-  readonly #client: pg.ClientBase
+  readonly #client: LimitedClient
   readonly #access: Access
   /** The server cancels it before. */
   readonly #limit: { query_timeout: number }
@@ -41,6 +41,8 @@ export class Connection {
   #isAnswerMissing = false
 
   constructor(client: pg.ClientBase, access: Access) {
+    // A pool makes clients of the class that it was given, but its type does not say so.
+    if (!(client instanceof LimitedClient)) throw new TypeError('The client has no limits')
     this.name = access.address.name
     this.#client = client
     this.#access = access
@@ -48,10 +50,11 @@ export class Connection {
   }
 
   /**
-   * In a transaction of its own, which is one message. That has no parameters: values are literals.
+   * Reads in a transaction of its own, which is one message. That has no parameters: values are
+   * literals.
    */
-  async read(select: string): Promise<Row[]> {
-    const { rows } = await this.query(`${this.#settings()}; ${select}`)
+  async read(select: string, maxRows = 1): Promise<Row[]> {
+    const { rows } = await this.query(`${this.#settings()}; ${select}`, [], maxRows)
     return rows
   }
 
@@ -59,7 +62,12 @@ export class Connection {
     return this.query(`BEGIN; ${this.#settings()}; ${settings}`)
   }
 
-  async query(text: string, values: unknown[] = []): Promise<Result> {
+  /**
+   * @param maxRows that all statements of the text can return. A server that sends more than that
+   * would fill the memory: it gets an error.
+   */
+  async query(text: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
+    this.#client.limitRows(maxRows)
     const query = { text, values, rowMode: 'array' as const, ...this.#limit }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const result = await this.#waitFor(answer)
@@ -95,15 +103,15 @@ export class Connection {
    * enough, because it logs nothing.)
    */
   async logMessage(): Promise<void> {
-    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')")
+    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')", [], 1)
   }
 
   async #commit(): Promise<void> {
-    const warnings: string[] = []
-    const collectWarning = ({ code, message }: Notice) => {
-      if (code?.startsWith(warningClass)) warnings.push(message ?? '')
+    let warning: string | undefined
+    const keepFirstWarning = ({ code, message }: Notice) => {
+      if (code?.startsWith(warningClass)) warning ??= message ?? ''
     }
-    this.#client.on('notice', collectWarning)
+    this.#client.on('notice', keepFirstWarning)
     const { command } = await this.query('COMMIT')
       .catch((cause: unknown) => {
         if (wasRolledBack(cause)) throw cause
@@ -112,11 +120,10 @@ export class Connection {
         const what = `The connection to ${this.name} was ${end} during a commit`
         throw createUnknownOutcomeError(what, 'Look', cause)
       })
-      .finally(() => this.#client.off('notice', collectWarning))
+      .finally(() => this.#client.off('notice', keepFirstWarning))
     if (command !== 'COMMIT')
       throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
     // It is stored here, but whether a standby has it, too, is unknown.
-    const [warning] = warnings
     if (warning === undefined) return
     const what = `${this.name} warned during a commit (${warning})`
     throw createUnknownOutcomeError(what, 'Wait until its standby is connected, then look')
@@ -125,6 +132,7 @@ export class Connection {
   /** Returns the number of rows. */
   async copyIn(table: string, rows: string): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
+    this.#client.limitRows(0)
     const stream = this.#client.query(copy).end(rows)
     await this.#waitFor(finished(stream))
     return stream.rowCount
@@ -139,7 +147,7 @@ export class Connection {
     const signal = runtime.handleSignals()
     await this.begin('SET LOCAL statement_timeout = 0')
     signal.throwIfAborted()
-    if (this.#client instanceof LimitedClient) this.#client.endLimit()
+    this.#client.endLimit()
     this.#isAnswerMissing = true
     try {
       const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
@@ -161,8 +169,7 @@ export class Connection {
 
   /** Cancels the statement that the server has not answered, before the connection is dropped. */
   async cancel(): Promise<void> {
-    if (this.#isAnswerMissing && this.#client instanceof LimitedClient)
-      await this.#client.cancelStatement()
+    if (this.#isAnswerMissing) await this.#client.cancelStatement()
   }
 
   async #waitFor<T>(answer: Promise<T>): Promise<T> {

@@ -22,6 +22,11 @@ import { explained, isPoolFull, lacksTls, raiseMax } from './errors.js'
 
 type Action<T> = (connection: Connection) => Promise<T>
 
+interface ScanOptions {
+  maxRows?: number
+  signal?: AbortSignal | undefined
+}
+
 interface Server {
   host: PostgresHost
   pool: pg.Pool
@@ -73,8 +78,8 @@ export class PostgresDatabase {
     return this.#access.address.name
   }
 
-  read(select: string): Promise<Row[]> {
-    return this.run((connection) => connection.read(select))
+  read(select: string, maxRows = 1): Promise<Row[]> {
+    return this.run((connection) => connection.read(select, maxRows))
   }
 
   /**
@@ -82,11 +87,11 @@ export class PostgresDatabase {
    *
    * @throws {PlantsError} `unavailable` if the others take longer than the timeout
    */
-  async scan(select: string, signal?: AbortSignal): Promise<Row[]> {
+  async scan(select: string, { maxRows = 1, signal }: ScanOptions = {}): Promise<Row[]> {
     const { runtime, timeout: timeoutMs, address } = this.#access
     const signals = [runtime.handleSignals(), ...(signal === undefined ? [] : [signal])]
     try {
-      return await this.#scanSlots.run(() => this.read(select), { timeoutMs, signals })
+      return await this.#scanSlots.run(() => this.read(select, maxRows), { timeoutMs, signals })
     } catch (error) {
       if (!isTimeout(error)) throw error
       const message = `All connections for searches at ${address.name} are in use`

@@ -48,7 +48,7 @@ export class PostgresStore implements OwnStore {
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
-    const rows = await this.#database.read(text)
+    const rows = await this.#database.read(text, ids.length)
     return new Map(toPlants(rows, this.#database.name).map((plant) => [plant.id, plant]))
   }
 
@@ -59,7 +59,7 @@ export class PostgresStore implements OwnStore {
   async count(query: CountQuery = {}): Promise<bigint> {
     const { where } = await clausesOf(this.#database, query)
     const select = `SELECT count(*) FROM ${plants} ${where}`
-    const [[count] = []] = await this.#database.scan(select, query.signal)
+    const [[count] = []] = await this.#database.scan(select, { signal: query.signal })
     return toCount(count, this.#database.name)
   }
 
@@ -164,14 +164,14 @@ function hasPrivileges(right: Right): string {
 }
 
 function postgresTokens(database: PostgresDatabase): TokenStore {
-  const select = async (condition: string) =>
-    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map((row) =>
-      toToken(row, database.name),
-    )
+  const select = async (condition: string, maxRows = 1) => {
+    const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
+    return (await database.read(text, maxRows)).map((row) => toToken(row, database.name))
+  }
   const change = (text: string, values: unknown[]) =>
     database.run((connection) =>
       connection.transaction(async () => {
-        const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values)
+        const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values, 1)
         return rows.map((row) => toToken(row, connection.name))[0]
       }),
     )
@@ -185,7 +185,9 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       return must(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
     },
     list: () =>
-      pagesOf({}, (after = 0n, rows) => select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`)),
+      pagesOf({}, (after = 0n, rows) =>
+        select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`, rows),
+      ),
     revoke: (id, at) => {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`
       return change(text, [id, at.getTime()])

@@ -45,7 +45,8 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
     WHERE id = ANY ($1::bigint[]) OR idempotency_key = ANY ($2::text[])
     ORDER BY id ${areCreates ? '' : 'FOR UPDATE'}`
   const storedFor = async () => {
-    const { rows } = await connection.query(select, [changes.map(idOf), keys])
+    const ids = changes.map(idOf)
+    const { rows } = await connection.query(select, [ids, keys], ids.length + keys.length)
     return rows.map((row) => ({
       plant: toPlant(row, connection.name),
       key: row[3] ?? undefined,
