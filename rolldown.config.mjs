@@ -22,9 +22,9 @@ const withoutReplaced = {
 }
 
 // A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load what
-// speaks to a service. What only `doctor`, `auth`, `backup` and `restore` need is in neither.
+// speaks to a service. What only `doctor`, `auth`, `backup`, `restore` and a wrong scheme need is in neither.
 const store =
-  /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!diagnose|check-token|backup)[\w-]+\.ts$/
+  /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!diagnose|check-token|backup|tls-port)[\w-]+\.ts$/
 
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {

@@ -25,9 +25,9 @@ await bundle.write({
   entryFileNames: '[name].mjs',
   chunkFileNames: '[name]-[hash].mjs',
 })
-const { programOf } = await import(pathToFileURL(join(cache, 'program.mjs')).href)
+const { buildProgram } = await import(pathToFileURL(join(cache, 'program.mjs')).href)
 const io = { stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } }
-const program = await programOf(io)
+const program = await buildProgram(io)
 const commands = program.commands.filter((command) => command.name() !== 'help')
 const help = program.createHelp()
 help.prepareContext({ helpWidth: 72 })

@@ -21,7 +21,7 @@ export const errorKinds = {
   forbidden: { error: 403, exitCode: 3 }, // the token is accepted, but has no right to this
   rejected: { error: 400, exitCode: 1 }, // by a service
   notFound: { error: 404, exitCode: 1 },
-  conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
+  conflict: { error: 409, exitCode: 1 }, // the id exists
   constraint: { error: 422, exitCode: 1 }, // that somebody added to the store
   unwell: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
@@ -46,7 +46,10 @@ export function errorValue(kind: ErrorKind): number {
 }
 
 type Details = Partial<
-  Pick<PlantsError, 'hint' | 'error' | 'status' | 'requestId' | 'retryAfterMs' | 'isReported'>
+  Pick<
+    PlantsError,
+    'hint' | 'error' | 'status' | 'requestId' | 'retryAfterMs' | 'isReported' | 'mayBeOwnPlant'
+  >
 >
 
 /**
@@ -63,6 +66,11 @@ export class PlantsError extends Error {
   declare readonly status?: number | undefined
   declare readonly requestId?: string | undefined
   declare readonly retryAfterMs?: number | undefined
+  /**
+   * Of a conflict: an earlier try of the create had no answer, so the plant that has the id may be
+   * the one that it stored, changed since.
+   */
+  declare readonly mayBeOwnPlant?: boolean
   /** The person knows of it already, as of Ctrl-C. */
   declare readonly isReported?: boolean
 

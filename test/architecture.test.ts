@@ -245,21 +245,35 @@ function messagesIn(source: string): string[] {
 function partsAt(source: string, start: number): string[] {
   const parts = ['']
   const open: string[] = []
-  for (let at = start; at < source.length; ) {
-    const isText = open.at(-1) === '`'
-    const pattern = isText ? inTemplate : inCode
-    pattern.lastIndex = at
-    const [token = ''] = pattern.exec(source) ?? []
-    at += token.length
-    if (isText ? token === '`' : /^[)\]}]$/.test(token)) {
+  for (const token of readTokens(source, start, open)) {
+    if (isClosing(token, open)) {
       if (open.length === 0) return parts
       open.pop()
-    } else if (isText ? token === '${' : /^[([{`]$/.test(token)) open.push(token)
+    } else if (isOpening(token, open)) open.push(token)
     if (token === ',' && open.length === 0) parts.push('')
     else parts[parts.length - 1] += token
   }
   return parts
 }
 
+/** The tokens from there on: others within a template, when a backtick is the last that is open. */
+function* readTokens(source: string, start: number, open: readonly string[]): Generator<string> {
+  for (let at = start; at < source.length; ) {
+    const pattern = open.at(-1) === '`' ? inTemplate : inCode
+    pattern.lastIndex = at
+    const [token = ''] = pattern.exec(source) ?? []
+    at += token.length
+    yield token
+  }
+}
+
 const inCode = /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\/\/.*|[\s\S]/y
 const inTemplate = /\\[\s\S]|\$\{|[\s\S]/y
+
+function isClosing(token: string, open: readonly string[]): boolean {
+  return open.at(-1) === '`' ? token === '`' : /^[)\]}]$/.test(token)
+}
+
+function isOpening(token: string, open: readonly string[]): boolean {
+  return open.at(-1) === '`' ? token === '${' : /^[([{`]$/.test(token)
+}

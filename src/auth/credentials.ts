@@ -2,7 +2,7 @@ import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
 import type { TokenTarget } from '../stores/credentials.js'
-import { parseToken, tokenIn } from './token.js'
+import { parseToken, readTokenVariable } from './token.js'
 
 interface CredentialContext {
   /** If it was named by it. */
@@ -35,7 +35,7 @@ export async function findToken(
   { storeName = name, tokenCommand: command, timeoutMs, file }: CredentialContext,
   io: Io,
 ): Promise<Credential | undefined> {
-  const variable = tokenIn('PLANTS_TOKEN', io)
+  const variable = readTokenVariable('PLANTS_TOKEN', io)
   if (variable !== undefined) return { token: variable, source: 'variable', place: 'PLANTS_TOKEN' }
   if (command !== undefined) {
     const { runTokenCommand } = await import('./token-command.js')
@@ -43,17 +43,17 @@ export async function findToken(
     io.secrets.add(token)
     return { token, source: 'command', place: `the token command of ${storeName}` }
   }
-  const { token, savedAt } = savedToken(file.saved, name) ?? {}
+  const { token, savedAt } = findSavedToken(file.saved, name) ?? {}
   if (token === undefined) return undefined
   parseToken(token, 'The saved token')
   return { token, source: 'file', place: file.path, savedAt }
 }
 
-export function savedToken({ tokens = {} }: SavedTokens, address: string) {
+export function findSavedToken({ tokens = {} }: SavedTokens, address: string) {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 
-export function noToken({ name }: TokenTarget, storeFlag: string): PlantsError {
+export function createNoTokenError({ name }: TokenTarget, storeFlag: string): PlantsError {
   const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
 }

@@ -23,7 +23,7 @@ export function findPassword(
   io: Io,
   log: (line: string) => void,
 ): FoundPassword | undefined {
-  const found = givenPassword(address, io) ?? filedPassword(address, io, log)
+  const found = findGivenPassword(address, io) ?? readPasswordFile(address, io, log)
   for (const host of address.hosts) {
     const secret = found?.of(host)
     // If the address contains it anyway, a `***` there would reveal which part it is.
@@ -32,13 +32,13 @@ export function findPassword(
   return found
 }
 
-function givenPassword({ password }: PostgresAddress, { env }: Io): FoundPassword | undefined {
+function findGivenPassword({ password }: PostgresAddress, { env }: Io): FoundPassword | undefined {
   if (password !== undefined) return { place: 'the address', of: () => password }
   const variable = env['PGPASSWORD']
   return variable ? { place: 'PGPASSWORD', of: () => variable } : undefined
 }
 
-function filedPassword(
+function readPasswordFile(
   address: PostgresAddress,
   { env: { PGPASSFILE, APPDATA }, resolvePath }: Io,
   log: (line: string) => void,
@@ -53,24 +53,26 @@ function filedPassword(
     return undefined
   }
   const text = unlessSystemError(() => readFileSync(place, 'utf8')) ?? ''
-  const of = (host: PostgresHost) => passwordIn(text, address, host)
+  const of = (host: PostgresHost) => parsePasswordFile(text, address, host)
   return address.hosts.some(of) ? { place, of } : undefined
 }
 
 /** https://www.postgresql.org/docs/current/libpq-pgpass.html */
-export function passwordIn(
+export function parsePasswordFile(
   text: string,
   { user, database }: Pick<PostgresAddress, 'user' | 'database'>,
   { host, port }: PostgresHost,
 ): string | undefined {
   const name = host === '/var/run/postgresql' ? 'localhost' : host // the usual socket
   const wanted = [name, String(port), database, user]
-  const unescaped = (field = '') => field.replace(/\\(.)/gs, '$1')
+  const removeEscapes = (field = '') => field.replace(/\\(.)/gs, '$1')
   for (const line of text.split(/\r?\n/)) {
     const fields = line.split(unescapedColon)
-    const isFor = wanted.every((value, at) => fields[at] === '*' || unescaped(fields[at]) === value)
+    const isFor = wanted.every(
+      (value, at) => fields[at] === '*' || removeEscapes(fields[at]) === value,
+    )
     if (!isFor || fields.length < 5 || line.startsWith('#')) continue
-    return unescaped(fields.slice(4).join(':')) || undefined
+    return removeEscapes(fields.slice(4).join(':')) || undefined
   }
   return undefined
 }

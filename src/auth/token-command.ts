@@ -1,7 +1,7 @@
 import { execa } from 'execa'
 import { PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
-import { failureOf, withoutSecrets } from './token.js'
+import { findTokenProblem, withoutSecrets } from './token.js'
 
 /** The address, for the command. Where it is set, a token command has called this program. */
 const loopVariable = 'PLANTS_TOKEN_FOR'
@@ -43,7 +43,7 @@ export async function runTokenCommand(
   const end = exitCode === undefined ? 'a signal' : `exit code ${exitCode}`
   if (exitCode !== 0) throw fail(`it ended with ${end}`, cause)
   const token = stdout.trim()
-  const failure = failureOf(token)
+  const failure = findTokenProblem(token)
   if (failure !== undefined) throw fail(`what it printed ${failure}`)
   return token
 }

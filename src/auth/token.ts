@@ -2,7 +2,7 @@ import { isWindows, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
 /** An empty one is an error: another token would take its place. */
-export function tokenIn(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', { env }: Io) {
+export function readTokenVariable(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', { env }: Io) {
   const given = env[variable]?.trim()
   if (given === '') throw usageError(`${variable} is empty`, 'Set it, or unset the variable')
   return given && parseToken(given, variable)
@@ -13,7 +13,7 @@ const minServeTokenLength = 16
 
 /** The one token that a service accepts, if it is set. Throws `usage`, without the token. */
 export function readServeToken(io: Io): string | undefined {
-  const token = tokenIn('PLANTS_SERVE_TOKEN', io)
+  const token = readTokenVariable('PLANTS_SERVE_TOKEN', io)
   if (token === undefined || token.length >= minServeTokenLength) return token
   const message = `PLANTS_SERVE_TOKEN has fewer than ${minServeTokenLength} characters`
   const command = isWindows
@@ -24,12 +24,12 @@ export function readServeToken(io: Io): string | undefined {
 
 /** Throws `usage`, without the token. */
 export function parseToken(token: string, source: string): string {
-  const why = failureOf(token)
+  const why = findTokenProblem(token)
   if (why === undefined) return token
   throw usageError(`${source} ${why}`, 'Copy the token again, without any other text')
 }
 
-export function failureOf(token: string): string | undefined {
+export function findTokenProblem(token: string): string | undefined {
   if (token === '') return 'is empty'
   if (token.length > 4096) return 'is longer than 4096 characters'
   if (/^[\w.~+/-]+=*$/.test(token)) return undefined // RFC 6750, 2.1

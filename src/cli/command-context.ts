@@ -4,7 +4,7 @@ import type { PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { type Address, createNoStoreError } from '../stores/address.js'
 import { findKind, requireCapability } from '../stores/kinds.js'
-import { type OwnStore, type Store, tryingAgain } from '../stores/store.js'
+import { type DirectStore, type Store, tryingAgain } from '../stores/store.js'
 import type { DirectStoreOpener, OpenContext, StoreOpener } from '../stores/store-kind.js'
 import { type ContextOptions, SettingsContext } from './settings-context.js'
 
@@ -57,8 +57,8 @@ export class CommandContext extends SettingsContext {
     return this.#unlessMissing(await opener.openExisting())
   }
 
-  /** As `openStore`, of a store that this program opens itself. */
-  async openDirectStore(): Promise<OwnStore | undefined> {
+  /** As `openStore`, of a direct store. */
+  async openDirectStore(): Promise<DirectStore | undefined> {
     const opener = await this.createDirectOpener()
     return this.#unlessMissing(await opener.openExisting())
   }

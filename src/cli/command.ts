@@ -19,7 +19,8 @@ export interface GlobalOptions {
 
 export type CommandDefinition = (command: PlantsCommand) => void
 
-const leaveOut = 'Leave out one of them'
+/** The hint for options that exclude each other. */
+export const leaveOut = 'Leave out one of them'
 
 /** Commander's command, with examples, values that are given once, and our errors. */
 export class PlantsCommand extends Command {
@@ -166,7 +167,7 @@ export class PlantsCommand extends Command {
   }
 }
 
-/** A command line that commander does not accept. `usageErrorOf` says it in our words. */
+/** A command line that commander does not accept. `explainRejectedLine` says it in our words. */
 export class RejectedLine extends Error {
   readonly command: PlantsCommand
   readonly code: string
@@ -183,8 +184,8 @@ export function isNamed(command: Command, word: string): boolean {
 }
 
 /** Such as `stores add`; empty for the program. */
-export function nameOf(command: Command): string {
-  return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : ''
+export function findFullName(command: Command): string {
+  return command.parent ? `${findFullName(command.parent)} ${command.name()}`.trim() : ''
 }
 
 export function globalOptions(): Option[] {

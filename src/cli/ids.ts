@@ -23,14 +23,14 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
   let line = 0
   for await (const text of linesOfStdin(io)) {
     line += 1
-    if (text.trim() !== '') ids.add(idIn(text.trim(), line))
+    if (text.trim() !== '') ids.add(parseIdLine(text.trim(), line))
   }
   return [...ids]
 }
 
 const linesHint = 'Pipe ids to stdin, one on each line, or plants: plants list --output ndjson'
 
-function idIn(text: string, line: number): bigint {
+function parseIdLine(text: string, line: number): bigint {
   const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: idFromText(text) } }
   const id = 'value' in parsed && isObject(parsed.value) ? parsed.value['id'] : undefined
   if (typeof id === 'bigint') return id

@@ -18,7 +18,7 @@ import {
   toError,
 } from '../stores/change.js'
 import { findKind } from '../stores/kinds.js'
-import { planOf } from '../stores/plan.js'
+import { planChanges } from '../stores/plan.js'
 import type { Store } from '../stores/store.js'
 import type { CommandContext } from './command-context.js'
 
@@ -92,7 +92,7 @@ async function* resultsOf(
 async function plannedOutcomes(page: Change[], store: Store | undefined): Promise<Outcome[]> {
   const stored = await store?.get(page.map(idOf))
   const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
-  return planOf(plants, page).outcomes
+  return planChanges(plants, page).outcomes
 }
 
 function resultOf(
@@ -118,31 +118,39 @@ export async function printResults(
   pages: AsyncIterable<PlantResult[]>,
   printer: Printer<PrintedPlant>,
   context: CommandContext,
-  { ignoresMissing, isDryRun = true }: Partial<ChangeOptions> = {},
+  { ignoresMissing = false, isDryRun = true }: Partial<ChangeOptions> = {},
 ): Promise<number> {
   let succeeded = 0
   let worst: PlantsError | undefined
   // Changes go on when the reader has gone, as to `head`.
-  const unlessClosed = (error: unknown) => {
+  const ignoreClosedReader = (error: unknown) => {
     if (isDryRun || systemCode(error) !== 'EPIPE') throw error
   }
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))
-    if (plants.length > 0) await printer.rows(plants).catch(unlessClosed)
+    if (plants.length > 0) await printer.rows(plants).catch(ignoreClosedReader)
     succeeded += plants.length
-    // One of a service that failed is the error of all that were not sent.
-    const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
-    for (const each of problems) {
-      if (ignoresMissing && each.kind === 'notFound') continue
-      const error = errorOf(each, context)
+    for (const reason of findProblems(page, ignoresMissing)) {
+      const error = errorOf(reason, context)
       await context.reporter.reportError(error)
-      if (!worst || error.exitCode > worst.exitCode) worst = error
+      worst = chooseWorse(worst, error)
     }
   }
   // An error without any result prints no empty list.
-  if (succeeded > 0 || !worst) await printer.end().catch(unlessClosed)
+  if (succeeded > 0 || !worst) await printer.end().catch(ignoreClosedReader)
   if (worst) throw new PlantsError(worst.kind, worst.message, { isReported: true })
   return succeeded
+}
+
+/** Returns each once: if a service failed, all changes that were not sent have the same problem. */
+function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Problem[] {
+  const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
+  return [...problems].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
+}
+
+/** Returns the first of two errors that are equally bad. */
+function chooseWorse(first: PlantsError | undefined, second: PlantsError): PlantsError {
+  return first && first.exitCode >= second.exitCode ? first : second
 }
 
 /** An id that no plant has is an error of this store, which may be the wrong one. */

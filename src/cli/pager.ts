@@ -11,13 +11,13 @@ import { type GlobalOptions, mayWaitForPerson } from './command.js'
  * to a terminal on stderr goes there, too. If a person quits the pager, the action ends with EPIPE;
  * after Ctrl-C, with the interruption, which is not reported.
  */
-export async function paged(
+export async function runInPager(
   options: GlobalOptions,
   io: Io,
   action: (io: Io) => Promise<void>,
 ): Promise<void> {
   const isWanted = io.stdout.isTerminal && mayWaitForPerson(options, io)
-  const command = isWanted ? pagerIn(io) : undefined
+  const command = isWanted ? findPager(io) : undefined
   if (command === undefined) return action(io)
 
   const { execa } = await import('execa')
@@ -70,7 +70,7 @@ export async function paged(
  * The command of a pager that is on PATH; undefined for none. A shell that did not find the program
  * would print an error, and the text would be lost.
  */
-function pagerIn({ env }: Io): string | undefined {
+function findPager({ env }: Io): string | undefined {
   const command = env['PAGER']?.trim() ?? (env['TERM'] === 'dumb' ? '' : 'less')
   const [program = ''] = command.split(/\s+/)
   if (program === '' || command === 'cat') return undefined

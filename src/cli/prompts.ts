@@ -17,15 +17,16 @@ export async function askForPlant(
   mayBeNext: boolean,
   io: Io,
 ): Promise<InputPlant> {
-  const idOf = (text: string) => (mayBeNext && text === 'next' ? 'next' : idFromText(text))
-  const checkId = (text: string) => (idOf(text) === undefined ? problemOf('id', text) : undefined)
+  const parseId = (text: string) => (mayBeNext && text === 'next' ? 'next' : idFromText(text))
+  const checkId = (text: string) =>
+    parseId(text) === undefined ? problemOf('id', text) : undefined
   // An empty name is valid, but often a mistake.
   const checkName = (text: string) =>
     text === '' ? 'Enter a name. For an empty one, use --name=' : problemOf('name', text)
   const checkTag = (text: string) => problemOf('tag', text)
 
   const idQuestion = mayBeNext ? { message: 'id, or next', default: 'next' } : { message: 'id' }
-  const id = known.id ?? idOf(await ask(idQuestion, checkId, io)) ?? 'next'
+  const id = known.id ?? parseId(await ask(idQuestion, checkId, io)) ?? 'next'
   const name = known.name ?? (await ask({ message: 'name' }, checkName, io))
   const tag =
     known.tag ?? ((await ask({ message: 'tag (Enter for none)' }, checkTag, io)) || undefined)

@@ -110,12 +110,12 @@ export class SettingsContext {
 
   async tablePrinter<Row extends object>(
     titles: string[],
-    cellsOf: (row: Row) => string[],
+    formatCells: (row: Row) => string[],
     layout: Layout<Row> = {},
   ): Promise<Printer<Row>> {
     if (this.output !== 'text') return this.printer(layout)
     const { tableOf } = await import('../output/text-table.js')
-    const text = tableOf(titles, cellsOf, await this.style(), this.io.stdout)
+    const text = tableOf(titles, formatCells, await this.style(), this.io.stdout)
     return this.printer({ ...layout, text })
   }
 
@@ -123,10 +123,10 @@ export class SettingsContext {
     fields: readonly Column[] = fieldNames,
     first = 0,
   ): Promise<Printer<Row>> {
-    const cellOf = (value: unknown) => (value === undefined ? '' : quoteIfNeeded(String(value)))
+    const formatCell = (value: unknown) => (value === undefined ? '' : quoteIfNeeded(String(value)))
     const titles = fields.map((name) => name.toUpperCase())
-    const cellsOf = (plant: Row) => fields.map((name) => cellOf(plant[name]))
-    return this.tablePrinter(titles, cellsOf, { fields, first })
+    const formatCells = (plant: Row) => fields.map((name) => formatCell(plant[name]))
+    return this.tablePrinter(titles, formatCells, { fields, first })
   }
 
   style(stream = this.io.stdout): Promise<Style> {

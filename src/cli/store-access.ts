@@ -1,5 +1,10 @@
 import { version } from '../../package.json'
-import { assertNotExposed, type Credential, findToken, noToken } from '../auth/credentials.js'
+import {
+  assertNotExposed,
+  type Credential,
+  createNoTokenError,
+  findToken,
+} from '../auth/credentials.js'
 import { findPassword, readLoginCertificates } from '../auth/database-login.js'
 import { parseText } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
@@ -38,7 +43,7 @@ export async function findAccess(
 ): Promise<ServiceAccess> {
   const { settings, reporter, storeFlag, io } = context
   const found = given ?? (await tokenFor(target, context))
-  if (!found) throw noToken(target, storeFlag)
+  if (!found) throw createNoTokenError(target, storeFlag)
   reporter.log(`* token from ${found.place}`)
   assertSafe(target, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
@@ -51,7 +56,7 @@ export async function findAccess(
       found.source === 'file'
         ? `The token was saved. Save another with: plants auth login${storeFlag}`
         : `The token is from ${found.place}: set another one there`,
-    renew: found.source === 'command' ? renewalOf(target, context) : undefined,
+    renew: found.source === 'command' ? createRenewal(target, context) : undefined,
     userAgent: `plants/${version}`,
     ca: caPath && (await import('../platform/certificates.js')).readCertificates(caPath),
     proxy,
@@ -61,7 +66,7 @@ export async function findAccess(
 }
 
 /** Runs the token command again, at most once a minute. */
-function renewalOf(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
+function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
   const { io } = context
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   return () => {

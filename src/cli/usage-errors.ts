@@ -10,7 +10,7 @@ import { isWord } from '../config/option-values.js'
 import { type PlantsError, usageError } from '../errors.js'
 import { idFromText } from '../plant/plant.js'
 import { passwordFile } from '../stores/address.js'
-import { nameOf, type RejectedLine } from './command.js'
+import { findFullName, leaveOut, type RejectedLine } from './command.js'
 import { beginsWithLongDash, hyphensHint } from './options.js'
 
 const search = 'To search: --search TEXT, in quotes if it has spaces'
@@ -62,7 +62,7 @@ const secretOptions: ReadonlyMap<string, string> = new Map([
   ['--password', `Set PGPASSWORD, or write it to ${passwordFile}`],
 ])
 
-export function usageErrorOf({ command, code, message }: RejectedLine): PlantsError {
+export function explainRejectedLine({ command, code, message }: RejectedLine): PlantsError {
   const [word = ''] = command.args
   if (command.args.some(beginsWithLongDash))
     return usageError('An argument begins with a dash that is no hyphen', hyphensHint)
@@ -74,7 +74,8 @@ export function usageErrorOf({ command, code, message }: RejectedLine): PlantsEr
     return unknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
   const sentence = message.replace('error: ', '')
-  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), usageOf(command))
+  const hint = code === 'commander.conflictingOption' ? leaveOut : formatUsageHint(command)
+  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
 }
 
 export function unknownCommandError(parent: Command, word: string): PlantsError {
@@ -97,24 +98,28 @@ function unknownOptionError(command: Command, option: string): PlantsError {
 }
 
 function unknown(what: string, word: string, hint: string | undefined, command: Command) {
-  return usageError(`Unknown ${what}${isWord(word) ? ` ${word}` : ''}`, hint ?? helpOf(command))
+  return usageError(
+    `Unknown ${what}${isWord(word) ? ` ${word}` : ''}`,
+    hint ?? formatHelpHint(command),
+  )
 }
 
 function excessError(command: Command): PlantsError {
-  const name = nameOf(command)
+  const name = findFullName(command)
   const [group = ''] = name.split(' ')
   const areIds = command.args.every((word) => idFromText(word) !== undefined)
-  const hint = (areIds ? instead[`${name} ID`] : undefined) ?? instead[group] ?? usageOf(command)
+  const hint =
+    (areIds ? instead[`${name} ID`] : undefined) ?? instead[group] ?? formatUsageHint(command)
   return usageError(`${name} got an argument that it does not take`, hint)
 }
 
-function usageOf(command: Command): string {
-  const usage = `${nameOf(command)} ${command.usage()}`.trim()
-  return `Usage: plants ${usage}. ${helpOf(command)}`
+function formatUsageHint(command: Command): string {
+  const usage = `${findFullName(command)} ${command.usage()}`.trim()
+  return `Usage: plants ${usage}. ${formatHelpHint(command)}`
 }
 
-function helpOf(command: Command): string {
-  return `See: plants ${`${nameOf(command)} --help`.trim()}`
+function formatHelpHint(command: Command): string {
+  return `See: plants ${`${findFullName(command)} --help`.trim()}`
 }
 
 /** The nearest name, a letter away, or two from six letters on: short words are near to many. */

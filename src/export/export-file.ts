@@ -11,7 +11,7 @@ import { targetOf } from '../platform/files.js'
 
 type Pages = AsyncIterable<StoredPlant[]>
 
-export function fileFormat(name: string, chosen: FormatName | undefined): FileFormat {
+export function chooseFileFormat(name: string, chosen: FormatName | undefined): FileFormat {
   if (chosen !== undefined) return chosen
   const { extension, packed } = /\.(?<extension>\w+)(?<packed>\.gz)?$/i.exec(name)?.groups ?? {}
   const word = extension?.toLowerCase()

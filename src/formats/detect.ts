@@ -10,7 +10,7 @@ import {
   prepend,
 } from './chunk.js'
 import { decoded, encodingOf, isUnicode, markedEncoding } from './encoding.js'
-import { assertKeys, findHeader, maxHeaderRows, readerOf } from './header.js'
+import { assertKeys, createReader, findHeader, maxHeaderRows } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { parseRows, type Table } from './table.js'
 import type { FormatName } from './write.js'
@@ -134,7 +134,7 @@ async function openTable(
     }
     yield parseRows(table, held, true, chunk)
   }
-  return readerOf(rows, chunks(), options, name, delimiter)
+  return createReader(rows, chunks(), options, name, delimiter)
 }
 
 const headLength = 65_536

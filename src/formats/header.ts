@@ -9,6 +9,7 @@ import {
   type FormatReader,
   type Header,
   type InputOptions,
+  type RawRecord,
   skipRecords,
 } from './chunk.js'
 
@@ -23,7 +24,7 @@ export const maxHeaderRows = 20
 /**
  * Reads the rows below the header that have an id, a name or a tag. Throws `input` for its columns.
  */
-export function readerOf(
+export function createReader(
   first: Chunk<Cells>,
   rows: AsyncIterable<Chunk<Cells>>,
   rules: InputOptions,
@@ -32,20 +33,31 @@ export function readerOf(
 ): FormatReader {
   if (first.records.length === 0) return { chunks: rows, delimiter }
   const index = findHeader(first, rules)
-  const header = headerAt(index ?? 0, first, rules, name)
+  const header = parseHeader(index ?? 0, first, rules, name)
   const columns = [...header.columns.values()]
   const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
-  async function* records(): AsyncGenerator<Chunk> {
-    for await (const part of skipRecords(rows, must(index) + 1)) {
-      const chunk = new Chunk<Cells>()
-      const hasEmpty = part.records.some(isEmpty)
-      for (const [at, row] of hasEmpty ? part.records.entries() : [])
-        if (isEmpty(row)) chunk.emptyRows += 1
-        else chunk.add(row, must(part.lines[at]))
-      yield hasEmpty ? chunk : part
-    }
-  }
-  return { header, delimiter, chunks: records() }
+  const chunks = omitEmptyRows(skipRecords(rows, must(index) + 1), isEmpty)
+  return { header, delimiter, chunks }
+}
+
+async function* omitEmptyRows(
+  chunks: AsyncIterable<Chunk<Cells>>,
+  isEmpty: (row: Cells) => boolean,
+): AsyncGenerator<Chunk> {
+  for await (const chunk of chunks)
+    yield chunk.records.some(isEmpty) ? copyWithoutEmptyRows(chunk, isEmpty) : chunk
+}
+
+/** Returns a copy that counts the rows it omits. */
+function copyWithoutEmptyRows(
+  { records, lines }: Chunk<Cells>,
+  isEmpty: (row: Cells) => boolean,
+): Chunk<Cells> {
+  const copy = new Chunk<Cells>()
+  for (const [index, row] of records.entries())
+    if (isEmpty(row)) copy.emptyRows += 1
+    else copy.add(row, must(lines[index]))
+  return copy
 }
 
 /** The index of the first row that has the columns; -1 with `columns`. */
@@ -57,7 +69,7 @@ export function findHeader({ records }: Chunk<Cells>, rules: InputOptions): numb
   return found === -1 ? undefined : found
 }
 
-function headerAt(row: number, rows: Chunk<Cells>, rules: InputOptions, source: string): Header {
+function parseHeader(row: number, rows: Chunk<Cells>, rules: InputOptions, source: string): Header {
   const names = row === -1 ? must(rules.columns) : namesIn(must(rows.records[row]))
   const width = row === -1 ? must(rows.records[0]).length : 0
   if (width > names.length)
@@ -68,30 +80,57 @@ function headerAt(row: number, rows: Chunk<Cells>, rules: InputOptions, source: 
   const place = row === -1 ? 'it' : `line ${rows.lines[row]}`
   const found = columnsIn(names, rules)
   assertFound(found, rules, source, `${place} has only ${listOf(names)}`)
-  for (const [field, { length }] of found)
-    if (length > 1)
+  const columns = chooseColumns(found, source)
+  return { names, columns, unread: findUnreadNames(names, columns, rules) }
+}
+
+/** Throws `input` for a field that may be in several columns. */
+function chooseColumns(
+  found: ReadonlyMap<FieldName, readonly number[]>,
+  source: string,
+): Map<FieldName, number> {
+  const chosen = new Map<FieldName, number>()
+  for (const [field, columns] of found) {
+    if (columns.length > 1)
       throw inputError(
         `Several columns of ${source} may be the ${field}`,
         `Choose one with --map ${field}=COLUMN, or give each a different name`,
       )
-  const columns = new Map([...found].map(([field, [column]]) => [field, must(column)]))
-  const read = new Set(columns.values())
-  const ignored = ['', ...fieldNames.filter((field) => rules.map[field] === '')]
-  const isUnread = (name: string, column: number) =>
-    !read.has(column) && !ignored.includes(foldName(name)) && !isRejectsName(name)
-  return { names, columns, unread: names.filter(isUnread) }
+    chosen.set(field, must(columns[0]))
+  }
+  return chosen
 }
 
+/** A rejects file has columns of its own, and `--map` can say that a field is not read. */
+function findUnreadNames(
+  names: readonly string[],
+  columns: ReadonlyMap<FieldName, number>,
+  { map }: InputOptions,
+): string[] {
+  const read = new Set(columns.values())
+  const ignored = ['', ...fieldNames.filter((field) => map[field] === '')]
+  return names.filter(
+    (name, column) =>
+      !read.has(column) && !ignored.includes(foldName(name)) && !isRejectsName(name),
+  )
+}
+
+/** Throws `input` if the records of JSON together have no key for a field that is needed. */
 export function assertKeys({ records }: Chunk, rules: InputOptions, source: string): void {
   const keys = new Set<string>()
   const found = new Set<FieldName>(['tag'])
   for (const record of records) {
-    const parsed = typeof record === 'string' ? parseJson(record) : {}
-    if ('value' in parsed && isObject(parsed.value)) for (const key in parsed.value) keys.add(key)
+    for (const key of findKeys(record)) keys.add(key)
     for (const field of fieldNames) if (keys.has(rules.map[field] ?? field)) found.add(field)
     if (missingIn(found, rules).length === 0) return
   }
   if (keys.size > 0) assertFound(found, rules, source, `it has only ${listOf([...keys])}`)
+}
+
+/** Returns no keys of what is no object. */
+function findKeys(record: RawRecord): string[] {
+  const parsed = typeof record === 'string' ? parseJson(record) : {}
+  return 'value' in parsed && isObject(parsed.value) ? Object.keys(parsed.value) : []
 }
 
 type Found = Pick<ReadonlySet<FieldName>, 'has'>

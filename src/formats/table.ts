@@ -19,6 +19,12 @@ export interface Table {
   rest: string
 }
 
+interface Row {
+  cells: Cells
+  text: string
+  lineCount: number
+}
+
 /**
  * Adds the rows that the text completes, without blank ones: RFC 4180 for a cell that begins with a
  * quote. Any other is trimmed, and may have quotes. Throws `input` for an open quote, and above 1
@@ -30,60 +36,99 @@ export function parseRows(
   isEnd: boolean,
   rows = new Chunk<Cells>(),
 ): Chunk<Cells> {
-  const { name, delimiter, lineEnd } = table
+  const { name, lineEnd } = table
   const all = table.rest + text + (isEnd ? lineEnd : '')
-  let at = 0
-  for (let end = all.indexOf(lineEnd); end !== -1; end = all.indexOf(lineEnd, at)) {
-    const first = all.slice(at, end)
-    const row = first.includes('"')
-      ? quotedRow(all, at, first, table)
-      : { cells: first.split(delimiter).map(plainCell), whole: first }
+  let start = 0
+  for (let end = all.indexOf(lineEnd); end !== -1; end = all.indexOf(lineEnd, start)) {
+    const row = parseRow(all, start, end, table)
     if (!row) break
-    const { cells, whole } = row
-    if (isTooLarge(whole)) throw brokenRecord(name, table.line, recordTooLarge)
-    if (cells.some((cell) => cell !== undefined)) rows.add(cells, table.line)
-    table.line += whole === first ? 1 : whole.split(lineEnd).length
-    at += whole.length + 1
+    if (isTooLarge(row.text)) throw brokenRecord(name, table.line, recordTooLarge)
+    if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, table.line)
+    table.line += row.lineCount
+    start += row.text.length + 1
   }
-  const rest = all.slice(at)
-  table.rest = rest
-  if (isEnd ? rest !== '' : rest.length > maxRecordBytes) {
-    const reason = rest.includes(lineEnd) ? 'A quote is not closed' : recordTooLarge
-    throw brokenRecord(name, table.line, reason)
-  }
+  table.rest = all.slice(start)
+  assertRest(table, isEnd)
   return rows
 }
 
-/** Undefined if it goes on after the text. */
-function quotedRow(text: string, start: number, firstLine: string, table: Table) {
-  const { delimiter, lineEnd } = table
+function assertRest({ name, lineEnd, line, rest }: Table, isEnd: boolean): void {
+  const isAllowed = isEnd ? rest === '' : rest.length <= maxRecordBytes
+  if (isAllowed) return
+  const reason = rest.includes(lineEnd) ? 'A quote is not closed' : recordTooLarge
+  throw brokenRecord(name, line, reason)
+}
+
+/**
+ * @param end of the first line of the row
+ * @returns undefined if the row goes on after the text
+ */
+function parseRow(text: string, start: number, end: number, table: Table): Row | undefined {
+  const line = text.slice(start, end)
+  if (line.includes('"')) return parseQuotedRow(text, start, line, table)
+  return { cells: line.split(table.delimiter).map(plainCell), text: line, lineCount: 1 }
+}
+
+/** Parses a row cell by cell. It has further lines if a line ends within quotes. */
+function parseQuotedRow(
+  text: string,
+  start: number,
+  firstLine: string,
+  { delimiter, lineEnd }: Table,
+): Row | undefined {
   const cells: Cell[] = []
-  let whole = firstLine
+  let row: string | undefined = firstLine
   for (let at = 0; ; at += 1) {
-    const close = whole[at] === '"' ? closingQuote(text, start + at + 1) - start : at
-    if (close < at) return undefined
-    if (close > whole.length) {
-      const lineFeed = text.indexOf(lineEnd, start + close)
-      if (lineFeed === -1) return undefined
-      whole = text.slice(start, lineFeed)
-    }
-    const next = whole.indexOf(delimiter, close)
-    const end = next === -1 ? whole.length : next
-    const isQuoted = close > at && whole.slice(close + 1, end).trim() === ''
+    const quote = findEndOfQuotes(text, start + at)
+    row = extendRow(row, text, start, quote, lineEnd)
+    if (row === undefined) return undefined
+    const close = quote - start
+    const end = findEndOfCell(row, delimiter, close)
+    const isQuoted = close > at && row.slice(close + 1, end).trim() === ''
     // Text after a quote that is closed in another line: rather, that one begins a cell, and this
     // one is open.
-    if (!isQuoted && whole.slice(at, close).includes(lineEnd)) return undefined
-    const quoted = isQuoted ? whole.slice(at + 1, close).replaceAll('""', '"') : ''
-    cells.push(isQuoted ? quoted || undefined : plainCell(whole.slice(at, end)))
-    if (end === whole.length) return { cells: cells.slice(), whole } // without room for more cells
+    if (!isQuoted && row.slice(at, close).includes(lineEnd)) return undefined
+    cells.push(isQuoted ? unquote(row.slice(at + 1, close)) : plainCell(row.slice(at, end)))
+    if (end === row.length) {
+      const lineCount = row === firstLine ? 1 : row.split(lineEnd).length
+      return { cells: cells.slice(), text: row, lineCount } // without room for more cells
+    }
     at = end
   }
 }
 
-function closingQuote(text: string, start: number): number {
-  let close = text.indexOf('"', start)
+/** Returns where the quotes of a cell close: `start` if it has none, and -1 if they are open. */
+function findEndOfQuotes(text: string, start: number): number {
+  if (text[start] !== '"') return start
+  let close = text.indexOf('"', start + 1)
   while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2)
   return close
+}
+
+/**
+ * Returns the row to the end of the line in which its quotes close; undefined if the text ends
+ * before.
+ */
+function extendRow(
+  row: string,
+  text: string,
+  start: number,
+  quote: number,
+  lineEnd: string,
+): string | undefined {
+  if (quote === -1) return undefined
+  if (quote <= start + row.length) return row
+  const end = text.indexOf(lineEnd, quote)
+  return end === -1 ? undefined : text.slice(start, end)
+}
+
+function findEndOfCell(row: string, delimiter: string, from: number): number {
+  const end = row.indexOf(delimiter, from)
+  return end === -1 ? row.length : end
+}
+
+function unquote(quoted: string): Cell {
+  return quoted.replaceAll('""', '"') || undefined
 }
 
 /** Of a cell without quotes, or of a workbook. */

@@ -20,7 +20,7 @@ import { equalFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { type Outcome, type Problem, rejected, toError } from '../stores/change.js'
-import type { CheckpointChange, OwnStore, Store, Transaction } from '../stores/store.js'
+import type { CheckpointChange, DirectStore, Store, Transaction } from '../stores/store.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
 import {
@@ -43,7 +43,7 @@ export interface ImportTarget {
   /** Sends changes to a service; undefined for a direct store. */
   send?: Store['write']
   /** The direct store, or the journal of a service. */
-  direct: Pick<OwnStore, 'transaction'> & Partial<Pick<OwnStore, 'checkpoint' | 'close'>>
+  direct: Pick<DirectStore, 'transaction'> & Partial<Pick<DirectStore, 'checkpoint' | 'close'>>
   /** Undefined if there is none yet, and for a dry run at a service. */
   store?: Pick<Store, 'read' | 'close'>
 }
@@ -86,9 +86,11 @@ export class Importer {
   readonly #mapperState: MapperState
   /** Undefined for an import that cannot be resumed. */
   readonly #checkpointId: string | undefined
+  /** Whether an interrupted import may have sent the next chunk to a service before. */
+  #mayBeSentAgain: boolean
   /** What is saved in each row that this import replaces, by the id of the row. */
   readonly #savedStates = new Map<string, string | undefined>()
-  #direct: Pick<OwnStore, 'transaction'>
+  #direct: Pick<DirectStore, 'transaction'>
   #reader: OpenInput | undefined
   position: Position
   rejections = 0
@@ -104,6 +106,7 @@ export class Importer {
     this.#io = io
     this.#direct = target.direct
     this.#checkpointId = plan.atomic ? undefined : saved.id
+    this.#mayBeSentAgain = saved.checkpoint !== undefined
     for (const { id, checkpointId } of saved.rememberedFiles)
       this.#savedStates.set(id, checkpointId)
     if (saved.id !== undefined) this.#savedStates.set(saved.id, saved.state)
@@ -220,7 +223,9 @@ export class Importer {
     if (!send) return undefined
     // What is sent may be stored, even if this process ends before the answer.
     for (const change of remembered) await this.#saveRow(change)
-    return send(changes, { signal: this.#io.handleSignals() })
+    const isRepetition = this.#mayBeSentAgain
+    this.#mayBeSentAgain = false
+    return send(changes, { signal: this.#io.handleSignals(), isRepetition })
   }
 
   /** @param sent the outcomes at a service */
@@ -273,7 +278,7 @@ export class Importer {
     await this.#saveCheckpoint(this.position)
   }
 
-  /** Call it after the summary: until then, the same command prints it again. */
+  /** Forgets where the import is. If that fails, the same command resumes it at its end. */
   async finish(): Promise<void> {
     await this.#saveCheckpoint(undefined)
   }
@@ -321,10 +326,15 @@ function mergeOutcomes(
   })
 }
 
-/** Throws why a service was not asked, or if what answered is no Plant Store. */
+/** Throws why a service was not asked, or if what is at the address is no Plant Store. */
 function assertAnswered(outcome: Outcome): void {
-  const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
-  if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
+  if (outcome.type === 'unsent' || isOfAnyRecord(outcome)) throw toError(outcome.error)
+}
+
+/** Whether each other record would fare the same: a hint says what must change first. */
+function isOfAnyRecord(outcome: Outcome): outcome is Extract<Outcome, { error: Problem }> {
+  if (outcome.type !== 'unknown') return false
+  return outcome.error.kind === 'unusable' || outcome.error.hint !== undefined
 }
 
 function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {

@@ -3,10 +3,10 @@ import { PlantsError, reasonOf, systemReason } from '../errors.js'
 import { makeFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
-import type { OwnStore } from '../stores/store.js'
+import type { DirectStore } from '../stores/store.js'
 
 /** Keeps the checkpoints of imports into services: a store of this machine, without plants. */
-export async function openJournal(options: SqliteOptions, io: Io): Promise<OwnStore> {
+export async function openJournal(options: SqliteOptions, io: Io): Promise<DirectStore> {
   const stateDir = io.env['PLANTS_STATE_DIR']
   const folder = stateDir ? io.resolvePath(stateDir) : await io.stateFolder()
   const path = join(folder, 'imports.db')

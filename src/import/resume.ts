@@ -9,7 +9,7 @@
  */
 import { hostname } from 'node:os'
 import { PlantsError, usageError } from '../errors.js'
-import type { OwnStore } from '../stores/store.js'
+import type { DirectStore } from '../stores/store.js'
 import { buildCheckpointId, type Checkpoint, countDone, parseCheckpoint } from './checkpoint.js'
 import type { ImportPlan, OpenInput } from './inputs.js'
 import { formatRejectsHeader } from './rejects-file.js'
@@ -39,7 +39,7 @@ interface RememberedFile {
 }
 
 interface SearchOptions {
-  checkpoints: Partial<Pick<OwnStore, 'checkpoint'>>
+  checkpoints: Partial<Pick<DirectStore, 'checkpoint'>>
   plan: ImportPlan
   /** Of each input; undefined for an import that cannot be resumed. */
   hashes: readonly string[] | undefined

@@ -110,10 +110,6 @@ export function textLength({ name, tag = '' }: Plant): number {
   return name.length + tag.length
 }
 
-export function equalPlants(one: StoredPlant, other: StoredPlant): boolean {
-  return one.id === other.id && equalFields(one, other)
-}
-
 export function equalFields(one: Plant, other: Plant): boolean {
   return one.name === other.name && one.tag === other.tag
 }

@@ -40,6 +40,11 @@ export class ConnectionLimit {
     this.#log = log
   }
 
+  /** How many connections are open, including those in a TLS handshake. */
+  get openCount(): number {
+    return this.#open.size
+  }
+
   /** @param socket a TCP connection or one of a Unix socket, before any TLS handshake */
   add(socket: Socket): void {
     this.#open.add(socket)
@@ -63,6 +68,18 @@ export class ConnectionLimit {
     if (connection) this.#withoutToken.delete(connection)
   }
 
+  /** Logs how many connections were closed that are not in the log yet. */
+  report(): void {
+    clearTimeout(this.#reportTimer)
+    this.#reportTimer = undefined
+    if (this.#closedCount === 0) return
+    const connections =
+      this.#closedCount === 1 ? '1 connection' : `${this.#closedCount} connections`
+    this.#log.warn(`The limit of ${this.#limit} connections was reached: ${connections} closed`)
+    this.#closedCount = 0
+    this.#reportTimer = setTimeout(() => this.report(), reportIntervalMs).unref()
+  }
+
   #rememberClient(socket: Socket): void {
     const client = describeClient(socket)
     this.#byClient.set(client, socket)
@@ -74,7 +91,7 @@ export class ConnectionLimit {
   #close(socket: Socket): void {
     this.#forget(socket) // Its event `close` comes in a later iteration of the event loop.
     this.#closedCount += 1
-    if (!this.#reportTimer) this.#report()
+    if (!this.#reportTimer) this.report()
   }
 
   /** Tells the client that nothing was stored, whatever it has sent already. */
@@ -85,16 +102,6 @@ export class ConnectionLimit {
   #forget(socket: Socket): void {
     this.#open.delete(socket)
     this.#withoutToken.delete(socket)
-  }
-
-  #report(): void {
-    this.#reportTimer = undefined
-    if (this.#closedCount === 0) return
-    const connections =
-      this.#closedCount === 1 ? '1 connection' : `${this.#closedCount} connections`
-    this.#log.warn(`The limit of ${this.#limit} connections was reached: ${connections} closed`)
-    this.#closedCount = 0
-    this.#reportTimer = setTimeout(() => this.#report(), reportIntervalMs).unref()
   }
 }
 

@@ -44,6 +44,7 @@ interface Connection {
 
 export class Connections {
   readonly #connections = new Map<Socket, Connection>()
+  /** How many were accepted, including those that are in a TLS handshake or closed by now. */
   #acceptedCount = 0
   #floodCount = 0
   #isPausing = false
@@ -51,9 +52,17 @@ export class Connections {
   #isHolding = false
   #pauseCount = 0
 
+  get acceptedCount(): number {
+    return this.#acceptedCount
+  }
+
+  /** Counts a connection that the system handed over. With TLS, its handshake has yet to come. */
+  countAccepted(): void {
+    this.#acceptedCount += 1
+  }
+
   /** @param mustStayPaused is asked before the connection is read again after a pause */
   add(socket: Socket, mustStayPaused: () => boolean): void {
-    this.#acceptedCount += 1
     const connection = { pausedSince: 0, hasToken: false, mustStayPaused }
     this.#connections.set(socket, connection)
     socket.once('close', () => this.#connections.delete(socket))

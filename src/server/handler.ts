@@ -70,11 +70,17 @@ export function createHandler(options: HandlerOptions): Handler {
     const requestId = `${runId}-${count.toString(36)}`
     const startedAt = performance.now()
     const call: Call = { received, requestId, startedAt }
-    try {
-      finish(call, await answer(call, options), options)
-    } catch (error) {
-      finish(call, answerFailure(call, error, options), options)
-    }
+    const response = await answerOrExplain(call, options)
+    await received.waitToRespond()
+    finish(call, response, options)
+  }
+}
+
+async function answerOrExplain(call: Call, options: HandlerOptions): Promise<LoggedResponse> {
+  try {
+    return await answer(call, options)
+  } catch (error) {
+    return answerFailure(call, error, options)
   }
 }
 

@@ -27,9 +27,16 @@ export interface TcpAddress {
 /** A port, or the absolute path of a socket. */
 export type ListenAddress = TcpAddress | { path: string }
 
+/** The options that a hint names, such as `--host` and `--port`. */
+interface AddressFlags {
+  host: string
+  port: string
+}
+
 interface ListenOptions {
   address: ListenAddress
   scheme: 'http' | 'https'
+  flags: AddressFlags
 }
 
 /**
@@ -39,12 +46,12 @@ interface ListenOptions {
  * `unavailable`. The server must be closed then, too.
  */
 export async function listen(server: Server, options: ListenOptions): Promise<string> {
-  const { address, scheme } = options
+  const { address, scheme, flags } = options
   if ('path' in address) {
     await listenOnSocket(server, address.path)
     return `unix:${address.path}`
   }
-  const port = await listenOnPort(server, address)
+  const port = await listenOnPort(server, address, flags)
   const host = reachableHosts[address.host] ?? address.host
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
@@ -52,19 +59,50 @@ export async function listen(server: Server, options: ListenOptions): Promise<st
 /** Nobody can connect to a wildcard address, so its loopback address is shown instead. */
 const reachableHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
-async function listenOnPort(server: Server, address: TcpAddress): Promise<number> {
+async function listenOnPort(
+  server: Server,
+  address: TcpAddress,
+  flags: AddressFlags,
+): Promise<number> {
   try {
     server.listen(address)
     await once(server, 'listening')
   } catch (error) {
-    const isTransient = ['EADDRINUSE', 'EMFILE', 'ENFILE'].includes(systemCode(error) ?? '')
-    const kind = isTransient ? 'unavailable' : 'usage'
-    const hint = 'Give another --port, --host or --socket'
-    throw toListenError(error, `Port ${address.port} of ${address.host}`, kind, hint)
+    throw toPortError(error, address, flags)
   }
   // A server that listens on a port has an address of this type.
   const { port } = server.address() as AddressInfo
   return port
+}
+
+/** On many systems, only root may listen below this port. */
+const firstUnprivilegedPort = 1024
+
+function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressFlags): unknown {
+  const name = `Port ${port} of ${host}`
+  const otherHost = `Choose an address of this machine with ${flags.host}, such as 127.0.0.1`
+  switch (systemCode(error)) {
+    case 'EADDRINUSE': {
+      const hint = `A program listens there. Stop it, or choose another port with ${flags.port}`
+      return toListenError(error, name, 'unavailable', hint)
+    }
+    case 'EACCES': {
+      const other = port < firstUnprivilegedPort ? 'a port from 1024 on' : 'another port'
+      return toListenError(error, name, 'usage', `Choose ${other} with ${flags.port}`)
+    }
+    case 'ENOTFOUND':
+      return usageError(`The host name ${host} was not found`, otherHost, error)
+    case 'EAI_AGAIN': {
+      const message = `The host name ${host} could not be looked up, as no name server answered`
+      return new PlantsError('unavailable', message, { hint: otherHost, cause: error })
+    }
+    case 'EMFILE':
+    case 'ENFILE':
+      return toListenError(error, name, 'unavailable', otherHost)
+    default:
+      // Such as EADDRNOTAVAIL: this machine does not have the address.
+      return toListenError(error, name, 'usage', otherHost)
+  }
 }
 
 async function listenOnSocket(server: Server, path: string): Promise<void> {

@@ -3,7 +3,7 @@ import { toWireJson } from '../plant/json.js'
 import { plantOf, type StoredPlant, textLength } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
 import { queryText, type ReadQuery } from '../stores/query.js'
-import type { OwnStore } from '../stores/store.js'
+import type { DirectStore } from '../stores/store.js'
 import type { LoggedResponse, OperationHandlers } from './handler.js'
 import { createBusyError, HttpError } from './http-error.js'
 import { parseListQuery } from './parse-query.js'
@@ -17,7 +17,7 @@ import {
 /** A page of a list ends when it has this many, even if its limit is not reached. */
 const maxPageCharacters = 1_000_000
 
-export function createOperationHandlers(store: OwnStore): OperationHandlers {
+export function createOperationHandlers(store: DirectStore): OperationHandlers {
   return {
     createPlant: async (input) => {
       const key = parseIdempotencyKey(input.response.req.headers)
@@ -56,7 +56,7 @@ export function createOperationHandlers(store: OwnStore): OperationHandlers {
 }
 
 async function changePlant(
-  store: OwnStore,
+  store: DirectStore,
   change: Change,
   outcome: string,
 ): Promise<LoggedResponse> {
@@ -69,7 +69,7 @@ interface Page {
   hasNext: boolean
 }
 
-async function readPage(store: OwnStore, query: ReadQuery, limit: number): Promise<Page> {
+async function readPage(store: DirectStore, query: ReadQuery, limit: number): Promise<Page> {
   const plants: StoredPlant[] = []
   let characters = 0
   // One more than the page has tells whether there is a next one.

@@ -41,6 +41,8 @@ export interface ReceivedRequest {
   preferConnection(): void
   /** Waits until all new connections are accepted, before work that takes long. */
   acceptConnections(): Promise<void>
+  /** Waits until the response may be sent: not while a drain closes the port. */
+  waitToRespond(): Promise<void>
 }
 
 export type Handler = (request: ReceivedRequest) => Promise<void>
@@ -82,8 +84,12 @@ export class HttpServer {
   readonly #requests = new Map<Socket, PendingRequest | undefined>()
   /** The requests that arrived in this iteration of the event loop. */
   #arrived: PendingRequest[] = []
-  /** While a drain closes the port, requests that arrive wait. */
+  /** The connections that have not had a whole request head yet. */
+  readonly #silent = new Set<Socket>()
+  /** While a drain closes the port, requests that arrive wait, and so do responses. */
   #isHeld = false
+  /** Settles when a drain has closed the port. Undefined before a drain closes it. */
+  #portClosing: Promise<void> | undefined
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
     const { requestTimeoutMs, connectionLimit } = limits
@@ -107,7 +113,10 @@ export class HttpServer {
       usesTls: tls !== undefined,
       log,
     })
-    server.on('connection', (socket: Socket) => this.#limit.add(socket))
+    server.on('connection', (socket: Socket) => {
+      this.#connections.countAccepted()
+      this.#limit.add(socket)
+    })
     server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#add(socket))
     for (const event of ['request', 'checkExpectation'])
       server.on(event, (_, response: ServerResponse) => this.#receive(response))
@@ -117,7 +126,12 @@ export class HttpServer {
     server.setTimeout(requestTimeoutMs, (socket) => this.#closeSilent(socket))
   }
 
-  /** Answers the requests that arrive, within `timeoutMs`. */
+  /**
+   * Answers the requests that arrive, within `timeoutMs`.
+   *
+   * Each request is answered that was sent within `drainGraceMs`, if it can be within `timeoutMs`.
+   * A client that connects later may be closed without an answer.
+   */
   async drain(timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs
     const graceMs = Math.min(drainGraceMs, timeoutMs / 2)
@@ -126,39 +140,65 @@ export class HttpServer {
     for (const pending of this.#requests.values())
       if (pending) pending.response.shouldKeepAlive = false
     await wait(graceMs)
-    await this.#closePort(graceMs / 5)
-    // A client that has just connected may send a request.
+    this.#portClosing = this.#closePort(Math.min(drainGraceMs, timeoutMs / 4))
+    await this.#portClosing
+    // A client whose connection is idle may have sent its next request before it knew of the drain.
+    const silentEnd = Math.min(performance.now() + graceMs, end)
     await wait(graceMs / 5)
-    await this.#finishRequests(end)
+    await this.#finishRequests(end, silentEnd)
+    this.#limit.report()
   }
 
   /**
-   * When a port closes, the system resets the connections that nobody has accepted. So for a
-   * moment, nobody gets a response and connects again because of it, and those that wait are
-   * accepted.
+   * When a port closes, the system resets the connections that nobody has accepted, and their
+   * clients get no answer. A client that connects for each request does so when it has its
+   * response. So until no client has come for a while, nobody gets a response, and those that wait
+   * in the system are accepted. Other clients may come all the time, so this has an end.
    */
-  async #closePort(holdMs: number): Promise<void> {
+  async #closePort(maxHoldMs: number): Promise<void> {
     this.#isHeld = true
-    await wait(holdMs)
-    await this.#connections.acceptWaiting()
+    const end = performance.now() + maxHoldMs
+    let countBefore: number
+    do {
+      countBefore = this.#connections.acceptedCount
+      await wait(maxHoldMs / 5)
+      await this.#connections.acceptWaiting()
+    } while (this.#connections.acceptedCount > countBefore && performance.now() < end)
     this.server.close()
     this.#isHeld = false
     this.#handleArrived()
   }
 
-  /** Closes each connection when it has no request, until none is open or the time is over. */
-  async #finishRequests(end: number): Promise<void> {
-    while (this.#requests.size > 0 && performance.now() < end) {
+  /**
+   * Closes each connection when it has no request, until none is open or the time is over.
+   *
+   * @param silentEnd until when a connection without a request may bring its first one: a slow
+   * client may have connected and not yet sent it
+   */
+  async #finishRequests(end: number, silentEnd: number): Promise<void> {
+    while (this.#mayHaveRequests(silentEnd) && performance.now() < end) {
+      const isOver = performance.now() >= silentEnd
       // What the system has received is read in the next iteration of the event loop.
       await nextIteration()
-      for (const [socket, pending] of this.#requests) if (!pending) socket.destroy()
+      for (const [socket, pending] of this.#requests)
+        if (!pending && (isOver || !this.#silent.has(socket))) socket.destroy()
       await wait(10)
     }
   }
 
+  #mayHaveRequests(silentEnd: number): boolean {
+    if (this.#requests.size > 0) return true
+    // Those in a TLS handshake are not among the connections that have a request.
+    return performance.now() < silentEnd && this.#limit.openCount > 0
+  }
+
   #add(socket: Socket): void {
     this.#requests.set(socket, undefined)
-    socket.once('close', () => this.#requests.delete(socket))
+    this.#silent.add(socket)
+    socket.once('close', () => {
+      this.#requests.delete(socket)
+      this.#silent.delete(socket)
+    })
     const mustStayPaused = () => this.#requests.get(socket)?.body.mustStayUnread ?? false
     this.#connections.add(socket, mustStayPaused)
   }
@@ -166,6 +206,7 @@ export class HttpServer {
   #receive(response: ServerResponse): void {
     const { req: request } = response
     const { socket, headers } = request
+    this.#silent.delete(socket)
     const current = this.#requests.get(socket)
     const isBeforeResponse = current !== undefined && !current.response.headersSent
     if (!socket.writable || isBeforeResponse) {
@@ -246,7 +287,8 @@ export class HttpServer {
       this.#connections.prefer(socket)
     }
     const acceptConnections = () => this.#connections.acceptWaiting()
-    const request = { response, body, preferConnection, acceptConnections }
+    const waitToRespond = async () => this.#portClosing
+    const request = { response, body, preferConnection, acceptConnections, waitToRespond }
     this.#handler(request).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()

@@ -5,7 +5,7 @@ import type { Server as SecureServer } from 'node:https'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { PlantsError } from '../errors.js'
 import { isLoopback } from '../platform/urls.js'
-import type { OwnStore } from '../stores/store.js'
+import type { DirectStore } from '../stores/store.js'
 import { describeMissingRights, type Right, rights, type TokenStore } from '../stores/tokens.js'
 import { createAdminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticate.js'
@@ -22,7 +22,7 @@ export interface ServiceOptions {
   openStore(events: {
     onCreated(path: string): Promise<void>
     onAway(failure: PlantsError | undefined): void
-  }): Promise<OwnStore>
+  }): Promise<DirectStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   /** Whether each request looks up its token in the store. */
   usesStoreTokens: boolean
@@ -59,7 +59,7 @@ export interface Service {
 
 /** A store that is open, and why it has not answered for a while, if it knows. */
 interface ServedStore {
-  store: OwnStore
+  store: DirectStore
   findOutage(): PlantsError | undefined
 }
 
@@ -131,7 +131,10 @@ async function openStore(options: ServiceOptions, log: Log): Promise<ServedStore
   return { store, findOutage: () => outage }
 }
 
-async function stop(store: OwnStore, servers: readonly (Server | SecureServer)[]): Promise<void> {
+async function stop(
+  store: DirectStore,
+  servers: readonly (Server | SecureServer)[],
+): Promise<void> {
   await store.close()
   // A request that waited for the store gets its response now, before its connection is closed.
   await nextIteration()
@@ -140,7 +143,7 @@ async function stop(store: OwnStore, servers: readonly (Server | SecureServer)[]
 
 interface HandlerParts {
   options: ServiceOptions
-  store: OwnStore
+  store: DirectStore
   offered: readonly Right[]
   log: Log
 }
@@ -171,10 +174,18 @@ async function startListening(
   { server }: HttpServer,
   admin: Server | undefined,
 ): Promise<Addresses> {
-  const url = await listen(server, { address, scheme: tls ? 'https' : 'http' })
+  const url = await listen(server, {
+    address,
+    scheme: tls ? 'https' : 'http',
+    flags: { host: '--host', port: '--port' },
+  })
   const hasAdmin = admin !== undefined && adminAddress !== undefined
   const adminUrl = hasAdmin
-    ? await listen(admin, { address: adminAddress, scheme: 'http' })
+    ? await listen(admin, {
+        address: adminAddress,
+        scheme: 'http',
+        flags: { host: '--admin-host', port: '--admin-port' },
+      })
     : undefined
   return { address: `${url}${basePath}`, admin: adminUrl }
 }
@@ -197,7 +208,7 @@ interface ServiceRights {
  * names is expected of it: without that it is not ready, until it is started with the right.
  */
 async function chooseRights(
-  store: OwnStore,
+  store: DirectStore,
   allow: readonly Right[] | undefined,
   log: Log,
 ): Promise<ServiceRights> {

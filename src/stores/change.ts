@@ -16,14 +16,17 @@ export type Change = Create | Update | { type: 'delete'; id: bigint }
 export interface Create {
   type: 'create'
   plant: NewPlant
-  /** 1 to 255 visible ASCII characters. The same create with the same key succeeds again. */
+  /**
+   * 1 to 255 visible ASCII characters. It is compared only if the id exists: a create with the key
+   * and the content of the stored plant succeeds again.
+   */
   key?: string | undefined
   /** By default an error. */
   ifExists?: Exclude<ExistsPolicy, 'update'> | undefined
   isMatched?: boolean | undefined
 }
 
-interface Update {
+export interface Update {
   type: 'update'
   patch: PlantPatch
   /** By default `error`. */
@@ -49,7 +52,7 @@ export type Outcome =
   | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
 
 /** Without a stack, which would take a kilobyte for each of millions of records. */
-export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message'> & {
+export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
 }
 
@@ -128,9 +131,4 @@ export function missingOutcome({ patch, ifMissing }: Update): Outcome {
 
 export function notFound(id: bigint): Problem {
   return problem('notFound', `No plant has id ${id}`)
-}
-
-export function keyConflict(id: bigint): Problem {
-  const hint = `It created plant ${id}. Use a new key for any other`
-  return problem('conflict', 'This idempotency key was used for a different plant', hint)
 }

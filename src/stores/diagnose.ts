@@ -1,5 +1,5 @@
 import { PlantsError } from '../errors.js'
-import type { OwnStore } from './store.js'
+import type { DirectStore } from './store.js'
 import { describeMissingRights, rights } from './tokens.js'
 
 export interface CheckResult {
@@ -34,7 +34,7 @@ const missingRightsHint =
  *
  * @throws {PlantsError} if the store can do nothing, or not even what its rights say
  */
-export async function checkRights(name: string, store: OwnStore): Promise<CheckResult> {
+export async function checkRights(name: string, store: DirectStore): Promise<CheckResult> {
   try {
     const storeRights = await store.rights()
     const missing = rights.filter((right) => !storeRights.includes(right))

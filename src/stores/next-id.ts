@@ -25,20 +25,28 @@ export async function nextId(store: Readable | undefined, known?: bigint): Promi
 }
 
 /**
- * Others may take each next id before: an error after 100 tries. A store that rejects an id twice
- * has another reason.
+ * Creates a plant with the next id. If another plant takes that id first, it tries the one after
+ * it, up to a hundred times. A read that lags may offer an id again that is taken.
+ *
+ * @throws {PlantsError} `unknownOutcome` if a try had no answer, and a plant has its id now
  */
 export async function createNext(
   store: Readable & Pick<Store, 'write'>,
   { name, tag }: Omit<InputPlant, 'id'>,
 ): Promise<StoredPlant> {
-  let tried: bigint | undefined
+  let taken: bigint | undefined
   for (let tries = 0; tries < 100; tries += 1) {
-    const id = await nextId(store)
+    const id = await nextId(store, taken)
     const [outcome] = await store.write([{ type: 'create', plant: plantFrom(id, name, tag) }])
-    const exists = outcome?.type === 'rejected' && outcome.error.kind === 'conflict'
-    if (!exists || id === tried) return changedBy(must(outcome)).plant
-    tried = id
+    if (outcome?.type !== 'rejected' || outcome.error.kind !== 'conflict')
+      return changedBy(must(outcome)).plant
+    if (outcome.error.mayBeOwnPlant) throw createUnknownOutcomeError(id, outcome.error.hint)
+    taken = id
   }
   throw new PlantsError('conflict', 'Others create plants faster', { hint: 'Try again' })
+}
+
+function createUnknownOutcomeError(id: bigint, hint: string | undefined): PlantsError {
+  const message = `Whether plant ${id} is the new one is unknown: no answer came to its first try`
+  return new PlantsError('unknownOutcome', message, { hint })
 }

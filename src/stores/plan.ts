@@ -1,92 +1,110 @@
-import { equalPlants, type NewPlant, patchedPlant, type StoredPlant } from '../plant/plant.js'
+/**
+ * Decides what becomes of changes, one after the other, given the stored plants that have their
+ * ids. It reads and writes nothing: a direct store looks the plants up, and then does what the plan
+ * says.
+ */
+import { equalFields, type NewPlant, patchedPlant, type StoredPlant } from '../plant/plant.js'
 import {
   type Change,
   type Create,
   existingOutcome,
-  idOf,
-  keyConflict,
   missingOutcome,
   notFound,
   type Outcome,
   otherNameOutcome,
   rejected,
+  type Update,
 } from './change.js'
 
+/** A plant, with the idempotency key of the create that stored it, if that had one. */
 export interface KeyedPlant {
   plant: NewPlant
   key?: string | undefined
 }
 
-/** What a store of ours does for changes, and what becomes of each of them. */
+/** What a direct store does for changes, and the outcome of each of them. */
 export interface Plan {
   outcomes: Outcome[]
   created: readonly KeyedPlant[]
-  replaced: KeyedPlant[]
-  deleted: StoredPlant[]
+  replaced: readonly KeyedPlant[]
+  deleted: readonly StoredPlant[]
 }
 
-/** As if their ids and keys were free and differed, in a third of the time. */
-export function allCreated(created: readonly Create[]): Plan {
-  const outcomes = created.map(({ plant }): Outcome => ({ type: 'created', plant }))
-  return { outcomes, created, replaced: [], deleted: [] }
+type PlantsById = Map<bigint, KeyedPlant>
+
+/**
+ * Plans creates as if no plant had their ids, and these differed. It takes a third of the time of
+ * `planChanges`.
+ */
+export function planNewPlants(creates: readonly Create[]): Plan {
+  const outcomes = creates.map(({ plant }): Outcome => ({ type: 'created', plant }))
+  return { outcomes, created: creates, replaced: [], deleted: [] }
 }
 
-/** What becomes of the changes, one after the other, where these plants have their ids and keys. */
-export function planOf(stored: KeyedPlant[], changes: readonly Change[]): Plan {
-  const before = new Map(stored.map((each) => [each.plant.id, each]))
-  const after = new Map<bigint, KeyedPlant | undefined>(before)
-  const byKey = new Map<string, KeyedPlant>()
-  for (const each of stored) if (each.key !== undefined) byKey.set(each.key, each)
+/** @param stored the plants that have the ids of the changes */
+export function planChanges(stored: readonly KeyedPlant[], changes: readonly Change[]): Plan {
+  const before: PlantsById = new Map(stored.map((each) => [each.plant.id, each]))
+  const after: PlantsById = new Map(before)
+  const outcomes = changes.map((change) => applyChange(after, change))
+  return { outcomes, ...findDifferences(before, after) }
+}
 
-  const put = (plant: NewPlant, key?: string) => {
-    const each = { plant, key }
-    after.set(plant.id, each)
-    if (key !== undefined) byKey.set(key, each)
-  }
+function applyChange(plants: PlantsById, change: Change): Outcome {
+  if (change.type === 'create') return applyCreate(plants, change)
+  if (change.type === 'update') return applyUpdate(plants, change)
+  return applyDelete(plants, change.id)
+}
 
-  const create = (change: Create, now: StoredPlant | undefined): Outcome => {
-    const { plant, key } = change
-    const first = key === undefined ? undefined : byKey.get(key)
-    if (first && after.get(first.plant.id) === first) {
-      if (!equalPlants(first.plant, plant)) return rejected(keyConflict(first.plant.id))
-    } else if (now) return existingOutcome(change, now)
-    else put(plant, key)
+function applyCreate(plants: PlantsById, change: Create): Outcome {
+  const { plant, key } = change
+  const stored = plants.get(plant.id)
+  if (!stored) {
+    plants.set(plant.id, { plant, key })
     return { type: 'created', plant }
   }
+  if (isRepetition(change, stored)) return { type: 'created', plant }
+  return existingOutcome(change, stored.plant)
+}
 
-  const apply = (change: Change): Outcome => {
-    const now = after.get(idOf(change))?.plant
-    if (change.type === 'create') return create(change, now)
-    if (change.type === 'delete') {
-      if (!now) return rejected(notFound(change.id))
-      after.set(change.id, undefined)
-      return { type: 'deleted', plant: now }
-    }
-    const other = otherNameOutcome(change, now)
-    if (other) return other
-    const { patch, ifMissing } = change
-    const plant = patchedPlant(patch, now)
-    if (!plant || !(now || ifMissing === 'create')) return missingOutcome(change)
-    if (!now) {
-      put(plant)
-      return { type: 'created', plant }
-    }
-    // An import that is repeated changes nothing.
-    const isSame =
-      ifMissing === 'create' ? equalPlants(plant, now) : Object.keys(patch).length === 1
-    if (!isSame) put(plant)
-    return { type: 'updated', plant, before: now }
+/** Whether this create has stored the plant before, and nothing has changed it since. */
+function isRepetition({ plant, key }: Create, stored: KeyedPlant): boolean {
+  return key !== undefined && key === stored.key && equalFields(plant, stored.plant)
+}
+
+function applyUpdate(plants: PlantsById, change: Update): Outcome {
+  const { patch, ifMissing } = change
+  const stored = plants.get(patch.id)?.plant
+  const otherName = otherNameOutcome(change, stored)
+  if (otherName) return otherName
+  const plant = patchedPlant(patch, stored)
+  const mayCreate = ifMissing === 'create'
+  if (!plant || (!stored && !mayCreate)) return missingOutcome(change)
+  if (!stored) {
+    plants.set(plant.id, { plant })
+    return { type: 'created', plant }
   }
+  // An import that is repeated changes nothing, and so keeps the idempotency key.
+  const isUnchanged = mayCreate ? equalFields(plant, stored) : Object.keys(patch).length === 1
+  if (!isUnchanged) plants.set(plant.id, { plant })
+  return { type: 'updated', plant, before: stored }
+}
 
-  const outcomes = changes.map(apply)
+function applyDelete(plants: PlantsById, id: bigint): Outcome {
+  const stored = plants.get(id)?.plant
+  if (!stored) return rejected(notFound(id))
+  plants.delete(id)
+  return { type: 'deleted', plant: stored }
+}
+
+function findDifferences(before: PlantsById, after: PlantsById): Omit<Plan, 'outcomes'> {
   const created: KeyedPlant[] = []
   const replaced: KeyedPlant[] = []
   const deleted: StoredPlant[] = []
-  for (const [id, now] of after) {
+  for (const [id, each] of after) {
     const old = before.get(id)
-    if (now && !old) created.push(now)
-    else if (now && now !== old) replaced.push(now)
-    else if (!now && old) deleted.push(old.plant)
+    if (!old) created.push(each)
+    else if (each !== old) replaced.push(each)
   }
-  return { outcomes, created, replaced, deleted }
+  for (const [id, { plant }] of before) if (!after.has(id)) deleted.push(plant)
+  return { created, replaced, deleted }
 }

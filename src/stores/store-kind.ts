@@ -12,7 +12,7 @@ import type { Runtime } from '../platform/runtime.js'
 import type { Address, AddressContext, PostgresAddress } from './address.js'
 import type { Login, ServiceAccess, TokenCheck, TokenTarget } from './credentials.js'
 import type { Finding } from './diagnose.js'
-import type { OwnStore, Store } from './store.js'
+import type { DirectStore, Store } from './store.js'
 
 export interface StoreKind<A extends Address = Address> {
   /** As messages name it, such as "a file". */
@@ -150,8 +150,8 @@ export interface StoreOpener {
 export interface DirectStoreOpener extends StoreOpener {
   /** Creates a missing store. Returns whether it was missing. */
   init(): Promise<boolean>
-  open(): Promise<OwnStore>
-  openExisting(): Promise<OwnStore | undefined>
+  open(): Promise<DirectStore>
+  openExisting(): Promise<DirectStore | undefined>
   /** @throws {PlantsError} `usage` if the address has no room for the requests of a service */
   assertCanServe(): void
 }

@@ -13,7 +13,7 @@ export interface Store {
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
   /**
-   * Returns an outcome for each change, in their order. A store of ours makes them in one
+   * Returns an outcome for each change, in their order. A direct store makes them in one
    * transaction: when it resolves, they are on disk.
    *
    * @throws {PlantsError} `unavailable`, `inaccessible` or `constraint` when nothing was stored,
@@ -39,11 +39,13 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** A store that this program keeps itself. */
-export type OwnStore = Required<Store>
+/** A store that the program opens itself: a SQLite file or a PostgreSQL database. */
+export type DirectStore = Required<Store>
 
 export interface WriteOptions {
   signal?: AbortSignal | undefined
+  /** An interrupted import may have sent these changes before. Only a service asks. */
+  isRepetition?: boolean
 }
 
 export interface TransactionOptions<T> {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { programOf } from '../../src/cli/program/program.js'
+import { buildProgram } from '../../src/cli/program/program.js'
 import { ioOf, runPlants } from './run.js'
 
 // What people read: the pages, and the help of the program.
@@ -29,7 +29,7 @@ export function blocksOf(page: string): Block[] {
   return Array.from(blocks, ([, language = '', text = '']) => ({ language, text }))
 }
 
-export const program = await programOf(ioOf({}))
+export const program = await buildProgram(ioOf({}))
 
 /** The names of the commands that help lists, without `help`. */
 export const commandNames = program.commands

@@ -48,5 +48,8 @@ export async function plantService({ isKeyed = true, deed }: Manner = {}) {
   const description = json(200, { paths: { '/plants': { post: { parameters } } } })
   const others = { 'GET /openapi.json': [description] }
   const service = await Hostile.listen({ posts: [answer], others, openapi: http(405), host })
-  return Object.assign(service, { made, created: posts, address: `http://${host}:${service.port}` })
+  const address = `http://${host}:${service.port}`
+  // Whoever changes a plant removes its key.
+  const changeAll = () => keys.clear()
+  return Object.assign(service, { made, created: posts, address, changeAll })
 }

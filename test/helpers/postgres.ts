@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, expect, inject, onTestFinished } from 'vitest'
-import { PlantsError } from '../../src/errors.js'
+import { must, PlantsError } from '../../src/errors.js'
 import type { PostgresAddress } from '../../src/stores/address.js'
 import { type PostgresOptions, parsePostgres } from '../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../src/stores/postgres/store.js'
@@ -37,6 +38,14 @@ type Held = Pick<Database, 'url' | 'env'>
 /** On the server that a run shares, which asks for the password, until the test is over. */
 export function freshDatabase({ isEmpty = false } = {}): Promise<Database> {
   return makeDatabase(onTestFinished, { isEmpty })
+}
+
+/** Makes the table of plants a partitioned one, with the statements of docs/databases.md. */
+export async function partitionPlants(database: Database): Promise<void> {
+  const page = readFileSync('docs/databases.md', 'utf8')
+  const [, statements] =
+    /^```text\n(BEGIN;\nALTER TABLE plant_store\.plants [^`]*)```$/m.exec(page) ?? []
+  await database.sql(must(statements))
 }
 
 /** The same for all tests of a file or a group: to make one takes long. */

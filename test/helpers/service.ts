@@ -7,7 +7,7 @@ import { type Caller, createFixedTokenSource } from '../../src/server/authentica
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import type { Change, Outcome } from '../../src/stores/change.js'
 import { SqliteStore } from '../../src/stores/sqlite/store.js'
-import type { OwnStore, Store } from '../../src/stores/store.js'
+import type { DirectStore, Store } from '../../src/stores/store.js'
 import { rights } from '../../src/stores/tokens.js'
 import { bin, execute } from './process.js'
 import { runPlants } from './run.js'
@@ -145,7 +145,7 @@ export function logInto(write: (lines: string) => Promise<void>): ServiceOptions
 export async function serveStore(store: Partial<Store>, options: Partial<ServiceOptions> = {}) {
   let log = ''
   const service = await serveHere({
-    openStore: async () => ({ ...emptyStore, ...store }) as OwnStore, // no more of it is called
+    openStore: async () => ({ ...emptyStore, ...store }) as DirectStore, // no more of it is called
     openTokenSource: async () => (token) => (token === testToken ? testCaller : undefined),
     log: logInto(async (text) => {
       log += text

@@ -1,12 +1,12 @@
-import { type Credential, noToken } from '../../auth/credentials.js'
-import { failureOf, parseToken } from '../../auth/token.js'
+import { type Credential, createNoTokenError } from '../../auth/credentials.js'
+import { findTokenProblem, parseToken } from '../../auth/token.js'
 import { changeSettings, without } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
 import { PlantsError, usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import type { TokenTarget } from '../../stores/credentials.js'
+import type { TokenCheck, TokenTarget } from '../../stores/credentials.js'
 import { requireCapability } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -57,11 +57,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     ...context.openContext,
     findAccess: (target) => findAccess(target, context, given),
   })
-  if (check.state === 'rejected') {
-    const message = `${store.name} does not accept this token: ${check.error.message}`
-    const hint = 'Nothing was saved. Copy it again, or ask for a new one'
-    throw new PlantsError('unauthorized', message, { ...check.error, hint })
-  }
+  assertWorthSaving(check, store)
   const savedAt = new Date(io.time()).toISOString()
   const saved = { [store.name]: { token, savedAt } }
   await changeSettings(io, timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
@@ -74,7 +70,31 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   if (io.env['PLANTS_TOKEN'] !== undefined)
     await context.warn('PLANTS_TOKEN is still set, and takes precedence')
   const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`
-  await context.print({ ...namesOf(store, settings), source: 'file', savedAt, checked }, text)
+  await context.print(
+    { ...describeTarget(store, settings), source: 'file', savedAt, checked },
+    text,
+  )
+}
+
+/**
+ * A token is saved for exactly one address. Where nothing can be asked before somebody changes the
+ * address or a setting, such as `http://` for a port that speaks TLS, nobody would find it again. A
+ * service that is not running now may be right.
+ *
+ * @throws {PlantsError} that of the check, with the hint that nothing was saved
+ */
+function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
+  if (check.state === 'accepted') return
+  const { error } = check
+  if (check.state === 'rejected') {
+    const message = `${name} does not accept this token: ${error.message}`
+    const hint = 'Nothing was saved. Copy it again, or ask for a new one'
+    throw new PlantsError('unauthorized', message, { ...error, hint })
+  }
+  if (error.kind !== 'inaccessible') return
+  const advice = error.hint === undefined ? '' : `. ${error.hint}`
+  const hint = `Nothing was saved${advice}`
+  throw new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
 }
 
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
@@ -85,7 +105,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
   )
   if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')
   const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${store.name}`
-  await context.print({ ...namesOf(store, context.settings), removed }, text)
+  await context.print({ ...describeTarget(store, context.settings), removed }, text)
 }
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
@@ -94,7 +114,7 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
   const { source, place, savedAt } = await existingToken(store, context)
   const when = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
   const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(place + when)}`
-  await context.printResult({ ...namesOf(store, context.settings), source, savedAt }, text)
+  await context.printResult({ ...describeTarget(store, context.settings), source, savedAt }, text)
 }
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
@@ -106,7 +126,7 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
 async function existingToken(store: TokenTarget, context: CommandContext): Promise<Credential> {
   const found = await tokenFor(store, context)
   if (found) return found
-  throw noToken(store, context.storeFlag)
+  throw createNoTokenError(store, context.storeFlag)
 }
 
 /** Throws `usage` for a store without tokens. */
@@ -130,12 +150,12 @@ async function readToken(
     )
   const { askForSecret } = await import('../prompts.js')
   const check = (text: string) => {
-    const failure = failureOf(text.trim())
+    const failure = findTokenProblem(text.trim())
     return failure && `A token ${failure}`
   }
   return (await askForSecret(`token for ${store.name}`, check, io)).trim()
 }
 
-function namesOf({ name }: TokenTarget, { storeName }: EffectiveSettings) {
+function describeTarget({ name }: TokenTarget, { storeName }: EffectiveSettings) {
   return { store: storeName ?? name, address: name }
 }

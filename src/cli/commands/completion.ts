@@ -30,12 +30,12 @@ type Candidate = readonly [word: string, meaning: string]
  */
 export async function printCompletions(
   [shell, line = '']: readonly string[],
-  programOf: (line: readonly string[]) => Promise<Command>,
+  buildProgram: (line: readonly string[]) => Promise<Command>,
   io: Io,
 ): Promise<void> {
-  const [, ...words] = wordsIn(line)
+  const [, ...words] = splitWords(line)
   const text = words.pop() ?? ''
-  const all = await findCandidates(text, words, await programOf(words), io)
+  const all = await findCandidates(text, words, await buildProgram(words), io)
   const found = all.filter(([word]) => word.startsWith(text))
   // bash ends a word at these characters, and inserts what comes after the last one.
   const from = shell === 'bash' ? text.search(/[^=:]*$/) : 0
@@ -46,7 +46,7 @@ export async function printCompletions(
 }
 
 /** The words of a line, without their quotes; the last one is being typed, and may be empty. */
-export function wordsIn(line: string): string[] {
+export function splitWords(line: string): string[] {
   const word = /(?:[^\s'"\\]|\\.?|'[^']*'?|"(?:[^"\\]|\\.)*"?)+/gs
   const words = Array.from(line.matchAll(word), ([text]) =>
     text.replace(/\\(?<escaped>.)|['"]/gs, '$<escaped>'),

@@ -37,7 +37,7 @@ export function define(command: PlantsCommand): void {
     .command('unset')
     .description('Remove a saved setting, so that its default applies.')
     .choiceArgument('setting', savedNames, hint)
-    .handler(unset)
+    .handler(removeSetting)
   command
     .command('list')
     .description('List the settings with their values, sources and descriptions.')
@@ -46,7 +46,7 @@ export function define(command: PlantsCommand): void {
 
 async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io)
-  const entry = await entryOf(name, context.settings, io)
+  const entry = await findEntry(name, context.settings, io)
   const hint = `The default applies: ${defaultOf(name)}`
   if (entry.value === undefined) throw new PlantsError('notFound', `${name} is not set`, { hint })
   await context.printWord(entry.value, entry)
@@ -63,7 +63,7 @@ export async function saveSetting(
   const { changeSettings, savedValue } = await import('../../config/change-settings.js')
   const isStore = name === 'store'
   const saved = isStore
-    ? await savedStoreText(text, context)
+    ? await formatSavedStore(text, context)
     : await savedValue(name, name, text, io)
   await changeSettings(io, context.timeout, (before) => ({ ...before, [name]: saved }))
   const { source, place } = settings.source(name)
@@ -73,7 +73,7 @@ export async function saveSetting(
 }
 
 /** A name stays a name; an address is saved as it is resolved here. */
-async function savedStoreText(
+async function formatSavedStore(
   text: string,
   { settings, reporter }: SettingsContext,
 ): Promise<string> {
@@ -83,7 +83,7 @@ async function savedStoreText(
   return text === 'local' || isStoreName(text) ? text : findKind(address).format(address)
 }
 
-async function unset(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
+async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io, undefined, true)
   const { changeSettings, without } = await import('../../config/change-settings.js')
   const { isChanged: removed } = await changeSettings(io, context.timeout, (all) =>
@@ -95,17 +95,19 @@ async function unset(options: GlobalOptions, io: Io, name: SettingName): Promise
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
-  const entries = await Promise.all(settingNames.map((name) => entryOf(name, context.settings, io)))
+  const entries = await Promise.all(
+    settingNames.map((name) => findEntry(name, context.settings, io)),
+  )
   const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
-  const cellsOf = ({ name, value, source, meaning }: Awaited<ReturnType<typeof entryOf>>) => {
+  const formatCells = ({ name, value, source, meaning }: Awaited<ReturnType<typeof findEntry>>) => {
     const shown = value === undefined ? '-' : quoteIfNeeded(value)
     return [name, shown, source, meaning]
   }
-  const printer = await context.tablePrinter(titles, cellsOf)
+  const printer = await context.tablePrinter(titles, formatCells)
   await printer.all([entries])
 }
 
-async function entryOf(name: SettingName, settings: EffectiveSettings, io: Io) {
+async function findEntry(name: SettingName, settings: EffectiveSettings, io: Io) {
   const { value, source } = settings.source(name)
   const { saved } = settings.file
   const shown = name === 'store' && value !== undefined ? await shownStore(value, io, saved) : value

@@ -36,13 +36,13 @@ async function count(options: CountOptions, io: Io): Promise<void> {
       return await writeAnswer(io, `${context.output === 'text' ? plantCount(plants) : plants}\n`)
     }
     const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
-    await printer.all([await countsOf(by, options, context.output === 'text', store)])
+    await printer.all([await countBy(by, options, context.output === 'text', store)])
   } finally {
     await store?.close()
   }
 }
 
-async function countsOf(
+async function countBy(
   by: TextName,
   { tag, search }: CountOptions,
   isTable: boolean,

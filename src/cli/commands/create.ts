@@ -56,7 +56,7 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
     await (options.dryRun ? preview : plantOne)(plant, options, context)
   } catch (error) {
     const isConflict = error instanceof PlantsError && error.kind === 'conflict'
-    // The conflict of an idempotency key has a hint of its own.
+    // The conflict at a service has a hint already.
     if (!isConflict || error.hint || plant.id === 'next') throw error
     const hint = `Look at it with: plants get ${plant.id}${context.storeFlag}`
     throw new PlantsError('conflict', error.message, { ...error, hint })

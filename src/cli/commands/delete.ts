@@ -3,6 +3,7 @@ import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
+import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { idsMeaning, isSingle, readIds } from '../ids.js'
@@ -31,44 +32,75 @@ export function define(command: PlantsCommand): void {
 }
 
 async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Promise<void> {
-  const { tag, search } = options
+  assertIdsOrFilters(options, args)
   const isDryRun = options.dryRun === true
-  const hasFilter = tag !== undefined || search !== undefined
-  if (args.length > 0 === hasFilter)
-    throw usageError(
-      'delete takes either ids or filters',
-      'Name ids, or use --tag, --no-tag or --search',
-    )
-  if (search === '')
-    throw usageError('--search is empty, and would match every plant', 'Give it a text')
+  const ignoresMissing = options.ignoreMissing === true || hasFilter(options)
   const context = await CommandContext.forPlants(options, io)
-  const ids = await readIds(args, io)
+  const givenIds = await readIds(args, io)
   const asks = !isDryRun && options.yes !== true
   if (asks && (!context.mayAsk || args.includes('-')))
     throw usageError('Deleting requires confirmation', 'To delete without confirmation, add --yes')
   const store = await context.openStore()
   try {
-    const shown: StoredPlant[] = []
-    const matching = hasFilter ? store?.read({ tag, search, inPages: true }) : undefined
-    for await (const page of matching ?? []) {
-      ids.push(...page.map(({ id }) => id))
-      if (asks) shown.push(...page)
-    }
-    // Only for a question: the token of a service needs no right to read.
-    if (asks && !hasFilter) shown.push(...((await store?.get(ids))?.values() ?? []))
+    const { ids, shown } = hasFilter(options)
+      ? await findMatchingPlants(store, options, asks)
+      : await findPlants(store, givenIds, asks)
     if (shown.length > 0) await confirm(shown, context)
 
     const known = new Set(asks ? shown.map(({ id }) => id) : ids)
     const changes = Array.from(known, (id) => ({ type: 'delete' as const, id }))
     const missing = ids.filter((id) => !known.has(id))
-    const ignoresMissing = options.ignoreMissing === true || hasFilter
     const how = { isDryRun, isSingle: isSingle(args) && !ignoresMissing, ignoresMissing, missing }
     const count = await changePlants('delete', changes, store, how, context)
-    if (hasFilter)
+    if (hasFilter(options))
       await context.warn(`${isDryRun ? 'Would delete' : 'Deleted'} ${plantCount(count)}`)
   } finally {
     await store?.close()
   }
+}
+
+function hasFilter({ tag, search }: DeleteOptions): boolean {
+  return tag !== undefined || search !== undefined
+}
+
+function assertIdsOrFilters(options: DeleteOptions, args: readonly string[]): void {
+  if (args.length > 0 === hasFilter(options))
+    throw usageError(
+      'delete takes either ids or filters',
+      'Name ids, or use --tag, --no-tag or --search',
+    )
+  if (options.search === '')
+    throw usageError('--search is empty, and would match every plant', 'Give it a text')
+}
+
+interface PlantsToDelete {
+  ids: readonly bigint[]
+  /** For the question; empty if none is asked. */
+  shown: readonly StoredPlant[]
+}
+
+async function findMatchingPlants(
+  store: Store | undefined,
+  { tag, search }: DeleteOptions,
+  asks: boolean,
+): Promise<PlantsToDelete> {
+  const ids: bigint[] = []
+  const shown: StoredPlant[] = []
+  for await (const page of store?.read({ tag, search, inPages: true }) ?? []) {
+    ids.push(...page.map(({ id }) => id))
+    if (asks) shown.push(...page)
+  }
+  return { ids, shown }
+}
+
+/** Reads the plants only for a question: the token of a service needs no right to read. */
+async function findPlants(
+  store: Store | undefined,
+  ids: readonly bigint[],
+  asks: boolean,
+): Promise<PlantsToDelete> {
+  const plants = asks ? await store?.get(ids) : undefined
+  return { ids, shown: [...(plants?.values() ?? [])] }
 }
 
 async function confirm(plants: readonly StoredPlant[], context: CommandContext): Promise<void> {

@@ -36,15 +36,15 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
   const format = chosen ?? (context instanceof PlantsError ? usual : context.output)
   const style = await styleFor(mayColor(io.stdout, options, io))
-  const text = (findings: Finding[]) => findings.map((each) => lineOf(each, style)).join('')
+  const text = (findings: Finding[]) => findings.map((each) => formatFinding(each, style)).join('')
   const printer = new Printer<Finding>(io, format, { text })
   // What stdout shows may be sent to somebody who is asked for help.
-  const shown = (words: string) => redact(words, io)
+  const redactText = (words: string) => redact(words, io)
   let failures = 0
   for await (const { check, state, message, hint } of examine(context, options)) {
     if (state === 'failed') failures += 1
-    const words = { message: shown(message), hint: hint && shown(hint) }
-    await printer.rows([{ check: shown(check), state, ...words }])
+    const words = { message: redactText(message), hint: hint && redactText(hint) }
+    await printer.rows([{ check: redactText(check), state, ...words }])
   }
   await printer.end()
   if (failures === 0) return
@@ -52,7 +52,7 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   throw new PlantsError('unwell', message, { hint: 'See the hints above' })
 }
 
-function lineOf({ check, state, message, hint }: Finding, style: Style): string {
+function formatFinding({ check, state, message, hint }: Finding, style: Style): string {
   const styles = { ok: style.faint, warning: style.strong, failed: style.bad }
   const text = `${style.strong(escapeControlChars(check))}: ${escapeControlChars(message)}`
   const advice = hint === undefined ? '' : `         ${style.faint(escapeControlChars(hint))}\n`

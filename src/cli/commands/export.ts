@@ -1,7 +1,7 @@
-import { statSync } from 'node:fs'
+import { type Stats, statSync } from 'node:fs'
 import { outputFormats, parseChoice, parseText } from '../../config/option-values.js'
 import { usageError } from '../../errors.js'
-import { formatNames } from '../../formats/write.js'
+import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { Progress, withProgress } from '../../output/progress.js'
@@ -9,6 +9,7 @@ import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import { assertOwnFile, isWrittenInPlace } from '../../platform/atomic-file.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
+import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -41,40 +42,81 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   if (options.output !== undefined)
     parseChoice('--output', options.output, formatNames, 'To a file: plants export FILE')
   const context = await CommandContext.from(options, io, outputFormats)
-  const output = context.output === 'text' ? 'ndjson' : context.output
-  const { exportFile, fileFormat } = await import('../../export/export-file.js')
-  const path = /^(?:-|\/dev\/stdout)$/.test(name) ? undefined : io.resolvePath(name)
-  const old = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
-  const isDevice = path !== undefined && isWrittenInPlace(path, old)
-  const shownName = quoteIfNeeded(name)
-  if (path !== undefined && old?.isFile() && !isDevice) {
-    const { address } = context
-    if (await findKind(address).ownsFile(address, path))
-      throw usageError(`${path} is the store itself`, 'Choose another file')
-    assertOwnFile(path, old, 'Choose another file')
-    if (!options.yes) await confirmReplacement(shownName, context)
-  }
-  const isChosen = options.output !== undefined || isDevice
-  const format = path === undefined ? output : fileFormat(name, isChosen ? output : undefined)
-  const store = await context.openStore()
-  // Without HOME, an empty store would replace a good file.
-  if (!store && path !== undefined) throw context.noStore()
-  if (!store) await context.reporter.warn(context.noStoreYet())
+  const isStdout = /^(?:-|\/dev\/stdout)$/.test(name)
+  const file = isStdout ? undefined : await prepareFile(name, options, context)
+  const store = await openStoreToExport(file, context)
   try {
     const read = store?.read(options) ?? []
-    const isShown = context.reporter.showsProgress && (path !== undefined || !io.stdout.isTerminal)
+    const isShown = context.reporter.showsProgress && (!isStdout || !io.stdout.isTerminal)
     const pages = withProgress(read, new Progress(io, isShown))
-    if (path === undefined) {
-      await new Printer<StoredPlant>(io, output).all(pages)
-      return
-    }
-    const { plants, bytes } = await exportFile(path, format, pages, io.handleSignals())
-    const sentence = `Exported ${plantCount(plants)} to ${shownName}`
-    const answer = context.output === 'text' ? 'text' : 'json'
-    await context.print({ file: path, plants, bytes }, sentence, answer)
+    if (file) await writeFile(file, pages, context)
+    else await new Printer<StoredPlant>(io, findDocumentFormat(context)).all(pages)
   } finally {
     await store?.close()
   }
+}
+
+/** A file that may be written. */
+interface ExportFile {
+  path: string
+  /** As it was given, for messages. */
+  name: string
+  format: FileFormat
+}
+
+async function prepareFile(
+  name: string,
+  options: ExportOptions,
+  context: CommandContext,
+): Promise<ExportFile> {
+  const { chooseFileFormat } = await import('../../export/export-file.js')
+  const path = context.io.resolvePath(name)
+  const old = statSync(path, { throwIfNoEntry: false })
+  const isDevice = isWrittenInPlace(path, old)
+  const shownName = quoteIfNeeded(name)
+  if (old?.isFile() && !isDevice) {
+    await assertReplaceable(path, old, context)
+    if (!options.yes) await confirmReplacement(shownName, context)
+  }
+  const isFormatChosen = options.output !== undefined || isDevice
+  const chosenFormat = isFormatChosen ? findDocumentFormat(context) : undefined
+  return { path, name: shownName, format: chooseFileFormat(name, chosenFormat) }
+}
+
+async function assertReplaceable(path: string, old: Stats, context: CommandContext): Promise<void> {
+  const { address } = context
+  if (await findKind(address).ownsFile(address, path))
+    throw usageError(`${path} is the store itself`, 'Choose another file')
+  assertOwnFile(path, old, 'Choose another file')
+}
+
+/** Plants have no document as text: NDJSON takes its place. */
+function findDocumentFormat({ output }: CommandContext): FormatName {
+  return output === 'text' ? 'ndjson' : output
+}
+
+/** Returns undefined for a default store that does not exist yet: to stdout, it has no plants. */
+async function openStoreToExport(
+  file: ExportFile | undefined,
+  context: CommandContext,
+): Promise<Store | undefined> {
+  const store = await context.openStore()
+  // Without HOME, an empty store would replace a good file.
+  if (!store && file) throw context.noStore()
+  if (!store) await context.reporter.warn(context.noStoreYet())
+  return store
+}
+
+async function writeFile(
+  { path, name, format }: ExportFile,
+  pages: AsyncIterable<StoredPlant[]>,
+  context: CommandContext,
+): Promise<void> {
+  const { exportFile } = await import('../../export/export-file.js')
+  const { plants, bytes } = await exportFile(path, format, pages, context.io.handleSignals())
+  const sentence = `Exported ${plantCount(plants)} to ${name}`
+  const answer = context.output === 'text' ? 'text' : 'json'
+  await context.print({ file: path, plants, bytes }, sentence, answer)
 }
 
 async function confirmReplacement(name: string, context: CommandContext): Promise<void> {

@@ -27,14 +27,14 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
     const printer = isSingle(args)
       ? context.printer({ text }, true)
       : await context.plantPrinter<StoredPlant>()
-    await printResults(resultsOf(ids, store, io), printer, context)
+    await printResults(getPlants(ids, store, io), printer, context)
   } finally {
     await store?.close()
   }
 }
 
 /** A service, which may fail for one plant, is asked for each alone. */
-async function* resultsOf(
+async function* getPlants(
   ids: readonly bigint[],
   store: Store | undefined,
   io: Io,

@@ -3,7 +3,7 @@ import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
-import { paged } from '../pager.js'
+import { runInPager } from '../pager.js'
 
 export function define(command: PlantsCommand): void {
   command.description('List plants by id: as a table on a terminal, otherwise as NDJSON.')
@@ -12,7 +12,9 @@ export function define(command: PlantsCommand): void {
       'plants list --desc --limit 10',
       'plants list --search fern --sort name --output csv',
     )
-    .handler((options: QueryOptions, io) => paged(options, io, (shown) => list(options, shown)))
+    .handler((options: QueryOptions, io) =>
+      runInPager(options, io, (shown) => list(options, shown)),
+    )
 }
 
 async function list(options: QueryOptions, io: Io): Promise<void> {

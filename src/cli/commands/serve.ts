@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
+import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
 import {
   duration,
@@ -16,9 +17,11 @@ import { findOpenFileLimit } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
-import { createFixedTokenSource } from '../../server/authenticate.js'
+import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
+import type { DirectStore } from '../../stores/store.js'
+import type { DirectStoreOpener } from '../../stores/store-kind.js'
 import { isValid, type Right, type TokenStore } from '../../stores/tokens.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -65,7 +68,11 @@ export function define(command: PlantsCommand): void {
     .value('--tls-key <path>', 'PEM key of the certificate', parseText)
     .value('--allow <rights>', `what to offer; by default all, ${rightsRule}`, parseRights)
     .optionsGroup(rareOptions)
-    .value('--socket <path>', 'listen on a Unix socket in place of a port, for a proxy', parseText)
+    .addOption(
+      new Option('--socket <path>', 'listen on a Unix socket in place of a port, for a proxy')
+        .argParser((path) => parseText('--socket', path))
+        .conflicts(['host', 'port']),
+    )
     .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
     .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
     .value('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')
@@ -95,7 +102,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
 }
 
 function serviceOptions(options: ServeOptions, context: CommandContext): ServiceOptions {
-  const { address, storeFlag, timeout, io } = context
+  const { timeout, io } = context
   const { socket, host, port, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows)
     throw usageError('--socket does not work on Windows', 'Use --port instead')
@@ -110,22 +117,10 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   const never = new AbortController().signal
   const runtime = { handleSignals: () => never, now: io.now, random: io.random }
   const given = readServeToken(io)
-  const createToken = `plants tokens create${storeFlag}`
   const connectionLimit = fitConnections(options.connectionLimit, findOpenFileLimit())
   return {
-    openStore: async (events) => {
-      const opener = await context.createDirectOpener({ ...events, runtime })
-      opener.assertCanServe()
-      // With PLANTS_SERVE_TOKEN, it creates a missing store: nobody else may be there to.
-      if (given === undefined) {
-        const store = await opener.openExisting()
-        if (!store)
-          throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
-        await store.close()
-      }
-      // A backup that is served becomes a store in use.
-      return opener.open()
-    },
+    openStore: async (events) =>
+      openStoreToServe(await context.createDirectOpener({ ...events, runtime }), given, context),
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options, io, warn)
       if (connectionLimit < options.connectionLimit)
@@ -138,13 +133,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
           name: 'PLANTS_SERVE_TOKEN',
           rights: options.allow ?? ['create'],
         })
-      if (await hasValidToken(tokens, io.time())) {
-        const cache = new TokenCache(tokens, io)
-        return (token) => cache.findCaller(token)
-      }
-      const message = `${address.name} has no valid token, so no client could use the service`
-      const hint = `Create one with: ${createToken}. Or set PLANTS_SERVE_TOKEN`
-      throw new PlantsError('unauthorized', message, { hint })
+      return openStoredTokens(tokens, context)
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: options.allow,
@@ -166,6 +155,42 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
       redact: (lines) => (io.stderr.isTerminal ? redact(lines, io) : redactJson(lines, io)),
     },
   }
+}
+
+async function openStoreToServe(
+  opener: DirectStoreOpener,
+  givenToken: string | undefined,
+  context: CommandContext,
+): Promise<DirectStore> {
+  opener.assertCanServe()
+  // With PLANTS_SERVE_TOKEN, it creates a missing store: nobody else may be there to.
+  if (givenToken === undefined) {
+    const store = await opener.openExisting()
+    if (!store)
+      throw context.noStore(
+        `To create a store, and a token for clients: ${formatCreateToken(context)}`,
+      )
+    await store.close()
+  }
+  // A backup that is served becomes a store in use.
+  return opener.open()
+}
+
+/** Throws `unauthorized` if the store has no valid token. */
+async function openStoredTokens(tokens: TokenStore, context: CommandContext): Promise<TokenSource> {
+  const { address, io } = context
+  if (await hasValidToken(tokens, io.time())) {
+    const cache = new TokenCache(tokens, io)
+    return (token) => cache.findCaller(token)
+  }
+  const message = `${address.name} has no valid token, so no client could use the service`
+  const hint = `Create one with: ${formatCreateToken(context)}. Or set PLANTS_SERVE_TOKEN`
+  throw new PlantsError('unauthorized', message, { hint })
+}
+
+/** The command that creates a token in the store that is served. */
+function formatCreateToken({ storeFlag }: CommandContext): string {
+  return `plants tokens create${storeFlag}`
 }
 
 /** The store, its log, the log of the service, the admin port, and a margin. */

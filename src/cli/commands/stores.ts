@@ -1,4 +1,4 @@
-import { savedToken } from '../../auth/credentials.js'
+import { findSavedToken } from '../../auth/credentials.js'
 import {
   assertSettingsFor,
   assertStoreName,
@@ -82,7 +82,7 @@ async function addStore(options: AddOptions, io: Io, name: string, place: string
   const verb = savedStore(before, name) ? 'Replaced' : 'Saved'
   const how = `Use it with: --store ${name}. To make it the default: plants stores use ${name}`
   const text = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
-  await context.print(await fieldsOf(name, store, io), text)
+  await context.print(await describeStore(name, store, io), text)
 }
 
 async function storeWith(options: object, address: Address, io: Io): Promise<SavedStore> {
@@ -123,10 +123,10 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   const { value: used = 'local' } = context.settings.source('store')
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
   const sorted = namedStores(saved).toSorted(([one], [other]) => (one < other ? -1 : 1))
-  const named = await Promise.all(sorted.map(([name, store]) => fieldsOf(name, store, io)))
+  const named = await Promise.all(sorted.map(([name, store]) => describeStore(name, store, io)))
   const rows = [local, ...named].map((row) => ({ ...row, inUse: row.name === used }))
   const titles = ['', 'NAME', 'ADDRESS', 'SETTINGS']
-  const cellsOf = ({ name, inUse, address, ...settings }: (typeof rows)[number]) => [
+  const formatCells = ({ name, inUse, address, ...settings }: (typeof rows)[number]) => [
     inUse ? '*' : '',
     quoteIfNeeded(name),
     quoteIfNeeded(address),
@@ -135,7 +135,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
       .map(([setting, value]) => `${setting}=${quoteIfNeeded(String(value))}`)
       .join(', '),
   ]
-  const printer = await context.tablePrinter(titles, cellsOf)
+  const printer = await context.tablePrinter(titles, formatCells)
   await printer.all([rows])
 }
 
@@ -152,7 +152,7 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   const { address } = knownStore(name, before)
   const shown = await shownStore(address, io)
   const place = `Its plants are still in ${quoteIfNeeded(shown)}`
-  if (savedToken(before, address))
+  if (findSavedToken(before, address))
     await context.warn(
       `Its token is still saved. Remove it: plants auth logout --store ${shellWord(shown)}`,
     )
@@ -160,7 +160,7 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   await context.print({ name, address: shown, removed: true }, text)
 }
 
-async function fieldsOf(name: string, store: SavedStore, io: Io) {
+async function describeStore(name: string, store: SavedStore, io: Io) {
   const values = Object.fromEntries(settingsIn('store').map((setting) => [setting, store[setting]]))
   return { name, address: await shownStore(store.address, io), ...values }
 }

@@ -80,16 +80,16 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = await context.openDirectStore()
   try {
-    const cellsOf = (token: Token) => [
+    const formatCells = (token: Token) => [
       String(token.id),
       escapeControlChars(token.note ?? ''),
-      dayOf(token.createdAt),
-      dayOf(token.expiresAt),
-      stateOf(token, io.time()),
+      formatDay(token.createdAt),
+      formatDay(token.expiresAt),
+      describeState(token, io.time()),
       token.rights.join(','),
     ]
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
-    const printer = await context.tablePrinter(titles, cellsOf)
+    const printer = await context.tablePrinter(titles, formatCells)
     const total = await printer.all(store?.tokens.list() ?? [])
     if (total === 0)
       await context.warn(`No tokens. Create one with: plants tokens create${context.storeFlag}`)
@@ -137,11 +137,11 @@ async function idOfToken(name: string, tokens: TokenStore): Promise<bigint | und
   return (open[0] ?? named.at(-1))?.id
 }
 
-function stateOf({ revokedAt, expiresAt }: Token, time: number): string {
+function describeState({ revokedAt, expiresAt }: Token, time: number): string {
   if (revokedAt) return 'revoked'
   return (expiresAt?.getTime() ?? Infinity) > time ? 'valid' : 'expired'
 }
 
-function dayOf(date: Date | undefined): string {
+function formatDay(date: Date | undefined): string {
   return date?.toISOString().slice(0, 10) ?? ''
 }

@@ -30,7 +30,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function update(options: UpdateOptions, io: Io, args: string[]): Promise<void> {
-  const patch = await patchIn(options)
+  const patch = await readPatch(options)
   const context = await CommandContext.forPlants(options, io)
   const ids = await readIds(args, io)
   await warnOfEmptyTexts(options, context.reporter)
@@ -44,7 +44,7 @@ async function update(options: UpdateOptions, io: Io, args: string[]): Promise<v
   }
 }
 
-async function patchIn({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
+async function readPatch({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
   if (name === undefined && tag === undefined)
     throw usageError('update needs something to change', 'Add --name TEXT, --tag TEXT or --no-tag')
   const patch = {

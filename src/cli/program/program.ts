@@ -8,14 +8,14 @@ import { groups, listed } from '../commands/index.js'
 /** Runs a command line, and returns the help it asks for. Throws `usage` for an invalid one. */
 export async function runCommand(argv: readonly string[], io: Io): Promise<string> {
   let page = ''
-  const program = await programOf(io, argv, (text) => {
+  const program = await buildProgram(io, argv, (text) => {
     page += text
   })
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
     if (error instanceof RejectedLine)
-      throw (await import('../usage-errors.js')).usageErrorOf(error)
+      throw (await import('../usage-errors.js')).explainRejectedLine(error)
     if (!(error instanceof CommanderError)) throw error // commander's own ends a help
     if (error.exitCode !== 0 && program.args.length === 0)
       throw usageError('No command was given', 'See: plants --help')
@@ -28,7 +28,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
  *
  * @param write receives help
  */
-export async function programOf(
+export async function buildProgram(
   io: Io,
   line?: readonly string[],
   write: (text: string) => void = () => undefined,

@@ -7,8 +7,8 @@ import { PlantsError, systemCode, usageError } from '../../errors.js'
 import { writeAnswer } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import type { Io } from '../../platform/io.js'
-import { paged } from '../pager.js'
-import { programOf, runCommand } from './program.js'
+import { runInPager } from '../pager.js'
+import { buildProgram, runCommand } from './program.js'
 
 /** Returns the exit code. */
 export async function run(argv: string[], io: Io): Promise<number> {
@@ -48,16 +48,18 @@ async function runLine(argv: string[], io: Io): Promise<void> {
   if (first === '-v' && others.length === 0) return writeAnswer(io, `${version}\n`)
   if (first === '__complete') {
     const { printCompletions } = await import('../commands/completion.js')
-    return printCompletions(others, (line) => programOf(io, line), io)
+    return printCompletions(others, (line) => buildProgram(io, line), io)
   }
   const page = await runCommand(argv.length > 0 ? argv : ['--help'], io)
   if (page === `${version}\n`) await writeAnswer(io, page)
-  else if (page !== '') await paged(shownBy(argv), io, (shown) => writeAnswer(shown, page))
+  else if (page !== '')
+    await runInPager(parseOutputOptions(argv), io, (shown) => writeAnswer(shown, page))
 }
 
 /** In the format of the line or of the settings, even if these are what is wrong. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<void> {
-  const options = { ...shownBy(argv), store: 'local' } // which store is meant may be what is wrong
+  // Which store is meant may be what is wrong.
+  const options = { ...parseOutputOptions(argv), store: 'local' }
   let format = choiceIn(outputFormats, options.output)
   try {
     const file = await readSettings(io)
@@ -70,7 +72,7 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<voi
 }
 
 /** The options that say how an error or a page is shown, also of a line that commander rejects. */
-function shownBy(args: string[]) {
+function parseOutputOptions(args: string[]) {
   const { values } = parseArgs({
     args,
     strict: false,

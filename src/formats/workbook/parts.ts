@@ -21,60 +21,101 @@ export async function checkParts(
   signal: AbortSignal,
 ): Promise<string[]> {
   const entries = entriesIn(bytes, name)
-  const paths = new Set(['[Content_Types].xml', '_rels/.rels'])
-  const sheets: string[] = []
-  let texts = 0
-  let cells = 0 // that still need the index of their text
-  let greatest = -1
+  const workbook: WorkbookState = {
+    name,
+    paths: new Set(['[Content_Types].xml', '_rels/.rels']),
+    sheets: [],
+    sharedTexts: 0,
+    openIndexes: 0,
+    greatestIndex: -1,
+  }
   for (const [path, entry] of entries) {
     if (!/^(?!customxml\/).*\.(?:xml|rels)$/.test(path)) continue
-    const parser = sax.parser(true, { position: false })
-    parser.onerror = (error) => {
-      throw error
-    }
-    const counts: Record<string, number> = {}
-    let isShared = false
-    let isIndex = false
-    parser.onopentag = ({ name: tag, attributes }: sax.Tag) => {
-      const { t: type, name: sheet, sheetId, Type: kind, Target: target } = attributes
-      const element = tag.slice(tag.indexOf(':') + 1)
-      if (element === 'sheet' && sheet && sheetId) sheets.push(sheet)
-      const count = (counts[element] ?? 0) + 1
-      counts[element] = count
-      if (count > (most[element] ?? Infinity)) throw tooMuch(name)
-      if (element === 'row') counts['c'] = 0
-      if (element === 'c') isShared = type === 's'
-      cells += Number(element === 'c' && isShared)
-      isIndex = element === 'v' && isShared
-      if (isHidden.test(`${target} ${kind}`)) throw tooMuch(name)
-      if (target) paths.add(posix.resolve('/', path, '../..', target).slice(1))
-    }
-    const checkIndex = (_: string, index = '-1') => {
-      greatest = Math.max(greatest, Number(index))
-      return ''
-    }
-    parser.ontext = (text) => {
-      if (!isIndex || !/^\d+$/.test(text)) return
-      cells -= 1
-      checkIndex(text, text)
-    }
-    const text = textOf(bytes, entry)
-    for (let at = 0; at < text.length; at += pieceLength) {
-      const piece = text.slice(at, at + pieceLength)
-      parser.write(piece.replace(plainCell, checkIndex))
-      await checkSignal(signal)
-    }
-    parser.close()
-    texts += counts['si'] ?? 0
+    await checkPart(path, textOf(bytes, entry), workbook, signal)
   }
-  for (const path of paths)
-    for (const named of [path, path.replace(/[^/]*$/, '_rels/$&.rels')]) {
-      const entry = entries.get(named.toLowerCase())
-      if (entry !== undefined) bytes.write(named, entry + entrySize)
-    }
-  if (cells > 0 || greatest >= texts) throw new Error('texts of its cells are missing')
+  for (const path of workbook.paths) renameEntries(path, entries, bytes)
+  const { sheets, sharedTexts, openIndexes, greatestIndex } = workbook
+  if (openIndexes > 0 || greatestIndex >= sharedTexts)
+    throw new Error('texts of its cells are missing')
   if (sheets.length === 0) throw new Error('it has no sheet')
   return sheets
+}
+
+/** What the parts that were checked so far say together. */
+interface WorkbookState {
+  name: string
+  paths: Set<string>
+  sheets: string[]
+  sharedTexts: number
+  /** How many cells still need the index of their shared text. */
+  openIndexes: number
+  greatestIndex: number
+}
+
+async function checkPart(
+  path: string,
+  text: string,
+  workbook: WorkbookState,
+  signal: AbortSignal,
+): Promise<void> {
+  const counts: Record<string, number> = {}
+  let isShared = false
+  let isIndex = false
+  const noteIndex = (_: string, index = '-1') => {
+    workbook.greatestIndex = Math.max(workbook.greatestIndex, Number(index))
+    return ''
+  }
+  const parser = sax.parser(true, { position: false })
+  parser.onerror = (error) => {
+    throw error
+  }
+  parser.onopentag = (tag: sax.Tag) => {
+    const element = tag.name.slice(tag.name.indexOf(':') + 1)
+    countElement(element, counts, workbook.name)
+    noteReferences(element, tag.attributes, path, workbook)
+    if (element === 'c') isShared = tag.attributes['t'] === 's'
+    workbook.openIndexes += Number(element === 'c' && isShared)
+    isIndex = element === 'v' && isShared
+  }
+  parser.ontext = (content) => {
+    if (!isIndex || !/^\d+$/.test(content)) return
+    workbook.openIndexes -= 1
+    noteIndex(content, content)
+  }
+  for (let at = 0; at < text.length; at += pieceLength) {
+    const piece = text.slice(at, at + pieceLength)
+    parser.write(piece.replace(plainCell, noteIndex))
+    await checkSignal(signal)
+  }
+  parser.close()
+  workbook.sharedTexts += counts['si'] ?? 0
+}
+
+function countElement(element: string, counts: Record<string, number>, name: string): void {
+  const count = (counts[element] ?? 0) + 1
+  counts[element] = count
+  if (count > (most[element] ?? Infinity)) throw tooMuch(name)
+  if (element === 'row') counts['c'] = 0
+}
+
+/** Notes the sheet that an element describes, and the part that it leads to. */
+function noteReferences(
+  element: string,
+  { name: sheet, sheetId, Type: kind, Target: target }: sax.Tag['attributes'],
+  path: string,
+  { name, paths, sheets }: WorkbookState,
+): void {
+  if (element === 'sheet' && sheet && sheetId) sheets.push(sheet)
+  if (isHidden.test(`${target} ${kind}`)) throw tooMuch(name)
+  if (target) paths.add(posix.resolve('/', path, '../..', target).slice(1))
+}
+
+/** Names a part and the list of its relations as hucre looks for them. */
+function renameEntries(path: string, entries: ReadonlyMap<string, number>, bytes: Buffer): void {
+  for (const named of [path, path.replace(/[^/]*$/, '_rels/$&.rels')]) {
+    const entry = entries.get(named.toLowerCase())
+    if (entry !== undefined) bytes.write(named, entry + entrySize)
+  }
 }
 
 /** Where they are in the directory of the archive, by their paths in lower case. */

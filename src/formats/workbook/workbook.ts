@@ -13,7 +13,7 @@ import {
   maxUnpacked,
   recordTooLarge,
 } from '../chunk.js'
-import { findHeader, foldName, listOf, maxHeaderRows, readerOf } from '../header.js'
+import { createReader, findHeader, foldName, listOf, maxHeaderRows } from '../header.js'
 import { plainCell } from '../table.js'
 import { checkParts, tooMuch } from './parts.js'
 
@@ -66,7 +66,7 @@ export async function openWorkbook(
     if (hasHeader || chosen.rows.records.length === 0) chosen = { sheet, rows }
     if (hasHeader) break
   }
-  return readerOf(chosen.rows, rowsOf(chosen.sheet), options, name)
+  return createReader(chosen.rows, rowsOf(chosen.sheet), options, name)
 }
 
 function sheetNamed(wanted: string, sheets: readonly string[]): string {

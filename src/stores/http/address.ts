@@ -15,3 +15,11 @@ export function parseHttp(address: string, source: string): HttpAddress {
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }
+
+/** The same host, port and path. An address without a port means 80 or 443, by its scheme. */
+export function formatWithScheme({ url }: HttpAddress, scheme: 'http:' | 'https:'): string {
+  const changed = new URL(url)
+  changed.protocol = scheme // first, because a URL has no port that is the default of its scheme
+  changed.port = url.port || (url.protocol === 'https:' ? '443' : '80')
+  return changed.href.replace(/\/$/, '')
+}

@@ -2,9 +2,9 @@ import { PlantsError } from '../../errors.js'
 import type { HttpAddress } from '../address.js'
 import type { TokenCheck } from '../credentials.js'
 import type { OpenContext } from '../store-kind.js'
-import { resultOf } from './failures.js'
+import { interpretResponse } from './failures.js'
 import { HttpClient } from './http-client.js'
-import { errorIn, expectedPlant } from './plant-request.js'
+import { expectedPlant, parseError } from './plant-request.js'
 
 /**
  * Sends an empty object, which by the specification a service that accepts the token must reject.
@@ -18,7 +18,7 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
     const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
     const response = await client.send(probe, timeout, [signal])
     signal.throwIfAborted()
-    const result = resultOf(client, probe, response)
+    const result = interpretResponse(client, probe, response)
     if ('value' in result) {
       const message = `${address.name} answered 200 to an empty object`
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
@@ -34,7 +34,7 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
       const isAccepted = error.error !== 401 && /\binsufficient_scope\b/.test(challenge)
       return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
     }
-    const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined
+    const isRejectedAsPlant = response.status === 400 && parseError(response) !== undefined
     return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
   } finally {
     await client.close()

@@ -4,8 +4,9 @@ import { isJsonType } from '../../plant/json.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { isLoopback, urlOf } from '../../platform/urls.js'
 import type { HttpAddress } from '../address.js'
+import { formatWithScheme } from './address.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
-import { errorIn, excerpt } from './plant-request.js'
+import { excerpt, parseError } from './plant-request.js'
 
 /**
  * Why a request has no result. If it is open whether it was done, only a repetition can settle it.
@@ -17,12 +18,12 @@ interface Failure {
 
 type Result<T> = { value: T } | Failure
 
-export function resultOf<T>(
+export function interpretResponse<T>(
   client: HttpClient,
   request: HttpRequest<T>,
   response: HttpResponse | NoResponse,
 ): Result<T> {
-  if ('cause' in response) return withoutResponse(client, request, response)
+  if ('cause' in response) return createNoResponseFailure(client, request, response)
   const value = response.status === 200 ? request.expected.read(response) : undefined
   return value === undefined ? createFailure(client, request, response) : { value }
 }
@@ -70,16 +71,16 @@ interface FailedResponse {
 
 function createFailure(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
   const { status, headers } = response
-  const { error = status, message } = errorIn(response) ?? {}
+  const { error = status, message } = parseError(response) ?? {}
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
   const answer = `${client.address.name} answered ${status}`
   const failed: FailedResponse = { error, message, answer, details: { status, requestId } }
   if (isMissingPlant(request, failed))
     return { error: new PlantsError('notFound', message ?? answer, failed.details) }
   const kind = findKind(failed)
-  const text = message ?? answer + contentOf(client, request, response)
+  const text = message ?? answer + describeContent(client, request, response)
   if (kind === 'unusable' && status >= 500)
-    return lost(
+    return createLossFailure(
       request,
       kind,
       message === undefined ? text : `${answer}: ${message}`,
@@ -88,7 +89,7 @@ function createFailure(client: HttpClient, request: HttpRequest, response: HttpR
   // A read changes nothing, so that its outcome is not unknown.
   const isRead = kind === 'unusable' && request.method === 'GET'
   const rejectedKind = isRead ? 'inaccessible' : kind
-  const retryAfterMs = delayIn(headers)
+  const retryAfterMs = parseRetryAfter(headers)
   const rejection = new PlantsError(rejectedKind, text + describeDelay(retryAfterMs), {
     ...failed.details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
@@ -124,14 +125,17 @@ function describeDelay(retryAfterMs: number | undefined): string {
 }
 
 /** Seconds or a date (RFC 9110, 10.2.3), which is of the clock of the service. */
-function delayIn({ date = '', 'retry-after': text = '' }: IncomingHttpHeaders): number | undefined {
+function parseRetryAfter({
+  date = '',
+  'retry-after': text = '',
+}: IncomingHttpHeaders): number | undefined {
   if (/^\d+$/.test(text)) return Number(text) * 1000
   const delayMs = Date.parse(text) - (Date.parse(date) || Date.now())
   return delayMs > 0 ? delayMs : undefined
 }
 
 /** A read leaves nothing open. No repetition settles what needs https. */
-function lost(
+function createLossFailure(
   { method }: HttpRequest,
   kind: ErrorKind,
   message: string,
@@ -143,7 +147,7 @@ function lost(
   return { error: new PlantsError('unavailable', message, { ...details, hint }) }
 }
 
-function contentOf(
+function describeContent(
   { address }: HttpClient,
   { expected }: HttpRequest,
   { status, headers, body, isCut }: HttpResponse,
@@ -208,13 +212,13 @@ const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_
 const other: Reason = { hint: 'Check the address and the certificate of the service' }
 
 /** Elsewhere, others can read a token that is sent without TLS. */
-function hintWithoutTls({ name, url }: HttpAddress): string {
-  const plain = name.replace('https', 'http')
-  if (isLoopback(url.hostname)) return `Try ${plain}`
+function hintWithoutTls(address: HttpAddress): string {
+  const plain = formatWithScheme(address, 'http:')
+  if (isLoopback(address.url.hostname)) return `Try ${plain}`
   return `Check the port, or in a private network, try ${plain} with --allow-http`
 }
 
-function withoutResponse(
+function createNoResponseFailure(
   { address, access }: HttpClient,
   request: HttpRequest,
   { cause, isSent }: NoResponse,
@@ -226,8 +230,10 @@ function withoutResponse(
   const known = cause instanceof PlantsError ? cause : undefined
   if (known && (!isSent || request.method === 'GET')) return { error: known }
   if (isSent) {
-    const message = `${address.name} received the request, but did not answer: ${text}`
-    return lost(request, 'unanswered', message, { cause, hint: known?.hint })
+    // A port that speaks TLS has hardly read the request, although no answer says so.
+    const message =
+      known?.message ?? `${address.name} received the request, but did not answer: ${text}`
+    return createLossFailure(request, 'unanswered', message, { cause, hint: known?.hint })
   }
   const way = access.proxy ? ` through the proxy ${new URL(access.proxy).host}` : ''
   const message = `Could not reach ${address.name}${way}: ${text}`

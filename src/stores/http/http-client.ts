@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import * as http from 'node:http'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
-import { PlantsError } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
@@ -60,7 +59,7 @@ export class HttpClient {
   /** A person knows of a repetition. */
   hasWarned = false
   #transport: ReturnType<typeof transportTo> | undefined
-  #needsTls: Promise<boolean> | undefined
+  #speaksTls: Promise<boolean> | undefined
 
   constructor(address: HttpAddress, options: HttpOptions) {
     this.address = address
@@ -87,7 +86,7 @@ export class HttpClient {
           ...transport.target,
           method,
           path: url.pathname.replace(/\/$/, '') + path,
-          headers: headersOf(request, this.access),
+          headers: buildHeaders(request, this.access),
         })
         signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
         let isOver = false
@@ -109,15 +108,14 @@ export class HttpClient {
         outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
         const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
         if (!incoming) throw Error('the connection was closed') // after a 101
-        const response = await responseIn(incoming)
+        const response = await readResponse(incoming)
         if (!mayComeFromTlsPort(response)) return response
-        const error = await this.#findTlsError(transport.target, signal)
-        // It has answered that it did not understand the request.
-        return error ? { cause: error, isSent: false } : response
+        return (await this.#examineTlsPort(transport.target, signal)) ?? response
       } catch (cause) {
         if (signal.aborted) return { cause: signal.reason, isSent }
-        const error = isSent && (await this.#findTlsError(transport.target, signal, cause))
-        return { cause: error || cause, isSent }
+        const lost = { cause, isSent }
+        if (!isSent) return lost
+        return (await this.#examineTlsPort(transport.target, signal, cause)) ?? lost
       }
     })
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
@@ -125,18 +123,26 @@ export class HttpClient {
     return result
   }
 
-  /** Undefined unless plain http was sent to a port that takes TLS. */
-  async #findTlsError(
-    at: Pick<URL, 'hostname' | 'port'>,
+  /**
+   * Explains a request in plain http whose port speaks TLS; any other is undefined.
+   *
+   * @param cause why it has no response; undefined for one that may come from such a port
+   */
+  async #examineTlsPort(
+    target: Pick<URL, 'hostname' | 'port'>,
     signal: AbortSignal,
     cause?: unknown,
-  ): Promise<PlantsError | undefined> {
-    const { url, name } = this.address
-    if (url.protocol !== 'http:' || this.access.proxy !== undefined) return undefined
-    this.#needsTls ??= needsTls(at, signal)
-    if (!(await this.#needsTls)) return undefined
-    const hint = `Try ${name.replace('http', 'https')}`
-    return new PlantsError('inaccessible', `${name} needs https`, { hint, cause })
+  ): Promise<NoResponse | undefined> {
+    if (this.address.url.protocol !== 'http:' || this.access.proxy !== undefined) return undefined
+    const { createTlsPortError, isTlsAlert, speaksTls } = await import('./tls-port.js')
+    const isAlert = isTlsAlert(cause)
+    if (!isAlert) {
+      this.#speaksTls ??= speaksTls(target, signal)
+      if (!(await this.#speaksTls)) return undefined
+    }
+    // A response, or an alert, says that the request was not understood.
+    const isAnswered = isAlert || cause === undefined
+    return { cause: createTlsPortError(this.address, cause), isSent: !isAnswered }
   }
 
   /** Whether there is another token than one that was rejected. */
@@ -182,20 +188,6 @@ function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
   return status === 400 && !isJsonType(headers['content-type'] ?? '')
 }
 
-/** Whether a port that broke a connection takes TLS. Nothing but its hello is sent. */
-async function needsTls(at: Pick<URL, 'hostname' | 'port'>, signal: AbortSignal): Promise<boolean> {
-  const { connect } = await import('node:tls')
-  const socket = connect(Number(at.port || 80), at.hostname, { rejectUnauthorized: false })
-  try {
-    await within(1000, [signal], (soon) => once(socket, 'secureConnect', { signal: soon }))
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
-}
-
 /**
  * Calls at once for a connection that was kept alive.
  *
@@ -215,7 +207,7 @@ function callWhenOpen(socket: TLSSocket, call: () => void): void {
   })
 }
 
-async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse> {
+async function readResponse(incoming: http.IncomingMessage): Promise<HttpResponse> {
   const { statusCode: status = 0, headers } = incoming
   const received = new GrowingBuffer()
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
@@ -225,7 +217,7 @@ async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse>
   return { status, headers, body: received.bytes, isCut: received.length > maxBodyBytes }
 }
 
-function headersOf({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {
+function buildHeaders({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {
   return {
     accept: 'application/json',
     authorization: `Bearer ${token}`,

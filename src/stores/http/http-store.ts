@@ -10,7 +10,7 @@ import { HttpClient } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
 import { listPages } from './read.js'
 import { send } from './requests.js'
-import { fetchPlant, outcomeOf, type Send, sendChange, sendChanges } from './send-changes.js'
+import { fetchPlant, type Send, sendChange, sendChanges, toOutcomeType } from './send-changes.js'
 
 export class HttpStore implements Store {
   readonly #client: HttpClient
@@ -52,10 +52,11 @@ export class HttpStore implements Store {
       return await sendChange(ask, change.type === 'create' ? { ...change, key } : change)
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      const type = outcomeOf(error)
+      const type = toOutcomeType(error)
       const isUnknown = type === 'unknown'
-      const ofAnswer = error.hint ? `${error.hint}. ` : ''
-      const hint = isUnknown ? ofAnswer + unknownHint(change, key, name) : error.hint
+      const hint = isUnknown
+        ? createUnknownHint(change, key, name, error)
+        : createHint(change, name, error)
       const { reason } = signal
       if (!(reason instanceof PlantsError)) {
         const { kind, message, cause } = error
@@ -78,10 +79,26 @@ export class HttpStore implements Store {
   }
 }
 
-function unknownHint(change: Change, key: string, service: string): string {
+function createHint(change: Change, service: string, error: PlantsError): string | undefined {
+  return error.mayBeOwnPlant ? describeLook(idOf(change), service) : error.hint
+}
+
+function describeLook(id: bigint, service: string): string {
+  return `Look at it with: plants get ${id} --store ${shellWord(service)}`
+}
+
+function createUnknownHint(
+  change: Change,
+  key: string,
+  service: string,
+  { kind, hint }: PlantsError,
+): string {
   const id = idOf(change)
+  const start = hint === undefined ? '' : `${hint}. `
   if (change.type === 'create')
-    return `Whether plant ${id} is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`
-  const look = `plants get ${id} --store ${shellWord(service)}`
-  return `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
+    return `${start}Whether plant ${id} is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`
+  const unknown = `${start}Whether plant ${id} was changed is unknown`
+  // The hint names another address, because nothing can be looked up at this one.
+  if (kind === 'unanswered' && hint !== undefined) return unknown
+  return `${unknown}. ${describeLook(id, service)}`
 }

@@ -16,7 +16,7 @@ export function requestForPlant(
   const expected: Expected<StoredPlant> = {
     what: `StoredPlant with id ${id}`,
     read(response) {
-      const plant = storedPlantIn(readJson(response))
+      const plant = parseStoredPlant(readJson(response))
       return plant?.id === id ? plant : undefined
     },
   }
@@ -25,19 +25,19 @@ export function requestForPlant(
 
 export const expectedPlant: Expected<Plant> = {
   what: 'Plant',
-  read: (response) => plantIn(readJson(response)),
+  read: (response) => parseResponsePlant(readJson(response)),
 }
 
 /** Some services write `"tag":null` for no tag. */
-function plantIn(value: unknown): Plant | undefined {
+function parseResponsePlant(value: unknown): Plant | undefined {
   if (!isObject(value)) return undefined
   const { name, tag } = value
   if (typeof name !== 'string' || (typeof tag !== 'string' && tag != null)) return undefined
   return tag == null ? { name } : { name, tag }
 }
 
-export function storedPlantIn(value: unknown): StoredPlant | undefined {
-  return isObject(value) ? parsePlant({ ...plantIn(value), id: value['id'] }) : undefined
+export function parseStoredPlant(value: unknown): StoredPlant | undefined {
+  return isObject(value) ? parsePlant({ ...parseResponsePlant(value), id: value['id'] }) : undefined
 }
 
 export function readJson({ headers, body, isCut }: HttpResponse): unknown {
@@ -47,7 +47,7 @@ export function readJson({ headers, body, isCut }: HttpResponse): unknown {
   return 'value' in parsed ? parsed.value : undefined
 }
 
-export function errorIn(response: HttpResponse): { error: number; message: string } | undefined {
+export function parseError(response: HttpResponse): { error: number; message: string } | undefined {
   const value = response.status === 200 ? undefined : readJson(response)
   if (!isObject(value)) return undefined
   const { error, message } = value

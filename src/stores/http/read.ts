@@ -3,7 +3,7 @@ import type { StoredPlant } from '../../plant/plant.js'
 import { urlOf } from '../../platform/urls.js'
 import { pageRows, queryText, type ReadQuery } from '../query.js'
 import type { Expected, HttpClient } from './http-client.js'
-import { readJson, storedPlantIn } from './plant-request.js'
+import { parseStoredPlant, readJson } from './plant-request.js'
 import { send } from './requests.js'
 
 export async function* listPages(
@@ -21,7 +21,7 @@ export async function* listPages(
       after = plant.id
     }
     if (page.plants.length === 0 && page.next !== undefined)
-      throw foreign(client, 'an empty page with a link to the next one')
+      throw createForeignError(client, 'an empty page with a link to the next one')
     if (page.plants.length > 0) yield page.plants.slice(0, left)
     left -= page.plants.length
     path = page.next
@@ -32,11 +32,11 @@ export async function* listPages(
 function assertSelected(client: HttpClient, { id, tag }: StoredPlant, query: ReadQuery): void {
   const { after, desc = false } = query
   if (after !== undefined && (desc ? id >= after : id <= after))
-    throw foreign(client, `plant ${id} after plant ${after}`)
+    throw createForeignError(client, `plant ${id} after plant ${after}`)
   if (query.tag === undefined) return
   const expected = query.tag === false ? undefined : query.tag
   if (tag?.normalize() !== expected?.normalize())
-    throw foreign(client, `plant ${id}, which has another tag`)
+    throw createForeignError(client, `plant ${id}, which has another tag`)
 }
 
 interface Page {
@@ -48,8 +48,8 @@ const expectedPage: Expected<Page> = {
   what: 'list of plants',
   read(response) {
     const list = readJson(response)
-    const plants = Array.isArray(list) ? list.map((item) => storedPlantIn(item)) : undefined
-    const next = nextOf(String(response.headers['link'] ?? ''))
+    const plants = Array.isArray(list) ? list.map((item) => parseStoredPlant(item)) : undefined
+    const next = findNextPath(String(response.headers['link'] ?? ''))
     return plants?.every((plant) => plant !== undefined) ? { plants, next } : undefined
   },
 }
@@ -58,13 +58,13 @@ const expectedPage: Expected<Page> = {
  * Of a Link header with `rel="next"` (RFC 8288), only the query: the token is for the base URL
  * alone.
  */
-function nextOf(link: string): string | undefined {
+function findNextPath(link: string): string | undefined {
   const target = /<(?<target>[^<>]*)>[^,<]*;\s*rel\s*=\s*"?next\b/i.exec(link)?.groups?.['target']
   if (target === undefined) return undefined
   return `/plants${urlOf(target, 'http://localhost')?.search ?? ''}`
 }
 
-function foreign({ address }: HttpClient, what: string): PlantsError {
+function createForeignError({ address }: HttpClient, what: string): PlantsError {
   const hint = 'Is it a Plant Store?'
   return new PlantsError('inaccessible', `${address.name} answered ${what}`, { hint })
 }

@@ -1,7 +1,7 @@
 import { PlantsError } from '../../errors.js'
 import { wait } from '../../platform/runtime.js'
 import { nextPause, patienceOf, tryingAgain } from '../store.js'
-import { resultOf } from './failures.js'
+import { interpretResponse } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe } from './plant-request.js'
 
@@ -16,6 +16,16 @@ interface SendOptions {
   start?: number
 }
 
+/** What the tries of one request share. */
+interface Call {
+  signal: AbortSignal
+  /** End a request in flight. */
+  inFlightSignals: AbortSignal[]
+  startMs: number
+  /** The failure of a try that may have been processed. */
+  lost: PlantsError | undefined
+}
+
 /**
  * Repeats a request while it may succeed.
  *
@@ -27,42 +37,85 @@ export async function send<T>(
   request: HttpRequest<T>,
   options: SendOptions = {},
 ): Promise<T> {
-  const { runtime, timeout } = client.options
+  const { runtime } = client.options
   const { signal = runtime.handleSignals(), start = runtime.now(), finishesSent } = options
-  // Until connected, --retry counts; then --timeout.
-  const elapsed = () => runtime.now() - Math.max(start, client.connectedAt ?? start)
-  const left = () => timeout - (client.connectedAt === undefined ? 0 : elapsed())
-  let lost: PlantsError | undefined
+  const inFlightSignals = finishesSent ? [] : [signal]
+  const call: Call = { signal, inFlightSignals, startMs: start, lost: undefined }
   try {
-    for (let tries = 1; ; tries += 1) {
-      signal.throwIfAborted()
-      const { token } = client.access
-      const response = await client.send(request, left(), finishesSent ? [] : [signal])
-      const result = resultOf(client, request, response)
-      if ('value' in result) return result.value
-      const { error, isOpen } = result
-      // A token may have expired, and a 401 changes nothing.
-      if (error.kind === 'unauthorized' && (await client.renewToken(token))) continue
-      if (isOpen) lost = error
-      else if (!error.isRetryable) throw error
-      signal.throwIfAborted()
-      const patience = patienceOf(client.options, client.connectedAt !== undefined)
-      const state = { tries, elapsed: elapsed(), patience, retryAfter: error.retryAfterMs }
-      const pauseMs = nextPause(policy, state, runtime)
-      if (pauseMs === undefined) throw error
-      if (lost && !(await mayRepeat(client, request, { signal, start }))) throw error
-      if (!client.hasWarned) {
-        client.hasWarned = true
-        await client.access.notify(tryingAgain(lost ?? error, patience - elapsed()))
-      }
-      await wait(pauseMs, [signal])
-    }
+    return await sendUntilSettled(client, request, call)
   } catch (error) {
-    // A create has its own key: its conflict is with another plant, so it was not made.
-    const isConflict =
-      request.method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
-    throw lost && !isConflict ? lost : error
+    if (!call.lost) throw error
+    throw isConflictOfCreate(request, error) ? markPossiblyOwn(error) : call.lost
   }
+}
+
+async function sendUntilSettled<T>(
+  client: HttpClient,
+  request: HttpRequest<T>,
+  call: Call,
+): Promise<T> {
+  const { signal, inFlightSignals } = call
+  for (let tries = 1; ; tries += 1) {
+    signal.throwIfAborted()
+    const { token } = client.access
+    const response = await client.send(request, findTimeLeft(client, call), inFlightSignals)
+    const result = interpretResponse(client, request, response)
+    if ('value' in result) return result.value
+    const { error, isOpen } = result
+    // A token may have expired, and a 401 changes nothing.
+    if (error.kind === 'unauthorized' && (await client.renewToken(token))) continue
+    if (isOpen) call.lost = error
+    else if (!error.isRetryable) throw error
+    signal.throwIfAborted()
+    await pauseBeforeRetry(client, request, call, { tries, error })
+  }
+}
+
+/** Throws the error of the try if there is no time for another one, or if it is not repeated. */
+async function pauseBeforeRetry(
+  client: HttpClient,
+  request: HttpRequest,
+  call: Call,
+  { tries, error }: { tries: number; error: PlantsError },
+): Promise<void> {
+  const { signal, startMs, lost } = call
+  const { options } = client
+  const patience = patienceOf(options, client.connectedAt !== undefined)
+  const elapsed = measureElapsed(client, call)
+  const state = { tries, elapsed, patience, retryAfter: error.retryAfterMs }
+  const pauseMs = nextPause(policy, state, options.runtime)
+  if (pauseMs === undefined) throw error
+  if (lost && !(await mayRepeat(client, request, { signal, start: startMs }))) throw error
+  if (!client.hasWarned) {
+    client.hasWarned = true
+    const leftMs = patience - measureElapsed(client, call)
+    await client.access.notify(tryingAgain(lost ?? error, leftMs))
+  }
+  await wait(pauseMs, [signal])
+}
+
+/** Milliseconds. Until connected, --retry counts; then --timeout. */
+function measureElapsed({ options, connectedAt }: HttpClient, { startMs }: Call): number {
+  return options.runtime.now() - Math.max(startMs, connectedAt ?? startMs)
+}
+
+/** The milliseconds for the next try. */
+function findTimeLeft(client: HttpClient, call: Call): number {
+  const { timeout } = client.options
+  return client.connectedAt === undefined ? timeout : timeout - measureElapsed(client, call)
+}
+
+/**
+ * A create has its own key: its conflict is with another plant, or with its own one if somebody has
+ * changed that since.
+ */
+function isConflictOfCreate({ method }: HttpRequest, error: unknown): error is PlantsError {
+  return method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
+}
+
+function markPossiblyOwn(error: PlantsError): PlantsError {
+  const { kind, message, cause } = error
+  return new PlantsError(kind, message, { ...error, cause, mayBeOwnPlant: true })
 }
 
 /**

@@ -42,8 +42,10 @@ async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
     if (ifExists !== 'same' && !isMatched) throw error
     const get = ask(requestForPlant('GET', plant.id))
     const stored = await unless(['notFound', 'forbidden', 'rejected'], get)
-    if (stored) return existingOutcome(change, stored)
-    throw error
+    if (!stored) throw error
+    const outcome = existingOutcome(change, stored)
+    if (outcome.type !== 'rejected' || !error.mayBeOwnPlant) return outcome
+    return rejected({ ...outcome.error, mayBeOwnPlant: true })
   }
 }
 
@@ -87,7 +89,7 @@ async function unless<T>(kinds: ErrorKind[], action: Promise<T>): Promise<T | un
 export async function sendChanges(
   client: HttpClient,
   changes: readonly Change[],
-  { signal }: WriteOptions,
+  { signal, isRepetition = false }: WriteOptions,
 ): Promise<Outcome[]> {
   const { runtime, concurrency = defaultConcurrency } = client.options
   const failed = new AbortController()
@@ -100,14 +102,11 @@ export async function sendChanges(
 
   const sendOne = async (index: number) => {
     if (stop.aborted) return
-    try {
-      outcomes[index] = await sendChange(ask, must(changes[index]))
-    } catch (error) {
-      if (error === stop.reason) return
-      if (!(error instanceof PlantsError)) throw error
-      outcomes[index] = { type: outcomeOf(error), error }
-      if (!isOfPlant(error)) failed.abort(error)
-    }
+    const outcome = await tryToSend(ask, must(changes[index]), stop)
+    if (!outcome) return
+    outcomes[index] = explainConflict(outcome, isRepetition)
+    // Another failure than that of one plant is one of the service.
+    if (outcome.type === 'unknown' || outcome.type === 'unsent') failed.abort(outcome.error)
   }
 
   let next = 0
@@ -130,7 +129,31 @@ export async function sendChanges(
   return changes.map((_, index) => outcomes[index] ?? { type: 'unsent', error: stop.reason })
 }
 
-export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
+/** Returns undefined if the signal has ended the change before it was sent. */
+async function tryToSend(
+  ask: Send,
+  change: Change,
+  stop: AbortSignal,
+): Promise<Outcome | undefined> {
+  try {
+    return await sendChange(ask, change)
+  } catch (error) {
+    if (error === stop.reason) return undefined
+    if (!(error instanceof PlantsError)) throw error
+    return { type: toOutcomeType(error), error }
+  }
+}
+
+/** Adds that the plant which has the id may be that of an earlier try of the rejected change. */
+function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
+  if (outcome.type !== 'rejected' || outcome.error.kind !== 'conflict') return outcome
+  const { kind, error, message, hint, mayBeOwnPlant } = outcome.error
+  if (!isRepetition && !mayBeOwnPlant) return outcome
+  const explained = `${message}. It may be the plant of this record, changed since it was stored`
+  return rejected({ kind, error, message: explained, hint })
+}
+
+export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
   if (error.isOutcomeUnknown) return 'unknown'
   return isOfPlant(error) ? 'rejected' : 'unsent'
 }

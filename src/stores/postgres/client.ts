@@ -116,8 +116,8 @@ const dataRow = 'D'.charCodeAt(0)
 /** Notices, parameters and notifications come at any time, and the driver keeps none of them. */
 const uncountedMessages = Array.from('NSA', (letter) => letter.charCodeAt(0))
 
-/** A login, or the answers to the statements that are sent together, has some twenty. */
-const maxOtherMessages = 100
+/** A hundred statements can be sent together, whose answers have two each. */
+const maxOtherMessages = 1000
 
 /** Reads the heads of messages: each has a letter, and then its length without the letter. */
 class AnswerLimits {

@@ -65,13 +65,34 @@ export class Connection {
   /**
    * @param maxRows that all statements of the text can return. A server that sends more than that
    * would fill the memory: it gets an error.
+   * @returns the result of the last one of the statements
    */
   async query(text: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
+    return must((await this.#query(text, values, maxRows)).at(-1))
+  }
+
+  /**
+   * Runs statements, whose values are literals, one after the other. Many of them are one message,
+   * because waiting for an answer takes longer than most of them.
+   *
+   * @param maxRows that each of the statements can return
+   * @returns the result of each of them
+   */
+  async queryEach(statements: readonly string[], maxRows = 0): Promise<Result[]> {
+    const results: Result[] = []
+    for (let start = 0; start < statements.length; start += maxStatementsPerMessage) {
+      const batch = statements.slice(start, start + maxStatementsPerMessage)
+      results.push(...(await this.#query(batch.join(';'), [], batch.length * maxRows)))
+    }
+    return results
+  }
+
+  async #query(text: string, values: unknown[], maxRows: number): Promise<Result[]> {
     this.#client.limitRows(maxRows)
     const query = { text, values, rowMode: 'array' as const, ...this.#limit }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const result = await this.#waitFor(answer)
-    return Array.isArray(result) ? must(result.at(-1)) : result
+    return Array.isArray(result) ? result : [result]
   }
 
   /**
@@ -202,6 +223,9 @@ export class Connection {
       SET LOCAL statement_timeout = ${this.#access.timeout}; SET CONSTRAINTS ALL IMMEDIATE`
   }
 }
+
+/** With texts of 1 MiB, a message has at most 200 MiB. */
+const maxStatementsPerMessage = 100
 
 /** How long what is running may go on after a signal: most of it ends, and is known to have. */
 const graceMs = 250

@@ -94,10 +94,12 @@ export function lacksTls(error: unknown): boolean {
   return reasonOf(error) === 'The server does not support SSL connections'
 }
 
-/** By another plant with the id or the idempotency key. */
-export function isTaken(error: unknown): boolean {
-  const { code, constraint = '' } = reportedBy(error) ?? {}
-  return code === '23505' && /^plants_(pkey|idempotency_key)$/.test(constraint)
+/**
+ * Whether an id exists, or what a unique index of the owner has. The name of the index would not
+ * tell: a partition or a shard reports the name of its own, such as `plants_p0_pkey`.
+ */
+export function isUniqueViolation(error: unknown): boolean {
+  return reportedBy(error)?.code === '23505'
 }
 
 export function unlessLocked(error: unknown): undefined {

@@ -18,8 +18,6 @@ const schema = `
     tag text,
     idempotency_key text COLLATE "C"
   );
-  CREATE UNIQUE INDEX plants_idempotency_key ON ${plants} (idempotency_key)
-    WHERE idempotency_key IS NOT NULL;
   CREATE TABLE ${tokens} (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     digest bytea NOT NULL UNIQUE,

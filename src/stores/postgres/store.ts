@@ -4,7 +4,7 @@ import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
 import { type CountQuery, pagesOf, type ReadQuery } from '../query.js'
-import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
+import type { DirectStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
 import {
   describeMissingRights,
   type Right,
@@ -21,7 +21,7 @@ import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 
-export class PostgresStore implements OwnStore {
+export class PostgresStore implements DirectStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
   /**

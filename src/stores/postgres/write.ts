@@ -1,15 +1,24 @@
 /**
- * Creates are first inserted as if their ids and keys were free. Where they are not, and for other
- * changes, the plants that have them are looked up, and locked if they are changed: a plan for them
- * stays true until the commit. A failed attempt goes back to the savepoint `changes`. A plant that
- * the database itself refuses is found by halving.
+ * Applies changes in a transaction that the caller has begun.
+ *
+ * Creates are first inserted as if no plant had their ids. If one does, and for other changes, the
+ * plants that have the ids are looked up, and the changes are planned (`planChanges`). Plants that
+ * are changed are locked first, so that the plan stays true until the commit. An attempt that fails
+ * goes back to the savepoint `changes`. A plant that the database itself rejects, such as by a
+ * constraint of its owner, is found by halving the changes.
+ *
+ * Each statement concerns one id, or is an INSERT with VALUES, a COPY or a plain SELECT. These work
+ * in a table that is partitioned or distributed by id, too: Citus neither locks rows of several
+ * shards nor inserts from `unnest` in a reasonable time. Statements about one id each are sent
+ * together, as one message.
  */
+import { escapeLiteral } from 'pg'
 import { PlantsError } from '../../errors.js'
 import { type Change, idOf, type Outcome, refusedOutcome } from '../change.js'
-import { allCreated, type KeyedPlant, type Plan, planOf } from '../plan.js'
+import { type KeyedPlant, type Plan, planChanges, planNewPlants } from '../plan.js'
 import { type CheckpointChange, CheckpointMovedError } from '../store.js'
-import type { Connection } from './connection.js'
-import { isTaken, refusalIn } from './errors.js'
+import type { Connection, Row } from './connection.js'
+import { isUniqueViolation, refusalIn } from './errors.js'
 import { toPlant } from './rows.js'
 import { columns, imports, plants } from './schema.js'
 
@@ -37,90 +46,140 @@ export async function keepChanges(connection: Connection): Promise<void> {
   await connection.query('RELEASE changes; SAVEPOINT changes')
 }
 
+const undo = 'ROLLBACK TO changes'
+
+/** Another writer may create one of the plants, again and again, after they were looked up. */
+const maxTries = 6
+
 async function tryChanges(connection: Connection, changes: readonly Change[]): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
-  const keys = creates.map(({ key }) => key).filter((key) => key !== undefined)
-  const select = `SELECT ${columns}, idempotency_key FROM ${plants}
-    WHERE id = ANY ($1::bigint[]) OR idempotency_key = ANY ($2::text[])
-    ORDER BY id ${areCreates ? '' : 'FOR UPDATE'}`
-  const storedFor = async () => {
-    const ids = changes.map(idOf)
-    const { rows } = await connection.query(select, [ids, keys], ids.length + keys.length)
-    return rows.map((row) => ({
-      plant: toPlant(row, connection.name),
-      key: row[3] ?? undefined,
-    }))
-  }
-  // A try fails if another writer has created one of the plants since they were looked up.
-  for (let tries = 1; tries <= 6; tries += 1) {
-    const isBlind = areCreates && tries === 1
-    const plan = isBlind ? allCreated(creates) : planOf(await storedFor(), changes)
+  // Mostly, the ids of creates are free, so that nothing is looked up the first time.
+  let plan = areCreates ? planNewPlants(creates) : await planWithStored(connection, changes)
+  let isLookedUp = !areCreates
+  for (let tries = 1; tries <= maxTries; tries += 1) {
     if (changesNothing(plan)) {
       // The outcomes say what is stored, so the commit confirms that a standby has it.
       await connection.logMessage()
       return plan.outcomes
     }
-    if (await save(connection, plan)) return plan.outcomes
+    const result = await save(connection, plan)
+    if (result === 'saved') return plan.outcomes
     await connection.query(undo)
+    const nextPlan = await planWithStored(connection, changes)
+    // Two times in a row, no plant had the id of a create: a unique index of the owner rejects it.
+    const isSame = isLookedUp && nextPlan.created.length === plan.created.length
+    if (result.violation && isSame) throw result.violation
+    plan = nextPlan
+    isLookedUp = true
   }
   throw new PlantsError('constraint', 'a trigger ignores it, or others store the same')
 }
 
-const undo = 'ROLLBACK TO changes'
+/** Locks the plants unless all changes are creates, which never change a plant that exists. */
+async function planWithStored(connection: Connection, changes: readonly Change[]): Promise<Plan> {
+  const areCreates = changes.every(({ type }) => type === 'create')
+  const ids = [...new Set(changes.map(idOf))].toSorted(compareIds)
+  const stored = await (areCreates ? findPlants : lockPlants)(connection, ids)
+  return planChanges(stored, changes)
+}
+
+async function findPlants(connection: Connection, ids: bigint[]): Promise<KeyedPlant[]> {
+  const select = `SELECT ${keyedColumns} FROM ${plants} WHERE id = ANY ($1::bigint[])`
+  const { rows } = await connection.query(select, [ids], ids.length)
+  return rows.map((row) => toKeyedPlant(row, connection.name))
+}
+
+/** @param ids in ascending order, which is that of all writers: they never wait for one another */
+async function lockPlants(connection: Connection, ids: readonly bigint[]): Promise<KeyedPlant[]> {
+  const results = await connection.queryEach(
+    ids.map((id) => `SELECT ${keyedColumns} FROM ${plants} WHERE id = '${id}' FOR UPDATE`),
+    1,
+  )
+  return results.flatMap(({ rows }) => rows.map((row) => toKeyedPlant(row, connection.name)))
+}
+
+function toKeyedPlant(row: Row, server: string): KeyedPlant {
+  return { plant: toPlant(row, server), key: row[3] ?? undefined }
+}
 
 function changesNothing({ deleted, replaced, created }: Plan): boolean {
   return deleted.length + replaced.length + created.length === 0
 }
 
-/** Returns whether all is changed: another writer may have one of the ids or keys. */
-async function save(connection: Connection, plan: Plan): Promise<boolean> {
-  const { deleted, replaced, created } = plan
-  const changesAll = async (rows: readonly unknown[], text: string, values: unknown[]) =>
-    rows.length === 0 || (await connection.query(text, values)).rowCount === rows.length
+/** If not all is saved, another writer may have taken an id, or a trigger ignores a row. */
+type SaveResult = 'saved' | { violation: unknown }
+
+async function save(connection: Connection, plan: Plan): Promise<SaveResult> {
   try {
-    const ids = deleted.map(({ id }) => id)
-    if (!(await changesAll(ids, remove, [ids]))) return false
-    if (!(await changesAll(replaced, update, valuesOf(replaced)))) return false
-    // All writers have one order: no deadlocks.
-    const sorted = created.toSorted((one, other) => (one.plant.id < other.plant.id ? -1 : 1))
-    if (sorted.length > maxInserted)
-      return (await connection.copyIn(target, copiedRows(sorted))) === sorted.length
-    return await changesAll(sorted, insert, valuesOf(sorted))
+    const isSaved =
+      (await changeRows(connection, plan.deleted.map(formatDelete))) &&
+      (await changeRows(connection, plan.replaced.map(formatUpdate))) &&
+      (await insertPlants(connection, plan.created))
+    return isSaved ? 'saved' : { violation: undefined }
   } catch (error) {
-    if (isTaken(error)) return false
+    if (isUniqueViolation(error)) return { violation: error }
     throw error
   }
 }
 
-/** Of one INSERT. It takes fewer messages than COPY, which is faster for many. */
-const maxInserted = 500
-
-const target = `${plants} (${columns}, idempotency_key)`
-const newRows =
-  'unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (id, name, tag, key)'
-const insert = `INSERT INTO ${target} SELECT * FROM ${newRows}`
-const remove = `DELETE FROM ${plants} WHERE id = ANY ($1::bigint[])`
-const update = `UPDATE ${plants} AS plant SET name = new.name, tag = new.tag, idempotency_key = new.key
-  FROM ${newRows} WHERE plant.id = new.id`
-
-function valuesOf(all: readonly KeyedPlant[]): unknown[] {
-  return [
-    all.map(({ plant }) => plant.id),
-    all.map(({ plant }) => plant.name),
-    all.map(({ plant }) => plant.tag),
-    all.map(({ key }) => key),
-  ]
+/** Returns whether each of the statements has changed a row. */
+async function changeRows(connection: Connection, statements: string[]): Promise<boolean> {
+  const results = await connection.queryEach(statements)
+  return results.every(({ rowCount }) => rowCount === 1)
 }
+
+function formatDelete({ id }: { id: bigint }): string {
+  return `DELETE FROM ${plants} WHERE id = '${id}'`
+}
+
+function formatUpdate({ plant: { id, name, tag }, key }: KeyedPlant): string {
+  const values = [name, tag, key].map((text) => formatLiteral(text))
+  return `UPDATE ${plants} SET (name, tag, idempotency_key) = (${values.join()}) WHERE id = '${id}'`
+}
+
+function formatLiteral(text: string | undefined): string {
+  return text === undefined ? 'NULL' : escapeLiteral(text)
+}
+
+/** Returns whether all are inserted. */
+async function insertPlants(
+  connection: Connection,
+  created: readonly KeyedPlant[],
+): Promise<boolean> {
+  if (created.length === 0) return true
+  // All writers have one order, so that they never wait for one another.
+  const sorted = created.toSorted((one, other) => compareIds(one.plant.id, other.plant.id))
+  if (sorted.length > maxRowsPerInsert)
+    return (await connection.copyIn(target, formatCopyRows(sorted))) === sorted.length
+  const values = sorted.flatMap(({ plant: { id, name, tag }, key }) => [id, name, tag, key])
+  const rows = sorted.map((_, index) => formatParameters(index * 4))
+  const { rowCount } = await connection.query(`INSERT INTO ${target} VALUES ${rows.join()}`, values)
+  return rowCount === sorted.length
+}
+
+function formatParameters(before: number): string {
+  return `($${before + 1}, $${before + 2}, $${before + 3}, $${before + 4})`
+}
+
+function compareIds(one: bigint, other: bigint): number {
+  return one < other ? -1 : 1
+}
+
+/** An INSERT takes fewer messages than COPY, which is faster for many. */
+const maxRowsPerInsert = 500
+
+const keyedColumns = `${columns}, idempotency_key`
+const target = `${plants} (${keyedColumns})`
 
 /** https://www.postgresql.org/docs/current/sql-copy.html, Text Format */
-export function copiedRows(all: readonly KeyedPlant[]): string {
-  const cells = ({ plant: { id, name, tag }, key }: KeyedPlant) =>
-    `${id}\t${cell(name)}\t${cell(tag)}\t${cell(key)}\n`
-  return all.map(cells).join('')
+export function formatCopyRows(all: readonly KeyedPlant[]): string {
+  const formatRow = ({ plant: { id, name, tag }, key }: KeyedPlant) =>
+    `${id}\t${formatCell(name)}\t${formatCell(tag)}\t${formatCell(key)}\n`
+  return all.map(formatRow).join('')
 }
 
-function cell(text: string | undefined): string {
+function formatCell(text: string | undefined): string {
   if (text === undefined) return '\\N'
   if (text.search(special) === -1) return text // as most: to replace nothing takes longer
   return text.replace(special, (each) => `\\${letters[each]}`)

@@ -14,7 +14,7 @@ import { reasonOf } from '../../errors.js'
 import { type NewPlant, valuesOf } from '../../plant/plant.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { type Change, type Create, idOf, type Outcome, refusedOutcome } from '../change.js'
-import { planOf } from '../plan.js'
+import { planChanges } from '../plan.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
 
@@ -27,7 +27,7 @@ const rowsPerInsert = 50
 
 export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
   const outcomes = new Array<Outcome>(changes.length)
-  const entries = sortForInserts(changes)
+  const entries = sortById(changes)
   for (let start = 0; start < entries.length; start += rowsPerInsert) {
     const batch = entries.slice(start, start + rowsPerInsert)
     const creates = batch.length > 1 ? toCreates(batch) : undefined
@@ -43,13 +43,10 @@ export function applyChanges(connection: Connection, changes: readonly Change[])
 
 /**
  * Sorts changes by id, so that those in one page of the table come one after the other: a page that
- * is left and visited again may be written twice. Changes of one id stay in their order. So must
- * changes of one key, which may have different ids: if any change has a key, nothing is sorted.
+ * is left and visited again may be written twice. Changes of one id stay in their order.
  */
-function sortForInserts(changes: readonly Change[]): Entry[] {
+function sortById(changes: readonly Change[]): Entry[] {
   const entries = [...changes.entries()]
-  const hasKeys = changes.some((change) => 'key' in change && change.key !== undefined)
-  if (hasKeys) return entries
   return entries.sort(([, change], [, other]) => Number(idOf(change) - idOf(other)))
 }
 
@@ -95,10 +92,9 @@ function applyOne(connection: Connection, change: Change): Outcome {
  * @returns undefined if a trigger skips it
  */
 function applyPlan(connection: Connection, change: Change): Outcome | undefined {
-  const key = change.type === 'create' ? change.key : undefined
-  const rows = connection.prepare(selectStored).all(idOf(change), key ?? null)
+  const rows = connection.prepare(selectStored).all(idOf(change))
   const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
-  const plan = planOf(stored, [change])
+  const plan = planChanges(stored, [change])
   const isApplied =
     plan.created.every(({ plant }) => insert(connection, plant)) &&
     plan.replaced.every(({ plant }) => runOnRow(connection, updatePlant, ...valuesOf(plant))) &&
@@ -153,17 +149,12 @@ function isRejection(error: unknown): boolean {
   return code === SQLITE_ERROR || code === SQLITE_TOOBIG || code === SQLITE_CONSTRAINT
 }
 
-const selectStored = `SELECT id, name, tag, idempotency_key FROM plants
-  WHERE id = ? OR idempotency_key = ?`
+const selectStored = 'SELECT id, name, tag, idempotency_key FROM plants WHERE id = ?'
 
 const insertInto = 'INSERT INTO plants (id, name, tag, idempotency_key) VALUES'
 
-/**
- * Another constraint, of the owner, is an error: it is not taken for an id or a key that exists.
- */
-const insertPlant = `${insertInto} (?, ?, ?, ?)
-  ON CONFLICT (id) DO NOTHING
-  ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
+/** Another constraint, of the owner, is an error: it is not taken for an id that exists. */
+const insertPlant = `${insertInto} (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 
 /** Removes the key, so that a late retry of the create conflicts. */
 const updatePlant = 'UPDATE plants SET name = ?2, tag = ?3, idempotency_key = NULL WHERE id = ?1'

@@ -16,8 +16,6 @@ CREATE TABLE plants (
   tag TEXT,
   idempotency_key TEXT
 ) STRICT;
-CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key)
-  WHERE idempotency_key IS NOT NULL;
 CREATE TABLE tokens (
   id INTEGER PRIMARY KEY,
   digest BLOB NOT NULL UNIQUE,

@@ -7,7 +7,7 @@ import type { CountQuery, ReadQuery } from '../query.js'
 import {
   type CheckpointChange,
   CheckpointMovedError,
-  type OwnStore,
+  type DirectStore,
   type Transaction,
   type TransactionOptions,
   type WriteOptions,
@@ -20,7 +20,7 @@ import { countPlants, readPlants, toPlant } from './read.js'
 import { createSqliteTokenStore } from './tokens.js'
 import { Writer } from './writer.js'
 
-export class SqliteStore implements OwnStore {
+export class SqliteStore implements DirectStore {
   readonly tokens: TokenStore
   readonly #connection: Connection
   readonly #options: SqliteOptions

@@ -130,6 +130,13 @@ describe('when there are as many connections as --connection-limit, a new one', 
     for (const connection of kept)
       expect((await connection.send(create).answer())?.status).toBe(200)
     expect(service.log().match(/The limit of 3 connections/g)).toHaveLength(1) // in a minute
+    await service.drain(0)
+    const closed = service.log().match(/The limit of 3 connections was reached: .*(?=")/g)
+    const sentence = 'The limit of 3 connections was reached'
+    expect(closed).toEqual([
+      `${sentence}: 1 connection closed`,
+      `${sentence}: 4 connections closed`,
+    ])
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { hashToken } from '../../../src/server/authenticate.js'
 import { pageRows } from '../../../src/stores/query.js'
-import type { OwnStore } from '../../../src/stores/store.js'
+import type { DirectStore } from '../../../src/stores/store.js'
 import { rights, type Token, type TokenStore } from '../../../src/stores/tokens.js'
 
 const [created, expires, revoked] = [new Date(1.7e12), new Date(1.9e12 + 1), new Date(1.8e12)]
@@ -20,7 +20,7 @@ const some = {
 } as const
 
 /** What a store must do that a service can be put in front of. `open` gives an empty one. */
-export function describeTokens(name: string, open: () => Promise<OwnStore>): void {
+export function describeTokens(name: string, open: () => Promise<DirectStore>): void {
   describe(`${name} keeps tokens: it`, () => {
     test('finds one by its digest, with all that it was given', async () => {
       const { tokens } = await open()

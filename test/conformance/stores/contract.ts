@@ -11,11 +11,17 @@ import {
 import type { Change, Outcome } from '../../../src/stores/change.js'
 import { createNext, nextId } from '../../../src/stores/next-id.js'
 import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/query.js'
-import type { CheckpointChange, OwnStore, Store, Transaction } from '../../../src/stores/store.js'
+import type {
+  CheckpointChange,
+  DirectStore,
+  Store,
+  Transaction,
+} from '../../../src/stores/store.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds, seed } from '../../helpers/rounds.js'
 import { createPlant, creations, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
+import { anyChanges, Model } from './model.js'
 
 /** A store under test, and a look past it. */
 export interface Subject<S extends Store> {
@@ -106,7 +112,7 @@ export function describeStore(name: string, open: Open<Store>): void {
 }
 
 /** What a store must do besides that is no service. `open` gives an empty one. */
-export function describeOwnStore(name: string, open: Open<OwnStore>): void {
+export function describeDirectStore(name: string, open: Open<DirectStore>): void {
   describeStore(name, open)
   describe(`${name} sorts: it`, () => describeOrder(open))
   describe(`${name} writes all or nothing: it`, () => describeTransactions(open))
@@ -425,30 +431,50 @@ function describeMany(open: Open<Store>): void {
     expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // with its key
   })
 
-  test.each(ways)('keeps keys, %s', async (_, write) => {
+  test.each(ways)(
+    'compares a key only with that of the plant with the id, %s',
+    async (_, write) => {
+      const { store } = await open()
+      await createPlant(store, ivy, 'a')
+      const changes: [Change, Told][] = [
+        [creation(ivy, { key: 'a' }), 'created'],
+        [creation(fern), 'created'],
+        [creation(fern), 409],
+        [creation(otherFern, { key: 'b' }), 409],
+        [creation(moss, { key: 'a' }), 'created'],
+        [creation({ ...ivy, id: 5n }, { key: 'a' }), 'created'],
+        [creation(ivy, { key: 'a' }), 'created'],
+        [deletion(2n), 'deleted'],
+        [creation(moss, { key: 'c' }), 'created'],
+        [creation(moss, { key: 'c' }), 'created'],
+        [creation(moss, { key: 'd' }), 409],
+        [creation({ ...moss, name: 'Ivy' }, { key: 'c' }), 409],
+        [creation(wet, { key: 'c' }), 409],
+        [deletion(2n), 'deleted'],
+        [creation(wet, { key: 'c' }), 'created'],
+        [creation(wet, { key: 'c' }), 'created'],
+        [creation(wet, { key: 'e' }), 409],
+        [creation(plantOf(4n), { key: 'b' }), 'created'],
+      ]
+      expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
+      const plants = [fern, wet, ivy, plantOf(4n), { ...ivy, id: 5n }]
+      expect(await gathered(store.read())).toStrictEqual(plants)
+      expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
+      await store.write([patching({ ...wet, tag: null })])
+      expect(await tell(store, creation(wet, { key: 'c' }))).toEqual([409])
+      await store.write([deletion(2n)])
+      expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
+    },
+  )
+
+  test.each(ways)('makes random changes as its rules say, %s', async (_, write) => {
     const { store } = await open()
-    await createPlant(store, ivy, 'a')
-    const changes: [Change, Told][] = [
-      [creation(ivy, { key: 'a' }), 'created'],
-      [creation(fern), 'created'],
-      [creation(fern), 409],
-      [creation(otherFern, { key: 'b' }), 409],
-      [creation(moss, { key: 'a' }), 409],
-      [creation({ ...ivy, id: 5n }, { key: 'a' }), 409],
-      [creation(moss, { key: 'c' }), 'created'],
-      [creation(moss, { key: 'c' }), 'created'],
-      [creation(moss, { key: 'd' }), 409],
-      [creation({ ...moss, name: 'Ivy' }, { key: 'c' }), 409],
-      [creation(wet, { key: 'c' }), 409],
-      [deletion(2n), 'deleted'],
-      [creation(wet, { key: 'c' }), 'created'],
-      [creation(wet, { key: 'c' }), 'created'],
-      [creation(wet, { key: 'e' }), 409],
-      [creation(plantOf(4n), { key: 'b' }), 'created'],
-    ]
-    expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
-    expect(await gathered(store.read())).toStrictEqual([fern, wet, ivy, plantOf(4n)])
-    expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
+    const model = new Model({ isService: store.transaction === undefined })
+    for (const changes of fc.sample(anyChanges(), { numRuns: rounds(10), seed })) {
+      const expected = changes.map((change) => model.apply(change))
+      expect((await write(store, changes)).map(told), `seed ${seed}`).toEqual(expected)
+    }
+    expect(await gathered(store.read())).toStrictEqual(model.plants)
   })
 
   test('makes none when its signal was aborted before', async () => {
@@ -461,7 +487,7 @@ function describeMany(open: Open<Store>): void {
   })
 }
 
-function describeOrder(open: Open<OwnStore>): void {
+function describeOrder(open: Open<DirectStore>): void {
   test('by a text without its case and marks, then by code points, then by id', async () => {
     const { store } = await open()
     const sorted =
@@ -543,7 +569,7 @@ function anySortedText(): fc.Arbitrary<string> {
   )
 }
 
-function describeTransactions(open: Open<OwnStore>): void {
+function describeTransactions(open: Open<DirectStore>): void {
   test('shows each reader the plants of one moment, while others read and write', async () => {
     const { store } = await open()
     const named = (index: number) => `${texts[index % texts.length]} `.repeat(100)

@@ -15,10 +15,11 @@ import {
   databaseOptions,
   freshDatabase,
   openShared,
+  partitionPlants,
   reusedDatabase,
 } from '../../helpers/postgres.js'
 import { isSoak } from '../../helpers/rounds.js'
-import { describeConstraints, describeOwnStore, type Subject } from './contract.js'
+import { describeConstraints, describeDirectStore, type Subject } from './contract.js'
 
 const program = '/usr/sbin/pgbouncer'
 const hasPgBouncer = existsSync(program)
@@ -29,7 +30,7 @@ const direct = hasPgBouncer && !isSoak ? installations.slice(0, 1) : installatio
 
 describe.each(direct)('$name', (installation) => {
   const database = reusedDatabase(installation)
-  describeOwnStore('the shared store', async () => subjectIn(await database()))
+  describeDirectStore('the shared store', async () => subjectIn(await database()))
 })
 
 const pooled = installations.at(-1)
@@ -38,7 +39,7 @@ describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction 
   const database = reusedDatabase(pooled)
   let started: ReturnType<typeof startBefore> | undefined
   afterAll(async () => (await started)?.stop())
-  describeOwnStore('the shared store', async () => {
+  describeDirectStore('the shared store', async () => {
     const place = await database()
     started ??= startBefore(place.url)
     return subjectIn({ ...place, url: (await started).url })
@@ -52,6 +53,17 @@ describeConstraints('the shared store', async () => {
       ADD CONSTRAINT short CHECK (length(name) < 100)`)
   }
   return { store: await openShared(database), alter }
+})
+
+describe('in a table that is partitioned by id', () => {
+  const database = reusedDatabase()
+  let partitioned: Promise<void> | undefined
+  describeDirectStore('the shared store', async () => {
+    const place = await database()
+    partitioned ??= partitionPlants(place)
+    await partitioned
+    return subjectIn(place)
+  })
 })
 
 async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {

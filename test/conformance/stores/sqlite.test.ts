@@ -12,9 +12,9 @@ import {
   openOptions,
 } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { describeOwnStore, type Subject } from './contract.js'
+import { describeDirectStore, type Subject } from './contract.js'
 
-describeOwnStore('the embedded store', openEmpty)
+describeDirectStore('the embedded store', openEmpty)
 
 async function openEmpty(): Promise<Subject<SqliteStore>> {
   const path = join(temporaryFolder(), 'plants.db')

@@ -72,28 +72,33 @@ test('a drain stores what it answers and nothing else', { repeats: rounds(1) - 1
   expect(ids).toEqual(upTo(last)) // all that were sent
 })
 
-test('clients that come again for each request are all answered, and do not hold up a drain', async () => {
+test('clients that come again for each request are all answered for half a second of a drain, and do not hold it up', async () => {
   const service = await serve(long)
   const counts = { sent: 0, answered: 0 }
+  /** When each request was sent that got no answer. */
+  const unanswered: number[] = []
   const comeAgain = async () => {
     for (;;) {
       const connection = new RawConnection(service.place)
       const isOpen = await once(connection.socket, 'connect').catch(() => false)
       if (!isOpen) return
       counts.sent += 1
-      const answer = await connection.send(createOf(counts.sent)).answer()
-      counts.answered += answer?.status === 200 ? 1 : 0
+      connection.send(createOf(counts.sent))
+      const sentAt = performance.now()
+      const answer = await connection.answer()
+      if (answer?.status === 200) counts.answered += 1
+      else unanswered.push(sentAt)
       connection.socket.destroy()
     }
   }
   const clients = Promise.all(upTo(30).map(comeAgain))
   await expect.poll(() => counts.answered).toBeGreaterThan(100)
+  const signaledAt = performance.now()
   expect((await service.stop()).code).toBe(0)
   await clients
+  // A slow client may connect later, just when the port closes, and is promised no answer.
+  expect(unanswered.filter((sentAt) => sentAt < signaledAt + 500)).toEqual([])
   const { length: stored } = idsIn(storeOf(service))
-  // Bun closes the connections of those who connect while a service closes its port: one of each client.
-  const lost = process.env['PLANTS_BIN'] === undefined ? 0 : 30
-  expect(counts.sent - counts.answered).toBeLessThanOrEqual(lost)
   expect([stored >= counts.answered, stored <= counts.sent]).toEqual([true, true])
 })
 

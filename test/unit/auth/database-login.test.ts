@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { passwordIn } from '../../../src/auth/database-login.js'
+import { parsePasswordFile } from '../../../src/auth/database-login.js'
 import { CommandContext } from '../../../src/cli/command-context.js'
 import { findLogin } from '../../../src/cli/store-access.js'
 import type { Login } from '../../../src/stores/credentials.js'
@@ -121,5 +121,5 @@ test.each([
   ['localhost:*:*:*:usual', 'usual', ann, '/var/run/postgresql'],
   ['localhost:*:*:*:usual\n/run/own:*:*:*:own', 'own', ann, '/run/own'],
 ])('the password file %j has %j', (text, password, login = ann, host = 'db.example.com') => {
-  expect(passwordIn(text, login, { host, port: 5432 })).toBe(password)
+  expect(parsePasswordFile(text, login, { host, port: 5432 })).toBe(password)
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { wordsIn } from '../../../src/cli/commands/completion.js'
+import { splitWords } from '../../../src/cli/commands/completion.js'
 import { outputFormats } from '../../../src/config/option-values.js'
 import { commandNames, pathOf, program, treeOf } from '../../helpers/documents.js'
 import type { RunOptions } from '../../helpers/run.js'
@@ -66,7 +66,7 @@ test.each([
   ["plants create --name 'it is' -", ['plants', 'create', '--name', 'it is', '-']],
   ['plants create --name a\\ b\\ ', ['plants', 'create', '--name', 'a b ']],
 ])('the words of %j', (line, words) => {
-  expect(wordsIn(line)).toEqual(words)
+  expect(splitWords(line)).toEqual(words)
 })
 
 describe('saved stores', () => {

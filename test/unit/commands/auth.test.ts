@@ -1,6 +1,8 @@
 import { readdirSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, Hostile, json } from '../../helpers/hostile.js'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
+import { type Answer, closedPort, Hostile, json } from '../../helpers/hostile.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { settableTime } from '../../helpers/time.js'
 import { accepts, saved } from '../../helpers/users.js'
@@ -84,6 +86,16 @@ describe('login saves a token', () => {
   })
 })
 
+test('login saves a token for a service that is not running, and says that it was not checked', async () => {
+  const address = `http://127.0.0.1:${closedPort}`
+  const { code, status, error } = await login(address)
+  expect([code, status]).toMatchObject([0, { checked: false }])
+  expect(error).toEqual({
+    warning: `The token is saved, but could not be checked: Could not reach ${address}: the connection was refused. Is it running? Try: plants serve`,
+  })
+  expect(user.saved).toMatchObject({ tokens: { [address]: { token } } })
+})
+
 describe('login saves nothing', () => {
   test.each<[status: number, error: number, headers?: object]>([
     [403, 403],
@@ -96,6 +108,47 @@ describe('login saves nothing', () => {
     expect(await login(service.url)).toEqual({ code: 3, error: failure })
     expect(user.has('config')).toBe(false)
     expect(service.lines).toEqual(['POST /plants'])
+  })
+
+  test.runIf(hasOpenssl).each(['http', 'https'])(
+    'when the port does not speak %s (needs openssl)',
+    async (scheme) => {
+      const tls = scheme === 'http' ? certificate({ names: ['IP:127.0.0.1'] }) : undefined
+      const options = tls === undefined ? {} : { tls }
+      const onConnect = (socket: Socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
+      const service = await Hostile.listen(tls ? options : { onConnect })
+      const address = `${scheme}://127.0.0.1:${service.port}`
+      const { code, status, error } = await login(address)
+      const hint = `Nothing was saved. Try ${service.url}`
+      expect({ code, status, error }).toMatchObject({ code: 4, error: { error: 503, hint } })
+      expect(status).toBeUndefined()
+      expect([user.has('config'), service.bytes.includes(token)]).toEqual([false, false])
+    },
+  )
+
+  test.runIf(hasOpenssl)(
+    'when the issuer of the certificate is unknown, and names the option (needs openssl)',
+    async () => {
+      const tls = certificate({ names: ['IP:127.0.0.1'] })
+      const service = await Hostile.listen({ posts: [accepts], tls })
+      const { code, error } = await login(service.url)
+      expect({ code, hint: error.hint }).toMatchObject({
+        code: 4,
+        hint: expect.stringMatching(/^Nothing was saved\. If you trust .* --ca-cert FILE$/),
+      })
+      expect(user.has('config')).toBe(false)
+      const again = await login(`${service.url} --ca-cert ${tls.path}`)
+      expect(again).toMatchObject({ code: 0, status: { checked: true } })
+    },
+  )
+
+  test('when the service has moved', async () => {
+    const Location = 'https://plants.example.com/v2/plants'
+    const service = await Hostile.listen({ posts: [no(301, 301, { Location })] })
+    const { code, error } = await login(service.url)
+    expect(code).toBe(4)
+    expect(error.hint).toBe('Nothing was saved. If the new address is right, use it with --store')
+    expect(user.has('config')).toBe(false)
   })
 
   test.each([

@@ -105,7 +105,7 @@ describe('a dry run', () => {
 
   test.each([
     ['whose id exists', 'create --id 1 --name Moss', 1],
-    ['whose key was used', 'create --id 2 --name Moss --idempotency-key k', 1],
+    ['whose key is another', `${fern} --idempotency-key other`, 1],
     ['in a file that is no store', `${fern} --store text.db`, 4],
   ])('rejects a plant %s, as a create does', async (_, line, code) => {
     const user = new World()

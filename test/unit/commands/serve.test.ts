@@ -88,8 +88,50 @@ describe('a service does not start', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
     const message = `Port ${port} of 127.0.0.1: address already in use`
-    const failure = { code: 4, error: 503, message, retryable: true }
-    expect(await failureOf([flag, `${port}`])).toMatchObject(failure)
+    const hint = `A program listens there. Stop it, or choose another port with ${flag}`
+    const failure = { code: 4, error: 503, message, retryable: true, hint }
+    expect(await failureOf([flag, `${port}`])).toEqual(failure)
+  })
+
+  test.each([
+    ['--host', []],
+    ['--admin-host', ['--admin-port', '0']],
+  ])(
+    'with a %s that is not of this machine, and says which option to change',
+    async (flag, args) => {
+      const hint = `Choose an address of this machine with ${flag}, such as 127.0.0.1`
+      const failure = { code: 2, error: 400, hint }
+      const messages = {
+        'nosuch.invalid': 'The host name nosuch.invalid was not found',
+        '192.0.2.1': 'Port 0 of 192.0.2.1: address not available',
+      }
+      for (const [host, message] of Object.entries(messages))
+        expect(await failureOf([...args, flag, host])).toEqual({ ...failure, message })
+      expect((await serve([...args, flag, '127.0.0.1'])).code).toBe(0) // as the hint says
+    },
+  )
+
+  test.skipIf(isWindows).each([
+    ['--port', '0', '-p, --port <port>'],
+    ['--host', '127.0.0.1', '--host <host>'],
+  ])('at a socket and a %s (needs Unix sockets)', async (flag, value, option) => {
+    const args = ['--socket', join(user.home, 'socket'), flag, value]
+    const message = `Option '--socket <path>' cannot be used with option '${option}'`
+    const hint = 'Leave out one of them'
+    expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })
+  })
+
+  test.skipIf(isWindows)('at a socket with a certificate (needs Unix sockets)', async () => {
+    const args = ['--socket', join(user.home, 'socket')]
+    for (const flag of ['--tls-cert', '--tls-key'])
+      expect(await failureOf([...args, flag, 'garden.pem'])).toEqual({
+        code: 2,
+        error: 400,
+        message: '--socket does not go with --tls-cert and --tls-key',
+        hint: 'Remove these: the proxy that uses the socket has the certificate',
+      })
+    expect(readdirSync(user.home)).toEqual([])
+    expect((await serve(args)).code).toBe(0) // as the hint says
   })
 
   test.skipIf(isWindows)('at a socket that cannot be made (needs Unix sockets)', async () => {

@@ -98,6 +98,20 @@ test('an input that would end an import that numbers is read before anything is 
   expect(await user.import(command)).toMatchObject({ code: 0, created: 3 })
 })
 
+test('an import prints its summary after its last commit, and none if that fails', async () => {
+  user.write('plants', plant(1) + plant(2))
+  await user.run('create --id 9 --name Z')
+  const keepCheckpoints =
+    "CREATE TRIGGER keep BEFORE DELETE ON imports BEGIN SELECT RAISE(ABORT, 'Kept'); END"
+  query(user.store, keepCheckpoints)
+  const { code, out, err } = await user.run('import plants')
+  expect([code, out]).toEqual([1, ''])
+  expect(err).toContain('To resume, run the same command again')
+  query(user.store, 'DROP TRIGGER keep')
+  expect(await user.import('plants')).toMatchObject({ code: 0, created: 2, err: resuming })
+  expect(checkpoints()).toEqual([])
+})
+
 test('stdin is not resumed', async () => {
   const stdin = `${plant(1)}bad\n${nextChunk}${plant(2)}`
   expect(await user.import('--max-errors 1', stdin)).toMatchObject({ code: 6, created: 1 })

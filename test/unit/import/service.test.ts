@@ -80,6 +80,18 @@ describe('an import into an ill service ends, and is resumed when that is mended
     }
   })
 
+  test('somebody has changed the plants of an unfinished chunk, which are rejected', async () => {
+    const unauthorized = json(401, { error: 401, message: 'Who?' })
+    const { service, user, mended } = await illService(() => unauthorized, { start: 60 })
+    expect(await user.import(`${all} --concurrency 1`)).toMatchObject({ code: 3 })
+    service.changeAll()
+    const { code, rejected, err } = await mended()
+    expect([code, rejected]).toEqual([6, { 409: 20 }])
+    expect(err).toContain(
+      ' exists. It may be the plant of this record, changed since it was stored',
+    )
+  })
+
   test('it is not reached', async () => {
     const service = await plantService()
     await service.close()
@@ -95,10 +107,23 @@ describe('an import into an ill service ends, and is resumed when that is mended
   ])('it loses the response to create %i, without a key', async (lost, first, second) => {
     const deed = ({ index }: Post) => (index === lost ? 'lose' : undefined)
     const { user, mended } = await illService(deed, { start: 0, isKeyed: false })
-    expect(await user.import(`${all} --concurrency 4`)).toMatchObject(first)
+    expect(await user.import(`${all} --concurrency 1`)).toMatchObject(first)
     if (second) expect(await mended()).toMatchObject(second)
     else expect(user.journals).toEqual([])
   })
+})
+
+test('a record is rejected whose plant somebody has changed before its answer came', async () => {
+  const service = await plantService({
+    deed: ({ index }) => {
+      if (index === 5) service.changeAll()
+      return index === 4 ? 'lose' : undefined
+    },
+  })
+  const user = importerAt(service.address)
+  const { code, rejected, err } = await user.import(`${all} --concurrency 1`)
+  expect([code, rejected]).toEqual([6, { 409: 1 }])
+  expect(err).toContain(' exists. It may be the plant of this record, changed since it was stored')
 })
 
 describe('an import that is interrupted', () => {

@@ -16,7 +16,7 @@ import { plantCount } from '../../../plant/plant.js'
 import { type Change, idOf, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { nextId } from '../../../stores/next-id.js'
-import { planOf } from '../../../stores/plan.js'
+import { planChanges } from '../../../stores/plan.js'
 import type { Transaction } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { ImportReport } from './report.js'
@@ -33,11 +33,12 @@ export async function runImport(plan: ImportPlan, context: CommandContext): Prom
     const importer = new Importer(start, report.reportChunk.bind(report), io)
     try {
       await importAll(importer, target, first, plan)
+      // This is the last commit. If it fails, then so does the import, which has no summary.
+      if (importer.isComplete) await importer.finish()
     } catch (error) {
       throw await report.explainFailure(error, importer)
     }
     await report.writeSummary(importer)
-    if (importer.isComplete) await importer.finish()
     report.assertComplete(importer)
   } finally {
     await target?.direct.close?.()
@@ -141,13 +142,13 @@ async function openTarget(
   const { address, io } = context
   const isService = !hasCapability(address, 'direct')
   const opener = isService ? undefined : await context.createDirectOpener()
-  const ownStore = await (dryRun ? opener?.openExisting() : opener?.open())
-  if (ownStore && !dryRun) return { store: ownStore, direct: ownStore }
-  if (ownStore) {
+  const directStore = await (dryRun ? opener?.openExisting() : opener?.open())
+  if (directStore && !dryRun) return { store: directStore, direct: directStore }
+  if (directStore) {
     // Each chunk is rolled back, so that no writer waits for long.
     const transaction: ImportTarget['direct']['transaction'] = (work, options) =>
-      ownStore.transaction(work, { ...options, commits: () => false })
-    return { store: ownStore, direct: { transaction } }
+      directStore.transaction(work, { ...options, commits: () => false })
+    return { store: directStore, direct: { transaction } }
   }
   if (isService && dryRun)
     await context.warn(`Only the input is checked, not which ids exist at ${address.name}`)
@@ -167,7 +168,7 @@ async function planOutcomes(changes: readonly Change[], isService: boolean): Pro
   const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
   const updates = isService ? changes.filter(needsPlant) : []
   const plants = updates.map((change) => ({ plant: { id: idOf(change), name: '' } }))
-  return planOf(plants, changes).outcomes
+  return planChanges(plants, changes).outcomes
 }
 
 /** Transactions that keep no checkpoints, for an import that cannot be resumed. */

@@ -153,54 +153,105 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   test('a service with TLS gets no token without it', async () => {
     const service = await Hostile.listen({ posts, tls: certificate({ names }) })
     const outcome = await createAt(service, ['--store', service.url.replace('https', 'http')])
-    // It may have stored the plant: one port may take both.
-    const hint = expect.stringMatching(/^Try URL\. Whether plant 1 is stored is unknown/)
-    const said = [expect.objectContaining({ error: 504, hint })]
-    expect(outcome).toEqual({ code: 5, out: '', said, requests: [] })
+    expect(outcome).toMatchObject({ code: 5, out: '', requests: [] })
     expect(service.bytes).toHaveLength(0)
-    const http = service.url.replace('https', 'http')
-    const list = await runPlants(['list', '--store', http], { env: { PLANTS_TOKEN: token } })
-    expect(list).toMatchObject({ code: 4, out: '' })
-    expect(list.err).toContain(`Try ${service.url}`)
   })
 })
 
-/** As Caddy, nginx and Apache: a port that takes TLS, and answers plain HTTP with a text. */
-async function listenWithTls(tls: Certificate): Promise<number> {
-  const secure = createSecureServer(tls)
+/** What a port that speaks TLS does when it is sent plain HTTP. */
+const answersOfTlsPorts = {
+  'as Caddy, nginx and Apache, answers 400 with a text': (socket: Socket) =>
+    socket.end(http(400, 'HTTP request to an HTTPS server')),
+  'answers with an alert': (socket: Socket) =>
+    socket.end(Buffer.from([0x15, 0x03, 0x03, 0, 2, 2, 10])), // unexpected_message
+  'as OpenSSL, closes the connection': (socket: Socket) => socket.destroy(),
+}
+
+/** @param tls without a certificate, each handshake ends with an alert */
+async function listenWithTls(
+  answerPlainHttp: (socket: Socket) => void,
+  tls: Partial<Certificate> = {},
+): Promise<string> {
+  const secure = createSecureServer(tls).on('tlsClientError', () => undefined)
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
     socket.once('data', (chunk: Buffer) => {
-      if (chunk[0] !== 0x16) return void socket.end(http(400, 'HTTP request to an HTTPS server'))
+      if (chunk[0] !== 0x16) return void answerPlainHttp(socket)
       socket.pause().unshift(chunk)
       secure.emit('connection', socket)
     })
   })
   onTestFinished(() => void server.close())
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  return (server.address() as AddressInfo).port // as it listens on a port
+  return `127.0.0.1:${(server.address() as AddressInfo).port}` // as it listens on a port
 }
 
-test.runIf(hasOpenssl)(
-  'plain http to a port that answers it with 400, but takes TLS, needs https (needs openssl)',
-  async () => {
-    const port = await listenWithTls(certificate({ names: ['IP:127.0.0.1'] }))
-    const url = `http://127.0.0.1:${port}`
-    const hint = `Try https://127.0.0.1:${port}`
-    const { code, out, err } = await createIn(url)
-    const said = [{ error: 503, message: `${url} needs https`, hint }]
-    expect([code, out, objectsOf(err)]).toEqual([4, '', said])
-    const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: temporaryFolder() }
-    const list = await runPlants(['list', '--store', url], { env })
-    expect(list).toEqual({ code: 4, out: '', err: `plants: ${url} needs https\n  ${hint}\n` })
-    const doctor = await runPlants(['doctor', '--store', url], { env })
-    expect(objectsOf(doctor.out)).toContainEqual(expect.objectContaining({ hint }))
-    const config = { PLANTS_CONFIG_DIR: temporaryFolder() }
-    const args = ['auth', 'login', '--from-stdin', '--store', url]
-    const login = await runPlants(args, { env: config, stdin: token })
-    expect(login.err).toContain(`could not be checked: ${url} needs https. ${hint}\n`)
+describe.each(Object.entries(answersOfTlsPorts))(
+  'plain http to a port that speaks TLS, which %s',
+  (_, answerPlainHttp) => {
+    const isClosed = answerPlainHttp === answersOfTlsPorts['as OpenSSL, closes the connection']
+
+    test.each([
+      ['has a certificate (needs openssl)', hasOpenssl],
+      ['rejects each handshake with an alert', true],
+    ])('%s', async (what, canRun) => {
+      if (!canRun) return
+      const tls = what.startsWith('has') ? certificate({ names: ['IP:127.0.0.1'] }) : {}
+      const host = await listenWithTls(answerPlainHttp, tls)
+      const message = `The port of http://${host} speaks TLS, not plain HTTP`
+      const hint = `Try https://${host}`
+      const create = await createIn(`http://${host}`)
+      const said = isClosed
+        ? { error: 504, hint: expect.stringMatching(`^${hint}. Whether plant 1 is stored is unk`) }
+        : { error: 503, hint }
+      expect(create).toMatchObject({ code: isClosed ? 5 : 4, out: '' })
+      expect(objectsOf(create.err)).toEqual([{ message, ...said }])
+      const args = ['update', '1', '--name', 'Moss', '-o', 'json', '--store', `http://${host}`]
+      const update = await runPlants(args, { env: { PLANTS_TOKEN: token } })
+      const unknown = `${hint}. Whether plant 1 was changed is unknown`
+      expect(update.code).toBe(isClosed ? 5 : 4)
+      expect(objectsOf(update.err)).toMatchObject([{ message, hint: isClosed ? unknown : hint }])
+    })
+
+    test('changes nothing by a command that reads', async () => {
+      const host = await listenWithTls(answerPlainHttp)
+      const hint = `Try https://${host}`
+      const err = `plants: The port of http://${host} speaks TLS, not plain HTTP\n  ${hint}\n`
+      const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: temporaryFolder() }
+      for (const command of ['list', 'count', 'get 1', 'export -o csv']) {
+        const args = [...command.split(' '), '--store', `http://${host}`]
+        expect(await runPlants(args, { env })).toEqual({ code: 4, out: '', err })
+      }
+      const doctor = await runPlants(['doctor', '--store', `http://${host}`], { env })
+      expect(objectsOf(doctor.out)).toContainEqual(expect.objectContaining({ hint }))
+    })
+
+    test('ends an import, with the same hint', async () => {
+      const host = await listenWithTls(answerPlainHttp)
+      const [folder, state] = [temporaryFolder(), temporaryFolder()]
+      const file = join(folder, 'plants.csv')
+      writeFileSync(file, 'id,name\n1,Fern\n2,Moss\n')
+      const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: folder, PLANTS_STATE_DIR: state }
+      const { code, out, err } = await runPlants(['import', file, '--store', `http://${host}`], {
+        env,
+      })
+      expect([code, out]).toEqual([isClosed ? 5 : 4, ''])
+      const message = `plants: The port of http://${host} speaks TLS, not plain HTTP`
+      expect(err.split('\n').slice(0, 2)).toEqual([
+        message,
+        expect.stringMatching(`^  Try https://${host}`),
+      ])
+    })
   },
 )
+
+test('a port that closes connections, but does not speak TLS, is not said to', async () => {
+  const close = (socket: Socket) => void socket.destroy()
+  const service = await Hostile.listen({ posts: [close] })
+  const { code, said } = await createAt(service, ['--retry', '0'])
+  expect(code).toBe(5)
+  expect(JSON.stringify(said)).not.toContain('TLS')
+})
 
 const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
 const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address

@@ -74,9 +74,30 @@ describe('a service that can be read', () => {
     expect(requests[0]).toBe('GET /plants?limit=2&order=desc')
   })
 
+  const conflict = json(400, { error: 409, message: 'It exists' })
+  const parameters = [{ name: 'Idempotency-Key', in: 'header' }]
+  const keyed = json(200, { paths: { '/plants': { post: { parameters } } } })
+
+  test('takes the id above one that was taken, also if a read that lags offers it again', async () => {
+    const posts = [conflict, conflict, json(200, '{"name":"Ivy"}')]
+    const answers = { 'GET /plants': [page([moss, fern])] }
+    const { code, out } = await runAt('create --id next --name Ivy', answers, { posts })
+    expect([code, out]).toEqual([0, '{"id":5,"name":"Ivy"}\n'])
+  })
+
+  test('leaves it unknown whether the plant that has the id is the one whose answer was lost', async () => {
+    const answers = { 'GET /plants': [page([moss, fern])], 'GET /openapi.json': [keyed] }
+    const line = 'create --id next --name Ivy'
+    const { code, last, requests } = await runAt(line, answers, { posts: [lose, conflict] })
+    const message = 'Whether plant 3 is the new one is unknown: no answer came to its first try'
+    const hint = 'Look at it with: plants get 3 --store URL'
+    expect({ code, last }).toMatchObject({ code: 5, last: { message, hint } })
+    expect(requests.filter((request) => request.startsWith('POST'))).toHaveLength(2)
+  })
+
   test('is asked for the greatest id a hundred times, and not for ever', async () => {
     const pages = Array.from({ length: 200 }, (_, id) => page([`{"id":${id},"name":"F"}`]))
-    const posts = [json(400, { error: 409, message: 'It exists' })]
+    const posts = [conflict]
     const answers = { 'GET /plants': pages }
     const { code, requests } = await runAt('create --id next --name Ivy', answers, { posts })
     expect([code, requests.length]).toEqual([1, 200])

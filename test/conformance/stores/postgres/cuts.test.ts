@@ -202,6 +202,15 @@ async function openByLine(database: Database, options?: Parameters<typeof openSh
   const cuts: Cut[] = []
   let isSilent = false
 
+  /** When to cut the connection over which this goes, if it has the text of the next cut. */
+  const takeMoment = (data: Buffer): Cut['moment'] | undefined => {
+    const [cut] = cuts
+    if (!cut || !data.includes(cut.text)) return undefined
+    cuts.shift()
+    line.cuts += 1
+    return cut.moment
+  }
+
   const join = (near: Socket) => {
     const far = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true })
     far.on('error', () => near.destroy()).on('end', () => near.end())
@@ -209,9 +218,7 @@ async function openByLine(database: Database, options?: Parameters<typeof openSh
     let isAwaited = false
     let code: string | undefined
     near.removeAllListeners('data').on('data', (data) => {
-      const [cut] = cuts
-      const moment = cut && data.includes(cut.text) ? cuts.shift()?.moment : undefined
-      if (moment !== undefined) line.cuts += 1
+      const moment = takeMoment(data)
       if (moment === 'before') {
         near.destroy()
         far.destroy()

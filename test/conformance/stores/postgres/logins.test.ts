@@ -40,6 +40,10 @@ const sslRequest = '\0\0\0\x08\x04\xd2\x16\x2f'
  */
 async function listener(answers: string[], tls?: { cert: string; key: string }) {
   const heard = { port: 0, logins: 0, passwords: [] as string[] }
+  const record = (text: string, isFirst: boolean) => {
+    if (isFirst) heard.logins += 1
+    else heard.passwords.push(text.slice(5)) // without the letter and the length
+  }
   const join = (socket: Socket): void => {
     let answered = 0
     socket.on('error', () => undefined)
@@ -47,22 +51,27 @@ async function listener(answers: string[], tls?: { cert: string; key: string }) 
       const text = data.toString('latin1')
       if (text === sslRequest) {
         socket.write(tls ? 'S' : 'N')
-        if (!tls) return
-        const secureContext = createSecureContext(tls)
-        const near = socket.removeAllListeners('data')
-        return join(new TLSSocket(near, { isServer: true, secureContext }))
+        if (tls) join(secure(socket, tls))
+        return
       }
       if (text.startsWith('X')) return // a client that leaves
-      if (answered === 0) heard.logins += 1
-      else heard.passwords.push(text.slice(5)) // without the letter and the length
-      const answer = answers[answered]
+      record(text, answered === 0)
+      answerOrEnd(socket, answers[answered])
       answered += 1
-      if (answer === undefined) socket.end()
-      else socket.write(answer, 'latin1')
     })
   }
   const { port } = await Hostile.listen({ onConnect: join })
   return Object.assign(heard, { port })
+}
+
+function answerOrEnd(socket: Socket, answer: string | undefined): void {
+  if (answer === undefined) socket.end()
+  else socket.write(answer, 'latin1')
+}
+
+function secure(socket: Socket, tls: { cert: string; key: string }): TLSSocket {
+  const secureContext = createSecureContext(tls)
+  return new TLSSocket(socket.removeAllListeners('data'), { isServer: true, secureContext })
 }
 
 const env = { PGPASSWORD: 's3cret' }

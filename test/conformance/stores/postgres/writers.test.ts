@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { must } from '../../../../src/errors.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { type Outcome, writeOne } from '../../../../src/stores/change.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
@@ -14,24 +15,32 @@ const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
     name: `${name} ${first + index}`,
   }))
 
-test('answers as usual after a deadlock', async () => {
+test('repeats the transaction that a deadlock ends', async () => {
   const place = await database()
   await place.admin(`ALTER DATABASE ${nameOf(place)} SET deadlock_timeout = '20ms'`)
   const [one, other] = [await openShared(place), await openShared(place)]
-  const release = await place.hold("INSERT INTO plant_store.plants VALUES (2, '')")
-  const both = (store: PostgresStore, id: bigint, ...keys: string[]) =>
-    settled(keys.map((key, at) => createPlant(store, { id: id + BigInt(at), name: key }, key)))
-  const first = both(one, 1n, 'a', 'b')
-  await othersWait(place, 1)
-  const second = both(other, 3n, 'b', 'a')
-  await othersWait(place, 2)
-  await release()
-  const conflict = expect.stringMatching(/^conflict: /)
-  const taken = [conflict, conflict]
-  expect([
-    [['a', 'b'].map((name, at) => ({ id: BigInt(1 + at), name })), taken],
-    [taken, ['b', 'a'].map((name, at) => ({ id: BigInt(3 + at), name }))],
-  ]).toContainEqual(await Promise.all([first, second]))
+  let arrived = 0
+  let release = () => {}
+  const bothWrote = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const createBoth = (store: PostgresStore, ids: bigint[]) =>
+    store.transaction(
+      async ({ write }) => {
+        const [first, second] = ids.map((id) => creations([{ id, name: 'Fern' }]))
+        const before = await write(must(first))
+        arrived += 1
+        if (arrived === 2) release()
+        await bothWrote
+        return [...before, ...(await write(must(second)))].map(({ type }) => type)
+      },
+      { isRepeatable: true },
+    )
+  const outcomes = await Promise.all([createBoth(one, [1n, 2n]), createBoth(other, [2n, 1n])])
+  expect(outcomes.toSorted()).toEqual([
+    ['created', 'created'],
+    ['rejected', 'rejected'],
+  ])
   await Promise.all([one.close(), other.close()]) // after which the server counts it
   const met = 'SELECT deadlocks > 0 AS met FROM pg_stat_database WHERE datname = current_database()'
   await expect.poll(() => place.admin(met), { interval: 5 }).toEqual([{ met: true }])

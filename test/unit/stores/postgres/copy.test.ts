@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { largestId, type NewPlant, smallestId } from '../../../../src/plant/plant.js'
 import { rowsOf } from '../../../../src/stores/postgres/read.js'
-import { copiedRows } from '../../../../src/stores/postgres/write.js'
+import { formatCopyRows } from '../../../../src/stores/postgres/write.js'
 import { gathered } from '../../../helpers/store.js'
 
 const texts = [
@@ -19,7 +19,9 @@ const plants = [...texts, 'x'.repeat(1000)].flatMap((text): NewPlant[] => [
   { id: -1n, name: text },
   { id: largestId, name: text, tag: '' },
 ])
-const bytes = Buffer.from(copiedRows(plants.map((plant, index) => ({ plant, key: `${index}` }))))
+const bytes = Buffer.from(
+  formatCopyRows(plants.map((plant, index) => ({ plant, key: `${index}` }))),
+)
 
 test.each([1, 2, 7, 64, bytes.length])(
   'rows that are written for COPY are read again, in pieces of %i bytes',

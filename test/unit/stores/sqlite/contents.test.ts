@@ -9,7 +9,8 @@ let user: World
 /** 10,000 plants, with the ids from 0 to 9999. */
 beforeEach(async () => {
   user = new World()
-  await user.run('create --id 0 --name Fern --tag shade --idempotency-key key-of-fern')
+  await user.run('create --id 0 --name Fern --tag shade')
+  await user.run('tokens create')
   fill(user.store, 9999)
   await endConnections()
 })
@@ -45,12 +46,13 @@ test.each<[what: string, damage: (bytes: Buffer) => unknown, why: RegExp]>([
     /: Tree 2 page \d+ cell \d+: Rowid \d+ out of order$/,
   ],
   [
-    'a key that is not in its index',
+    'a token that is not in its index',
+    // The last byte of the page is that of the only digest.
     (bytes) => {
-      const page = rootOf('plants_idempotency_key', bytes)
-      page.write('key-of-moss', page.indexOf('key-of-fern'))
+      const page = rootOf('sqlite_autoindex_tokens_1', bytes)
+      page.writeUInt8(page.readUInt8(pageSize - 1) ^ 1, pageSize - 1)
     },
-    /: row 1 missing from index plants_idempotency_key$/,
+    /: row 1 missing from index sqlite_autoindex_tokens_1$/,
   ],
 ])('doctor finds damage in the contents, but not with --quick: %s', async (_, damage, why) => {
   overwrite(damage)
