@@ -9,9 +9,8 @@
  */
 import { setMaxListeners } from 'node:events'
 import pg from 'pg'
-import { to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../errors.js'
-import { isTimeout, retrying, within } from '../../platform/runtime.js'
+import { isTimeout, retrying } from '../../platform/runtime.js'
 import { Slots } from '../../platform/slots.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
@@ -22,6 +21,11 @@ import { assertReady, Connection, type Row, untilSignal } from './connection.js'
 import { explained, isPoolFull, lacksTls, raiseMax } from './errors.js'
 
 type Action<T> = (connection: Connection) => Promise<T>
+
+interface ScanOptions {
+  maxRows?: number
+  signal?: AbortSignal | undefined
+}
 
 interface Server {
   host: PostgresHost
@@ -74,8 +78,8 @@ export class PostgresDatabase {
     return this.#access.address.name
   }
 
-  read(select: string): Promise<Row[]> {
-    return this.run((connection) => connection.read(select))
+  read(select: string, maxRows = 1): Promise<Row[]> {
+    return this.run((connection) => connection.read(select, maxRows))
   }
 
   /**
@@ -83,11 +87,11 @@ export class PostgresDatabase {
    *
    * @throws {PlantsError} `unavailable` if the others take longer than the timeout
    */
-  async scan(select: string, signal?: AbortSignal): Promise<Row[]> {
+  async scan(select: string, { maxRows = 1, signal }: ScanOptions = {}): Promise<Row[]> {
     const { runtime, timeout: timeoutMs, address } = this.#access
     const signals = [runtime.handleSignals(), ...(signal === undefined ? [] : [signal])]
     try {
-      return await this.#scanSlots.run(() => this.read(select), { timeoutMs, signals })
+      return await this.#scanSlots.run(() => this.read(select, maxRows), { timeoutMs, signals })
     } catch (error) {
       if (!isTimeout(error)) throw error
       const message = `All connections for searches at ${address.name} are in use`
@@ -95,36 +99,23 @@ export class PostgresDatabase {
     }
   }
 
+  /** Reads the rows of a query in the text format of COPY, on a connection of their own. */
   async *copyOut(select: string): AsyncGenerator<Buffer> {
-    const { runtime, timeout } = this.#access
     const client = await this.#retry(() => this.#connect())
-    const signal = runtime.handleSignals()
+    const connection = new Connection(client, this.#access)
     try {
-      await new Connection(client, this.#access).begin('SET LOCAL statement_timeout = 0')
-      signal.throwIfAborted()
-      if (client instanceof LimitedClient) client.endLimit()
-      const stream = client.query(copyTo(`COPY (${select}) TO STDOUT`))
-      const pieces: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
-      for (;;) {
-        const piece = await within(timeout, [signal], (silence) => {
-          silence.onabort = () => stream.destroy(silence.reason)
-          return pieces.next()
-        })
-        if (piece.done) return
-        yield piece.value
-        signal.throwIfAborted()
-      }
-    } catch (error) {
-      signal.throwIfAborted()
-      throw explained(error, this.#access)
+      yield* connection.copyOut(select)
     } finally {
+      await connection.cancel()
       client.release(true)
     }
   }
 
   /** A connection that failed may be lost, in a transaction, or read-only: it is dropped. */
   async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
-    const result = await action(new Connection(client, this.#access)).catch((error: unknown) => {
+    const connection = new Connection(client, this.#access)
+    const result = await action(connection).catch(async (error: unknown) => {
+      await connection.cancel()
       client.release(true)
       throw error
     })

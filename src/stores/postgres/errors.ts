@@ -102,8 +102,9 @@ export function isUniqueViolation(error: unknown): boolean {
   return reportedBy(error)?.code === '23505'
 }
 
-export function unlessLocked(error: unknown): undefined {
-  if (reportedBy(error)?.code !== '55P03') throw error
+/** Whether a statement has waited for a lock as long as it may. */
+export function isLockTimeout(error: unknown): boolean {
+  return reportedBy(error)?.code === '55P03'
 }
 
 /**

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
 import { foldText, latinMarks, normalForms } from '../../plant/folding.js'
 import { pagesOf, type ReadQuery } from '../query.js'
-import { createTooLongError, maxRowBytes } from './client.js'
+import { createTooLongError, createTooManyRowsError, maxRowBytes } from './client.js'
 import type { Row } from './connection.js'
 import type { PostgresDatabase } from './database.js'
 import { createInvalidRowError, toPlants } from './rows.js'
@@ -19,7 +19,8 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
     const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
     const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
     const found = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
-    const reading = mayScan(query) ? database.scan(found, query.signal) : database.read(found)
+    const options = { maxRows: rows, signal: query.signal }
+    const reading = mayScan(query) ? database.scan(found, options) : database.read(found, rows)
     return toPlants(await reading, database.name)
   })
 }
@@ -34,8 +35,11 @@ export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery
   const { where, order } = await clausesOf(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
+  let rowsLeft = query.limit ?? Infinity
   for await (const rows of rowsOf(database.copyOut(select), database.name)) {
     query.signal?.throwIfAborted()
+    rowsLeft -= rows.length
+    if (rowsLeft < 0) throw createTooManyRowsError(database.name)
     yield toPlants(rows, database.name)
   }
 }

@@ -14,8 +14,8 @@ import {
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
 import { assertReady, type Connection } from './connection.js'
+import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
-import { unlessLocked } from './errors.js'
 import { clausesOf, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
@@ -24,11 +24,8 @@ import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 export class PostgresStore implements DirectStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
-  /**
-   * The creates that wait for a connection share a transaction. If one waits for a lock, each has
-   * its own.
-   */
-  #batch: { creates: Create[]; outcomes: Promise<Outcome[] | undefined> } | undefined
+  /** The creates that wait for a connection. */
+  #batch: CreateBatch | undefined
 
   private constructor(database: PostgresDatabase) {
     this.#database = database
@@ -48,7 +45,7 @@ export class PostgresStore implements DirectStore {
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
-    const rows = await this.#database.read(text)
+    const rows = await this.#database.read(text, ids.length)
     return new Map(toPlants(rows, this.#database.name).map((plant) => [plant.id, plant]))
   }
 
@@ -59,7 +56,7 @@ export class PostgresStore implements DirectStore {
   async count(query: CountQuery = {}): Promise<bigint> {
     const { where } = await clausesOf(this.#database, query)
     const select = `SELECT count(*) FROM ${plants} ${where}`
-    const [[count] = []] = await this.#database.scan(select, query.signal)
+    const [[count] = []] = await this.#database.scan(select, { signal: query.signal })
     return toCount(count, this.#database.name)
   }
 
@@ -72,36 +69,9 @@ export class PostgresStore implements DirectStore {
     )
   }
 
-  async #create(create: Create): Promise<Outcome> {
-    this.#batch ??= this.#newBatch()
-    const { creates, outcomes } = this.#batch
-    const index = creates.push(create) - 1
-    const all = await outcomes
-    return must(all ? all[index] : (await this.#createAll([create]))?.[0])
-  }
-
-  #newBatch() {
-    const creates: Create[] = []
-    const close = () => {
-      if (this.#batch?.creates === creates) this.#batch = undefined
-    }
-    const outcomes = new Promise(setImmediate) // for simultaneous calls
-      .then(() => this.#createAll(creates, close))
-      .finally(close)
-    return { creates, outcomes }
-  }
-
-  /** Stores nothing, and returns undefined, if one of several waits for a lock. */
-  #createAll(creates: readonly Create[], onBegin?: () => void): Promise<Outcome[] | undefined> {
-    const create = (connection: Connection) => {
-      onBegin?.()
-      if (creates.length === 1)
-        return connection.transaction(() => makeChanges(connection, creates))
-      const make = () => makeChanges(connection, creates).catch(unlessLocked)
-      return connection.transaction(make, Boolean, 1000)
-    }
-    // With an idempotency key, a create that was made succeeds again.
-    return this.#database.run(create, () => creates.every(({ key }) => key !== undefined))
+  #create(create: Create): Promise<Outcome> {
+    if (!this.#batch?.isOpen) this.#batch = new CreateBatch(this.#database)
+    return this.#batch.add(create)
   }
 
   transaction<T>(
@@ -164,14 +134,14 @@ function hasPrivileges(right: Right): string {
 }
 
 function postgresTokens(database: PostgresDatabase): TokenStore {
-  const select = async (condition: string) =>
-    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map((row) =>
-      toToken(row, database.name),
-    )
+  const select = async (condition: string, maxRows = 1) => {
+    const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
+    return (await database.read(text, maxRows)).map((row) => toToken(row, database.name))
+  }
   const change = (text: string, values: unknown[]) =>
     database.run((connection) =>
       connection.transaction(async () => {
-        const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values)
+        const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values, 1)
         return rows.map((row) => toToken(row, connection.name))[0]
       }),
     )
@@ -185,7 +155,9 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       return must(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
     },
     list: () =>
-      pagesOf({}, (after = 0n, rows) => select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`)),
+      pagesOf({}, (after = 0n, rows) =>
+        select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`, rows),
+      ),
     revoke: (id, at) => {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`
       return change(text, [id, at.getTime()])
