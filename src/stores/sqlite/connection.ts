@@ -50,6 +50,9 @@ const settings = `
   PRAGMA journal_size_limit = 67108864;
   PRAGMA cache_size = -8192`
 
+/** Another writer has the lock for some milliseconds. */
+const backoff = { firstMs: 2, longestMs: 8 }
+
 export const foldFunction = 'plants_fold'
 
 export class Connection {
@@ -122,7 +125,7 @@ export class Connection {
         this.#assertOpen()
         return call()
       }
-      return await retryWhileBusy(callIfOpen, { base: 2, max: 8 }, timeout, runtime)
+      return await retryWhileBusy(callIfOpen, { backoff, timeoutMs: timeout, runtime })
     } catch (error) {
       throw explainSqliteError(error, this.path, subject)
     }
