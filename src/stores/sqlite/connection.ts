@@ -36,6 +36,12 @@ export interface SqliteOptions {
   onExposed?: (warning: string) => Promise<void>
 }
 
+/** The file that an error of a call concerns, and how messages name it. */
+interface UsedFile {
+  path: string
+  subject: string
+}
+
 /** With this, SQLite takes no locks, uses no other files and does not look for a log. */
 export const immutable = 'mode=ro&immutable=1'
 
@@ -118,7 +124,7 @@ export class Connection {
   }
 
   /** Repeats a call while another program has locked the store, and explains errors. */
-  async retry<T>(call: () => T, subject = describeFile(this.path, this.#options)): Promise<T> {
+  async retry<T>(call: () => T, file: UsedFile = this.#describe()): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
       const callIfOpen = () => {
@@ -127,8 +133,12 @@ export class Connection {
       }
       return await retryWhileBusy(callIfOpen, { backoff, timeoutMs: timeout, runtime })
     } catch (error) {
-      throw explainSqliteError(error, this.path, subject)
+      throw explainSqliteError(error, file.path, file.subject)
     }
+  }
+
+  #describe(): UsedFile {
+    return { path: this.path, subject: describeFile(this.path, this.#options) }
   }
 
   get isInTransaction(): boolean {
