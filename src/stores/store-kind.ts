@@ -128,8 +128,8 @@ export interface OpenContext {
   onCreated?: ((path: string) => Promise<void>) | undefined
   /** Called for a store that other users can change. */
   onExposed?: (warning: string) => Promise<void>
-  /** The store does not answer, and is tried for `patience` milliseconds; undefined: it is back. */
-  onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
+  /** The store does not answer, and is tried until its budget is over; undefined: it is back. */
+  onAway?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
 export interface DoctorContext extends OpenContext {

@@ -1,6 +1,5 @@
 import { PlantsError } from '../errors.js'
 import type { StoredPlant } from '../plant/plant.js'
-import { backoff, type RetryPolicy, type Runtime } from '../platform/runtime.js'
 import type { Change, Outcome } from './change.js'
 import type { CountQuery, ReadQuery } from './query.js'
 import type { Right, TokenStore } from './tokens.js'
@@ -76,45 +75,4 @@ export class CheckpointMovedError extends PlantsError {
     const message = 'Another plants process is importing the same inputs into this store'
     super('inaccessible', message, { hint: 'Wait for it' })
   }
-}
-
-/** In milliseconds. */
-interface RetryState {
-  tries: number
-  /** Since the call began, or since the store began to fail. */
-  elapsed: number
-  patience: number
-  /** That the store asks for. */
-  retryAfter?: number | undefined
-}
-
-/**
- * In milliseconds: a store that never answered may not be running at all, and is retried only
- * briefly.
- */
-export function patienceOf(
-  { timeout, retry = Math.min(2000, timeout) }: { timeout: number; retry?: number | undefined },
-  hasAnswered: boolean,
-): number {
-  return hasAnswered ? timeout : retry
-}
-
-/**
- * Milliseconds before the next try, the last one being shortly before the end; undefined after
- * that.
- */
-export function nextPause(
-  policy: RetryPolicy,
-  { tries, elapsed, patience, retryAfter = 0 }: RetryState,
-  runtime: Pick<Runtime, 'random'>,
-): number | undefined {
-  const reservedForLastTry = Math.min(1000, patience / 10)
-  const left = patience - elapsed - reservedForLastTry
-  if (left <= 0 || retryAfter > left) return undefined
-  return Math.min(retryAfter + backoff(policy, tries, runtime), left)
-}
-
-/** @param left milliseconds until the store is given up */
-export function tryingAgain({ message }: PlantsError, left: number): string {
-  return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
 }

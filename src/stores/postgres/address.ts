@@ -20,8 +20,8 @@ export interface PostgresOptions {
   timeout: number
   runtime: Runtime
   retry?: number | undefined
-  /** It is away, and retried for `patience` milliseconds; undefined: it is back. */
-  onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
+  /** The store does not answer, and is tried until its budget is over; undefined: it is back. */
+  onAway?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
 export interface Access extends PostgresOptions {

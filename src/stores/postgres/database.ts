@@ -10,15 +10,19 @@
 import { setMaxListeners } from 'node:events'
 import pg from 'pg'
 import { must, PlantsError } from '../../errors.js'
-import { isTimeout, retrying } from '../../platform/runtime.js'
+import { retry } from '../../platform/retry.js'
+import { isTimeout } from '../../platform/runtime.js'
 import { Slots } from '../../platform/slots.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
-import { nextPause, patienceOf } from '../store.js'
+import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import type { Access } from './address.js'
 import { LimitedClient, SecretiveClient } from './client.js'
 import { assertReady, Connection, type Row, untilSignal } from './connection.js'
 import { explained, isPoolFull, lacksTls, raiseMax } from './errors.js'
+
+/** A failover takes some seconds, a lost connection none. */
+const backoff = { firstMs: 10, longestMs: 1000 }
 
 type Action<T> = (connection: Connection) => Promise<T>
 
@@ -125,19 +129,19 @@ export class PostgresDatabase {
 
   #retry<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
     const { runtime } = this.#access
-    const start = runtime.now()
+    const startMs = runtime.now()
     let unknownOutcome: PlantsError | undefined
-    const pauseAfter = (error: unknown, tries: number) => {
+    const findPauseMs = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
       const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : error.isRetryable
       if (mayRepeat && error.isOutcomeUnknown) unknownOutcome = error
-      const elapsed = runtime.now() - start
-      const patience = patienceOf(this.#access, this.#wasConnected)
-      const pause = nextPause({ base: 10, max: 1000 }, { tries, elapsed, patience }, runtime)
-      if (!mayRepeat || pause === undefined) throw unknownOutcome ?? error
-      return pause
+      const elapsedMs = runtime.now() - startMs
+      const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
+      const pauseMs = findRetryPauseMs(backoff, { tries, elapsedMs, retryBudgetMs }, runtime)
+      if (!mayRepeat || pauseMs === undefined) throw unknownOutcome ?? error
+      return pauseMs
     }
-    return retrying(action, pauseAfter, () => [runtime.handleSignals()])
+    return retry(action, { findPauseMs, getSignals: () => [runtime.handleSignals()] })
   }
 
   /** Prefers a failure that may pass. */
@@ -160,8 +164,8 @@ export class PostgresDatabase {
       }
     }
     this.#failures += 1
-    const patience = patienceOf(this.#access, this.#wasConnected)
-    if (this.#failures === 2) this.#access.onAway?.(failure, patience)
+    const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
+    if (this.#failures === 2) this.#access.onAway?.(failure, retryBudgetMs)
     throw must(failure)
   }
 
