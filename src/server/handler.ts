@@ -30,7 +30,7 @@ interface OperationInput {
   response: ServerResponse
   /** The last segment of the path. It is empty for operations on all plants. */
   idText: string
-  /** That of a list. Other operations have the defaults of one, and ignore it. */
+  /** That of a list or a count. Other operations have the defaults of one, and ignore it. */
   query: PageQuery
   /** The body of the request. It is empty for operations without one. */
   body: Buffer
@@ -107,11 +107,12 @@ async function answer(call: Call, options: HandlerOptions): Promise<LoggedRespon
   call.received.preferConnection()
   assertAllowed(operation.right, call.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
-  const query = operation.hasQuery ? parseListQuery(url) : defaultQuery
+  const { parameters } = operation
+  const query = parameters ? parseListQuery(url, parameters) : defaultQuery
   const isSearch = query.search !== undefined
   const endWork = await acquireQuota(call, { operation, caller: call.caller, isSearch }, options)
   try {
-    if (operation.id === 'listPlants') await call.received.acceptConnections()
+    if (parameters) await call.received.acceptConnections()
     // A request without its whole body may still get a 400, and so must not be with the store.
     const bytes = await body.read(options.bodyLimitBytes)
     call.input = { response, idText: route.idText, query, body: bytes }

@@ -1,8 +1,9 @@
 /** Does what the operations of the service mean, with the store. */
+import type { ServerResponse } from 'node:http'
 import { toWireJson } from '../plant/json.js'
 import { plantOf, type StoredPlant, textLength } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
-import { queryText, type ReadQuery } from '../stores/query.js'
+import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
 import type { LoggedResponse, OperationHandlers } from './handler.js'
 import { createBusyError, HttpError } from './http-error.js'
@@ -26,12 +27,16 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(created)) }
     },
     listPlants: async ({ response, query: { limit, ...query } }) => {
-      const closed = new AbortController()
-      response.once('close', () => closed.abort(createBusyError()))
-      const { plants, hasNext } = await readPage(store, { ...query, signal: closed.signal }, limit)
-      const next = queryText({ ...query, limit, after: plants.at(-1)?.id })
+      const signal = createClosedSignal(response)
+      const { plants, hasNext } = await readPage(store, { ...query, signal }, limit)
+      const next = formatQuery({ ...query, limit, after: plants.at(-1)?.id })
       const headers = hasNext ? ['Link', `<plants?${next}>; rel="next"`] : []
       return { outcome: 'read', status: 200, body: `[${plants.map(toWireJson).join()}]`, headers }
+    },
+    countPlants: async ({ response, query: { tag, search } }) => {
+      const signal = createClosedSignal(response)
+      const count = await store.count({ tag, search, signal, inSteps: true })
+      return { outcome: 'read', status: 200, body: `{"count":${count}}` }
     },
     getPlant: async ({ idText }) => {
       const id = parseIdText(idText)
@@ -51,6 +56,13 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       return changePlant(store, { type: 'delete', id }, 'deleted')
     },
   }
+}
+
+/** Aborts when the client has left, or has its response. */
+function createClosedSignal(response: ServerResponse): AbortSignal {
+  const closed = new AbortController()
+  response.once('close', () => closed.abort(createBusyError()))
+  return closed.signal
 }
 
 async function changePlant(

@@ -1,7 +1,7 @@
 import { PlantsError } from '../errors.js'
-import type { StoredPlant } from '../plant/plant.js'
+import type { StoredPlant, TextName } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
-import type { CountQuery, ReadQuery } from './query.js'
+import type { CountQuery, ReadQuery, TextCounts } from './query.js'
 import type { Right, TokenStore } from './tokens.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
@@ -11,6 +11,8 @@ export interface Store {
   /** Yields at most a few MiB at once: one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
+  /** Counts the plants of each text, at one moment. Takes memory for the texts that differ. */
+  countBy?(field: TextName, query?: CountQuery): Promise<TextCounts>
   /**
    * Returns an outcome for each change, in their order. A direct store makes them in one
    * transaction: when it resolves, they are on disk.

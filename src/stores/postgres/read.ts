@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
 import { foldText, latinMarks, normalForms } from '../../plant/folding.js'
-import { pagesOf, type ReadQuery } from '../query.js'
+import type { TextName } from '../../plant/plant.js'
+import { addCount, type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'
 import { createTooLongError, createTooManyRowsError, maxRowBytes } from './client.js'
 import type { Row } from './connection.js'
 import type { PostgresDatabase } from './database.js'
-import { createInvalidRowError, toPlants } from './rows.js'
+import { createInvalidRowError, toCount, toPlants, toText } from './rows.js'
 import { columns, plants } from './schema.js'
 
 /**
@@ -42,6 +43,22 @@ export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery
     if (rowsLeft < 0) throw createTooManyRowsError(database.name)
     yield toPlants(rows, database.name)
   }
+}
+
+export async function countTexts(
+  database: PostgresDatabase,
+  field: TextName,
+  query: CountQuery,
+): Promise<TextCounts> {
+  const { where } = await clausesOf(database, query)
+  const select = `SELECT ${field}, count(*) FROM ${plants} ${where} GROUP BY ${field}`
+  const counts: TextCounts = new Map()
+  for await (const rows of rowsOf(database.copyOut(select), database.name)) {
+    query.signal?.throwIfAborted()
+    for (const [text, count] of rows)
+      addCount(counts, toText(field, text, database.name), toCount(count, database.name))
+  }
+  return counts
 }
 
 /**

@@ -1,9 +1,9 @@
 import { escapeLiteral } from 'pg'
 import { must, PlantsError } from '../../errors.js'
-import type { StoredPlant } from '../../plant/plant.js'
+import type { StoredPlant, TextName } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
-import { type CountQuery, pagesOf, type ReadQuery } from '../query.js'
+import { type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'
 import type { DirectStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
 import {
   describeMissingRights,
@@ -16,7 +16,7 @@ import type { PostgresOptions } from './address.js'
 import { assertReady, type Connection } from './connection.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
-import { clausesOf, readPages, readSnapshot } from './read.js'
+import { clausesOf, countTexts, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
@@ -58,6 +58,10 @@ export class PostgresStore implements DirectStore {
     const select = `SELECT count(*) FROM ${plants} ${where}`
     const [[count] = []] = await this.#database.scan(select, { signal: query.signal })
     return toCount(count, this.#database.name)
+  }
+
+  countBy(field: TextName, query: CountQuery = {}): Promise<TextCounts> {
+    return countTexts(this.#database, field, query)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {

@@ -61,6 +61,7 @@ test('the response to a request waits while it has to', async () => {
     handlers: {
       createPlant: unused,
       listPlants: unused,
+      countPlants: unused,
       getPlant: unused,
       updatePlant: unused,
       deletePlant: unused,
