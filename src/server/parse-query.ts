@@ -1,5 +1,6 @@
 /**
- * The query of a list or a count: `name=value` pairs, encoded as forms encode them, so that "+" is a space.
+ * The query of a list or a count: `name=value` pairs, encoded as forms encode them, so that "+" is
+ * a space.
  *
  * `URLSearchParams` would put U+FFFD in the place of bytes that are not UTF-8, and keep each value
  * of a parameter that is repeated. A proxy may choose another one of these values than a service

@@ -45,7 +45,7 @@ export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery
   }
 }
 
-export async function countTexts(
+export async function queryTextCounts(
   database: PostgresDatabase,
   field: TextName,
   query: CountQuery,

@@ -16,7 +16,7 @@ import type { PostgresOptions } from './address.js'
 import { assertReady, type Connection } from './connection.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
-import { clausesOf, countTexts, readPages, readSnapshot } from './read.js'
+import { clausesOf, queryTextCounts, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
@@ -61,7 +61,7 @@ export class PostgresStore implements DirectStore {
   }
 
   countBy(field: TextName, query: CountQuery = {}): Promise<TextCounts> {
-    return countTexts(this.#database, field, query)
+    return queryTextCounts(this.#database, field, query)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
