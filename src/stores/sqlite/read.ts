@@ -142,8 +142,10 @@ function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQ
     WHERE ${where} ${after === undefined ? '' : `AND id > ${after}`}
     ORDER BY ${sort} IS NULL, ${foldedSql(sort)} ${direction}, ${sort} ${direction}, id
     ${limit === undefined || search !== undefined ? '' : `LIMIT ${limit}`}`
-  const rows: Iterator<unknown[]> = prepare(select).iterate(...values)
+  let rows: Iterator<unknown[]> | undefined
   return (): StoredPlant[] | undefined => {
+    // It is prepared in a step because SQLite may fail at that, which the caller explains.
+    rows ??= prepare(select).iterate(...values)
     const plants: StoredPlant[] = []
     for (let length = 0; plants.length < stepRows && length < stepBytes; ) {
       const { value, done } = rows.next()
@@ -177,10 +179,10 @@ async function countMatches(connection: Connection, query: CountQuery): Promise<
 
 async function countInSteps(connection: Connection, query: CountQuery): Promise<bigint> {
   const { where, values } = filterOf(query)
-  const select = connection.prepare(`SELECT count(*) ${ofRange} AND ${where}`)
+  const select = `SELECT count(*) ${ofRange} AND ${where}`
   let count = 0n
   await forEachRange(connection, query, (range) => {
-    const [found]: [bigint] = select.get(...range, ...values)
+    const [found]: [bigint] = connection.prepare(select).get(...range, ...values)
     return () => {
       count += found
     }
@@ -200,10 +202,9 @@ export async function countTexts(
     return counts
   }
   const { where, values } = filterOf(query)
-  const groups = `SELECT ${field}, count(*) ${ofRange} AND ${where} GROUP BY ${field}`
-  const select = connection.prepare(groups)
+  const select = `SELECT ${field}, count(*) ${ofRange} AND ${where} GROUP BY ${field}`
   await forEachRange(connection, query, (range) => {
-    const rows: [unknown, bigint][] = select.all(...range, ...values)
+    const rows: [unknown, bigint][] = connection.prepare(select).all(...range, ...values)
     return () => {
       for (const [text, count] of rows) addCount(counts, toText(field, text), count)
     }

@@ -4,6 +4,7 @@ import { must } from '../../../src/errors.js'
 import { Connection } from '../../../src/stores/sqlite/connection.js'
 import { readPlants } from '../../../src/stores/sqlite/read.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { query } from '../../helpers/sqlite-file.js'
 import {
   closedAfterTest,
   createPlant,
@@ -40,6 +41,27 @@ test('a search goes on in steps, of one plant where plants are large', async () 
   for await (const page of store.read({ search: 'ιιx' })) expect(page).toEqual([])
   isOver = true
   expect(turns).toBeGreaterThanOrEqual(10)
+})
+
+test('each read of a store without its table of plants says that it could not be used', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  query(path, 'DROP TABLE plants')
+  const reads: [string, Promise<unknown>][] = [
+    ['get', store.get([1n])],
+    ['count', store.count()],
+    ['count in steps', store.count({ inSteps: true })],
+    ['count what a search finds', store.count({ search: 'x', inSteps: true })],
+    ['count the plants of each tag', store.countBy('tag')],
+    ['read', gathered(store.read())],
+    ['read in pages', gathered(store.read({ inPages: true }))],
+    ['sort', gathered(store.read({ sort: 'name' }))],
+  ]
+  const failures = await Promise.all(
+    reads.map(async ([name, read]) => [name, await read.catch(String)]),
+  )
+  const failure = `PlantsError: The store ${path} could not be used: no such table: plants`
+  expect(failures).toEqual(reads.map(([name]) => [name, failure]))
 })
 
 test('a count goes on in steps, of one plant where plants are large', async () => {
