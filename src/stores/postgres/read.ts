@@ -51,7 +51,9 @@ export async function queryTextCounts(
   query: CountQuery,
 ): Promise<TextCounts> {
   const { where } = await clausesOf(database, query)
-  const select = `SELECT ${field}, count(*) FROM ${plants} ${where} GROUP BY ${field}`
+  // Another collation, which the owner of the table may choose, can take other texts for equal.
+  const exactText = `${field} COLLATE "C"`
+  const select = `SELECT ${exactText}, count(*) FROM ${plants} ${where} GROUP BY ${exactText}`
   const counts: TextCounts = new Map()
   for await (const rows of rowsOf(database.copyOut(select), database.name)) {
     query.signal?.throwIfAborted()

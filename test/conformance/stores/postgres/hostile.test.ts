@@ -67,6 +67,19 @@ test.each([[[null]], [['many']], [['-1']], [[]]])('never takes %j for a count', 
   expect(await settled([store.count()])).toEqual([sent('an invalid count')])
 })
 
+test.each<['name' | 'tag', string, Cells]>([
+  ['tag', 'an invalid tag', ['\0', '1']],
+  ['name', 'an invalid name', [null, '1']],
+  ['name', 'an invalid count', ['Fern']],
+  ['name', 'an invalid count', ['Fern', null]],
+  ['name', 'an invalid count', ['Fern', '-1']],
+])('never takes for the plants of a %s %s: %j', async (field, what, cells) => {
+  const { store, change } = await openChanged(await database())
+  await createPlant(store, fern)
+  change({ copied: copiedRow(cells) })
+  expect(await settled([store.countBy(field)])).toEqual([sent(what)])
+})
+
 test.each<[string, Cells]>([
   ['an id', ['x', null, 'create', '1', null, null]],
   ['a note', ['1', '\0', 'create', '1', null, null]],

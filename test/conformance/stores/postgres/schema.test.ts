@@ -26,6 +26,23 @@ test('ten that create a store at once create one, and one of them says so', asyn
   ])
 })
 
+test('texts that a collation of the database takes for equal are counted apart', async () => {
+  const place = await freshDatabase()
+  await place.sql(`CREATE COLLATION plant_store.any_case
+      (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+    ALTER TABLE plant_store.plants ALTER COLUMN tag TYPE text COLLATE plant_store.any_case`)
+  const store = await openShared(place)
+  for (const [index, tag] of ['Schön', 'Scho\u0308n', 'schon'].entries())
+    await createPlant(store, { id: BigInt(index), name: 'Fern', tag })
+  expect(await store.countBy('tag')).toEqual(
+    new Map([
+      ['Schön', 1n],
+      ['Scho\u0308n', 1n],
+      ['schon', 1n],
+    ]),
+  )
+})
+
 test('no command but stores init creates a store', async () => {
   const { url, env, sql } = await freshDatabase({ isEmpty: true })
   const user = new World()
