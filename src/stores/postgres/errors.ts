@@ -73,6 +73,20 @@ function findServerProblem(code: string, reason: string, name: string): Database
   }
 }
 
+/**
+ * A change was sent to a server that is read-only, because the address allows one. It is not
+ * repeated: the server stays read-only until somebody promotes it.
+ */
+export class ReadOnlyServerError extends PlantsError {
+  constructor(server: string) {
+    const message = `The server ${server} is read-only`
+    super('unavailable', message, { hint: useWritableServer })
+  }
+}
+
+const useWritableServer =
+  'Use target_session_attrs=read-write in an address with the server that accepts writes, or promote this one'
+
 export const raiseMax = 'Try again, or raise max in the address'
 
 const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
