@@ -26,6 +26,7 @@ import { explained, isPoolFull, lacksTls, ReadOnlyServerError, raiseMax } from '
 const backoff = { firstMs: 10, longestMs: 1000 }
 
 type Action<T> = (connection: Connection) => Promise<T>
+type Parse<T> = (chunks: AsyncIterable<Buffer>) => AsyncGenerator<T>
 
 interface ScanOptions {
   maxRows?: number
@@ -104,9 +105,36 @@ export class PostgresDatabase {
     }
   }
 
-  /** Reads the rows of a query in the text format of COPY, on a connection of their own. */
-  async *copyOut(select: string): AsyncGenerator<Buffer> {
-    const client = await this.#retry(() => this.#connect())
+  /**
+   * Yields what `parse` makes of the rows of a query in the text format of COPY. Until it has
+   * yielded something, the query is repeated after a failure that may pass: a standby cancels it if
+   * it is in the way of a change that the standby has to make.
+   */
+  async *streamRows<T>(select: string, parse: Parse<T>): AsyncGenerator<T> {
+    const { items, first } = await this.#retry(async () => {
+      const items = parse(this.#copyOut(select))
+      return { items, first: await items.next() }
+    })
+    try {
+      if (first.done) return
+      yield first.value
+      yield* items
+    } finally {
+      await items.return(undefined)
+    }
+  }
+
+  /** Calls `collect` with all rows of a query, again from the first one after such a failure. */
+  collectRows<T>(
+    select: string,
+    collect: (chunks: AsyncIterable<Buffer>) => Promise<T>,
+  ): Promise<T> {
+    return this.#retry(() => collect(this.#copyOut(select)))
+  }
+
+  /** On a connection of its own. */
+  async *#copyOut(select: string): AsyncGenerator<Buffer> {
+    const client = await this.#connect()
     const connection = new Connection(client, this.#access)
     try {
       yield* connection.copyOut(select)

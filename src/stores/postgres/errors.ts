@@ -94,6 +94,7 @@ const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 const createStore = 'Check the address. A store is created by: plants stores init ADDRESS'
 
 const hints: Record<string, string> = {
+  '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000': 'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
   '42501': 'The owner of the database can grant it: see Least privilege in docs/databases.md',
   '57014': 'Try again, or raise --timeout',

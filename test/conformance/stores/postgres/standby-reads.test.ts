@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest'
-import { type Database, openShared, ownServerWithStandby } from '../../../helpers/postgres.js'
-import { createPlant } from '../../../helpers/store.js'
+import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import {
+  type Database,
+  openShared,
+  ownServerWithStandby,
+  partitionPlants,
+} from '../../../helpers/postgres.js'
+import { createPlant, gathered } from '../../../helpers/store.js'
 import { objectsOf, World } from '../../../helpers/world.js'
 import { configure, settled } from './steps.js'
 
@@ -114,6 +120,69 @@ test('a server that is read-only by a setting is read, too, and is ready for tha
   const calls = [store.check(['read']), store.check(), store.write([]), createPlant(store, fern)]
   expect(await settled(calls)).toEqual([undefined, readOnly, readOnly, readOnly])
 })
+
+/** The reads that must survive a conflict with recovery: streams, and what is read at once. */
+const reads: [what: string, read: (store: PostgresStore) => Promise<unknown>, found: unknown][] = [
+  ['a list of one snapshot', (store) => gathered(store.read()), [fern, moss]],
+  ['a list in pages', (store) => gathered(store.read({ inPages: true })), [fern, moss]],
+  ['a count by tag', async (store) => (await store.countBy('tag')).get('shade'), 1n],
+  ['a count', (store) => store.count(), 2n],
+]
+
+test.each(reads)('%s is repeated that is in the way of the recovery', async (_, read, found) => {
+  const { primary, standby } = await startServers()
+  await partitionPlants(primary)
+  await configure(standby, 'max_standby_streaming_delay = 0')
+  await standby.catchUp()
+  const store = await openShared(standby, { parameters: any })
+  // The statement locks one partition after the other. It waits for the last one, and so keeps the
+  // first one locked, which the primary locks next.
+  const unlockLast = await holdLock(primary, 'plants_3')
+  await standby.catchUp()
+  const running = read(store)
+  const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
+  await expect.poll(() => standby.admin(waiting), often).toHaveLength(1)
+  const unlockFirst = await holdLock(primary, 'plants_0')
+  await expect.poll(() => countConflicts(standby), often).toBe(1n)
+  await unlockFirst()
+  await unlockLast()
+  expect(await running).toEqual(found)
+})
+
+test('a list that has yielded plants is not repeated after its connection is ended', async () => {
+  const { primary, standby } = await startServers()
+  const long = "repeat('x', 1000)"
+  const rows = `SELECT id, ${long} FROM generate_series(10, 30000) id`
+  await primary.sql(`INSERT INTO plant_store.plants (id, name) ${rows}`)
+  await standby.catchUp()
+  const store = await openShared(standby, { parameters: any })
+  const blocks = store.read()[Symbol.asyncIterator]()
+  const { value: block } = await blocks.next()
+  expect(block?.[0]).toEqual(fern)
+  const waitMs = 60_000
+  const end = `SELECT pg_terminate_backend(pid, ${waitMs}) AS ended FROM pg_stat_activity
+    WHERE wait_event = 'ClientWrite'`
+  await expect.poll(() => standby.admin(end), often).toEqual([{ ended: true }])
+  const readRest = async () => {
+    while (!(await blocks.next()).done);
+  }
+  expect(await settled([readRest()])).toEqual([expect.stringMatching(/^unavailable: /)])
+})
+
+/** Locks a table for a statement that changes it; gives what unlocks it. Standbys lock it, too. */
+async function holdLock(primary: Database, table: string): Promise<() => Promise<void>> {
+  const unlock = await primary.hold(`LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
+  // What is in the log is sent to standbys with the next commit.
+  await primary.admin(`SELECT pg_logical_emit_message(true, '', '')`)
+  return unlock
+}
+
+async function countConflicts(standby: Database): Promise<unknown> {
+  const [row] = await standby.admin(
+    'SELECT confl_lock AS count FROM pg_stat_database_conflicts WHERE datname = current_database()',
+  )
+  return row?.['count']
+}
 
 test('while a standby is promoted, reads go on there, and writes go on at it afterwards', async () => {
   const { primary, standby } = await startServers()
