@@ -162,6 +162,18 @@ function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[]
   })
 }
 
+/**
+ * The same database at a server that accepts writes. The complete address has no
+ * `target_session_attrs` then, so that an import finds its checkpoint with or without it.
+ */
+export function toReadWrite(address: PostgresAddress): PostgresAddress {
+  const [login = '', query = ''] = address.href.split('?')
+  const isOther = (parameter: string) => !parameter.startsWith('target_session_attrs=')
+  const others = query.split('&').filter(isOther).join('&')
+  const href = others === '' ? login : `${login}?${others}`
+  return { ...address, href, targetSessionAttrs: 'read-write' }
+}
+
 /** Searches get half of the connections at most, and creates need one, too. Throws `usage`. */
 export function assertCanServe({ name, max }: PostgresAddress): void {
   if (max >= 2) return

@@ -32,6 +32,8 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   findAddressHint: () => undefined,
   findNetworkRisk: async (address) => (await loadAddress()).findNetworkRisk(address),
 
+  toWritable: async (address) => (await loadAddress()).toReadWrite(address),
+
   createOpener,
   async *diagnose(address, context) {
     const { checkRights, runCheck } = await import('../diagnose.js')

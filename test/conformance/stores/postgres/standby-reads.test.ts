@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { plant } from '../../../helpers/import.js'
 import {
   type Database,
   openShared,
@@ -119,6 +120,28 @@ test('a server that is read-only by a setting is read, too, and is ready for tha
   const readOnly = `unavailable: The server ${hostOf(primary)} is read-only`
   const calls = [store.check(['read']), store.check(), store.write([]), createPlant(store, fern)]
   expect(await settled(calls)).toEqual([undefined, readOnly, readOnly, readOnly])
+})
+
+test('an import stores at the primary, even if the address and the variable allow a standby', async () => {
+  const { primary, standby } = await startServers()
+  const user = new World()
+  user.write('plants.ndjson', `${plant(3)}${plant(4)}`)
+  const env = {
+    PLANTS_STORE: `${bothOf(standby, primary)}?${any}`,
+    PGTARGETSESSIONATTRS: 'any',
+  }
+  const lines = [
+    'import plants.ndjson --dry-run',
+    'import plants.ndjson --atomic',
+    'import plants.ndjson --match name',
+    'import plants.ndjson --if-exists update',
+  ]
+  for (const line of lines) {
+    const { code, err } = await user.run(line, { env })
+    expect({ line, code, err }).toEqual({ line, code: 0, err: '' })
+  }
+  const stored = await primary.sql('SELECT id FROM plant_store.plants ORDER BY id')
+  expect(stored).toEqual([{ id: 1n }, { id: 2n }, { id: 3n }, { id: 4n }])
 })
 
 /** The reads that must survive a conflict with recovery: streams, and what is read at once. */

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/errors.js'
 import type { AddressContext, PostgresAddress } from '../../../../src/stores/address.js'
 import { parseAddress } from '../../../../src/stores/kinds.js'
+import { toReadWrite } from '../../../../src/stores/postgres/address.js'
 import { check, fc } from '../../../helpers/fast-check.js'
 import { place } from '../../../helpers/store.js'
 import { isWindows } from '../../../helpers/world.js'
@@ -104,6 +105,17 @@ test('the address comes before the variable that says which servers are used', a
     message: 'target_session_attrs must be read-write or any',
     hint: 'Correct it in the address, or in PGTARGETSESSIONATTRS',
   })
+})
+
+test('an import has one complete address, whichever servers the address allows', async () => {
+  const addresses = ['', '&target_session_attrs=any', '&target_session_attrs=read-write']
+  for (const parameter of addresses) {
+    const writable = toReadWrite(await parse(`${garden}?max=9${parameter}`))
+    const complete = { href: `${garden}?max=9`, targetSessionAttrs: 'read-write' }
+    expect(writable).toMatchObject(complete)
+  }
+  const { href } = toReadWrite(await parse(`${garden}?target_session_attrs=any`))
+  expect(href).toBe(garden)
 })
 
 test('where all authorities of the system are trusted, the host is verified', async () => {
