@@ -12,6 +12,9 @@ export interface TokenStore {
 export const rights = ['create', 'read', 'update', 'delete'] as const
 export type Right = (typeof rights)[number]
 
+/** What a store can do whose server is read-only. */
+export const readOnlyRights: readonly Right[] = ['read']
+
 export const defaultRights: readonly Right[] = ['create', 'read']
 
 /** Such as "The store gives no right to update or delete plants". */

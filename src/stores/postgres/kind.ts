@@ -39,7 +39,8 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     const { checkRights, runCheck } = await import('../diagnose.js')
     yield await runCheck(context.storeCheck, async () => {
       const opener = await createOpener(address, context)
-      return checkRights(address.name, await opener.open())
+      const { name, hosts } = address
+      return checkRights({ name, serverCount: hosts.length }, await opener.open())
     })
   },
 }

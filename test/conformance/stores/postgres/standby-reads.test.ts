@@ -144,6 +144,28 @@ test('an import stores at the primary, even if the address and the variable allo
   expect(stored).toEqual([{ id: 1n }, { id: 2n }, { id: 3n }, { id: 4n }])
 })
 
+test('doctor names the server that it uses, and says whether that is read-only', async () => {
+  const { primary, standby } = await startServers()
+  const examine = async (url: string) => {
+    const { code, out } = await new World().run('doctor', { env: { PLANTS_STORE: url } })
+    const { state, message } = objectsOf(out).at(-1) ?? {}
+    return { code, state, message }
+  }
+  const name = (first: Database, second: Database) =>
+    `postgres://${hostOf(first)},${hostOf(second)}/plants`
+  expect(await examine(`${bothOf(standby, primary)}?${any}`)).toEqual({
+    ...{ code: 0, state: 'ok' },
+    message: `${name(standby, primary)}: The server ${hostOf(standby)} is used, which is read-only`,
+  })
+  expect(await examine(bothOf(standby, primary))).toEqual({
+    ...{ code: 0, state: 'ok' },
+    message: `${name(standby, primary)}: The server ${hostOf(primary)} is used`,
+  })
+  expect(await examine(primary.url)).toMatchObject({
+    message: `postgres://${hostOf(primary)}/plants`,
+  })
+})
+
 /** The reads that must survive a conflict with recovery: streams, and what is read at once. */
 const reads: [what: string, read: (store: PostgresStore) => Promise<unknown>, found: unknown][] = [
   ['a list of one snapshot', (store) => gathered(store.read()), [fern, moss]],
