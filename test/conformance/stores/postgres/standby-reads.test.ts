@@ -7,6 +7,8 @@ import {
   ownServerWithStandby,
   partitionPlants,
 } from '../../../helpers/postgres.js'
+import { exchange } from '../../../helpers/raw-http.js'
+import { type RunningService, serve } from '../../../helpers/service.js'
 import { createPlant, gathered } from '../../../helpers/store.js'
 import { objectsOf, World } from '../../../helpers/world.js'
 import { configure, settled } from './steps.js'
@@ -19,6 +21,8 @@ const fern = { id: 1n, name: 'Fern', tag: 'shade' }
 const moss = { id: 2n, name: 'Moss' }
 const useWritable =
   'Use target_session_attrs=read-write in an address with the server that accepts writes, or promote this one'
+
+type Servers = Awaited<ReturnType<typeof ownServerWithStandby>>
 
 /** A primary and its standby, both of which have two plants, and a token for each service. */
 async function startServers() {
@@ -228,6 +232,61 @@ async function countConflicts(standby: Database): Promise<unknown> {
   )
   return row?.['count']
 }
+
+async function explainReadiness({ log }: RunningService): Promise<unknown> {
+  const address = log.find(({ msg }) => msg === 'listening')?.['admin']
+  const response = await fetch(`${address}/ready`)
+  const { message } = (await response.json()) as { message?: string } // an Error, if it is not ready
+  return message ?? response.status
+}
+
+function serveStandby({ standby, token }: Servers & { token: string }, ...args: string[]) {
+  const store = `${standby.url}?${any}`
+  return serve(['--store', store, '--admin-port', '0', ...args], { env: {}, token })
+}
+
+const list = { method: 'GET', target: '/plants' }
+/** A create has no other status for what its client did wrong. */
+const notOffered = '400 (403) This service does not create plants'
+const create = { body: '{"id":9,"name":"Oak"}' }
+
+test('a service beside a standby offers to read, and says what is missing', async () => {
+  const servers = await startServers()
+  const server = hostOf(servers.standby)
+  const services = [await serveStandby(servers), await serveStandby(servers, '--allow', 'read')]
+  const missing = `The server ${server} is read-only, so the service does not offer to create, update or delete plants. Restart it when that has changed`
+  for (const [index, service] of services.entries()) {
+    expect(service.log).toContainEqual(expect.objectContaining({ rights: ['read'] }))
+    expect(service.log.filter(({ msg }) => msg === missing)).toHaveLength(index === 0 ? 1 : 0)
+    expect(service.log.filter(({ level }) => level === 'warn')).toEqual([])
+    expect(await explainReadiness(service)).toBe(200)
+    expect((await exchange(service, list)).status).toBe(200)
+    expect((await exchange(service, create)).text).toBe(notOffered)
+  }
+  await new World().run('tokens revoke 1', { env: { PLANTS_STORE: servers.primary.url } })
+  for (const service of services)
+    await expect.poll(async () => (await exchange(service, list)).status, often).toBe(401)
+})
+
+test('a service that should create beside a standby does so as soon as that is promoted', async () => {
+  const servers = await startServers()
+  const service = await serveStandby(servers, '--allow', 'create,read')
+  const readOnly = `The server ${hostOf(servers.standby)} is read-only`
+  expect(service.log).toContainEqual(
+    expect.objectContaining({
+      level: 'warn',
+      msg: `${readOnly}, so the service cannot create plants before that has changed`,
+    }),
+  )
+  expect(await explainReadiness(service)).toBe(readOnly)
+  const rejected = await exchange(service, create)
+  expect(rejected.text).toMatch(/^503 The store is not available, and nothing was stored/)
+  expect((await exchange(service, list)).status).toBe(200)
+  await servers.primary.stop('immediate')
+  await servers.standby.promote()
+  expect(await explainReadiness(service)).toBe(200)
+  expect((await exchange(service, create)).text).toBe('200 {"name":"Oak"}')
+})
 
 test('while a standby is promoted, reads go on there, and writes go on at it afterwards', async () => {
   const { primary, standby } = await startServers()
