@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { plant } from '../../../helpers/import.js'
@@ -266,6 +267,31 @@ test('a service beside a standby offers to read, and says what is missing', asyn
   await new World().run('tokens revoke 1', { env: { PLANTS_STORE: servers.primary.url } })
   for (const service of services)
     await expect.poll(async () => (await exchange(service, list)).status, often).toBe(401)
+})
+
+test('the services of docs/databases.md create at the primary, and read from the standby', async () => {
+  const { primary, standby, token } = await startServers()
+  const page = readFileSync('docs/databases.md', 'utf8')
+  const lines = Array.from(page.matchAll(/^plants serve (--allow .*)$/gm), ([, args = '']) =>
+    args
+      .replace('primary.example.com', hostOf(primary))
+      .replace('standby.example.com', hostOf(standby))
+      .replaceAll("'", '')
+      .split(' '),
+  )
+  expect(lines).toHaveLength(2)
+  const [creator, reader] = await Promise.all(lines.map((args) => serve(args, { env: {}, token })))
+  if (!creator || !reader) throw new Error('The page has two services')
+  expect((await exchange(creator, create)).text).toBe('200 {"name":"Oak"}')
+  const read = async () => (await exchange(reader, { ...list, target: '/plants/9' })).text
+  await expect.poll(read, often).toBe('200 {"id":9,"name":"Oak"}')
+  expect((await exchange(creator, list)).status).toBe(403)
+  expect((await exchange(reader, create)).text).toBe(notOffered)
+  await primary.stop('immediate')
+  await standby.promote()
+  const other = { body: '{"id":10,"name":"Ash"}' }
+  expect((await exchange(creator, other)).text).toBe('200 {"name":"Ash"}')
+  expect((await exchange(reader, { ...list, target: '/plants/10' })).status).toBe(200)
 })
 
 test('a service that should create beside a standby does so as soon as that is promoted', async () => {
