@@ -37,7 +37,9 @@ async function count(options: CountOptions, io: Io): Promise<void> {
       return await writeAnswer(io, `${context.output === 'text' ? plantCount(plants) : plants}\n`)
     }
     const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
-    await printer.all([await countBy(by, options, context.output === 'text', store)])
+    // A store counts in steps, between which a signal arrives, and then ends the count.
+    const query = { tag, search, signal: io.handleSignals() }
+    await printer.all([await countBy(by, query, context.output === 'text', store)])
   } finally {
     await store?.close()
   }
@@ -46,12 +48,12 @@ async function count(options: CountOptions, io: Io): Promise<void> {
 /** Returns a record for each text, the most frequent first. */
 async function countBy(
   by: TextName,
-  { tag, search }: CountOptions,
+  query: CountQuery,
   isTable: boolean,
   store: Store | undefined,
 ): Promise<PlantRecord[]> {
   const none = isTable ? '(none)' : undefined
-  const counts = store ? await findCounts(store, by, { tag, search }) : []
+  const counts = store ? await findCounts(store, by, query) : []
   const rows = Array.from(counts, ([text, count]) => {
     const isMissing = text === undefined
     return { text, count, isMissing, folded: Buffer.from(isMissing ? '' : foldText(text)) }
