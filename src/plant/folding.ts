@@ -56,6 +56,18 @@ function addFolding(code: number): string | undefined {
   return folding
 }
 
+/**
+ * Returns a key whose order by `<` is that of the text by code points, as in UTF-8 and in a sorted
+ * list: `<` compares code units, so it would put `🌿` (U+1F33F, of two surrogates) before U+FFFF.
+ */
+export function toSortKey(text: string): string {
+  return text.replace(/[\ud800-\uffff]/g, (unit) => {
+    const code = unit.charCodeAt(0)
+    const isSurrogate = code < 0xe000
+    return String.fromCharCode(isSurrogate ? code + 0x2000 : code - 0x800)
+  })
+}
+
 export function normalForms(text: string): string[] {
   return hasLongRun(text) ? [text] : [text, text.normalize(), text.normalize('NFD')]
 }

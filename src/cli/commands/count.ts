@@ -1,9 +1,9 @@
 import type { PlantRecord } from '../../formats/write.js'
 import { writeAnswer } from '../../output/output.js'
-import { foldText } from '../../plant/folding.js'
+import { foldText, toSortKey } from '../../plant/folding.js'
 import { plantCount, type TextName } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { addCount, type CountQuery, type TextCounts } from '../../stores/query.js'
+import { addCount, type CountQuery, pageRows, type TextCounts } from '../../stores/query.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -39,34 +39,48 @@ async function count(options: CountOptions, io: Io): Promise<void> {
     const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
     // A store counts in steps, between which a signal arrives, and then ends the count.
     const query = { tag, search, signal: io.handleSignals() }
-    await printer.all([await countBy(by, query, context.output === 'text', store)])
+    const counts: TextCounts = store ? await findCounts(store, by, query) : new Map()
+    await printer.all(toRecords(sortGroups(counts), by, context.output === 'text'))
   } finally {
     await store?.close()
   }
 }
 
-/** Returns a record for each text, the most frequent first. */
-async function countBy(
-  by: TextName,
-  query: CountQuery,
-  isTable: boolean,
-  store: Store | undefined,
-): Promise<PlantRecord[]> {
-  const none = isTable ? '(none)' : undefined
-  const counts = store ? await findCounts(store, by, query) : []
-  const rows = Array.from(counts, ([text, count]) => {
-    const isMissing = text === undefined
-    return { text, count, isMissing, folded: Buffer.from(isMissing ? '' : foldText(text)) }
+/** How many plants have a text, which is undefined for plants without a tag. */
+interface Group {
+  text: string | undefined
+  count: bigint
+  /** What a sorted list compares, as `toSortKey` makes it. */
+  key: string
+}
+
+/** Returns the most frequent text first. Equal counts are in the order of a sorted list. */
+function sortGroups(counts: TextCounts): Group[] {
+  const groups = Array.from(counts, ([text, count]) => {
+    return { text, count, key: toSortKey(foldText(text ?? '')) }
   })
-  // Equal counts are in the order of `list --sort`.
-  rows.sort(
-    (one, other) =>
-      Number(other.count - one.count) ||
-      Number(one.isMissing) - Number(other.isMissing) ||
-      Buffer.compare(one.folded, other.folded) ||
-      Buffer.compare(Buffer.from(one.text ?? ''), Buffer.from(other.text ?? '')),
-  )
-  return rows.map(({ text = none, count }) => ({ [by]: text, count }))
+  return groups.sort(compareGroups)
+}
+
+function compareGroups(one: Group, other: Group): number {
+  if (one.count !== other.count) return one.count > other.count ? -1 : 1
+  if (one.text === undefined) return 1
+  if (other.text === undefined) return -1
+  if (one.key !== other.key) return one.key < other.key ? -1 : 1
+  return toSortKey(one.text) < toSortKey(other.text) ? -1 : 1
+}
+
+/** Yields few records at once for programs, because there may be as many texts as plants. */
+function* toRecords(groups: Group[], by: TextName, isTable: boolean): Generator<PlantRecord[]> {
+  const none = isTable ? '(none)' : undefined
+  const toRecord = ({ text = none, count }: Group): PlantRecord => ({ [by]: text, count })
+  if (isTable) {
+    // The widths of a table depend on all of its rows, and it has a header without any.
+    yield groups.map(toRecord)
+    return
+  }
+  for (let start = 0; start < groups.length; start += pageRows)
+    yield groups.slice(start, start + pageRows).map(toRecord)
 }
 
 /** A direct store counts itself. A service has no such operation, so its plants are read. */

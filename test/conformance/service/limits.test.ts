@@ -350,6 +350,31 @@ test('one token has at most 4 lists whose responses are not read: then nothing i
   await expect.poll(async () => (await exchange(service, list)).status).toBe(200)
 })
 
+test('one token has at most 4 counts in progress, and they end when their clients leave', async () => {
+  const signals: (AbortSignal | undefined)[] = []
+  const count: Store['count'] = async ({ signal } = {}) => {
+    signals.push(signal)
+    if (signals.length > 4) return 7n
+    if (signal && !signal.aborted) await once(signal, 'abort')
+    throw signal?.reason
+  }
+  const service = await serveStore({ ...quick, count }, { timeoutMs: 1 })
+  const request: RawRequest = { method: 'GET', target: '/plants/count' }
+  const connections = await Promise.all(
+    Array.from({ length: 4 }, async () =>
+      (await connectTo(service.place)).send(requestBytes(testToken, request)),
+    ),
+  )
+  await expect.poll(() => signals.length).toBe(4)
+  expect((await exchange(service, request)).status).toBe(503)
+  expect(signals.some((signal) => signal?.aborted !== false)).toBe(false)
+  for (const { socket } of connections) socket.resetAndDestroy()
+  await expect.poll(() => signals.every((signal) => signal?.aborted)).toBe(true)
+  await expect.poll(async () => (await exchange(service, request)).text).toBe('200 {"count":7}')
+  const aborted = service.log().match(/"outcome":"aborted",.*"path":"\/plants\/count"/g)
+  expect(aborted).toHaveLength(4)
+})
+
 describe('one token does not keep out another', () => {
   const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
   const ofAnother = <T extends object>(service: T) => ({ ...service, token: 'another' })
@@ -370,6 +395,28 @@ describe('one token does not keep out another', () => {
     await expect.poll(() => searches.waiting).toBe(2)
     searches.open()
     expect((await Promise.all(answers)).every(({ status }) => status === 200)).toBe(true)
+  })
+
+  test('with counts of what a search finds, which are searches', async () => {
+    const searches = gate()
+    const count: Store['count'] = async ({ search } = {}) => {
+      if (search !== undefined) await searches.wait()
+      return 1n
+    }
+    const read: Store['read'] = async function* () {}
+    const service = await serveStore({ ...quick, count, read }, { openTokenSource })
+    const search: RawRequest = { method: 'GET', target: '/plants/count?search=x' }
+    const listSearch: RawRequest = { method: 'GET', target: '/plants?search=x' }
+    const plain: RawRequest = { method: 'GET', target: '/plants/count?tag=x' }
+    const answers = [search, search, listSearch].map((request) => exchange(service, request))
+    await expect.poll(() => searches.waiting).toBe(1)
+    for (const other of [service, ofAnother(service)])
+      expect((await exchange(other, plain)).text).toBe('200 {"count":1}')
+    answers.push(exchange(ofAnother(service), search))
+    await expect.poll(() => searches.waiting).toBe(2)
+    searches.open()
+    const statuses = (await Promise.all(answers)).map(({ text }) => text)
+    expect(statuses).toEqual(['200 {"count":1}', '200 {"count":1}', '200 []', '200 {"count":1}'])
   })
 
   test('with bodies that do not end', async () => {

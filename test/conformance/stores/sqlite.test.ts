@@ -42,6 +42,29 @@ test('a search goes on in steps, of one plant where plants are large', async () 
   expect(turns).toBeGreaterThanOrEqual(10)
 })
 
+test('a count goes on in steps, of one plant where plants are large', async () => {
+  const { store } = await openEmpty()
+  const name = 'x'.repeat(1_048_576)
+  for (let id = 1n; id <= 10n; id += 1n) await createPlant(store, { id, name, tag: 'wet' })
+  const controller = new AbortController()
+  let iterations = 0
+  const iterate = () => {
+    iterations += 1
+    if (iterations === 5) controller.abort(new Error('The client is gone'))
+    if (iterations < 100) setImmediate(iterate)
+  }
+  const { signal } = controller
+  setImmediate(iterate)
+  const counts = [{}, { tag: 'wet' }, { tag: false as const }].map((query) =>
+    store.count({ ...query, signal, inSteps: true }),
+  )
+  const ended = [...counts, store.countBy('tag', { signal })].map((count) =>
+    expect(count).rejects.toThrow('The client is gone'),
+  )
+  await Promise.all(ended)
+  expect(await store.count({ tag: 'wet', inSteps: true })).toBe(10n)
+})
+
 test('where a step ends is found in a few tries, also when it is a little too large', async () => {
   const path = join(temporaryFolder(), 'plants.db')
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
-import { World } from '../../helpers/world.js'
+import { objectsOf, World } from '../../helpers/world.js'
 
 // What the command prints is in transcripts/plants.txt, and how each kind of store counts in
 // conformance/stores.
@@ -17,4 +17,48 @@ test('a count of each text ends at an interruption', async () => {
   const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
   const result = await user.run('count --by tag', { signal })
   expect(result).toEqual({ code: 130, out: '', err: 'plants: Interrupted\n' })
+})
+test.each([
+  ['text', 'TAG  COUNT\n'],
+  ['json', '[\n]\n'],
+  ['ndjson', ''],
+  ['tsv', 'tag\tcount\n'],
+])('a count of the texts of no plants is written as %s', async (format, out) => {
+  const result = await new World().run(`count --by tag --output ${format}`)
+  expect(result).toEqual({ code: 0, out, err: '' })
+})
+
+test('equal counts are in the order of a sorted list, also beyond U+FFFF', async () => {
+  const names = [
+    '🌿',
+    '\uffff',
+    'b',
+    'B',
+    'ä',
+    'A',
+    'a',
+    '',
+    '𐐀',
+    '𐐨',
+    'ﬆ',
+    'a🌿',
+    'a\uffff',
+    'ß',
+    'ss',
+  ]
+  const user = await createUser(names)
+  const listed = objectsOf((await user.run('list --sort name')).out)
+  const counted = objectsOf((await user.run('count --by name')).out)
+  expect(counted).toEqual(listed.map(({ name }) => ({ name, count: 1 })))
+})
+
+test.each([
+  ['ndjson', (name: string) => `{"name":"${name}","count":1}\n`],
+  ['csv', (name: string) => `${name},1\n`],
+])('texts of more than one block are written once each as %s', async (format, write) => {
+  const names = Array.from({ length: 2500 }, (_, index) => `Fern ${10_000 + index}`)
+  const user = await createUser(names)
+  const { out } = await user.run(`count --by name --output ${format}`)
+  const header = format === 'csv' ? 'name,count\n' : ''
+  expect(out).toBe(header + names.map(write).join(''))
 })

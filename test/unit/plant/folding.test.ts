@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { foldText, latinMarks } from '../../../src/plant/folding.js'
+import { foldText, latinMarks, toSortKey } from '../../../src/plant/folding.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
 test('a text is folded as if it were normalized, whether it needs that or not', () => {
@@ -24,6 +24,27 @@ test('a text is folded as if it were normalized, whether it needs that or not', 
   return check(2000, [fc.string({ unit: fc.constantFrom(...letters), maxLength: 8 })], (text) =>
     expect(foldText(text)).toBe(normalized(text)),
   )
+})
+
+test('keys are in the order of the code points of their texts', () => {
+  const letters = [
+    '',
+    'a',
+    'é',
+    '\ud7ff',
+    '\ue000',
+    '蕨',
+    '\uffff',
+    '\u{10000}',
+    '🌿',
+    '\u{10ffff}',
+  ]
+  const text = fc.string({ unit: fc.constantFrom(...letters), maxLength: 4 })
+  return check(2000, [text, text], (one, other) => {
+    const [key, otherKey] = [toSortKey(one), toSortKey(other)]
+    const order = Number(key > otherKey) - Number(key < otherKey)
+    expect(order).toBe(Buffer.compare(Buffer.from(one), Buffer.from(other)))
+  })
 })
 
 test.each(['\u0301\u0316', '\u05b9\u05b0\u05bc', '\u0344', '\u{1d16d}\u{1d165}'])(
