@@ -48,6 +48,13 @@ export class CommandContext extends SettingsContext {
     return new CommandContext(settings, await settings.address(), options, io, formats)
   }
 
+  /** The same at a server of the store that accepts changes, even if the address allows others. */
+  async forWrites(): Promise<CommandContext> {
+    const { settings, options, io } = this
+    const address = await findKind(this.address).toWritable(this.address)
+    return new CommandContext(settings, address, options, io)
+  }
+
   static forPlants(options: ContextOptions, io: Io): Promise<CommandContext> {
     return CommandContext.from(options, io, outputFormats)
   }

@@ -10,22 +10,12 @@
 import { maxSearch, type ReadQuery } from '../stores/query.js'
 import { HttpError } from './http-error.js'
 import { parseIdText } from './parse-request.js'
+import { listParameters } from './routes.js'
 
 const maxLimit = 1000
 
 /** What a list selects, and the size of its page. */
 export type PageQuery = ReadQuery & { limit: number }
-
-type ListParameter = 'limit' | 'order' | 'after' | 'tag' | 'noTag' | 'search'
-
-/** Those that select plants, whatever their order is. */
-export const countParameters: readonly ListParameter[] = ['tag', 'noTag', 'search']
-export const listParameters: readonly ListParameter[] = [
-  'limit',
-  'order',
-  'after',
-  ...countParameters,
-]
 
 /**
  * @param parameters those of the operation. The query has the defaults of the others

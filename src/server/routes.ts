@@ -1,7 +1,6 @@
 import type { Right } from '../stores/tokens.js'
 import { HttpError } from './http-error.js'
 import openApiDocument from './openapi.json'
-import { countParameters, listParameters } from './parse-query.js'
 
 export type OperationId =
   | 'createPlant'
@@ -10,6 +9,17 @@ export type OperationId =
   | 'getPlant'
   | 'updatePlant'
   | 'deletePlant'
+
+type ListParameter = 'limit' | 'order' | 'after' | 'tag' | 'noTag' | 'search'
+
+/** Those that select plants, whatever their order is. */
+const countParameters: readonly ListParameter[] = ['tag', 'noTag', 'search']
+export const listParameters: readonly ListParameter[] = [
+  'limit',
+  'order',
+  'after',
+  ...countParameters,
+]
 
 export interface Operation {
   id: OperationId

@@ -38,6 +38,8 @@ export interface StoreKind<A extends Address = Address> {
   findAddressHint(address: A): string | undefined
   /** A warning if others could read or change what the connection carries. */
   findNetworkRisk(address: A): Promise<string | undefined>
+  /** The address of a server of the same store that accepts changes, where it has several. */
+  toWritable(address: A): Promise<A>
 
   /** Looks up the credential. The store itself is opened by the opener. */
   createOpener(address: A, context: OpenContext): Promise<StoreOpener>

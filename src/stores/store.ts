@@ -30,14 +30,26 @@ export interface Store {
   /** The state of a checkpoint; undefined if there is none. */
   checkpoint?(id: string): Promise<string | undefined>
   readonly tokens?: TokenStore
-  /** The rights of the store's own credentials, in the order of `rights`. */
+  /**
+   * The rights of the store's own credentials, in the order of `rights`. The server of a database
+   * may be read-only nevertheless.
+   */
   rights?(): Promise<readonly Right[]>
+  /** The server of a database that is used now; undefined for a file. */
+  findServer?(): Promise<StoreServer | undefined>
   /**
    * Rejects if the store could not do now what `needs` names, by default to create plants. To read,
    * it takes no lock that a writer may hold.
    */
   check?(needs?: readonly Right[]): Promise<void>
   close(): Promise<void>
+}
+
+export interface StoreServer {
+  /** Its host and its port. */
+  name: string
+  /** It accepts no changes now, such as a standby. */
+  isReadOnly: boolean
 }
 
 /** A store that the program opens itself: a SQLite file or a PostgreSQL database. */

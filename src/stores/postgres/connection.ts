@@ -4,9 +4,10 @@ import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../errors.js'
 import { within } from '../../platform/runtime.js'
-import type { Access } from './address.js'
+import type { StoreServer } from '../store.js'
+import { type Access, formatHost } from './address.js'
 import { LimitedClient } from './client.js'
-import { explained, wasRolledBack } from './errors.js'
+import { explained, ReadOnlyServerError, wasRolledBack } from './errors.js'
 
 export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
@@ -17,7 +18,11 @@ interface Notice {
   message: string | undefined
 }
 
-export async function assertReady(connection: Connection): Promise<void> {
+/**
+ * @throws {PlantsError} `inaccessible` if a plant would not be safe there, `unavailable` if the
+ * server is read-only and the address asks for one that accepts writes
+ */
+export async function examineServer(connection: Connection): Promise<StoreServer> {
   const [[encoding, fsync, isReadOnly] = []] = await connection.read(
     `SELECT current_setting('server_encoding'), current_setting('fsync'),
       current_setting('transaction_read_only')`,
@@ -27,12 +32,22 @@ export async function assertReady(connection: Connection): Promise<void> {
     throw new PlantsError('inaccessible', `${name} has the encoding ${encoding} in place of UTF8`)
   if (fsync === 'off')
     throw new PlantsError('inaccessible', `${name} answers before a plant is on disk: fsync is off`)
-  if (isReadOnly === 'on') throw new PlantsError('unavailable', `${name} is not read-write now`)
+  const server = { name: connection.server, isReadOnly: isReadOnly === 'on' }
+  if (server.isReadOnly && !connection.mayBeReadOnly)
+    throw new PlantsError('unavailable', `${name} is not read-write now`, { hint: nameWritable })
+  return server
 }
+
+const nameWritable =
+  'Add the server that accepts writes to the address, or read from this one with target_session_attrs=any'
 
 /** Each statement has the timeout, and fails with a `PlantsError`. */
 export class Connection {
   readonly name: string
+  /** Its host and its port, as they are in an address. */
+  readonly server: string
+  /** Whether the address allows a server that is read-only. */
+  readonly mayBeReadOnly: boolean
   readonly #client: LimitedClient
   readonly #access: Access
   /** The server cancels it before. */
@@ -44,6 +59,8 @@ export class Connection {
     // A pool makes clients of the class that it was given, but its type does not say so.
     if (!(client instanceof LimitedClient)) throw new TypeError('The client has no limits')
     this.name = access.address.name
+    this.server = formatHost(client)
+    this.mayBeReadOnly = access.address.targetSessionAttrs === 'any'
     this.#client = client
     this.#access = access
     this.#limit = { query_timeout: access.timeout + 1000 }
@@ -100,7 +117,7 @@ export class Connection {
    *
    * @param lockTimeout in milliseconds; by default the timeout
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of
-   * it
+   * it, and `unavailable` at a server that is read-only
    */
   async transaction<T>(
     work: () => Promise<T>,
@@ -108,10 +125,20 @@ export class Connection {
     lockTimeout = 0,
   ): Promise<T> {
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeout}; SAVEPOINT changes`)
+    if (this.mayBeReadOnly) await this.#assertWritable()
     const result = await work()
     if (commits(result)) await this.#commit()
     else await this.query('ROLLBACK')
     return result
+  }
+
+  /**
+   * It is asked each time: a standby may have been promoted since the connection was made, and the
+   * errors of statements on a standby have several codes.
+   */
+  async #assertWritable(): Promise<void> {
+    const { rows } = await this.query("SELECT current_setting('transaction_read_only')", [], 1)
+    if (rows[0]?.[0] === 'on') throw new ReadOnlyServerError(this.server)
   }
 
   /**

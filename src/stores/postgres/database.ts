@@ -1,7 +1,8 @@
 /**
  * Connections to the servers of an address. Each has a pool, and the first one that accepts writes
  * is used until a connection to it fails, so that a failover takes no more than the next
- * connection. A call is repeated after whatever may pass, until its timeout.
+ * connection. With `target_session_attrs=any`, it is the first one that answers, which may be a
+ * standby. A call is repeated after whatever may pass, until its timeout.
  *
  * With `sslmode=prefer` a server has two pools, one with TLS and one without it, and the first
  * login chooses: neither a full pool nor a server that is away may lead to a connection without
@@ -18,13 +19,14 @@ import type { PostgresHost } from '../address.js'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import type { Access } from './address.js'
 import { LimitedClient, SecretiveClient } from './client.js'
-import { assertReady, Connection, type Row, untilSignal } from './connection.js'
-import { explained, isPoolFull, lacksTls, raiseMax } from './errors.js'
+import { Connection, examineServer, type Row, untilSignal } from './connection.js'
+import { explained, isPoolFull, lacksTls, ReadOnlyServerError, raiseMax } from './errors.js'
 
 /** A failover takes some seconds, a lost connection none. */
 const backoff = { firstMs: 10, longestMs: 1000 }
 
 type Action<T> = (connection: Connection) => Promise<T>
+type Parse<T> = (chunks: AsyncIterable<Buffer>) => AsyncGenerator<T>
 
 interface ScanOptions {
   maxRows?: number
@@ -103,9 +105,36 @@ export class PostgresDatabase {
     }
   }
 
-  /** Reads the rows of a query in the text format of COPY, on a connection of their own. */
-  async *copyOut(select: string): AsyncGenerator<Buffer> {
-    const client = await this.#retry(() => this.#connect())
+  /**
+   * Yields what `parse` makes of the rows of a query in the text format of COPY. Until it has
+   * yielded something, the query is repeated after a failure that may pass: a standby cancels it if
+   * it is in the way of a change that the standby has to make.
+   */
+  async *streamRows<T>(select: string, parse: Parse<T>): AsyncGenerator<T> {
+    const { items, first } = await this.#retry(async () => {
+      const items = parse(this.#copyOut(select))
+      return { items, first: await items.next() }
+    })
+    try {
+      if (first.done) return
+      yield first.value
+      yield* items
+    } finally {
+      await items.return(undefined)
+    }
+  }
+
+  /** Calls `collect` with all rows of a query, again from the first one after such a failure. */
+  collectRows<T>(
+    select: string,
+    collect: (chunks: AsyncIterable<Buffer>) => Promise<T>,
+  ): Promise<T> {
+    return this.#retry(() => collect(this.#copyOut(select)))
+  }
+
+  /** On a connection of its own. */
+  async *#copyOut(select: string): AsyncGenerator<Buffer> {
+    const client = await this.#connect()
     const connection = new Connection(client, this.#access)
     try {
       yield* connection.copyOut(select)
@@ -133,7 +162,8 @@ export class PostgresDatabase {
     let unknownOutcome: PlantsError | undefined
     const findPauseMs = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
-      const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : error.isRetryable
+      const mayPass = error.isRetryable && !(error instanceof ReadOnlyServerError)
+      const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : mayPass
       if (mayRepeat && error.isOutcomeUnknown) unknownOutcome = error
       const elapsedMs = runtime.now() - startMs
       const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
@@ -231,7 +261,7 @@ function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access)
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
     Client: isPrivate ? LimitedClient : SecretiveClient,
-    onConnect: (client) => assertReady(new Connection(client, access)),
+    onConnect: async (client) => void (await examineServer(new Connection(client, access))),
   })
   // Of an idle connection, which is dropped, and of a statement, which fails with it.
   pool.on('error', () => undefined)

@@ -37,7 +37,8 @@ export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
   let rowsLeft = query.limit ?? Infinity
-  for await (const rows of rowsOf(database.copyOut(select), database.name)) {
+  const parse = (chunks: AsyncIterable<Buffer>) => rowsOf(chunks, database.name)
+  for await (const rows of database.streamRows(select, parse)) {
     query.signal?.throwIfAborted()
     rowsLeft -= rows.length
     if (rowsLeft < 0) throw createTooManyRowsError(database.name)
@@ -54,13 +55,15 @@ export async function queryTextCounts(
   // Another collation, which the owner of the table may choose, can take other texts for equal.
   const exactText = `${field} COLLATE "C"`
   const select = `SELECT ${exactText}, count(*) FROM ${plants} ${where} GROUP BY ${exactText}`
-  const counts: TextCounts = new Map()
-  for await (const rows of rowsOf(database.copyOut(select), database.name)) {
-    query.signal?.throwIfAborted()
-    for (const [text, count] of rows)
-      addCount(counts, toText(field, text, database.name), toCount(count, database.name))
-  }
-  return counts
+  return database.collectRows(select, async (chunks) => {
+    const counts: TextCounts = new Map()
+    for await (const rows of rowsOf(chunks, database.name)) {
+      query.signal?.throwIfAborted()
+      for (const [text, count] of rows)
+        addCount(counts, toText(field, text, database.name), toCount(count, database.name))
+    }
+    return counts
+  })
 }
 
 /**

@@ -4,7 +4,13 @@ import type { StoredPlant, TextName } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'
-import type { DirectStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
+import type {
+  DirectStore,
+  StoreServer,
+  Transaction,
+  TransactionOptions,
+  WriteOptions,
+} from '../store.js'
 import {
   describeMissingRights,
   type Right,
@@ -13,9 +19,10 @@ import {
   tokenColumns,
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
-import { assertReady, type Connection } from './connection.js'
+import { type Connection, examineServer } from './connection.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
+import { ReadOnlyServerError } from './errors.js'
 import { clausesOf, queryTextCounts, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
@@ -112,8 +119,14 @@ export class PostgresStore implements DirectStore {
     return rights.filter((_, index) => row[index] === 't')
   }
 
+  findServer(): Promise<StoreServer> {
+    return this.#database.run(examineServer)
+  }
+
   async check(needs: readonly Right[] = ['create']): Promise<void> {
-    await this.#database.run(assertReady)
+    const server = await this.findServer()
+    const isChange = needs.some((right) => right !== 'read')
+    if (server.isReadOnly && isChange) throw new ReadOnlyServerError(server.name)
     const has = await this.rights()
     const missing = needs.filter((right) => !has.includes(right))
     if (missing.length > 0) throw new PlantsError('inaccessible', describeMissingRights(missing))

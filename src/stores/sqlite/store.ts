@@ -135,6 +135,10 @@ export class SqliteStore implements DirectStore {
     return isWritableFile(this.#connection.path) ? rights : (['read'] as const)
   }
 
+  async findServer() {
+    return undefined
+  }
+
   check(needs: readonly Right[] = ['create']) {
     if (needs.every((right) => right === 'read')) return this.#writer.checkReading()
     return this.#writer.transaction(
