@@ -25,6 +25,9 @@ import { setImmediate as nextIteration } from 'node:timers/promises'
 /** A unit takes about 10 µs: see `countFlood`. */
 const maxFloodPerIteration = 1000
 
+/** libuv reads no more than this of a connection at once. */
+export const maxReadBytes = 65_536
+
 /** node:http rejects a larger head. */
 const maxHeadBytes = 16_384
 
@@ -128,7 +131,7 @@ export class Connections {
   async #resumeInBatches(): Promise<void> {
     // The next pause ends this loop, and has its own.
     for (let size = 1; !this.#isPausing; size *= 2) {
-      const batch = this.#listPaused().slice(0, size)
+      const batch = takeBatch(this.#listPaused(), size)
       if (batch.length === 0) {
         this.#isHolding = false
         return
@@ -149,6 +152,22 @@ export class Connections {
     const isTurnOfNewest = this.#pauseCount % 2 === 0
     return [...preferred, ...(isTurnOfNewest ? sortByAge(others) : sortByWait(others))]
   }
+}
+
+/**
+ * Takes the first connections, at most `size`. A stream that resumes passes on what it has received
+ * before anything can pause it again, so that a batch has no more of that than one connection may
+ * have.
+ */
+function takeBatch(paused: [Socket, Connection][], size: number): [Socket, Connection][] {
+  let receivedBytes = 0
+  const batch: [Socket, Connection][] = []
+  for (const connection of paused.slice(0, size)) {
+    receivedBytes += connection[0].readableLength
+    if (receivedBytes > maxReadBytes && batch.length > 0) break
+    batch.push(connection)
+  }
+  return batch
 }
 
 function sortByWait(connections: [Socket, Connection][]): [Socket, Connection][] {

@@ -14,7 +14,7 @@ import { systemCode } from '../errors.js'
 import { Body } from './body.js'
 import { ConnectionLimit } from './connection-limit.js'
 import { findConnectionState } from './connection-state.js'
-import { Connections } from './connections.js'
+import { Connections, maxReadBytes } from './connections.js'
 import { createParserError } from './http-error.js'
 import type { Log } from './log.js'
 import { hasUnseenHeaderLines, maxHeaderLines } from './parse-request.js'
@@ -66,9 +66,6 @@ const maxDropped = 100
 
 /** A drain goes on accepting for so long: clients may come before they know of it. */
 const drainGraceMs = 500
-
-/** libuv reads no more than this of a connection at once. */
-const maxReadBytes = 65_536
 
 /** How long a client may go on to send a body after it has its response. */
 const lingerMs = 1000

@@ -1,0 +1,45 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setImmediate as nextIteration } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { Connections, maxReadBytes } from '../../../src/server/connections.js'
+
+/** Connections that are accepted, with what their clients send. */
+async function acceptConnections(sent: Buffer[]): Promise<Socket[]> {
+  const server = createServer({ pauseOnConnect: true })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const accepted: Socket[] = []
+  for (const bytes of sent) {
+    const client = connect(port, '127.0.0.1')
+    const [[socket]] = await Promise.all([once(server, 'connection'), once(client, 'connect')])
+    client.write(bytes)
+    accepted.push(socket)
+    onTestFinished(() => void [client, socket].map((each) => each.destroy()))
+  }
+  return accepted
+}
+
+test('what connections have sent during a pause is passed on one after the other', async () => {
+  const idle: Buffer[] = Array(100).fill(Buffer.alloc(0))
+  const floods: Buffer[] = Array(20).fill(Buffer.alloc(maxReadBytes, 'x'))
+  const sockets = await acceptConnections([...idle, ...floods])
+  const connections = new Connections()
+  connections.countFlood(1000)
+  const read = new Set<Socket>()
+  for (const socket of sockets) {
+    connections.add(socket, () => false)
+    socket.once('data', () => {
+      read.add(socket)
+      connections.countFlood(1000)
+    })
+  }
+  const readPerIteration: number[] = []
+  while (read.size < floods.length) {
+    const before = read.size
+    await nextIteration()
+    readPerIteration.push(read.size - before)
+  }
+  expect(Math.max(...readPerIteration)).toBe(1)
+})
