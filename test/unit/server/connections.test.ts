@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { setImmediate as nextIteration } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { Connections, maxReadBytes } from '../../../src/server/connections.js'
+
+const nextIteration = promisify(setImmediate)
 
 /** Connections that are accepted, with what their clients send. */
 async function acceptConnections(sent: Buffer[]): Promise<Socket[]> {
