@@ -78,7 +78,11 @@ function readBoolean(value: string): Cell {
 
 /** A number has plain digits, and a date is in ISO 8601. */
 function readNumber(value: string, format: number, context: CellContext): Cell {
-  const kind = context.dateKinds[format]
+  const { dateKinds } = context
+  // Without its format, a date would be a number.
+  if (format !== 0 && !(format < dateKinds.length))
+    throw new DamageError(`the format of a cell (${format}) is missing`)
+  const kind = dateKinds[format]
   if (kind === undefined && plainInteger.test(value)) return value
   if (!anyNumber.test(value))
     return { text: '#NUM!', reason: 'is not a number in the workbook, although its cell says so' }

@@ -65,13 +65,14 @@ export class RowReader implements ElementHandler {
 
   openElement(name: string, attributes: Attributes): void {
     if (name === 'sheetData') this.#isInData = true
-    else if (this.#ignoredDepth > 0 || name === 'extLst') this.#ignoredDepth += 1
+    else if (this.#ignoredDepth > 0 || this.#isExtension(name)) this.#ignoredDepth += 1
     else if (this.#cell) this.#openInCell(name, this.#cell)
     else if (name === 'c' && this.#row) this.#openCell(attributes)
     else if (name === 'row' && this.#isInData) this.#openRow(attributes['r'])
   }
 
   addText(text: string): void {
+    if (this.#ignoredDepth > 0) return
     if (this.#open === 'text') this.#text.addText(text)
     else if (this.#open === 'value') this.#value += text
     this.#assertSize(this.#open === 'text' ? this.#text.text : this.#value)
@@ -85,10 +86,16 @@ export class RowReader implements ElementHandler {
     else if (name === 'sheetData') this.#isInData = false
   }
 
+  /** Within a value or a text, it would be damage. */
+  #isExtension(name: string): boolean {
+    return name === 'extLst' && this.#open === undefined
+  }
+
   #openRow(place: string | undefined): void {
     if (this.#row) throw new DamageError(`row ${this.#rowNumber} has another row`)
     const number = place === undefined ? this.#rowNumber + 1 : Number(place)
-    if (!Number.isInteger(number) || number <= this.#rowNumber || number > maxRows)
+    if (number > maxRows) throw new DamageError(`it has more than ${maxRows} rows`)
+    if (!Number.isInteger(number) || number <= this.#rowNumber)
       throw new DamageError(`a row after row ${this.#rowNumber} says that it is row ${place}`)
     this.#rowNumber = number
     this.#row = []

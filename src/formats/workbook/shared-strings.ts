@@ -53,8 +53,8 @@ class SharedStringsReader implements ElementHandler {
     item: 'si',
     readPlainItem: (text: string, start: number) => {
       plainItem.lastIndex = start
-      const [item, content] = plainItem.exec(text) ?? []
-      if (item === undefined || content === undefined) return undefined
+      const [item, content = ''] = plainItem.exec(text) ?? []
+      if (item === undefined) return undefined
       this.#addString(content)
       return start + item.length
     },
@@ -89,6 +89,6 @@ class SharedStringsReader implements ElementHandler {
 }
 
 const plainItem = RegExp(
-  `<si><t(?: xml:space="preserve")?>(${plainText})</t></si>[ \\t\\r\\n]*`,
+  `<si>(?:<t/>|<t(?: xml:space="preserve")?>(${plainText})</t>)</si>[ \\t\\r\\n]*`,
   'y',
 )

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
+import { check, fc } from '../../helpers/fast-check.js'
 import { Importer, plant } from '../../helpers/import.js'
 import { inline, type Parts, rows, workbook, zip } from '../../helpers/workbook.js'
 
@@ -228,6 +229,8 @@ test.each<[what: string, stdin: Buffer, message?: string]>([
   ['elements without end', book('<a>'.repeat(101))],
   ['an unknown type of a cell', book('<row><c t="z"><v>1</v></c></row>')],
   ['a negative index', book(shared('<v>-1</v>'), { sharedStrings })],
+  ['an element in a value', book('<row><c><v>1<extLst><v>2</v></extLst></v></c></row>')],
+  ['a format that is not there', book('<row><c s="1"><v>1</v></c></row>')],
   ['two values', book('<row><c><v>1</v><v>2</v></c></row>')],
   ['two cells in one place', book('<row><c r="A2"><v>1</v></c><c r="A2"><v>2</v></c></row>')],
   ['a cell of another row', book('<row r="2"><c r="A3"><v>1</v></c></row>')],
@@ -422,6 +425,23 @@ test('a row above 1 MiB ends the import with its line', async () => {
   const err = expect.stringContaining('plants: stdin:2: The record is larger than 1 MiB')
   const stdin = book(rows(['1', 'y'.repeat(1_100_000)]))
   expect(await user.import('', stdin)).toEqual({ code: 2, err })
+})
+
+test('a workbook with any byte changed is read as it was, or rejected', async () => {
+  const bytes = book(rows(['1', 'Fern', 'shade']) + shared('<v>0</v>').replace('>1<', '>2<'), {
+    sharedStrings,
+    styles,
+  })
+  const plants = plant(1, 'Fern', 'shade') + plant(2, 'bold plain')
+  const place = fc.record({ at: fc.nat(bytes.length - 1), value: fc.nat(255) })
+  await check(100, [place], async ({ at, value }) => {
+    const changed = Buffer.from(bytes)
+    changed[at] = value
+    user = new Importer()
+    const { code } = await user.import('', changed)
+    expect([0, 2]).toContain(code)
+    if (code === 0) expect(await user.list()).toBe(plants)
+  })
 })
 
 test('an import ends on a signal while it reads a sheet of blank cells', async () => {
