@@ -16,6 +16,7 @@ const reasons = [
   'needs Node as its runtime', // and not that of the executable
   'needs both in the hosts file',
   'needs Patroni and etcd, in a soak', // which .ci/run does not install
+  'needs Litestream, in a soak',
 ]
 
 const [folder, count] = process.argv.slice(2)

@@ -4,7 +4,8 @@ import type { PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { type Address, createNoStoreError } from '../stores/address.js'
 import { findKind, requireCapability } from '../stores/kinds.js'
-import { type DirectStore, type Store, tryingAgain } from '../stores/store.js'
+import { describeRetry } from '../stores/retry.js'
+import type { DirectStore, Store } from '../stores/store.js'
 import type { DirectStoreOpener, OpenContext, StoreOpener } from '../stores/store-kind.js'
 import { type ContextOptions, SettingsContext } from './settings-context.js'
 
@@ -32,8 +33,8 @@ export class CommandContext extends SettingsContext {
       findLogin: async (database) => (await loadStoreAccess()).findLogin(database, this),
       onCreated: (path) => reporter.warn(`Created store ${path}`),
       onExposed: (warning) => reporter.warn(warning, 'warning'),
-      onAway: async (failure, patience = timeout) => {
-        if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
+      onAway: async (failure, retryBudgetMs = timeout) => {
+        if (failure) await reporter.warnMeanwhile(describeRetry(failure, retryBudgetMs))
       },
     }
   }
@@ -45,6 +46,13 @@ export class CommandContext extends SettingsContext {
   ): Promise<CommandContext> {
     const { settings } = await SettingsContext.read(options, io, formats)
     return new CommandContext(settings, await settings.address(), options, io, formats)
+  }
+
+  /** The same at a server of the store that accepts changes, even if the address allows others. */
+  async forWrites(): Promise<CommandContext> {
+    const { settings, options, io } = this
+    const address = await findKind(this.address).toWritable(this.address)
+    return new CommandContext(settings, address, options, io)
   }
 
   static forPlants(options: ContextOptions, io: Io): Promise<CommandContext> {

@@ -27,7 +27,8 @@ export async function acquireLock(
     db = opened
     // Neither statement writes to the disk.
     const lock = () => opened.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
-    await retryWhileBusy(lock, { base: 2, max: 200 }, timeoutMs, runtime)
+    const backoff = { firstMs: 2, longestMs: 200 }
+    await retryWhileBusy(lock, { backoff, timeoutMs, runtime })
     return release
   } catch (error) {
     release()

@@ -26,41 +26,6 @@ export async function checkSignal(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
 }
 
-/** Milliseconds. The pauses grow exponentially, with jitter. */
-export interface RetryPolicy {
-  base: number
-  max: number
-}
-
-/** Milliseconds. @param tries so far */
-export function backoff(
-  { base, max }: RetryPolicy,
-  tries: number,
-  { random }: Pick<Runtime, 'random'>,
-): number {
-  return Math.min(base * 2 ** (tries - 1), max) * (0.5 + random() / 2)
-}
-
-/**
- * Gives up when `pauseAfter` returns undefined. Throws the reason of a signal. `signals` is not
- * called before a pause: it may be `handleSignals`.
- */
-export async function retrying<T>(
-  action: () => T | Promise<T>,
-  pauseAfter: (error: unknown, tries: number) => number | undefined | Promise<number | undefined>,
-  signals: () => AbortSignal[],
-): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await action()
-    } catch (error) {
-      const pause = await pauseAfter(error, tries)
-      if (pause === undefined) throw error
-      await wait(pause, signals())
-    }
-  }
-}
-
 /**
  * The signal of the action aborts with the reason of the first of `signals`, or with a
  * `TimeoutError`. `AbortSignal.any` would do it, but in Node 20 it leaks 2 kB a call.

@@ -4,7 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { getSystemErrorMap } from 'node:util'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { isWindows, PlantsError, systemCode } from '../errors.js'
-import { backoff, type RetryPolicy, type Runtime, retrying } from './runtime.js'
+import { type Backoff, chooseBackoffMs, retry } from './retry.js'
+import type { Runtime } from './runtime.js'
 
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
@@ -134,14 +135,23 @@ const codesByText: Record<string, number> = {
   'file is not a database': 26,
 }
 
+interface BusyRetryOptions {
+  backoff: Backoff
+  timeoutMs: number
+  runtime: Runtime
+}
+
+/** Repeats a call while another connection has a lock that it needs. */
 export function retryWhileBusy<T>(
   call: () => T,
-  policy: RetryPolicy,
-  timeoutMs: number,
-  runtime: Runtime,
+  { backoff, timeoutMs, runtime }: BusyRetryOptions,
 ): Promise<T> {
-  const end = runtime.now() + timeoutMs
-  const pauseAfter = (error: unknown, tries: number) =>
-    isBusy(error) && runtime.now() < end ? backoff(policy, tries, runtime) : undefined
-  return retrying(call, pauseAfter, () => [runtime.handleSignals()])
+  const endMs = runtime.now() + timeoutMs
+  return retry(call, {
+    findPauseMs: (error, tries) => {
+      const mayRetry = isBusy(error) && runtime.now() < endMs
+      return mayRetry ? chooseBackoffMs(backoff, tries, runtime) : undefined
+    },
+    getSignals: () => [runtime.handleSignals()],
+  })
 }

@@ -41,7 +41,8 @@ export function createAdminServer(options: AdminOptions): Server {
 /**
  * Closes one connection for each beyond the limit: the oldest that waits for no response, or the
  * oldest of all. So whoever holds many connections open does not lock a load balancer out, which
- * would take the service for dead.
+ * would take the service for dead. `ConnectionLimit` goes by tokens, which no client has here, and
+ * closes the new connection if it may close no other.
  */
 function limitConnections(server: Server): void {
   const connections = new Set<Socket>()

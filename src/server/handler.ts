@@ -14,6 +14,7 @@ import { parseBodyLength, validateBodyType } from './body.js'
 import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
 import { createParserError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
+import { type PageQuery, parseListQuery } from './parse-query.js'
 import { hasUnseenHeaderLines, isUnambiguous } from './parse-request.js'
 import type { Quotas } from './quotas.js'
 import { respond, type ServiceResponse } from './respond.js'
@@ -29,6 +30,8 @@ interface OperationInput {
   response: ServerResponse
   /** The last segment of the path. It is empty for operations on all plants. */
   idText: string
+  /** That of a list or a count. Other operations have the defaults of one, and ignore it. */
+  query: PageQuery
   /** The body of the request. It is empty for operations without one. */
   body: Buffer
   /** A handler sets this for the log, as soon as it knows which plant it changes. */
@@ -61,6 +64,8 @@ interface Call {
   caller?: Caller
   input?: OperationInput
 }
+
+const defaultQuery = parseListQuery('')
 
 export function createHandler(options: HandlerOptions): Handler {
   const runId = randomBytes(4).toString('hex')
@@ -102,12 +107,15 @@ async function answer(call: Call, options: HandlerOptions): Promise<LoggedRespon
   call.received.preferConnection()
   assertAllowed(operation.right, call.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
-  const endWork = await acquireQuota(call, operation, call.caller, options)
+  const { parameters } = operation
+  const query = parameters ? parseListQuery(url, parameters) : defaultQuery
+  const isSearch = query.search !== undefined
+  const endWork = await acquireQuota(call, { operation, caller: call.caller, isSearch }, options)
   try {
-    if (operation.id === 'listPlants') await call.received.acceptConnections()
+    if (parameters) await call.received.acceptConnections()
     // A request without its whole body may still get a 400, and so must not be with the store.
     const bytes = await body.read(options.bodyLimitBytes)
-    call.input = { response, idText: route.idText, body: bytes }
+    call.input = { response, idText: route.idText, query, body: bytes }
     return await options.handlers[operation.id](call.input)
   } finally {
     endWork()
@@ -142,22 +150,23 @@ function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]):
   throw createChallengeError(403, message, `${error}, scope="${right}"`)
 }
 
+/** What a request needs a quota for. */
+interface Work {
+  operation: Operation
+  caller: Caller
+  isSearch: boolean
+}
+
 /** @throws {HttpError} 413 or 503 */
 function acquireQuota(
   { received: { response, body } }: Call,
-  operation: Operation,
-  caller: Caller,
+  { operation, caller, isSearch }: Work,
   { quotas, bodyLimitBytes }: HandlerOptions,
 ): Promise<() => void> {
-  const { headers, url = '' } = response.req
+  const { headers } = response.req
   const bytes = Math.max(parseBodyLength(headers, bodyLimitBytes), operation.responseBytes)
   const receivedBytes = Math.min(body.receivedBytes, bytes)
-  const isSearch = operation.id === 'listPlants' && hasSearch(url)
   return quotas.acquire(caller.name, { bytes, receivedBytes, isSearch }, response)
-}
-
-function hasSearch(url: string): boolean {
-  return new URLSearchParams(url.replace(/^[^?]*/s, '')).has('search')
 }
 
 function answerFailure(call: Call, failure: unknown, { log }: HandlerOptions): LoggedResponse {

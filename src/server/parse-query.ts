@@ -1,22 +1,28 @@
 /**
- * The query of a list: `name=value` pairs, encoded as forms encode them, so that "+" is a space.
+ * The query of a list or a count: `name=value` pairs, encoded as forms encode them, so that "+" is
+ * a space.
  *
  * `URLSearchParams` would put U+FFFD in the place of bytes that are not UTF-8, and keep each value
  * of a parameter that is repeated. A proxy may choose another one of these values than a service
- * does. So both are errors here. This is a file of its own because only a list has a query, and its
- * parameters are what changes most often.
+ * does. So both are errors here. This is a file of its own because only lists and counts have a
+ * query, and its parameters are what changes most often.
  */
 import { maxSearch, type ReadQuery } from '../stores/query.js'
 import { HttpError } from './http-error.js'
 import { parseIdText } from './parse-request.js'
+import { listParameters } from './routes.js'
 
 const maxLimit = 1000
 
-const listParameters = ['limit', 'order', 'after', 'tag', 'noTag', 'search'] as const
+/** What a list selects, and the size of its page. */
+export type PageQuery = ReadQuery & { limit: number }
 
-/** @throws {HttpError} 400, which names the parameter; also for an unknown one */
-export function parseListQuery(url: string): ReadQuery & { limit: number } {
-  const values = parseQuery(url, listParameters)
+/**
+ * @param parameters those of the operation. The query has the defaults of the others
+ * @throws {HttpError} 400, which names the parameter; also for an unknown one
+ */
+export function parseListQuery(url: string, parameters = listParameters): PageQuery {
+  const values = parseQuery(url, parameters)
   const after = values.get('after')
   return {
     limit: parseLimit(values.get('limit') ?? '100'),

@@ -1,12 +1,12 @@
 /** Does what the operations of the service mean, with the store. */
+import type { ServerResponse } from 'node:http'
 import { toWireJson } from '../plant/json.js'
 import { plantOf, type StoredPlant, textLength } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
-import { queryText, type ReadQuery } from '../stores/query.js'
+import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
 import type { LoggedResponse, OperationHandlers } from './handler.js'
 import { createBusyError, HttpError } from './http-error.js'
-import { parseListQuery } from './parse-query.js'
 import {
   parseIdempotencyKey,
   parseIdText,
@@ -26,14 +26,17 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       const { plant: created } = await writeOne(store, { type: 'create', plant, key })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(created)) }
     },
-    listPlants: async ({ response }) => {
-      const { limit, ...query } = parseListQuery(response.req.url ?? '')
-      const closed = new AbortController()
-      response.once('close', () => closed.abort(createBusyError()))
-      const { plants, hasNext } = await readPage(store, { ...query, signal: closed.signal }, limit)
-      const next = queryText({ ...query, limit, after: plants.at(-1)?.id })
+    listPlants: async ({ response, query: { limit, ...query } }) => {
+      const signal = createClosedSignal(response)
+      const { plants, hasNext } = await readPage(store, { ...query, signal }, limit)
+      const next = formatQuery({ ...query, limit, after: plants.at(-1)?.id })
       const headers = hasNext ? ['Link', `<plants?${next}>; rel="next"`] : []
       return { outcome: 'read', status: 200, body: `[${plants.map(toWireJson).join()}]`, headers }
+    },
+    countPlants: async ({ response, query: { tag, search } }) => {
+      const signal = createClosedSignal(response)
+      const count = await store.count({ tag, search, signal, inSteps: true })
+      return { outcome: 'read', status: 200, body: `{"count":${count}}` }
     },
     getPlant: async ({ idText }) => {
       const id = parseIdText(idText)
@@ -53,6 +56,13 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       return changePlant(store, { type: 'delete', id }, 'deleted')
     },
   }
+}
+
+/** Aborts when the client has left, or has its response. */
+function createClosedSignal(response: ServerResponse): AbortSignal {
+  const closed = new AbortController()
+  response.once('close', () => closed.abort(createBusyError()))
+  return closed.signal
 }
 
 async function changePlant(

@@ -2,12 +2,31 @@ import type { Right } from '../stores/tokens.js'
 import { HttpError } from './http-error.js'
 import openApiDocument from './openapi.json'
 
-export type OperationId = 'createPlant' | 'listPlants' | 'getPlant' | 'updatePlant' | 'deletePlant'
+export type OperationId =
+  | 'createPlant'
+  | 'listPlants'
+  | 'countPlants'
+  | 'getPlant'
+  | 'updatePlant'
+  | 'deletePlant'
+
+type ListParameter = 'limit' | 'order' | 'after' | 'tag' | 'noTag' | 'search'
+
+/** Those that select plants, whatever their order is. */
+const countParameters: readonly ListParameter[] = ['tag', 'noTag', 'search']
+export const listParameters: readonly ListParameter[] = [
+  'limit',
+  'order',
+  'after',
+  ...countParameters,
+]
 
 export interface Operation {
   id: OperationId
   right: Right
   hasBody?: true
+  /** Those of its query. An operation without them ignores its query. */
+  parameters?: typeof listParameters
   /** The memory that a response to it is taken to need. */
   responseBytes: number
 }
@@ -19,11 +38,17 @@ type Methods = Readonly<Record<string, Operation | 'describe'>>
  * needs more: the 16 MiB of a token admit 128 of these at a time, which are 128 MiB.
  */
 const plantBytes = 131_072
+const listBytes = 4 * 1_048_576
 
 const plants: Methods = {
   // Its response is shorter than its body.
   POST: { id: 'createPlant', right: 'create', hasBody: true, responseBytes: 0 },
-  GET: { id: 'listPlants', right: 'read', responseBytes: 4 * 1_048_576 },
+  GET: { id: 'listPlants', right: 'read', parameters: listParameters, responseBytes: listBytes },
+}
+
+/** It reads as much as a list does, although its response is short. */
+const count: Methods = {
+  GET: { id: 'countPlants', right: 'read', parameters: countParameters, responseBytes: listBytes },
 }
 
 const plant: Methods = {
@@ -45,6 +70,7 @@ export function findRoute(url: string, basePath: string): Route {
   const path = url.replace(/\?.*/s, '')
   const below = path.startsWith(basePath) ? path.slice(basePath.length) : ''
   if (below === '/plants') return { path, idText: '', methods: plants }
+  if (below === '/plants/count') return { path, idText: '', methods: count }
   if (below === '/openapi.json') return { path, idText: '', methods: { GET: 'describe' } }
   const idText = /^\/plants\/(?<id>[^/]+)$/.exec(below)?.groups?.['id']
   if (idText !== undefined) return { path: `${basePath}/plants/{id}`, idText, methods: plant }

@@ -142,7 +142,7 @@ export class HttpServer {
     await wait(graceMs)
     this.#portClosing = this.#closePort(Math.min(drainGraceMs, timeoutMs / 4))
     await this.#portClosing
-    // A client whose connection is idle may have sent its next request before it knew of the drain.
+    // A client may have sent a part of its request.
     const silentEnd = Math.min(performance.now() + graceMs, end)
     await wait(graceMs / 5)
     await this.#finishRequests(end, silentEnd)

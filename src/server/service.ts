@@ -5,8 +5,15 @@ import type { Server as SecureServer } from 'node:https'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { PlantsError } from '../errors.js'
 import { isLoopback } from '../platform/urls.js'
-import type { DirectStore } from '../stores/store.js'
-import { describeMissingRights, type Right, rights, type TokenStore } from '../stores/tokens.js'
+import type { DirectStore, StoreServer } from '../stores/store.js'
+import {
+  describeMissingRights,
+  formatRights,
+  type Right,
+  readOnlyRights,
+  rights,
+  type TokenStore,
+} from '../stores/tokens.js'
 import { createAdminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticate.js'
 import { createHandler } from './handler.js'
@@ -204,7 +211,8 @@ interface ServiceRights {
 }
 
 /**
- * Without `allow`, a service offers what its store lets it do, and is ready. A right that `allow`
+ * Without `allow`, a service offers what its store lets it do, and is ready. At a server that is
+ * read-only, that is to read. A right that `allow`
  * names is expected of it: without that it is not ready, until it is started with the right.
  */
 async function chooseRights(
@@ -213,7 +221,9 @@ async function chooseRights(
   log: Log,
 ): Promise<ServiceRights> {
   const storeRights = await store.rights()
-  const expected = allow ?? rights
+  const server = await store.findServer()
+  const expected = allow ?? (server?.isReadOnly ? readOnlyRights : rights)
+  if (server?.isReadOnly) reportReadOnlyServer(server, allow, log)
   const offered = expected.filter((right) => storeRights.includes(right))
   const missing = expected.filter((right) => !storeRights.includes(right))
   if (missing.length === 0) return { offered, permanentReason: undefined }
@@ -226,6 +236,26 @@ async function chooseRights(
   const permanentReason = `${message}, which the service should offer. ${advice}`
   log.warn(permanentReason)
   return { offered, permanentReason }
+}
+
+/**
+ * A right that `allow` names is offered at a server that is read-only, too, which may be promoted:
+ * until then, a change is rejected, and the service is not ready.
+ */
+function reportReadOnlyServer(
+  { name }: StoreServer,
+  allow: readonly Right[] | undefined,
+  log: Log,
+): void {
+  const missing = (allow ?? rights).filter((right) => !readOnlyRights.includes(right))
+  if (missing.length === 0) return
+  const fact = `The server ${name} is read-only`
+  const changes = `${formatRights(missing)} plants`
+  if (allow === undefined)
+    log.info(
+      `${fact}, so the service does not offer to ${changes}. Restart it when that has changed`,
+    )
+  else log.warn(`${fact}, so the service cannot ${changes} before that has changed`)
 }
 
 /** Serves a certificate that was renewed. */

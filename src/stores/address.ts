@@ -48,6 +48,7 @@ export interface PostgresAddress {
   sslcert: string | undefined
   sslkey: string | undefined
   max: number
+  targetSessionAttrs: (typeof targetSessionAttrs)[number]
 }
 
 /** An absolute path as the host is the folder of a Unix socket. */
@@ -62,6 +63,12 @@ export function isSocket({ host }: PostgresHost): boolean {
 
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
+
+/**
+ * Which server is used: the first that accepts writes, or the first that answers. libpq has more
+ * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS).
+ */
+export const targetSessionAttrs = ['read-write', 'any'] as const
 
 /** A hint with the forms of an address. */
 export const addressForms =

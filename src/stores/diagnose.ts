@@ -1,6 +1,6 @@
 import { PlantsError } from '../errors.js'
-import type { DirectStore } from './store.js'
-import { describeMissingRights, rights } from './tokens.js'
+import type { DirectStore, StoreServer } from './store.js'
+import { describeMissingRights, readOnlyRights, rights } from './tokens.js'
 
 export interface CheckResult {
   state: 'ok' | 'warning' | 'failed'
@@ -29,26 +29,45 @@ export async function runCheck(
 const missingRightsHint =
   'Change the permissions of the file, or see Least privilege in docs/databases.md'
 
+interface CheckedStore {
+  /** Of the address. */
+  name: string
+  /** Of several servers, the one that is used is named. */
+  serverCount: number
+}
+
 /**
  * Closes the store.
  *
  * @throws {PlantsError} if the store can do nothing, or not even what its rights say
  */
-export async function checkRights(name: string, store: DirectStore): Promise<CheckResult> {
+export async function checkRights(
+  { name, serverCount }: CheckedStore,
+  store: DirectStore,
+): Promise<CheckResult> {
   try {
     const storeRights = await store.rights()
-    const missing = rights.filter((right) => !storeRights.includes(right))
-    if (storeRights.length === 0) {
+    const server = await store.findServer()
+    // A server that is read-only is used because the address allows it.
+    const expected = server?.isReadOnly ? readOnlyRights : rights
+    const usable = expected.filter((right) => storeRights.includes(right))
+    const missing = expected.filter((right) => !storeRights.includes(right))
+    if (usable.length === 0) {
       const message = describeMissingRights(missing)
       throw new PlantsError('inaccessible', message, { hint: missingRightsHint })
     }
-    await store.check(storeRights)
-    if (missing.length === 0) return { state: 'ok', message: name }
-    const message = `${name}: ${describeMissingRights(missing)}`
+    await store.check(usable)
+    const findings = missing.length === 0 ? [] : [describeMissingRights(missing)]
+    if (server && (serverCount > 1 || server.isReadOnly)) findings.push(describeServer(server))
+    const message = findings.length === 0 ? name : `${name}: ${findings.join('. ')}`
     // A store that this user can only read may be meant so.
     if (missing.includes('create')) return { state: 'warning', message, hint: missingRightsHint }
     return { state: 'ok', message }
   } finally {
     await store.close()
   }
+}
+
+function describeServer({ name, isReadOnly }: StoreServer): string {
+  return `The server ${name} is used${isReadOnly ? ', which is read-only' : ''}`
 }

@@ -1,6 +1,7 @@
 import type { FieldName } from '../plant/plant.js'
 
-export interface ListQuery {
+/** What a list selects, and its order. */
+export interface ReadQuery {
   /** Only ids greater than this one; only smaller ones if `desc` sorts by id. */
   after?: bigint | undefined
   /** At least 1. */
@@ -10,9 +11,6 @@ export interface ListQuery {
   /** Part of any text, in any case: see `foldText`. */
   search?: string | undefined
   signal?: AbortSignal | undefined
-}
-
-export interface ReadQuery extends ListQuery {
   /**
    * By default `id`. By the folded text (`foldText`), then by its code points, then by id; plants
    * without one last.
@@ -26,14 +24,24 @@ export interface ReadQuery extends ListQuery {
 /** In characters, at a service: the time of a search grows with them. */
 export const maxSearch = 200
 
-export type CountQuery = Pick<ListQuery, 'tag' | 'search' | 'signal'>
+export interface CountQuery extends Pick<ReadQuery, 'tag' | 'search' | 'signal'> {
+  /** In bounded steps, each at a moment of its own, between which the event loop runs. */
+  inSteps?: boolean | undefined
+}
+
+/** How many plants have each text. The key of plants without a tag is undefined. */
+export type TextCounts = Map<string | undefined, bigint>
+
+export function addCount(counts: TextCounts, text: string | undefined, count: bigint): void {
+  counts.set(text, (counts.get(text) ?? 0n) + count)
+}
 
 /** Bounds the memory of a list. */
 export const pageRows = 1000
 
 /** @param readPage returns at most `rows` rows after an id, and none at the end */
 export async function* pagesOf<Row extends { id: bigint }>(
-  { after, limit = Infinity, signal }: ListQuery,
+  { after, limit = Infinity, signal }: ReadQuery,
   readPage: (after: bigint | undefined, rows: number) => Promise<Row[]>,
 ): AsyncIterable<Row[]> {
   let last = after
@@ -47,7 +55,7 @@ export async function* pagesOf<Row extends { id: bigint }>(
   }
 }
 
-export function queryText({ limit, desc, after, tag, search }: ReadQuery): string {
+export function formatQuery({ limit, desc, after, tag, search }: ReadQuery): string {
   const order = desc ? 'desc' : undefined
   const parameters = { limit, order, after, ...(tag === false ? { noTag: true } : { tag }), search }
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined)

@@ -38,6 +38,8 @@ export interface StoreKind<A extends Address = Address> {
   findAddressHint(address: A): string | undefined
   /** A warning if others could read or change what the connection carries. */
   findNetworkRisk(address: A): Promise<string | undefined>
+  /** The address of a server of the same store that accepts changes, where it has several. */
+  toWritable(address: A): Promise<A>
 
   /** Looks up the credential. The store itself is opened by the opener. */
   createOpener(address: A, context: OpenContext): Promise<StoreOpener>
@@ -128,8 +130,8 @@ export interface OpenContext {
   onCreated?: ((path: string) => Promise<void>) | undefined
   /** Called for a store that other users can change. */
   onExposed?: (warning: string) => Promise<void>
-  /** The store does not answer, and is tried for `patience` milliseconds; undefined: it is back. */
-  onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
+  /** The store does not answer, and is tried until its budget is over; undefined: it is back. */
+  onAway?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
 export interface DoctorContext extends OpenContext {

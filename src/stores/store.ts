@@ -1,8 +1,7 @@
 import { PlantsError } from '../errors.js'
-import type { StoredPlant } from '../plant/plant.js'
-import { backoff, type RetryPolicy, type Runtime } from '../platform/runtime.js'
+import type { StoredPlant, TextName } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
-import type { CountQuery, ReadQuery } from './query.js'
+import type { CountQuery, ReadQuery, TextCounts } from './query.js'
 import type { Right, TokenStore } from './tokens.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
@@ -12,6 +11,8 @@ export interface Store {
   /** Yields at most a few MiB at once: one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
+  /** Counts the plants of each text, at one moment. Takes memory for the texts that differ. */
+  countBy?(field: TextName, query?: CountQuery): Promise<TextCounts>
   /**
    * Returns an outcome for each change, in their order. A direct store makes them in one
    * transaction: when it resolves, they are on disk.
@@ -29,14 +30,26 @@ export interface Store {
   /** The state of a checkpoint; undefined if there is none. */
   checkpoint?(id: string): Promise<string | undefined>
   readonly tokens?: TokenStore
-  /** The rights of the store's own credentials, in the order of `rights`. */
+  /**
+   * The rights of the store's own credentials, in the order of `rights`. The server of a database
+   * may be read-only nevertheless.
+   */
   rights?(): Promise<readonly Right[]>
+  /** The server of a database that is used now; undefined for a file. */
+  findServer?(): Promise<StoreServer | undefined>
   /**
    * Rejects if the store could not do now what `needs` names, by default to create plants. To read,
    * it takes no lock that a writer may hold.
    */
   check?(needs?: readonly Right[]): Promise<void>
   close(): Promise<void>
+}
+
+export interface StoreServer {
+  /** Its host and its port. */
+  name: string
+  /** It accepts no changes now, such as a standby. */
+  isReadOnly: boolean
 }
 
 /** A store that the program opens itself: a SQLite file or a PostgreSQL database. */
@@ -76,45 +89,4 @@ export class CheckpointMovedError extends PlantsError {
     const message = 'Another plants process is importing the same inputs into this store'
     super('inaccessible', message, { hint: 'Wait for it' })
   }
-}
-
-/** In milliseconds. */
-interface RetryState {
-  tries: number
-  /** Since the call began, or since the store began to fail. */
-  elapsed: number
-  patience: number
-  /** That the store asks for. */
-  retryAfter?: number | undefined
-}
-
-/**
- * In milliseconds: a store that never answered may not be running at all, and is retried only
- * briefly.
- */
-export function patienceOf(
-  { timeout, retry = Math.min(2000, timeout) }: { timeout: number; retry?: number | undefined },
-  hasAnswered: boolean,
-): number {
-  return hasAnswered ? timeout : retry
-}
-
-/**
- * Milliseconds before the next try, the last one being shortly before the end; undefined after
- * that.
- */
-export function nextPause(
-  policy: RetryPolicy,
-  { tries, elapsed, patience, retryAfter = 0 }: RetryState,
-  runtime: Pick<Runtime, 'random'>,
-): number | undefined {
-  const reservedForLastTry = Math.min(1000, patience / 10)
-  const left = patience - elapsed - reservedForLastTry
-  if (left <= 0 || retryAfter > left) return undefined
-  return Math.min(retryAfter + backoff(policy, tries, runtime), left)
-}
-
-/** @param left milliseconds until the store is given up */
-export function tryingAgain({ message }: PlantsError, left: number): string {
-  return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
 }

@@ -12,14 +12,21 @@ export interface TokenStore {
 export const rights = ['create', 'read', 'update', 'delete'] as const
 export type Right = (typeof rights)[number]
 
+/** What a store can do whose server is read-only. */
+export const readOnlyRights: readonly Right[] = ['read']
+
 export const defaultRights: readonly Right[] = ['create', 'read']
 
 /** Such as "The store gives no right to update or delete plants". */
 export function describeMissingRights(missing: readonly Right[]): string {
-  const last = missing.slice(-1)
-  const others = missing.slice(0, -1).join(', ')
-  const names = [others, ...last].filter((text) => text !== '').join(' or ')
-  return `The store gives no right to ${names} plants`
+  return `The store gives no right to ${formatRights(missing)} plants`
+}
+
+/** Such as "create, update or delete". */
+export function formatRights(alternatives: readonly Right[]): string {
+  const last = alternatives.slice(-1)
+  const others = alternatives.slice(0, -1).join(', ')
+  return [others, ...last].filter((text) => text !== '').join(' or ')
 }
 
 type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>

@@ -81,6 +81,14 @@ export async function ownServerWithStandby() {
         await waitForStandby()
       },
       promote: () => onStandby.admin('SELECT pg_promote()'),
+      /** Waits until its readers see what the primary has: a commit does not wait for that. */
+      catchUp: async () => {
+        const [{ position } = {}] = await primary.admin(
+          'SELECT pg_current_wal_flush_lsn()::text AS position',
+        )
+        const missing = `SELECT FROM pg_last_wal_replay_lsn() AS lsn WHERE lsn < '${position}'`
+        await expect.poll(() => onStandby.admin(missing), { interval: 5 }).toEqual([])
+      },
     },
   }
 }

@@ -3,6 +3,7 @@ import { writeAnswer } from '../../output/output.js'
 import { foldText } from '../../plant/folding.js'
 import { plantCount, type TextName } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
+import { addCount, type CountQuery, type TextCounts } from '../../stores/query.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -36,22 +37,23 @@ async function count(options: CountOptions, io: Io): Promise<void> {
       return await writeAnswer(io, `${context.output === 'text' ? plantCount(plants) : plants}\n`)
     }
     const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
-    await printer.all([await countBy(by, options, context.output === 'text', store)])
+    // A store counts in steps, between which a signal arrives, and then ends the count.
+    const query = { tag, search, signal: io.handleSignals() }
+    await printer.all([await countBy(by, query, context.output === 'text', store)])
   } finally {
     await store?.close()
   }
 }
 
+/** Returns a record for each text, the most frequent first. */
 async function countBy(
   by: TextName,
-  { tag, search }: CountOptions,
+  query: CountQuery,
   isTable: boolean,
   store: Store | undefined,
 ): Promise<PlantRecord[]> {
-  const counts = new Map<string | undefined, number>()
   const none = isTable ? '(none)' : undefined
-  for await (const plants of store?.read({ tag, search }) ?? [])
-    for (const { [by]: text } of plants) counts.set(text, (counts.get(text) ?? 0) + 1)
+  const counts = store ? await findCounts(store, by, query) : []
   const rows = Array.from(counts, ([text, count]) => {
     const isMissing = text === undefined
     return { text, count, isMissing, folded: Buffer.from(isMissing ? '' : foldText(text)) }
@@ -59,10 +61,19 @@ async function countBy(
   // Equal counts are in the order of `list --sort`.
   rows.sort(
     (one, other) =>
-      other.count - one.count ||
+      Number(other.count - one.count) ||
       Number(one.isMissing) - Number(other.isMissing) ||
       Buffer.compare(one.folded, other.folded) ||
       Buffer.compare(Buffer.from(one.text ?? ''), Buffer.from(other.text ?? '')),
   )
-  return rows.map(({ text = none, count }) => ({ [by]: text, count: BigInt(count) }))
+  return rows.map(({ text = none, count }) => ({ [by]: text, count }))
+}
+
+/** A direct store counts itself. A service has no such operation, so its plants are read. */
+async function findCounts(store: Store, by: TextName, query: CountQuery): Promise<TextCounts> {
+  if (store.countBy) return store.countBy(by, query)
+  const counts: TextCounts = new Map()
+  for await (const plants of store.read(query))
+    for (const { [by]: text } of plants) addCount(counts, text, 1n)
+  return counts
 }

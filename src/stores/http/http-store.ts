@@ -8,6 +8,7 @@ import type { CountQuery, ReadQuery } from '../query.js'
 import type { Store, WriteOptions } from '../store.js'
 import { HttpClient } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
+import { requestToCount } from './plant-request.js'
 import { listPages } from './read.js'
 import { send } from './requests.js'
 import { fetchPlant, type Send, sendChange, sendChanges, toOutcomeType } from './send-changes.js'
@@ -68,7 +69,13 @@ export class HttpStore implements Store {
     }
   }
 
+  /** Asks the service, or counts the plants of its list if it has no such operation. */
   async count(query: CountQuery = {}): Promise<bigint> {
+    try {
+      return await send(this.#client, requestToCount(query))
+    } catch (error) {
+      if (!lacksOperation(error)) throw error
+    }
     let count = 0n
     for await (const plants of this.read(query)) count += BigInt(plants.length)
     return count
@@ -77,6 +84,11 @@ export class HttpStore implements Store {
   close(): Promise<void> {
     return this.#client.close()
   }
+}
+
+/** To a service without the operation, "count" is an id or a path that it does not know. */
+function lacksOperation(error: unknown): boolean {
+  return error instanceof PlantsError && [400, 404, 405, 422].includes(error.status ?? 0)
 }
 
 function createHint(change: Change, service: string, error: PlantsError): string | undefined {

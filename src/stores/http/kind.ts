@@ -30,6 +30,7 @@ export const httpKind: StoreKind<HttpAddress> = {
   findAddressHint,
   /** `assertNotExposed` refuses to send a token where others could read it. */
   findNetworkRisk: async () => undefined,
+  toWritable: async (address) => address,
 
   async createOpener(address, context) {
     const { timeout, runtime, retry, concurrency } = context

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/json.js'
 import { type NewPlant, type Plant, parsePlant, type StoredPlant } from '../../plant/plant.js'
 import { takeCharacters, truncate } from '../../platform/escape.js'
+import { type CountQuery, formatQuery } from '../query.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
 
 export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
@@ -23,6 +24,22 @@ export function requestForPlant(
   return { method, path: `/plants/${id}`, expected }
 }
 
+/** @param query selects plants, as that of a list does */
+export function requestToCount(query: CountQuery): HttpRequest<bigint> {
+  const text = formatQuery(query)
+  const path = text === '' ? '/plants/count' : `/plants/count?${text}`
+  return { method: 'GET', path, expected: expectedCount }
+}
+
+const expectedCount: Expected<bigint> = {
+  what: 'count',
+  read(response) {
+    const value = readJson(response, 'count')
+    const count = isObject(value) ? value['count'] : undefined
+    return typeof count === 'bigint' && count >= 0n ? count : undefined
+  },
+}
+
 export const expectedPlant: Expected<Plant> = {
   what: 'Plant',
   read: (response) => parseResponsePlant(readJson(response)),
@@ -40,10 +57,11 @@ export function parseStoredPlant(value: unknown): StoredPlant | undefined {
   return isObject(value) ? parsePlant({ ...parseResponsePlant(value), id: value['id'] }) : undefined
 }
 
-export function readJson({ headers, body, isCut }: HttpResponse): unknown {
+/** @param exactKey the member whose number is exact */
+export function readJson({ headers, body, isCut }: HttpResponse, exactKey = 'id'): unknown {
   if (isCut || headers['content-encoding'] !== undefined || !isUtf8(body)) return undefined
   if (!isJsonType(headers['content-type'] ?? '')) return undefined
-  const parsed = parseJson(body.toString(), { isList: true })
+  const parsed = parseJson(body.toString(), { idKey: exactKey, isList: true })
   return 'value' in parsed ? parsed.value : undefined
 }
 

@@ -1,7 +1,7 @@
 import { PlantsError } from '../../errors.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import { urlOf } from '../../platform/urls.js'
-import { pageRows, queryText, type ReadQuery } from '../query.js'
+import { formatQuery, pageRows, type ReadQuery } from '../query.js'
 import type { Expected, HttpClient } from './http-client.js'
 import { parseStoredPlant, readJson } from './plant-request.js'
 import { send } from './requests.js'
@@ -13,7 +13,7 @@ export async function* listPages(
   let { after, limit: left = Infinity } = query
   // Two show whether a service ignores the order.
   const limit = Math.min(Math.max(left, query.desc ? 2 : 1), pageRows)
-  let path: string | undefined = `/plants?${queryText({ ...query, limit })}`
+  let path: string | undefined = `/plants?${formatQuery({ ...query, limit })}`
   while (path !== undefined && left > 0) {
     const page: Page = await send(client, { method: 'GET', path, expected: expectedPage })
     for (const plant of page.plants) {

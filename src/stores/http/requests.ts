@@ -1,12 +1,12 @@
 import { PlantsError } from '../../errors.js'
-import { wait } from '../../platform/runtime.js'
-import { nextPause, patienceOf, tryingAgain } from '../store.js'
+import { retry } from '../../platform/retry.js'
+import { chooseRetryBudgetMs, describeRetry, findRetryPauseMs } from '../retry.js'
 import { interpretResponse } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe } from './plant-request.js'
 
-/** Pauses between tries, in milliseconds. */
-const policy = { base: 100, max: 2000 }
+/** A service that is started again takes some seconds. */
+const backoff = { firstMs: 100, longestMs: 2000 }
 
 interface SendOptions {
   /** Ends the retries, and unless `finishesSent` also a request in flight. */
@@ -49,49 +49,60 @@ export async function send<T>(
   }
 }
 
-async function sendUntilSettled<T>(
-  client: HttpClient,
-  request: HttpRequest<T>,
-  call: Call,
-): Promise<T> {
-  const { signal, inFlightSignals } = call
-  for (let tries = 1; ; tries += 1) {
-    signal.throwIfAborted()
-    const { token } = client.access
-    const response = await client.send(request, findTimeLeft(client, call), inFlightSignals)
-    const result = interpretResponse(client, request, response)
-    if ('value' in result) return result.value
-    const { error, isOpen } = result
-    // A token may have expired, and a 401 changes nothing.
-    if (error.kind === 'unauthorized' && (await client.renewToken(token))) continue
-    if (isOpen) call.lost = error
-    else if (!error.isRetryable) throw error
-    signal.throwIfAborted()
-    await pauseBeforeRetry(client, request, call, { tries, error })
-  }
+function sendUntilSettled<T>(client: HttpClient, request: HttpRequest<T>, call: Call): Promise<T> {
+  return retry(() => sendOnce(client, request, call), {
+    findPauseMs: (error, tries) => findPauseMs(client, request, call, { tries, error }),
+    onRetry: (error) => warnOnce(client, call, error),
+    getSignals: () => [call.signal],
+  })
 }
 
-/** Throws the error of the try if there is no time for another one, or if it is not repeated. */
-async function pauseBeforeRetry(
+async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Call): Promise<T> {
+  call.signal.throwIfAborted()
+  const { token } = client.access
+  const response = await client.send(request, findTimeLeft(client, call), call.inFlightSignals)
+  const result = interpretResponse(client, request, response)
+  if ('value' in result) return result.value
+  const { error, isOpen } = result
+  // A token may have expired, and a 401 changes nothing.
+  if (error.kind === 'unauthorized' && (await client.renewToken(token)))
+    return sendOnce(client, request, call)
+  if (isOpen) call.lost = error
+  throw error
+}
+
+/** Returns undefined if there is no time for another try, or if the request is not repeated. */
+async function findPauseMs(
   client: HttpClient,
   request: HttpRequest,
   call: Call,
-  { tries, error }: { tries: number; error: PlantsError },
-): Promise<void> {
+  { tries, error }: { tries: number; error: unknown },
+): Promise<number | undefined> {
   const { signal, startMs, lost } = call
+  if (!(error instanceof PlantsError)) return undefined
+  if (error !== lost && !error.isRetryable) return undefined
+  signal.throwIfAborted()
   const { options } = client
-  const patience = patienceOf(options, client.connectedAt !== undefined)
-  const elapsed = measureElapsed(client, call)
-  const state = { tries, elapsed, patience, retryAfter: error.retryAfterMs }
-  const pauseMs = nextPause(policy, state, options.runtime)
-  if (pauseMs === undefined) throw error
-  if (lost && !(await mayRepeat(client, request, { signal, start: startMs }))) throw error
-  if (!client.hasWarned) {
-    client.hasWarned = true
-    const leftMs = patience - measureElapsed(client, call)
-    await client.access.notify(tryingAgain(lost ?? error, leftMs))
-  }
-  await wait(pauseMs, [signal])
+  const retryBudgetMs = findRetryBudget(client)
+  const elapsedMs = measureElapsed(client, call)
+  const state = { tries, elapsedMs, retryBudgetMs, retryAfterMs: error.retryAfterMs }
+  const pauseMs = findRetryPauseMs(backoff, state, options.runtime)
+  if (pauseMs === undefined) return undefined
+  if (lost && !(await mayRepeat(client, request, { signal, start: startMs }))) return undefined
+  return pauseMs
+}
+
+/** Says once that requests are repeated, because that may take long. */
+async function warnOnce(client: HttpClient, call: Call, error: unknown): Promise<void> {
+  const reason = call.lost ?? error
+  if (client.hasWarned || !(reason instanceof PlantsError)) return
+  client.hasWarned = true
+  const leftMs = findRetryBudget(client) - measureElapsed(client, call)
+  await client.access.notify(describeRetry(reason, leftMs))
+}
+
+function findRetryBudget({ options, connectedAt }: HttpClient): number {
+  return chooseRetryBudgetMs(options, connectedAt !== undefined)
 }
 
 /** Milliseconds. Until connected, --retry counts; then --timeout. */

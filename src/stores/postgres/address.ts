@@ -11,6 +11,7 @@ import {
   type PostgresHost,
   passwordFile,
   sslModes,
+  targetSessionAttrs,
 } from '../address.js'
 import type { Login } from '../credentials.js'
 
@@ -20,8 +21,8 @@ export interface PostgresOptions {
   timeout: number
   runtime: Runtime
   retry?: number | undefined
-  /** It is away, and retried for `patience` milliseconds; undefined: it is back. */
-  onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
+  /** The store does not answer, and is tried until its budget is over; undefined: it is back. */
+  onAway?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
 export interface Access extends PostgresOptions {
@@ -30,9 +31,14 @@ export interface Access extends PostgresOptions {
 
 const parts = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
 const files = { sslcert: 'PGSSLCERT', sslkey: 'PGSSLKEY', sslrootcert: 'PGSSLROOTCERT' }
-const variables: Record<string, string> = { ...parts, ...files, sslmode: 'PGSSLMODE' }
+const variables: Record<string, string> = {
+  ...parts,
+  ...files,
+  sslmode: 'PGSSLMODE',
+  target_session_attrs: 'PGTARGETSESSIONATTRS',
+}
 /** What a complete address has after the "?". */
-const options = ['max', 'sslcert', 'sslkey', 'sslmode', 'sslrootcert']
+const options = ['max', 'sslcert', 'sslkey', 'sslmode', 'sslrootcert', 'target_session_attrs']
 const parameters = [...Object.keys(parts), ...options]
 
 const example =
@@ -65,10 +71,7 @@ export function parsePostgres(
   const socket = '/var/run/postgresql'
   const servers = textOf('host') ?? (existsSync(socket) ? socket : 'localhost')
   const hosts = hostsFrom(servers, textOf('port') ?? '', source)
-  const hostTexts = hosts.map(
-    ({ host, port }) => `${isIPv6(host) ? `[${host}]` : encodeURIComponent(host)}:${port}`,
-  )
-  const place = `${hostTexts.join()}/${encodeURIComponent(database)}`
+  const place = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
   const query = options
     .filter((name) => textOf(name) !== undefined)
@@ -80,7 +83,20 @@ export function parsePostgres(
     ...{ hosts, user, database, password, sslmode, sslrootcert, max },
     sslcert: textOf('sslcert'),
     sslkey: textOf('sslkey'),
+    targetSessionAttrs: parseTargetSessionAttrs(textOf('target_session_attrs')),
   }
+}
+
+/** As it is in an address, such as `[::1]:5432`. */
+export function formatHost({ host, port }: PostgresHost): string {
+  return `${isIPv6(host) ? `[${host}]` : encodeURIComponent(host)}:${port}`
+}
+
+function parseTargetSessionAttrs(text = 'read-write'): PostgresAddress['targetSessionAttrs'] {
+  const value = targetSessionAttrs.find((candidate) => candidate === text)
+  if (value) return value
+  const hint = 'Correct it in the address, or in PGTARGETSESSIONATTRS'
+  throw usageError(`target_session_attrs must be ${targetSessionAttrs.join(' or ')}`, hint)
 }
 
 /** A password may contain "?", but not "/". */
@@ -144,6 +160,18 @@ function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[]
     if (!isPort || !isHost) throw invalid(source)
     return { host, port }
   })
+}
+
+/**
+ * The same database at a server that accepts writes. The complete address has no
+ * `target_session_attrs` then, so that an import finds its checkpoint with or without it.
+ */
+export function toReadWrite(address: PostgresAddress): PostgresAddress {
+  const [login = '', query = ''] = address.href.split('?')
+  const isOther = (parameter: string) => !parameter.startsWith('target_session_attrs=')
+  const others = query.split('&').filter(isOther).join('&')
+  const href = others === '' ? login : `${login}?${others}`
+  return { ...address, href, targetSessionAttrs: 'read-write' }
 }
 
 /** Searches get half of the connections at most, and creates need one, too. Throws `usage`. */

@@ -1,10 +1,14 @@
 /**
  * The driver's client, with limits on what a server may do to it. The driver trusts its server: it
  * keeps each message until it is complete, whatever length that announces, even before the login,
- * and sends the password in whatever form it is asked for.
+ * keeps all rows of an answer until that is complete, and sends the password in whatever form it is
+ * asked for.
  */
+import { isIP, type NetConnectOpts, Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { PlantsError } from '../../errors.js'
+import { type CancelTarget, requestCancel } from './cancel.js'
 
 const maxRowMiB = 16
 /** A plant of this program has a tenth of it at most. */
@@ -17,20 +21,85 @@ export function createTooLongError(server: string, what: 'message' | 'row'): Pla
   return new PlantsError('inaccessible', message, { hint })
 }
 
-/** Ends the connection when a message is longer than 16 MiB: no row of a plant is. */
+const checkServer = 'PostgreSQL does not do that: check the server, and what connects you to it'
+
+export function createTooManyRowsError(server: string): PlantsError {
+  const message = `${server} sent more rows than it was asked for`
+  return new PlantsError('inaccessible', message, { hint: checkServer })
+}
+
+function createTooManyMessagesError(server: string): PlantsError {
+  const message = `${server} sent more messages than an answer has`
+  return new PlantsError('inaccessible', message, { hint: checkServer })
+}
+
+/** What a server tells of a connection, so that a statement on it can be canceled. */
+interface BackendKeyData {
+  processID: number
+  secretKey: number
+}
+
+/**
+ * Ends the connection when a message is longer than 16 MiB, which no row of a plant is, and when an
+ * answer has more rows than its statement can have.
+ */
 export class LimitedClient extends pg.Client {
-  readonly #watch: (chunk: Buffer) => void
+  readonly #limits = new AnswerLimits()
+  readonly #watch = (chunk: Buffer): void => {
+    const excess = this.#limits.findExcess(chunk)
+    if (excess !== undefined) this.connection.stream.destroy(this.#createExcessError(excess))
+  }
+  #cancelTarget: CancelTarget | undefined
 
   constructor(config?: pg.ClientConfig) {
     super(config)
-    const lengths = new MessageLengths()
-    this.#watch = (chunk) => {
-      if (!lengths.exceed(chunk)) return
-      this.connection.stream.destroy(createTooLongError(this.host, 'message'))
-    }
     // With TLS, the stream is another one from then on.
     const start = config?.ssl ? 'sslconnect' : 'connect'
     this.connection.once(start, () => void this.connection.stream.on('data', this.#watch))
+    const tls = this.#findTlsOptions(config)
+    this.connection.once('backendKeyData', ({ processID, secretKey }: BackendKeyData) => {
+      this.#cancelTarget = { server: this.#findServer(), tls, processId: processID, secretKey }
+    })
+  }
+
+  /** Call it before a connection is dropped whose statement the server has not answered. */
+  async cancelStatement(): Promise<void> {
+    const isLost = this.connection.stream.destroyed
+    if (this.#cancelTarget !== undefined && !isLost) await requestCancel(this.#cancelTarget)
+  }
+
+  #findServer(): NetConnectOpts {
+    const { host, port } = this
+    if (host.startsWith('/')) return { path: `${host}/.s.PGSQL.${port}` }
+    const { stream } = this.connection
+    const address = stream instanceof Socket ? stream.remoteAddress : undefined
+    return { host: address ?? host, port }
+  }
+
+  /** Returns the options with which the driver makes its own connection. */
+  #findTlsOptions({ ssl }: pg.ClientConfig = {}): ConnectionOptions | undefined {
+    if (typeof ssl !== 'object') return undefined
+    const { host } = this
+    // The driver hides the key from what copies the options.
+    const options: ConnectionOptions = { ...ssl, key: ssl.key, host }
+    if (isIP(host) === 0) options.servername = host
+    return options
+  }
+
+  /** Call it before each statement, with the number of rows that all its answers have at most. */
+  limitRows(maxRows: number): void {
+    this.#limits.beginAnswer(maxRows)
+  }
+
+  #createExcessError(excess: Excess): PlantsError {
+    switch (excess) {
+      case 'length':
+        return createTooLongError(this.host, 'message')
+      case 'rows':
+        return createTooManyRowsError(this.host)
+      case 'messages':
+        return createTooManyMessagesError(this.host)
+    }
   }
 
   /** For pg-copy-streams, which reads the stream itself, and passes on each chunk as it comes. */
@@ -39,14 +108,31 @@ export class LimitedClient extends pg.Client {
   }
 }
 
-/** Reads the lengths of messages: each has a letter, and then its length without the letter. */
-class MessageLengths {
+/** Of what a server sent more than it may. */
+type Excess = 'length' | 'rows' | 'messages'
+
+const dataRow = 'D'.charCodeAt(0)
+
+/** Notices, parameters and notifications come at any time, and the driver keeps none of them. */
+const uncountedMessages = Array.from('NSA', (letter) => letter.charCodeAt(0))
+
+/** A hundred statements can be sent together, whose answers have two each. */
+const maxOtherMessages = 1000
+
+/** Reads the heads of messages: each has a letter, and then its length without the letter. */
+class AnswerLimits {
   readonly #head = Buffer.alloc(5)
   #headLength = 0
   #bytesLeft = 0
+  #rowsLeft = 0
+  #otherMessagesLeft = maxOtherMessages
 
-  /** Returns whether a message begins that is longer than allowed, or has an impossible length. */
-  exceed(chunk: Buffer): boolean {
+  beginAnswer(maxRows: number): void {
+    this.#rowsLeft = maxRows
+    this.#otherMessagesLeft = maxOtherMessages
+  }
+
+  findExcess(chunk: Buffer): Excess | undefined {
     let offset = 0
     while (offset < chunk.length) {
       if (this.#bytesLeft > 0) {
@@ -60,11 +146,25 @@ class MessageLengths {
       offset += copied
       if (this.#headLength < this.#head.length) continue
       this.#headLength = 0
-      const length = this.#head.readUInt32BE(1)
-      if (length < 4 || length > maxRowBytes) return true
-      this.#bytesLeft = length - 4
+      const excess = this.#countMessage()
+      if (excess !== undefined) return excess
     }
-    return false
+    return undefined
+  }
+
+  #countMessage(): Excess | undefined {
+    const letter = this.#head.readUInt8()
+    const length = this.#head.readUInt32BE(1)
+    // A length that is impossible begins no message.
+    if (length < 4 || length > maxRowBytes) return 'length'
+    this.#bytesLeft = length - 4
+    if (letter === dataRow) {
+      this.#rowsLeft -= 1
+      return this.#rowsLeft < 0 ? 'rows' : undefined
+    }
+    if (uncountedMessages.includes(letter)) return undefined
+    this.#otherMessagesLeft -= 1
+    return this.#otherMessagesLeft < 0 ? 'messages' : undefined
   }
 }
 

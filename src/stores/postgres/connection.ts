@@ -1,10 +1,13 @@
 /** Statements on one connection, and transactions of them. */
 import { finished } from 'node:stream/promises'
-import type pg from 'pg'
-import { from as copyFrom } from 'pg-copy-streams'
+import pg from 'pg'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../errors.js'
-import type { Access } from './address.js'
-import { explained, wasRolledBack } from './errors.js'
+import { within } from '../../platform/runtime.js'
+import type { StoreServer } from '../store.js'
+import { type Access, formatHost } from './address.js'
+import { LimitedClient } from './client.js'
+import { explained, ReadOnlyServerError, wasRolledBack } from './errors.js'
 
 export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
@@ -15,7 +18,11 @@ interface Notice {
   message: string | undefined
 }
 
-export async function assertReady(connection: Connection): Promise<void> {
+/**
+ * @throws {PlantsError} `inaccessible` if a plant would not be safe there, `unavailable` if the
+ * server is read-only and the address asks for one that accepts writes
+ */
+export async function examineServer(connection: Connection): Promise<StoreServer> {
   const [[encoding, fsync, isReadOnly] = []] = await connection.read(
     `SELECT current_setting('server_encoding'), current_setting('fsync'),
       current_setting('transaction_read_only')`,
@@ -25,29 +32,46 @@ export async function assertReady(connection: Connection): Promise<void> {
     throw new PlantsError('inaccessible', `${name} has the encoding ${encoding} in place of UTF8`)
   if (fsync === 'off')
     throw new PlantsError('inaccessible', `${name} answers before a plant is on disk: fsync is off`)
-  if (isReadOnly === 'on') throw new PlantsError('unavailable', `${name} is not read-write now`)
+  const server = { name: connection.server, isReadOnly: isReadOnly === 'on' }
+  if (server.isReadOnly && !connection.mayBeReadOnly)
+    throw new PlantsError('unavailable', `${name} is not read-write now`, { hint: nameWritable })
+  return server
 }
+
+const nameWritable =
+  'Add the server that accepts writes to the address, or read from this one with target_session_attrs=any'
 
 /** Each statement has the timeout, and fails with a `PlantsError`. */
 export class Connection {
   readonly name: string
-  readonly #client: pg.ClientBase
+  /** Its host and its port, as they are in an address. */
+  readonly server: string
+  /** Whether the address allows a server that is read-only. */
+  readonly mayBeReadOnly: boolean
+  readonly #client: LimitedClient
   readonly #access: Access
   /** The server cancels it before. */
   readonly #limit: { query_timeout: number }
+  /** Whether the server may still work on a statement, because it has not answered it. */
+  #isAnswerMissing = false
 
   constructor(client: pg.ClientBase, access: Access) {
+    // A pool makes clients of the class that it was given, but its type does not say so.
+    if (!(client instanceof LimitedClient)) throw new TypeError('The client has no limits')
     this.name = access.address.name
+    this.server = formatHost(client)
+    this.mayBeReadOnly = access.address.targetSessionAttrs === 'any'
     this.#client = client
     this.#access = access
     this.#limit = { query_timeout: access.timeout + 1000 }
   }
 
   /**
-   * In a transaction of its own, which is one message. That has no parameters: values are literals.
+   * Reads in a transaction of its own, which is one message. That has no parameters: values are
+   * literals.
    */
-  async read(select: string): Promise<Row[]> {
-    const { rows } = await this.query(`${this.#settings()}; ${select}`)
+  async read(select: string, maxRows = 1): Promise<Row[]> {
+    const { rows } = await this.query(`${this.#settings()}; ${select}`, [], maxRows)
     return rows
   }
 
@@ -55,31 +79,36 @@ export class Connection {
     return this.query(`BEGIN; ${this.#settings()}; ${settings}`)
   }
 
-  /** Returns the result of the last one of the statements. */
-  async query(text: string, values: unknown[] = []): Promise<Result> {
-    return must((await this.#query(text, values)).at(-1))
+  /**
+   * @param maxRows that all statements of the text can return. A server that sends more than that
+   * would fill the memory: it gets an error.
+   * @returns the result of the last one of the statements
+   */
+  async query(text: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
+    return must((await this.#query(text, values, maxRows)).at(-1))
   }
 
   /**
    * Runs statements, whose values are literals, one after the other. Many of them are one message,
    * because waiting for an answer takes longer than most of them.
    *
+   * @param maxRows that each of the statements can return
    * @returns the result of each of them
    */
-  async queryEach(statements: readonly string[]): Promise<Result[]> {
+  async queryEach(statements: readonly string[], maxRows = 0): Promise<Result[]> {
     const results: Result[] = []
     for (let start = 0; start < statements.length; start += maxStatementsPerMessage) {
-      const message = statements.slice(start, start + maxStatementsPerMessage).join(';')
-      results.push(...(await this.#query(message)))
+      const batch = statements.slice(start, start + maxStatementsPerMessage)
+      results.push(...(await this.#query(batch.join(';'), [], batch.length * maxRows)))
     }
     return results
   }
 
-  async #query(text: string, values: unknown[] = []): Promise<Result[]> {
+  async #query(text: string, values: unknown[], maxRows: number): Promise<Result[]> {
+    this.#client.limitRows(maxRows)
     const query = { text, values, rowMode: 'array' as const, ...this.#limit }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
-    const signal = this.#access.runtime.handleSignals()
-    const result = await untilSignal(answer, signal).catch(this.#explain)
+    const result = await this.#waitFor(answer)
     return Array.isArray(result) ? result : [result]
   }
 
@@ -88,7 +117,7 @@ export class Connection {
    *
    * @param lockTimeout in milliseconds; by default the timeout
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of
-   * it
+   * it, and `unavailable` at a server that is read-only
    */
   async transaction<T>(
     work: () => Promise<T>,
@@ -96,10 +125,20 @@ export class Connection {
     lockTimeout = 0,
   ): Promise<T> {
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeout}; SAVEPOINT changes`)
+    if (this.mayBeReadOnly) await this.#assertWritable()
     const result = await work()
     if (commits(result)) await this.#commit()
     else await this.query('ROLLBACK')
     return result
+  }
+
+  /**
+   * It is asked each time: a standby may have been promoted since the connection was made, and the
+   * errors of statements on a standby have several codes.
+   */
+  async #assertWritable(): Promise<void> {
+    const { rows } = await this.query("SELECT current_setting('transaction_read_only')", [], 1)
+    if (rows[0]?.[0] === 'on') throw new ReadOnlyServerError(this.server)
   }
 
   /**
@@ -112,15 +151,15 @@ export class Connection {
    * enough, because it logs nothing.)
    */
   async logMessage(): Promise<void> {
-    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')")
+    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')", [], 1)
   }
 
   async #commit(): Promise<void> {
-    const warnings: string[] = []
-    const collectWarning = ({ code, message }: Notice) => {
-      if (code?.startsWith(warningClass)) warnings.push(message ?? '')
+    let warning: string | undefined
+    const keepFirstWarning = ({ code, message }: Notice) => {
+      if (code?.startsWith(warningClass)) warning ??= message ?? ''
     }
-    this.#client.on('notice', collectWarning)
+    this.#client.on('notice', keepFirstWarning)
     const { command } = await this.query('COMMIT')
       .catch((cause: unknown) => {
         if (wasRolledBack(cause)) throw cause
@@ -129,11 +168,10 @@ export class Connection {
         const what = `The connection to ${this.name} was ${end} during a commit`
         throw createUnknownOutcomeError(what, 'Look', cause)
       })
-      .finally(() => this.#client.off('notice', collectWarning))
+      .finally(() => this.#client.off('notice', keepFirstWarning))
     if (command !== 'COMMIT')
       throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
     // It is stored here, but whether a standby has it, too, is unknown.
-    const [warning] = warnings
     if (warning === undefined) return
     const what = `${this.name} warned during a commit (${warning})`
     throw createUnknownOutcomeError(what, 'Wait until its standby is connected, then look')
@@ -142,15 +180,63 @@ export class Connection {
   /** Returns the number of rows. */
   async copyIn(table: string, rows: string): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
+    this.#client.limitRows(0)
     const stream = this.#client.query(copy).end(rows)
-    const signal = this.#access.runtime.handleSignals()
-    await untilSignal(finished(stream), signal).catch(this.#explain)
+    await this.#waitFor(finished(stream))
     return stream.rowCount
   }
 
-  readonly #explain = (error: unknown): never => {
+  /**
+   * Reads the rows of a query in the text format of COPY, in a transaction that the end of the
+   * connection rolls back. The timeout is that of each chunk.
+   */
+  async *copyOut(select: string): AsyncGenerator<Buffer> {
+    const { runtime, timeout } = this.#access
+    const signal = runtime.handleSignals()
+    await this.begin('SET LOCAL statement_timeout = 0')
+    signal.throwIfAborted()
+    this.#client.endLimit()
+    this.#isAnswerMissing = true
+    try {
+      const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
+      const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+      for (;;) {
+        const chunk = await within(timeout, [signal], (silence) => {
+          silence.onabort = () => stream.destroy(silence.reason)
+          return chunks.next()
+        })
+        if (chunk.done) break
+        yield chunk.value
+        signal.throwIfAborted()
+      }
+      this.#isAnswerMissing = false
+    } catch (error) {
+      throw this.#toFailure(error)
+    }
+  }
+
+  /** Cancels the statement that the server has not answered, before the connection is dropped. */
+  async cancel(): Promise<void> {
+    if (this.#isAnswerMissing) await this.#client.cancelStatement()
+  }
+
+  async #waitFor<T>(answer: Promise<T>): Promise<T> {
+    const signal = this.#access.runtime.handleSignals()
+    this.#isAnswerMissing = true
+    try {
+      const result = await untilSignal(answer, signal)
+      this.#isAnswerMissing = false
+      return result
+    } catch (error) {
+      throw this.#toFailure(error)
+    }
+  }
+
+  /** @throws the reason of a signal, which is why the statement failed */
+  #toFailure(error: unknown): PlantsError {
+    if (error instanceof pg.DatabaseError) this.#isAnswerMissing = false
     this.#access.runtime.handleSignals().throwIfAborted()
-    throw explained(error, this.#access)
+    return explained(error, this.#access)
   }
 
   /**

@@ -1,7 +1,8 @@
 /**
  * Connections to the servers of an address. Each has a pool, and the first one that accepts writes
  * is used until a connection to it fails, so that a failover takes no more than the next
- * connection. A call is repeated after whatever may pass, until its timeout.
+ * connection. With `target_session_attrs=any`, it is the first one that answers, which may be a
+ * standby. A call is repeated after whatever may pass, until its timeout.
  *
  * With `sslmode=prefer` a server has two pools, one with TLS and one without it, and the first
  * login chooses: neither a full pool nor a server that is away may lead to a connection without
@@ -9,19 +10,28 @@
  */
 import { setMaxListeners } from 'node:events'
 import pg from 'pg'
-import { to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../errors.js'
-import { isTimeout, retrying, within } from '../../platform/runtime.js'
+import { retry } from '../../platform/retry.js'
+import { isTimeout } from '../../platform/runtime.js'
 import { Slots } from '../../platform/slots.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
-import { nextPause, patienceOf } from '../store.js'
+import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import type { Access } from './address.js'
 import { LimitedClient, SecretiveClient } from './client.js'
-import { assertReady, Connection, type Row, untilSignal } from './connection.js'
-import { explained, isPoolFull, lacksTls, raiseMax } from './errors.js'
+import { Connection, examineServer, type Row, untilSignal } from './connection.js'
+import { explained, isPoolFull, lacksTls, ReadOnlyServerError, raiseMax } from './errors.js'
+
+/** A failover takes some seconds, a lost connection none. */
+const backoff = { firstMs: 10, longestMs: 1000 }
 
 type Action<T> = (connection: Connection) => Promise<T>
+type Parse<T> = (chunks: AsyncIterable<Buffer>) => AsyncGenerator<T>
+
+interface ScanOptions {
+  maxRows?: number
+  signal?: AbortSignal | undefined
+}
 
 interface Server {
   host: PostgresHost
@@ -74,8 +84,8 @@ export class PostgresDatabase {
     return this.#access.address.name
   }
 
-  read(select: string): Promise<Row[]> {
-    return this.run((connection) => connection.read(select))
+  read(select: string, maxRows = 1): Promise<Row[]> {
+    return this.run((connection) => connection.read(select, maxRows))
   }
 
   /**
@@ -83,11 +93,11 @@ export class PostgresDatabase {
    *
    * @throws {PlantsError} `unavailable` if the others take longer than the timeout
    */
-  async scan(select: string, signal?: AbortSignal): Promise<Row[]> {
+  async scan(select: string, { maxRows = 1, signal }: ScanOptions = {}): Promise<Row[]> {
     const { runtime, timeout: timeoutMs, address } = this.#access
     const signals = [runtime.handleSignals(), ...(signal === undefined ? [] : [signal])]
     try {
-      return await this.#scanSlots.run(() => this.read(select), { timeoutMs, signals })
+      return await this.#scanSlots.run(() => this.read(select, maxRows), { timeoutMs, signals })
     } catch (error) {
       if (!isTimeout(error)) throw error
       const message = `All connections for searches at ${address.name} are in use`
@@ -95,36 +105,50 @@ export class PostgresDatabase {
     }
   }
 
-  async *copyOut(select: string): AsyncGenerator<Buffer> {
-    const { runtime, timeout } = this.#access
-    const client = await this.#retry(() => this.#connect())
-    const signal = runtime.handleSignals()
+  /**
+   * Yields what `parse` makes of the rows of a query in the text format of COPY. Until it has
+   * yielded something, the query is repeated after a failure that may pass: a standby cancels it if
+   * it is in the way of a change that the standby has to make.
+   */
+  async *streamRows<T>(select: string, parse: Parse<T>): AsyncGenerator<T> {
+    const { items, first } = await this.#retry(async () => {
+      const items = parse(this.#copyOut(select))
+      return { items, first: await items.next() }
+    })
     try {
-      await new Connection(client, this.#access).begin('SET LOCAL statement_timeout = 0')
-      signal.throwIfAborted()
-      if (client instanceof LimitedClient) client.endLimit()
-      const stream = client.query(copyTo(`COPY (${select}) TO STDOUT`))
-      const pieces: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
-      for (;;) {
-        const piece = await within(timeout, [signal], (silence) => {
-          silence.onabort = () => stream.destroy(silence.reason)
-          return pieces.next()
-        })
-        if (piece.done) return
-        yield piece.value
-        signal.throwIfAborted()
-      }
-    } catch (error) {
-      signal.throwIfAborted()
-      throw explained(error, this.#access)
+      if (first.done) return
+      yield first.value
+      yield* items
     } finally {
+      await items.return(undefined)
+    }
+  }
+
+  /** Calls `collect` with all rows of a query, again from the first one after such a failure. */
+  collectRows<T>(
+    select: string,
+    collect: (chunks: AsyncIterable<Buffer>) => Promise<T>,
+  ): Promise<T> {
+    return this.#retry(() => collect(this.#copyOut(select)))
+  }
+
+  /** On a connection of its own. */
+  async *#copyOut(select: string): AsyncGenerator<Buffer> {
+    const client = await this.#connect()
+    const connection = new Connection(client, this.#access)
+    try {
+      yield* connection.copyOut(select)
+    } finally {
+      await connection.cancel()
       client.release(true)
     }
   }
 
   /** A connection that failed may be lost, in a transaction, or read-only: it is dropped. */
   async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
-    const result = await action(new Connection(client, this.#access)).catch((error: unknown) => {
+    const connection = new Connection(client, this.#access)
+    const result = await action(connection).catch(async (error: unknown) => {
+      await connection.cancel()
       client.release(true)
       throw error
     })
@@ -134,19 +158,20 @@ export class PostgresDatabase {
 
   #retry<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
     const { runtime } = this.#access
-    const start = runtime.now()
+    const startMs = runtime.now()
     let unknownOutcome: PlantsError | undefined
-    const pauseAfter = (error: unknown, tries: number) => {
+    const findPauseMs = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
-      const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : error.isRetryable
+      const mayPass = error.isRetryable && !(error instanceof ReadOnlyServerError)
+      const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : mayPass
       if (mayRepeat && error.isOutcomeUnknown) unknownOutcome = error
-      const elapsed = runtime.now() - start
-      const patience = patienceOf(this.#access, this.#wasConnected)
-      const pause = nextPause({ base: 10, max: 1000 }, { tries, elapsed, patience }, runtime)
-      if (!mayRepeat || pause === undefined) throw unknownOutcome ?? error
-      return pause
+      const elapsedMs = runtime.now() - startMs
+      const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
+      const pauseMs = findRetryPauseMs(backoff, { tries, elapsedMs, retryBudgetMs }, runtime)
+      if (!mayRepeat || pauseMs === undefined) throw unknownOutcome ?? error
+      return pauseMs
     }
-    return retrying(action, pauseAfter, () => [runtime.handleSignals()])
+    return retry(action, { findPauseMs, getSignals: () => [runtime.handleSignals()] })
   }
 
   /** Prefers a failure that may pass. */
@@ -169,8 +194,8 @@ export class PostgresDatabase {
       }
     }
     this.#failures += 1
-    const patience = patienceOf(this.#access, this.#wasConnected)
-    if (this.#failures === 2) this.#access.onAway?.(failure, patience)
+    const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
+    if (this.#failures === 2) this.#access.onAway?.(failure, retryBudgetMs)
     throw must(failure)
   }
 
@@ -236,7 +261,7 @@ function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access)
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
     Client: isPrivate ? LimitedClient : SecretiveClient,
-    onConnect: (client) => assertReady(new Connection(client, access)),
+    onConnect: async (client) => void (await examineServer(new Connection(client, access))),
   })
   // Of an idle connection, which is dropped, and of a statement, which fails with it.
   pool.on('error', () => undefined)

@@ -73,6 +73,20 @@ function findServerProblem(code: string, reason: string, name: string): Database
   }
 }
 
+/**
+ * A change was sent to a server that is read-only, because the address allows one. It is not
+ * repeated: the server stays read-only until somebody promotes it.
+ */
+export class ReadOnlyServerError extends PlantsError {
+  constructor(server: string) {
+    const message = `The server ${server} is read-only`
+    super('unavailable', message, { hint: useWritableServer })
+  }
+}
+
+const useWritableServer =
+  'Use target_session_attrs=read-write in an address with the server that accepts writes, or promote this one'
+
 export const raiseMax = 'Try again, or raise max in the address'
 
 const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
@@ -80,6 +94,7 @@ const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 const createStore = 'Check the address. A store is created by: plants stores init ADDRESS'
 
 const hints: Record<string, string> = {
+  '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000': 'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
   '42501': 'The owner of the database can grant it: see Least privilege in docs/databases.md',
   '57014': 'Try again, or raise --timeout',
@@ -102,8 +117,9 @@ export function isUniqueViolation(error: unknown): boolean {
   return reportedBy(error)?.code === '23505'
 }
 
-export function unlessLocked(error: unknown): undefined {
-  if (reportedBy(error)?.code !== '55P03') throw error
+/** Whether a statement has waited for a lock as long as it may. */
+export function isLockTimeout(error: unknown): boolean {
+  return reportedBy(error)?.code === '55P03'
 }
 
 /**

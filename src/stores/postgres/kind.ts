@@ -32,12 +32,15 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   findAddressHint: () => undefined,
   findNetworkRisk: async (address) => (await loadAddress()).findNetworkRisk(address),
 
+  toWritable: async (address) => (await loadAddress()).toReadWrite(address),
+
   createOpener,
   async *diagnose(address, context) {
     const { checkRights, runCheck } = await import('../diagnose.js')
     yield await runCheck(context.storeCheck, async () => {
       const opener = await createOpener(address, context)
-      return checkRights(address.name, await opener.open())
+      const { name, hosts } = address
+      return checkRights({ name, serverCount: hosts.length }, await opener.open())
     })
   },
 }

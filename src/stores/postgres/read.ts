@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
 import { foldText, latinMarks, normalForms } from '../../plant/folding.js'
-import { pagesOf, type ReadQuery } from '../query.js'
-import { createTooLongError, maxRowBytes } from './client.js'
+import type { TextName } from '../../plant/plant.js'
+import { addCount, type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'
+import { createTooLongError, createTooManyRowsError, maxRowBytes } from './client.js'
 import type { Row } from './connection.js'
 import type { PostgresDatabase } from './database.js'
-import { createInvalidRowError, toPlants } from './rows.js'
+import { createInvalidRowError, toCount, toPlants, toText } from './rows.js'
 import { columns, plants } from './schema.js'
 
 /**
@@ -19,7 +20,8 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
     const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
     const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
     const found = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
-    const reading = mayScan(query) ? database.scan(found, query.signal) : database.read(found)
+    const options = { maxRows: rows, signal: query.signal }
+    const reading = mayScan(query) ? database.scan(found, options) : database.read(found, rows)
     return toPlants(await reading, database.name)
   })
 }
@@ -34,10 +36,32 @@ export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery
   const { where, order } = await clausesOf(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
-  for await (const rows of rowsOf(database.copyOut(select), database.name)) {
+  let rowsLeft = query.limit ?? Infinity
+  const parse = (chunks: AsyncIterable<Buffer>) => rowsOf(chunks, database.name)
+  for await (const rows of database.streamRows(select, parse)) {
     query.signal?.throwIfAborted()
+    rowsLeft -= rows.length
+    if (rowsLeft < 0) throw createTooManyRowsError(database.name)
     yield toPlants(rows, database.name)
   }
+}
+
+export async function queryTextCounts(
+  database: PostgresDatabase,
+  field: TextName,
+  query: CountQuery,
+): Promise<TextCounts> {
+  const { where } = await clausesOf(database, query)
+  const select = `SELECT ${field}, count(*) FROM ${plants} ${where} GROUP BY ${field}`
+  return database.collectRows(select, async (chunks) => {
+    const counts: TextCounts = new Map()
+    for await (const rows of rowsOf(chunks, database.name)) {
+      query.signal?.throwIfAborted()
+      for (const [text, count] of rows)
+        addCount(counts, toText(field, text, database.name), toCount(count, database.name))
+    }
+    return counts
+  })
 }
 
 /**

@@ -4,7 +4,14 @@
  */
 
 import { PlantsError } from '../../errors.js'
-import { isText, largestId, plantFrom, type StoredPlant, smallestId } from '../../plant/plant.js'
+import {
+  isText,
+  largestId,
+  plantFrom,
+  type StoredPlant,
+  smallestId,
+  type TextName,
+} from '../../plant/plant.js'
 import { type Token, tokenFrom } from '../tokens.js'
 import type { Row } from './connection.js'
 
@@ -33,6 +40,12 @@ export function toToken(row: Row, server: string): Token {
   if (number === undefined || !areTimes || !areTexts)
     throw createInvalidRowError(server, 'a token with an invalid value')
   return tokenFrom(number, note, rights, [createdAt, ...endTimes])
+}
+
+export function toText(field: TextName, cell: Cell, server: string): string | undefined {
+  if (isText(cell)) return cell
+  if (cell === null && field === 'tag') return undefined
+  throw createInvalidRowError(server, `an invalid ${field}`)
 }
 
 export function toCount(cell: Cell, server: string): bigint {

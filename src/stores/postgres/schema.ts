@@ -43,6 +43,8 @@ export function createStore(connection: Connection): Promise<boolean> {
   return connection.transaction(async () => {
     const { rows } = await connection.query(
       `SELECT pg_advisory_xact_lock(hashtext('plant_store')); SELECT to_regclass('${versions}')`,
+      [],
+      2,
     )
     const isMissing = rows[0]?.[0] === null
     if (isMissing) await connection.query(schema)

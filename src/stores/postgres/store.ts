@@ -1,10 +1,16 @@
 import { escapeLiteral } from 'pg'
 import { must, PlantsError } from '../../errors.js'
-import type { StoredPlant } from '../../plant/plant.js'
+import type { StoredPlant, TextName } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
-import { type CountQuery, pagesOf, type ReadQuery } from '../query.js'
-import type { DirectStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
+import { type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'
+import type {
+  DirectStore,
+  StoreServer,
+  Transaction,
+  TransactionOptions,
+  WriteOptions,
+} from '../store.js'
 import {
   describeMissingRights,
   type Right,
@@ -13,10 +19,11 @@ import {
   tokenColumns,
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
-import { assertReady, type Connection } from './connection.js'
+import { type Connection, examineServer } from './connection.js'
+import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
-import { unlessLocked } from './errors.js'
-import { clausesOf, readPages, readSnapshot } from './read.js'
+import { ReadOnlyServerError } from './errors.js'
+import { clausesOf, queryTextCounts, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
@@ -24,11 +31,8 @@ import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 export class PostgresStore implements DirectStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
-  /**
-   * The creates that wait for a connection share a transaction. If one waits for a lock, each has
-   * its own.
-   */
-  #batch: { creates: Create[]; outcomes: Promise<Outcome[] | undefined> } | undefined
+  /** The creates that wait for a connection. */
+  #batch: CreateBatch | undefined
 
   private constructor(database: PostgresDatabase) {
     this.#database = database
@@ -48,7 +52,7 @@ export class PostgresStore implements DirectStore {
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
-    const rows = await this.#database.read(text)
+    const rows = await this.#database.read(text, ids.length)
     return new Map(toPlants(rows, this.#database.name).map((plant) => [plant.id, plant]))
   }
 
@@ -59,8 +63,12 @@ export class PostgresStore implements DirectStore {
   async count(query: CountQuery = {}): Promise<bigint> {
     const { where } = await clausesOf(this.#database, query)
     const select = `SELECT count(*) FROM ${plants} ${where}`
-    const [[count] = []] = await this.#database.scan(select, query.signal)
+    const [[count] = []] = await this.#database.scan(select, { signal: query.signal })
     return toCount(count, this.#database.name)
+  }
+
+  countBy(field: TextName, query: CountQuery = {}): Promise<TextCounts> {
+    return queryTextCounts(this.#database, field, query)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
@@ -72,36 +80,9 @@ export class PostgresStore implements DirectStore {
     )
   }
 
-  async #create(create: Create): Promise<Outcome> {
-    this.#batch ??= this.#newBatch()
-    const { creates, outcomes } = this.#batch
-    const index = creates.push(create) - 1
-    const all = await outcomes
-    return must(all ? all[index] : (await this.#createAll([create]))?.[0])
-  }
-
-  #newBatch() {
-    const creates: Create[] = []
-    const close = () => {
-      if (this.#batch?.creates === creates) this.#batch = undefined
-    }
-    const outcomes = new Promise(setImmediate) // for simultaneous calls
-      .then(() => this.#createAll(creates, close))
-      .finally(close)
-    return { creates, outcomes }
-  }
-
-  /** Stores nothing, and returns undefined, if one of several waits for a lock. */
-  #createAll(creates: readonly Create[], onBegin?: () => void): Promise<Outcome[] | undefined> {
-    const create = (connection: Connection) => {
-      onBegin?.()
-      if (creates.length === 1)
-        return connection.transaction(() => makeChanges(connection, creates))
-      const make = () => makeChanges(connection, creates).catch(unlessLocked)
-      return connection.transaction(make, Boolean, 1000)
-    }
-    // With an idempotency key, a create that was made succeeds again.
-    return this.#database.run(create, () => creates.every(({ key }) => key !== undefined))
+  #create(create: Create): Promise<Outcome> {
+    if (!this.#batch?.isOpen) this.#batch = new CreateBatch(this.#database)
+    return this.#batch.add(create)
   }
 
   transaction<T>(
@@ -138,8 +119,14 @@ export class PostgresStore implements DirectStore {
     return rights.filter((_, index) => row[index] === 't')
   }
 
+  findServer(): Promise<StoreServer> {
+    return this.#database.run(examineServer)
+  }
+
   async check(needs: readonly Right[] = ['create']): Promise<void> {
-    await this.#database.run(assertReady)
+    const server = await this.findServer()
+    const isChange = needs.some((right) => right !== 'read')
+    if (server.isReadOnly && isChange) throw new ReadOnlyServerError(server.name)
     const has = await this.rights()
     const missing = needs.filter((right) => !has.includes(right))
     if (missing.length > 0) throw new PlantsError('inaccessible', describeMissingRights(missing))
@@ -164,14 +151,14 @@ function hasPrivileges(right: Right): string {
 }
 
 function postgresTokens(database: PostgresDatabase): TokenStore {
-  const select = async (condition: string) =>
-    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map((row) =>
-      toToken(row, database.name),
-    )
+  const select = async (condition: string, maxRows = 1) => {
+    const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
+    return (await database.read(text, maxRows)).map((row) => toToken(row, database.name))
+  }
   const change = (text: string, values: unknown[]) =>
     database.run((connection) =>
       connection.transaction(async () => {
-        const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values)
+        const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values, 1)
         return rows.map((row) => toToken(row, connection.name))[0]
       }),
     )
@@ -185,7 +172,9 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       return must(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
     },
     list: () =>
-      pagesOf({}, (after = 0n, rows) => select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`)),
+      pagesOf({}, (after = 0n, rows) =>
+        select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`, rows),
+      ),
     revoke: (id, at) => {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`
       return change(text, [id, at.getTime()])

@@ -86,7 +86,7 @@ async function planWithStored(connection: Connection, changes: readonly Change[]
 
 async function findPlants(connection: Connection, ids: bigint[]): Promise<KeyedPlant[]> {
   const select = `SELECT ${keyedColumns} FROM ${plants} WHERE id = ANY ($1::bigint[])`
-  const { rows } = await connection.query(select, [ids])
+  const { rows } = await connection.query(select, [ids], ids.length)
   return rows.map((row) => toKeyedPlant(row, connection.name))
 }
 
@@ -94,6 +94,7 @@ async function findPlants(connection: Connection, ids: bigint[]): Promise<KeyedP
 async function lockPlants(connection: Connection, ids: readonly bigint[]): Promise<KeyedPlant[]> {
   const results = await connection.queryEach(
     ids.map((id) => `SELECT ${keyedColumns} FROM ${plants} WHERE id = '${id}' FOR UPDATE`),
+    1,
   )
   return results.flatMap(({ rows }) => rows.map((row) => toKeyedPlant(row, connection.name)))
 }

@@ -54,10 +54,13 @@ export async function backUp(
     if (former > 2n * present) await onLarger?.(`${backup} ${counts}`)
     copy = new AtomicFile(target)
     const { path } = copy
-    await store.retry(() => {
-      truncateSync(path)
-      store.db.prepare('VACUUM INTO ?').run(path)
-    }, backup)
+    await store.retry(
+      () => {
+        truncateSync(path)
+        store.db.prepare('VACUUM INTO ?').run(path)
+      },
+      { path: target, subject: backup },
+    )
     await checkSignal(signal)
     const plants = await store.retry(() => countAttached(store, path))
     await checkSignal(signal)

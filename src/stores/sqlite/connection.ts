@@ -36,6 +36,12 @@ export interface SqliteOptions {
   onExposed?: (warning: string) => Promise<void>
 }
 
+/** The file that an error of a call concerns, and how messages name it. */
+interface UsedFile {
+  path: string
+  subject: string
+}
+
 /** With this, SQLite takes no locks, uses no other files and does not look for a log. */
 export const immutable = 'mode=ro&immutable=1'
 
@@ -49,6 +55,9 @@ const settings = `
   PRAGMA checkpoint_fullfsync = 1;
   PRAGMA journal_size_limit = 67108864;
   PRAGMA cache_size = -8192`
+
+/** Another writer has the lock for some milliseconds. */
+const backoff = { firstMs: 2, longestMs: 8 }
 
 export const foldFunction = 'plants_fold'
 
@@ -115,17 +124,21 @@ export class Connection {
   }
 
   /** Repeats a call while another program has locked the store, and explains errors. */
-  async retry<T>(call: () => T, subject = describeFile(this.path, this.#options)): Promise<T> {
+  async retry<T>(call: () => T, file: UsedFile = this.#describe()): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
       const callIfOpen = () => {
         this.#assertOpen()
         return call()
       }
-      return await retryWhileBusy(callIfOpen, { base: 2, max: 8 }, timeout, runtime)
+      return await retryWhileBusy(callIfOpen, { backoff, timeoutMs: timeout, runtime })
     } catch (error) {
-      throw explainSqliteError(error, this.path, subject)
+      throw explainSqliteError(error, file.path, file.subject)
     }
+  }
+
+  #describe(): UsedFile {
+    return { path: this.path, subject: describeFile(this.path, this.#options) }
   }
 
   get isInTransaction(): boolean {

@@ -21,7 +21,7 @@ async function checkFile(address: SqliteAddress, options: SqliteOptions): Promis
   const store = await SqliteStore.openExisting(address, options)
   if (!store && isDefault) return { state: 'ok', message: `${name} (not created yet)` }
   if (!store) throw createNoStoreError(address)
-  const result = await checkRights(name, store)
+  const result = await checkRights({ name, serverCount: 0 }, store)
   const exposure = result.state === 'ok' ? explainExposure(name) : undefined
   return exposure === undefined ? result : { state: 'warning', message: exposure }
 }

@@ -6,7 +6,7 @@
  * to be read. So this looks at the system's code behind them, where the driver gives it, and then
  * at the permissions.
  */
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
   type ErrorKind,
@@ -96,7 +96,7 @@ function explainCode(failure: Failure, code: number): PlantsError {
       return toStoreError(failure, 'inaccessible', { message, reason, hint: damageHint })
     }
     case FULL:
-      return toStoreError(failure, 'unavailable', { reason, hint: fullDiskHint })
+      return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
     case IOERR: {
       const guess = extendedCode(error) === IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
       return explainFailedCall(failure, systemCodeBehind(error) ?? guess)
@@ -125,12 +125,31 @@ function explainFailedCall(failure: Failure, code: string): PlantsError {
   const descriptorsHint = toDescriptorsHint(code)
   if (descriptorsHint !== undefined)
     return toStoreError(failure, 'unavailable', { reason, hint: descriptorsHint })
-  if (code === 'ENOSPC' || code === 'EDQUOT')
-    return toStoreError(failure, 'unavailable', { reason, hint: fullDiskHint })
+  if (code === 'ENOSPC')
+    return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
+  if (code === 'EDQUOT') return toStoreError(failure, 'unavailable', { reason, hint: quotaHint })
   const isFailureOfDisk = code === 'EIO' || primaryCode(failure.error) === IOERR
   if (isFailureOfDisk) return toStoreError(failure, 'unavailable', { reason, hint: diskHint })
   return explainDeniedAccess(failure, reason)
 }
+
+/**
+ * SQLite writes to two disks: that of the store, and that of temporary files, where it sorts what
+ * is too large for the memory. It does not tell which one is full. What a failed write took of the
+ * disk of the store stays in its log, so that disk is still full, while temporary files have gone.
+ */
+function chooseSpaceHint({ path }: Failure): string {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(path))
+    return bavail * bsize < enoughSpaceBytes ? fullDiskHint : temporarySpaceHint
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return fullDiskHint
+  }
+}
+
+/** A write fails with less than this, because SQLite writes pages, and a log in small steps. */
+const enoughSpaceBytes = 1_048_576
 
 function explainDeniedAccess(failure: Failure, reason: string): PlantsError {
   const missing = findMissingPermission(failure.path)
@@ -198,7 +217,10 @@ function toStoreError(
 }
 
 const waitHint = 'Try again, or wait longer with --timeout 2m'
-const fullDiskHint = 'Free some space, or set SQLITE_TMPDIR to a directory on another disk'
+const fullDiskHint = 'Free some space on its disk'
+const temporarySpaceHint =
+  'To sort takes temporary files: set SQLITE_TMPDIR to a directory on a disk with more space'
+const quotaHint = 'Delete some files of this user, or ask for a larger quota'
 const diskHint = 'Check the disk, or move the store to a local disk'
 const damageHint =
   'Check the disk first. If it is sound, restore a backup, ' +

@@ -31,6 +31,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
   ownsFile: async ({ name }, path) => (await import('./connection.js')).belongsToStore(name, path),
   findAddressHint: () => undefined,
   findNetworkRisk: async () => undefined,
+  toWritable: async (address) => address,
 
   createOpener,
   async *diagnose(address, context) {

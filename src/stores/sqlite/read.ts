@@ -14,9 +14,10 @@ import {
   plantFrom,
   type StoredPlant,
   smallestId,
+  type TextName,
   textLength,
 } from '../../plant/plant.js'
-import type { CountQuery, ReadQuery } from '../query.js'
+import { addCount, type CountQuery, type ReadQuery, type TextCounts } from '../query.js'
 import { type Connection, foldFunction } from './connection.js'
 import { StoreDamageError } from './errors.js'
 
@@ -46,43 +47,88 @@ export async function* readPlants(connection: Connection, query: ReadQuery) {
 }
 
 function stepsById({ prepare }: Connection, query: ReadQuery) {
-  const { after, desc = false } = query
+  const { desc = false } = query
   const { where, values, matches } = filterOf(query)
-  const range = 'FROM plants WHERE id BETWEEN ? AND ?'
   const order = `ORDER BY id ${desc ? 'DESC' : 'ASC'}`
-  const select = `SELECT id, name, tag ${range} AND ${where} ${order}`
-  const bytes = 'octet_length(name) + ifnull(octet_length(tag), 0) AS bytes'
-  const sum = `SELECT ${desc ? 'min' : 'max'}(id), sum(bytes) FROM (SELECT id, ${bytes} ${range} ${order} LIMIT ?)`
-
-  let first = after === undefined || desc ? smallestId : after + 1n
-  let last = after === undefined || !desc ? largestId : after - 1n
-  let rows = stepRows
-
-  const endOfStep = (left: number): bigint | undefined => {
-    // a few more than fitted
-    rows = Math.min(left, stepRows, Math.ceil(rows * 1.25))
-    while (first <= last) {
-      const [end, size]: (bigint | null)[] = prepare(sum).get(first, last, rows)
-      if (end == null) return undefined
-      // A corrupt tree can lead back to one of its pages, without end.
-      if (end < first || end > last) throw new StoreDamageError(`the id ${end} is out of order`)
-      if (rows === 1 || Number(size) <= stepBytes) return end
-      rows = Math.ceil(rows / 2)
-    }
-    return undefined
-  }
+  const select = `SELECT id, name, tag ${ofRange} AND ${where} ${order}`
+  const ranges = new IdRanges(prepare, query, { rows: stepRows, bytes: stepBytes })
 
   return (left: number): StoredPlant[] | undefined => {
-    const end = endOfStep(where === everything ? left : stepRows)
-    if (end === undefined) return undefined
-    const [from, to] = desc ? [end, last] : [first, end]
+    const range = ranges.find(where === everything ? left : stepRows)
+    if (!range) return undefined
     const plants = prepare(select)
-      .all(from, to, ...values)
+      .all(...range, ...values)
       .map(toPlant)
     // After all that may find the store in use, and is then called again.
-    if (desc) last = end - 1n
-    else first = end + 1n
+    ranges.advance(range)
     return plants.filter(matches)
+  }
+}
+
+const ofRange = 'FROM plants WHERE id BETWEEN ? AND ?'
+
+type IdRange = [first: bigint, last: bigint]
+
+/** Cuts the ids of a store into ranges whose plants are read in one step. */
+class IdRanges {
+  readonly #prepare: Connection['prepare']
+  readonly #isDescending: boolean
+  readonly #sum: string
+  readonly #maxRows: number
+  readonly #maxBytes: number
+  #rows: number
+  #first: bigint
+  #last: bigint
+
+  /** @param step what the plants of a range are at most, unless it has only one */
+  constructor(
+    prepare: Connection['prepare'],
+    { after, desc = false }: Pick<ReadQuery, 'after' | 'desc'>,
+    step: { rows: number; bytes: number },
+  ) {
+    const bytes = 'octet_length(name) + ifnull(octet_length(tag), 0) AS bytes'
+    const [end, order] = desc ? ['min', 'DESC'] : ['max', 'ASC']
+    const rows = `SELECT id, ${bytes} ${ofRange} ORDER BY id ${order} LIMIT ?`
+    this.#prepare = prepare
+    this.#isDescending = desc
+    this.#sum = `SELECT ${end}(id), sum(bytes) FROM (${rows})`
+    this.#maxRows = step.rows
+    this.#maxBytes = step.bytes
+    this.#rows = step.rows
+    this.#first = after === undefined || desc ? smallestId : after + 1n
+    this.#last = after === undefined || !desc ? largestId : after - 1n
+  }
+
+  /**
+   * @param left how many plants are still wanted
+   * @returns undefined at the end
+   */
+  find(left: number): IdRange | undefined {
+    const end = this.#findEnd(left)
+    if (end === undefined) return undefined
+    return this.#isDescending ? [end, this.#last] : [this.#first, end]
+  }
+
+  /** Call it when the plants of a range were read. */
+  advance([first, last]: IdRange): void {
+    if (this.#isDescending) this.#last = first - 1n
+    else this.#first = last + 1n
+  }
+
+  #findEnd(left: number): bigint | undefined {
+    // a few more than fitted
+    this.#rows = Math.min(left, this.#maxRows, Math.ceil(this.#rows * 1.25))
+    while (this.#first <= this.#last) {
+      const sum = this.#prepare(this.#sum)
+      const [end, size]: (bigint | null)[] = sum.get(this.#first, this.#last, this.#rows)
+      if (end == null) return undefined
+      // A corrupt tree can lead back to one of its pages, without end.
+      if (end < this.#first || end > this.#last)
+        throw new StoreDamageError(`the id ${end} is out of order`)
+      if (this.#rows === 1 || Number(size) <= this.#maxBytes) return end
+      this.#rows = Math.ceil(this.#rows / 2)
+    }
+    return undefined
   }
 }
 
@@ -110,16 +156,87 @@ function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQ
   }
 }
 
+/** A count reads less of a plant than a list does, so that its steps have more plants. */
+const countStep = { rows: 10_000, bytes: 1_048_576 }
+
 export async function countPlants(connection: Connection, query: CountQuery = {}): Promise<bigint> {
-  if (query.search === undefined) {
-    const { where, values } = filterOf(query)
-    const select = `SELECT count(*) FROM plants WHERE ${where}`
-    const [count] = await connection.retry(() => connection.prepare(select).get(...values))
-    return count
-  }
+  if (query.search !== undefined) return countMatches(connection, query)
+  if (query.inSteps) return countInSteps(connection, query)
+  const { where, values } = filterOf(query)
+  const select = `SELECT count(*) FROM plants WHERE ${where}`
+  const [count] = await connection.retry(() => connection.prepare(select).get(...values))
+  return count
+}
+
+/** Decides here what a search finds, as a list does. */
+async function countMatches(connection: Connection, query: CountQuery): Promise<bigint> {
   let count = 0n
   for await (const plants of readPlants(connection, query)) count += BigInt(plants.length)
   return count
+}
+
+async function countInSteps(connection: Connection, query: CountQuery): Promise<bigint> {
+  const { where, values } = filterOf(query)
+  const select = connection.prepare(`SELECT count(*) ${ofRange} AND ${where}`)
+  let count = 0n
+  await forEachRange(connection, query, (range) => {
+    const [found]: [bigint] = select.get(...range, ...values)
+    return () => {
+      count += found
+    }
+  })
+  return count
+}
+
+export async function countTexts(
+  connection: Connection,
+  field: TextName,
+  query: CountQuery,
+): Promise<TextCounts> {
+  const counts: TextCounts = new Map()
+  if (query.search !== undefined) {
+    for await (const plants of readPlants(connection, query))
+      for (const { [field]: text } of plants) addCount(counts, text, 1n)
+    return counts
+  }
+  const { where, values } = filterOf(query)
+  const groups = `SELECT ${field}, count(*) ${ofRange} AND ${where} GROUP BY ${field}`
+  const select = connection.prepare(groups)
+  await forEachRange(connection, query, (range) => {
+    const rows: [unknown, bigint][] = select.all(...range, ...values)
+    return () => {
+      for (const [text, count] of rows) addCount(counts, toText(field, text), count)
+    }
+  })
+  return counts
+}
+
+/** @param readRange may find the store in use, and is then called again; what it returns is not */
+async function forEachRange(
+  connection: Connection,
+  { signal }: CountQuery,
+  readRange: (range: IdRange) => () => void,
+): Promise<void> {
+  const ranges = new IdRanges(connection.prepare, {}, countStep)
+  const readNext = () => {
+    const range = ranges.find(countStep.rows)
+    return range && { range, addResult: readRange(range) }
+  }
+  for (;;) {
+    signal?.throwIfAborted()
+    const step = await connection.retry(readNext)
+    if (!step) return
+    step.addResult()
+    ranges.advance(step.range)
+    await new Promise(setImmediate)
+  }
+}
+
+/** Another program may have written anything into it. */
+function toText(field: TextName, value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  if (value === null && field === 'tag') return undefined
+  throw new StoreDamageError(`a ${field} has a value of another type`)
 }
 
 /** A plant matches that `where` finds, and `matches`. */

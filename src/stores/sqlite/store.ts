@@ -1,5 +1,5 @@
 /** One SQLite file, shared by processes of this machine. */
-import type { StoredPlant } from '../../plant/plant.js'
+import type { StoredPlant, TextName } from '../../plant/plant.js'
 import { isWritableFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
 import type { Change } from '../change.js'
@@ -16,7 +16,7 @@ import { type Right, rights, type TokenStore } from '../tokens.js'
 import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError } from './errors.js'
-import { countPlants, readPlants, toPlant } from './read.js'
+import { countPlants, countTexts, readPlants, toPlant } from './read.js'
 import { createSqliteTokenStore } from './tokens.js'
 import { Writer } from './writer.js'
 
@@ -101,24 +101,42 @@ export class SqliteStore implements DirectStore {
 
   async *read(query: ReadQuery = {}) {
     if (query.inPages) return yield* readPlants(this.#connection, query)
-    const { path } = this.#connection
-    // A transaction on this one would affect all other operations.
-    const connection = await Connection.open(path, this.#options)
-    if (!connection) throw createUnusableStoreError(path, 'was deleted or replaced', 'Try again')
+    const connection = await this.#openSnapshot()
     try {
-      connection.db.exec('BEGIN')
       yield* readPlants(connection, query)
     } finally {
       connection.close()
     }
   }
 
+  /** Of one moment. A transaction on the store's own connection would affect all other calls. */
+  async #openSnapshot(): Promise<Connection> {
+    const { path } = this.#connection
+    const connection = await Connection.open(path, this.#options)
+    if (!connection) throw createUnusableStoreError(path, 'was deleted or replaced', 'Try again')
+    connection.db.exec('BEGIN')
+    return connection
+  }
+
   count(query: CountQuery = {}) {
     return countPlants(this.#connection, query)
   }
 
+  async countBy(field: TextName, query: CountQuery = {}) {
+    const connection = await this.#openSnapshot()
+    try {
+      return await countTexts(connection, field, query)
+    } finally {
+      connection.close()
+    }
+  }
+
   async rights() {
     return isWritableFile(this.#connection.path) ? rights : (['read'] as const)
+  }
+
+  async findServer() {
+    return undefined
   }
 
   check(needs: readonly Right[] = ['create']) {

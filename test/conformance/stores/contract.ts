@@ -5,12 +5,13 @@ import {
   largestId,
   type NewPlant,
   type PlantPatch,
+  plantFrom,
   smallestId,
   textLength,
 } from '../../../src/plant/plant.js'
 import type { Change, Outcome } from '../../../src/stores/change.js'
 import { createNext, nextId } from '../../../src/stores/next-id.js'
-import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/query.js'
+import type { CountQuery, ReadQuery } from '../../../src/stores/query.js'
 import type {
   CheckpointChange,
   DirectStore,
@@ -111,10 +112,55 @@ export function describeStore(name: string, open: Open<Store>): void {
   describe(`${name} makes many changes: it`, () => describeMany(open))
 }
 
+function describeGroups(open: Open<DirectStore>): void {
+  test('of each text that differs, and of plants without one', async () => {
+    const { store } = await open()
+    expect(await store.countBy('tag')).toEqual(new Map())
+    const tags = ['Schön', 'Scho\u0308n', 'schön', '', undefined, undefined, 'Schön', '\\N\t\n']
+    await store.write(creations(tags.map((tag, id) => plantFrom(BigInt(id), 'Fern', tag))))
+    const byTag = new Map([
+      ['Schön', 2n],
+      ['Scho\u0308n', 1n],
+      ['schön', 1n],
+      ['', 1n],
+      [undefined, 2n],
+      ['\\N\t\n', 1n],
+    ])
+    expect(await store.countBy('tag')).toEqual(byTag)
+    expect(await store.countBy('name')).toEqual(new Map([['Fern', 8n]]))
+    expect(await store.countBy('name', { tag: false })).toEqual(new Map([['Fern', 2n]]))
+    const found = new Map([
+      ['Schön', 2n],
+      ['Scho\u0308n', 1n],
+      ['schön', 1n],
+    ])
+    expect(await store.countBy('tag', { search: 'SCHON' })).toEqual(found)
+    expect(await store.countBy('tag', { tag: 'schön', search: 'x' })).toEqual(new Map())
+  })
+
+  test('of more plants than one step has, until its signal aborts', async () => {
+    const { store } = await open()
+    const tags = ['a', 'b', 'c']
+    const plants = plantsOf(25_000, (index) => ({ tag: must(tags[index % 3]) }))
+    await store.write(creations(plants))
+    const counts = new Map([
+      ['a', 8334n],
+      ['b', 8333n],
+      ['c', 8333n],
+    ])
+    expect(await store.countBy('tag')).toEqual(counts)
+    expect(await store.count({ inSteps: true })).toBe(25_000n)
+    expect(await store.count({ inSteps: true, tag: 'a' })).toBe(8334n)
+    const signal = AbortSignal.abort(new Error('stopped'))
+    await expect(store.countBy('tag', { signal })).rejects.toThrow('stopped')
+  })
+}
+
 /** What a store must do besides that is no service. `open` gives an empty one. */
 export function describeDirectStore(name: string, open: Open<DirectStore>): void {
   describeStore(name, open)
   describe(`${name} sorts: it`, () => describeOrder(open))
+  describe(`${name} counts the plants`, () => describeGroups(open))
   describe(`${name} writes all or nothing: it`, () => describeTransactions(open))
   describeTokens(name, async () => (await open()).store)
 }
@@ -218,7 +264,7 @@ function describeReads(open: Open<Store>): void {
     const { store } = await open()
     for (const id of [10n, 9n, -2n, 0n, largestId, smallestId])
       await createPlant(store, { ...plantOf(id), ...([10n, -2n].includes(id) && { tag: 'shade' }) })
-    const queries: [ListQuery | undefined, bigint[]][] = [
+    const queries: [ReadQuery | undefined, bigint[]][] = [
       [undefined, [smallestId, -2n, 0n, 9n, 10n, largestId]],
       [{ after: 5n }, [9n, 10n, largestId]],
       [{ after: largestId }, []],
@@ -313,6 +359,8 @@ function describeReads(open: Open<Store>): void {
     ])
     expect(await count({ tag: 'shade', search: 'fern' })).toBe(1n)
     expect(await count({ search: 'x' })).toBe(0n)
+    for (const query of [{}, { tag: '' }, { tag: false as const }, { search: 'SHADE' }])
+      expect(await count({ ...query, inSteps: true })).toBe(await count(query))
   })
 }
 

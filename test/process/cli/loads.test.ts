@@ -16,11 +16,11 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['--help', [['--help']], 6, 125, []],
   ['create --help', [['create', '--help']], 8, 130, []],
   ['a Tab', [tab], 8, 130, []],
-  ['create', [fern], 10, 150, drivers],
-  ['get', [fern, ['get', '1']], 10, 150, drivers],
+  ['create', [fern], 10, 155, drivers],
+  ['get', [fern, ['get', '1']], 10, 155, drivers],
   ['list', [fern, ['list']], 10, 150, drivers],
   ['create at a service', [service], 12, 155, ['http-store']],
-  ['create in a database', [database], 12, 260, ['postgres-store']],
+  ['create in a database', [database], 12, 270, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)

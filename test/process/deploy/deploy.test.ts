@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { blocksOf, pages } from '../../helpers/documents.js'
 import { becomeStranger, canBecome, isHere, stranger } from '../../helpers/linux.js'
@@ -36,18 +37,30 @@ function run(program: string, args: string[], more: Record<string, string | unde
 /** The highest exposure that systemd-analyze may find, times ten: 0 is best, 100 worst. */
 const maxExposure = 15
 
-test.runIf(isHere('systemd-analyze'))(
-  'systemd accepts the unit, and finds it hardened (needs systemd)',
-  () => {
-    const unit = join(temporaryFolder(), 'plants.service')
-    const text = read('plants.service')
+test.runIf(isHere('systemd-analyze')).each(['plants.service', 'plants-litestream.service'])(
+  'systemd accepts %s, and finds it hardened (needs systemd)',
+  (name) => {
+    const unit = join(temporaryFolder(), name)
+    const text = read(name)
     expect(text).toMatch(/^MemoryMax=\w+\nTasksMax=\d+$/m)
-    writeFileSync(unit, text.replace('/usr/local/bin/plants', bin))
+    writeFileSync(unit, text.replace(/^ExecStart=\S+/m, `ExecStart=${bin}`))
     expect(run('systemd-analyze', ['verify', unit])).toBe('')
     const threshold = `--threshold=${maxExposure}`
     run('systemd-analyze', ['security', '--offline=true', threshold, unit])
   },
 )
+
+test('Litestream replicates the store of the service, as its user', () => {
+  const [service, litestream] = ['plants.service', 'plants-litestream.service'].map(read)
+  const settings = /^(?:User|Group|StateDirectory|StateDirectoryMode|UMask)=.*$/gm
+  expect(litestream?.match(settings)).toEqual(service?.match(settings))
+  const config = parse(read('litestream.yml'))
+  expect(config).toMatchObject({ dbs: [{ path: '/var/lib/plants/plants.db' }] })
+  expect(service).toContain('PLANTS_DATA_DIR=%S/plants')
+  expect(pages.get('docs/litestream.md')).toContain(
+    'litestream restore -config /etc/litestream.yml /var/lib/plants/plants.db',
+  )
+})
 
 test.runIf(canBecome).each(['docs/recipes.md', 'docs/deployment.md'])(
   'a user without rights makes the backups of %s with the environment of cron (needs root and setpriv)',

@@ -10,6 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
 import { launch, serve, storeOf, testToken } from '../../helpers/service.js'
@@ -134,6 +135,24 @@ test('a service accepts PLANTS_SERVE_TOKEN in place of the tokens of the store',
   expect(await statusOf(testToken)).toBe(200)
   expect(service.err).not.toContain(ofStore)
 })
+
+test.runIf(isLinux)(
+  'a service holds as many connections as fit its limit of open files, and answers a further client (needs /proc)',
+  async () => {
+    const through = ['sh', '-c', 'ulimit -n 300; exec "$0" "$@"']
+    const service = await serve([], { through })
+    const warning =
+      'Only 172 connections fit the limit of open files of this process. ' +
+      'Raise it (LimitNOFILE= in systemd, ulimit -Hn as root) for 2000'
+    const warnings = () =>
+      service.log.filter(({ level }) => level === 'warn').map(({ msg }) => String(msg))
+    expect(warnings()).toEqual([warning])
+    await Promise.all(Array.from({ length: 400 }, () => connectTo(service.place)))
+    expect((await exchange(service, { body: fern })).status).toBe(200)
+    const closed = expect.stringMatching(/^The limit of 172 connections was reached: /)
+    await expect.poll(warnings).toContainEqual(closed)
+  },
+)
 
 test('a service that only reads is ready while another program holds the write lock', async () => {
   const service = await serve(['--allow', 'read', '--admin-port', '0'])

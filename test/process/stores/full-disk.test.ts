@@ -69,7 +69,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
       } else {
         const { error, retryable, hint } = JSON.parse(result.err)
         expect([result.code, result.out, error, retryable]).toEqual([4, '', 503, true])
-        expect(hint).toContain('space')
+        expect(hint).toBe('Free some space on its disk')
       }
       expect([(await user.on('count')).out, user.ids()]).toEqual([`${ids.length}\n`, ids])
     }
@@ -107,6 +107,16 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect(err).toMatch(/\n {2}Free some space, or choose another directory with .*\n$/)
     user.clear()
     expect((await user.on('import plants.ndjson', env)).code).toBe(0)
+  })
+
+  test('a backup says which disk is full', async () => {
+    const user = new DiskUser(await smallDisk())
+    const env = { PLANTS_STORE: `${user.home}/large.db` }
+    writeLines(user.home, plantLines(20_000))
+    expect((await user.on('import plants.ndjson', env)).code).toBe(0)
+    const { code, err } = await user.on(`backup ${user.folder}/backup.db`, env)
+    expect([code, err]).toEqual([4, expect.stringMatching(/^plants: The backup .* full\n/)])
+    expect(err).toContain('Free some space on its disk')
   })
 
   test('a sort says what to set if there is no space for it', async () => {

@@ -61,6 +61,7 @@ test('the response to a request waits while it has to', async () => {
     handlers: {
       createPlant: unused,
       listPlants: unused,
+      countPlants: unused,
       getPlant: unused,
       updatePlant: unused,
       deletePlant: unused,
@@ -94,6 +95,7 @@ test('a drain answers a client that connected in time, and sends its first reque
   const { http, place } = await listen(async ({ response }) => void response.end('{}'))
   const [used, silent] = [await connectTo(place), await connectTo(place)]
   expect(await used.send(requestBytes('')).answer()).toMatchObject({ status: 200 })
+  used.send('POST /') // so that it is not idle, and not closed with the port
   const drained = http.drain(day)
   expect(await used.answer()).toBeUndefined()
   expect(await silent.send(requestBytes('')).answer()).toMatchObject({ status: 200 })

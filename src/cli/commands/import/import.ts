@@ -61,7 +61,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function importPlants(options: ImportOptions, io: Io, files: string[]): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await (await CommandContext.from(options, io)).forWrites()
   const { address } = context
   if (options.atomic) requireCapability(address, 'transactions', '--atomic')
   if (files.length === 0 && !io.stdin.isPiped)

@@ -104,6 +104,37 @@ describe('a service that can be read', () => {
   })
 })
 
+describe('a count', () => {
+  const count = (answers: Record<string, Answer[]>) => runAt('count --tag a', answers)
+
+  test('is asked for, and exact', async () => {
+    const answers = { 'GET /plants/count': [json(200, '{"count":9007199254740993}')] }
+    const { code, out, requests } = await count(answers)
+    expect([code, out]).toEqual([0, '9007199254740993\n'])
+    expect(requests).toEqual(['GET /plants/count?tag=a'])
+  })
+
+  test.each([400, 404, 405, 422])(
+    'is that of the list if the service answers %i',
+    async (status) => {
+      const tagged = '{"id":1,"name":"Fern","tag":"a"}'
+      const rejection = json(status, { error: status, message: 'count is no id' })
+      const answers = { 'GET /plants/count': [rejection], 'GET /plants': [page([tagged])] }
+      const { code, out, requests } = await count(answers)
+      expect([code, out]).toEqual([0, '1\n'])
+      expect(requests.at(-1)).toBe('GET /plants?limit=1000&tag=a')
+    },
+  )
+
+  test.each(['{"count":-1}', '{"count":1.5}', '{"count":"1"}', '{}', '[]', '1'])(
+    'is rejected: %s',
+    async (body) => {
+      const { code, last } = await count({ 'GET /plants/count': [json(200, body)] })
+      expect({ code, last }).toMatchObject({ code: 4, last: { message: telling('no count: ') } })
+    },
+  )
+})
+
 describe('an answer to a request that reads', () => {
   const rounded = '{"id":1.0000000000000000001,"name":"F"}'
 

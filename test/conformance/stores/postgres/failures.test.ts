@@ -84,10 +84,9 @@ test('creates the others that came together with one that waits for a lock', asy
   const isBlocked = (_: unknown, id: number) => id === 1
   const others = calls.filter((call, id) => !isBlocked(call, id))
   expect(await Promise.all(others)).toEqual(wanted.filter((plant, id) => !isBlocked(plant, id)))
+  const blocked = settled(calls.filter(isBlocked))
   await release('COMMIT')
-  expect(await settled(calls.filter(isBlocked))).toEqual([
-    'conflict: A plant with id 1 already exists',
-  ])
+  expect(await blocked).toEqual(['conflict: A plant with id 1 already exists'])
 })
 
 test('a full pool is not a server that is away', async () => {

@@ -19,6 +19,12 @@ type Cells = (string | null)[]
 
 const database = reusedDatabase()
 const fern = { id: 5n, name: 'Fern' }
+const token = {
+  note: undefined,
+  rights: ['create'] as const,
+  createdAt: new Date(0),
+  expiresAt: undefined,
+}
 const sent = (what: string) => expect.stringMatching(RegExp(`^inaccessible: \\S+ sent ${what}$`))
 const tooLong = (what: string) => sent(`a ${what} of more than 16 MiB`)
 
@@ -70,13 +76,6 @@ test.each<[string, Cells]>([
   ['all columns', ['1', null, 'create', '1', null]],
 ])('never takes a token for one that lacks %s', async (_, cells) => {
   const { store, change } = await openChanged(await database())
-  const now = new Date(0)
-  const token = {
-    note: undefined,
-    rights: ['create'] as const,
-    createdAt: now,
-    expiresAt: undefined,
-  }
   await store.tokens.add(new Uint8Array(32), token)
   change({ cells })
   const reads = [store.tokens.find(new Uint8Array(32)), gathered(store.tokens.list())]
@@ -119,6 +118,46 @@ describe('what does not end', () => {
     await createPlant(store, fern)
     change({ cells: [], endless: filling, start: Buffer.from('D\x70\0\0\0', 'latin1') })
     expect(await settled([store.get([5n])])).toEqual([tooLong('message')])
+  })
+
+  const row = ['5', 'Fern', null]
+  const tooManyRows = sent('more rows than it was asked for')
+
+  const tokenRow = ['1', null, 'create', '1', null, null]
+
+  test.each<[string, Cells, (store: PostgresStore) => Promise<unknown>]>([
+    ['a look-up', row, (store) => store.get([5n, 6n])],
+    ['a page', row, (store) => gathered(store.read({ inPages: true, limit: 10 }))],
+    ['a page of a search', row, (store) => gathered(store.read({ inPages: true, search: 'f' }))],
+    ['a count', ['1'], (store) => store.count()],
+    ['a look-up before a change', row, (store) => createPlant(store, fern, 'fern')],
+    ['a look-up of a token', tokenRow, (store) => store.tokens.find(new Uint8Array(32))],
+    ['a list of tokens', tokenRow, (store) => gathered(store.tokens.list())],
+    ['a look-up of a checkpoint', ['b'], (store) => store.checkpoint('a')],
+  ])('the rows of %s', async (_, cells, read) => {
+    const { store, change } = await openChanged(await database())
+    await createPlant(store, fern, 'fern')
+    await store.tokens.add(new Uint8Array(32), token)
+    const checkpoint = { id: 'a', from: undefined, to: 'b' }
+    await store.transaction(({ saveCheckpoint }) => saveCheckpoint(checkpoint))
+    change({ cells, endless: dataRow(cells) })
+    expect(await settled([read(store)])).toEqual([tooManyRows])
+  })
+
+  test('the rows of a list with a limit', async () => {
+    const { store, change } = await openChanged(await database())
+    await createPlant(store, fern)
+    change({ copied: copiedRow(row), endless: copiedRow(row) })
+    expect(await settled([gathered(store.read({ limit: 10 }))])).toEqual([tooManyRows])
+  })
+
+  test('the results of a statement', async () => {
+    const { store, change } = await openChanged(await database())
+    await createPlant(store, fern)
+    const complete = message('C', Buffer.from('SELECT 1\0'))
+    change({ cells: row, endless: complete })
+    const tooMany = sent('more messages than an answer has')
+    expect(await settled([store.get([5n])])).toEqual([tooMany])
   })
 
   test('a message before the login', async () => {

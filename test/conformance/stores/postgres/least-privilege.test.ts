@@ -74,6 +74,19 @@ describe('a service with the role of "Least privilege"', () => {
   })
 })
 
+test('a service with the tokens of its store is not ready while its role may not look them up', async () => {
+  const { place, role, url } = await freshRole()
+  const { env } = place
+  await new World().run(['tokens', 'create', '--store', place.url], { env })
+  const service = await serve(['--store', url, '--admin-port', '0'], { env })
+  expect(await readinessOf(service)).toEqual([200, undefined])
+  await place.sql(`REVOKE SELECT ON plant_store.tokens FROM ${role}`)
+  const reason = expect.stringContaining('permission denied for table tokens')
+  expect(await readinessOf(service)).toEqual([503, reason])
+  await place.sql(`GRANT SELECT ON plant_store.tokens TO ${role}`)
+  expect(await readinessOf(service)).toEqual([200, undefined])
+})
+
 test('doctor says what a role may not do, and fails only if that is everything', async () => {
   const { place, role, url } = await freshRole()
   const examine = async () => {

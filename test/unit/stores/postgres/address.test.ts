@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/errors.js'
 import type { AddressContext, PostgresAddress } from '../../../../src/stores/address.js'
 import { parseAddress } from '../../../../src/stores/kinds.js'
+import { toReadWrite } from '../../../../src/stores/postgres/address.js'
 import { check, fc } from '../../../helpers/fast-check.js'
 import { place } from '../../../helpers/store.js'
 import { isWindows } from '../../../helpers/world.js'
@@ -25,7 +26,7 @@ test('the address of a database has its parts', async () => {
     ...{ scheme: 'postgres', name: 'postgres://h1:5432/garden', href: garden },
     ...{ hosts: [{ host: 'h1', port: 5432 }], user: 'ann', password: undefined },
     ...{ database: 'garden', sslmode: 'prefer', sslrootcert: undefined },
-    ...{ sslcert: undefined, sslkey: undefined, max: 4 },
+    ...{ sslcert: undefined, sslkey: undefined, max: 4, targetSessionAttrs: 'read-write' },
   })
 })
 
@@ -38,13 +39,14 @@ test.skipIf(isWindows)(
     const env = {
       ...{ PGHOST: 'h1,/run/pg', PGPORT: '6432', PGUSER: 'bob', PGDATABASE: 'beds' },
       ...{ PGSSLMODE: 'verify-full', PGSSLROOTCERT: 'ca.pem' },
-      ...{ PGSSLCERT: 'own.pem', PGSSLKEY: 'own.key' },
+      ...{ PGSSLCERT: 'own.pem', PGSSLKEY: 'own.key', PGTARGETSESSIONATTRS: 'any' },
     }
     const login = 'postgres://bob@h1:6432,%2Frun%2Fpg:6432/beds'
     const pair = { sslcert: '/home/ann/own.pem', sslkey: '/home/ann/own.key' }
     const options = { ...pair, sslmode: 'verify-full', sslrootcert: '/home/ann/ca.pem' }
-    const query = Object.entries(options).map((entry) => entry.join('='))
-    const read = { href: `${login}?${query.join('&')}`, ...options }
+    const query = Object.entries({ ...options, target_session_attrs: 'any' })
+    const href = `${login}?${query.map((entry) => entry.join('=')).join('&')}`
+    const read = { href, ...options, targetSessionAttrs: 'any' }
     expect(await parse('postgres://', { env })).toMatchObject(read)
     const own = `${garden}?sslmode=prefer`
     const mode = { PGSSLMODE: 'verify-full' }
@@ -83,11 +85,37 @@ test.each([
   ['postgres://h1/g?max=abc', 'max must be'],
   ['postgres://h1/g?max=1.5', 'max must be'],
   ['postgres://h1/g?sslmode=on', 'sslmode must be one of'],
+  ['postgres://h1/g?target_session_attrs=', 'must be read-write or any'],
+  ['postgres://h1/g?target_session_attrs=standby', 'must be read-write or any'],
   ['postgres://', 'has no user'],
 ])('%s is rejected', async (address, why) => {
   const options = why.includes('user') ? { userName: () => undefined } : {}
   const message = expect.stringContaining(why)
   await expect(parse(address, options)).rejects.toMatchObject({ kind: 'usage', message })
+})
+
+test('the address comes before the variable that says which servers are used', async () => {
+  const env = { PGTARGETSESSIONATTRS: 'any' }
+  const own = `${garden}?target_session_attrs=read-write`
+  const readWrite = { href: own, targetSessionAttrs: 'read-write' }
+  expect(await parse(own, { env })).toMatchObject(readWrite)
+  const rejected = parse(garden, { env: { PGTARGETSESSIONATTRS: 'primary' } })
+  await expect(rejected).rejects.toMatchObject({
+    kind: 'usage',
+    message: 'target_session_attrs must be read-write or any',
+    hint: 'Correct it in the address, or in PGTARGETSESSIONATTRS',
+  })
+})
+
+test('an import has one complete address, whichever servers the address allows', async () => {
+  const addresses = ['', '&target_session_attrs=any', '&target_session_attrs=read-write']
+  for (const parameter of addresses) {
+    const writable = toReadWrite(await parse(`${garden}?max=9${parameter}`))
+    const complete = { href: `${garden}?max=9`, targetSessionAttrs: 'read-write' }
+    expect(writable).toMatchObject(complete)
+  }
+  const { href } = toReadWrite(await parse(`${garden}?target_session_attrs=any`))
+  expect(href).toBe(garden)
 })
 
 test('where all authorities of the system are trusted, the host is verified', async () => {

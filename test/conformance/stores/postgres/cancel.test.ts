@@ -1,0 +1,106 @@
+import { connect, type Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import type { Login } from '../../../../src/stores/credentials.js'
+import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
+import { Hostile } from '../../../helpers/hostile.js'
+import { type Database, databaseOptions, openShared, ownServer } from '../../../helpers/postgres.js'
+import { createPlant, gathered } from '../../../helpers/store.js'
+import { configure, othersWait, settled } from './steps.js'
+
+// A server does not notice that a client has gone while a statement waits. So what is given up is
+// canceled, and leaves no session there that `max` does not count.
+
+const unknown = expect.stringMatching(/^unknownOutcome: /)
+const timeout = 1000
+
+test('a commit that waits for an absent standby leaves no session at the server', async () => {
+  const place = await ownServer()
+  await expectNoSessionAfterCommit(place, await openShared(place, { timeout }))
+})
+
+test('a commit that is given up over a Unix socket leaves no session at the server', async () => {
+  const place = await ownServer()
+  const url = `postgres://plants@/plants?host=${place.socketFolder}&port=${place.port}`
+  await expectNoSessionAfterCommit(place, await openShared({ ...place, url }, { timeout }))
+})
+
+describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
+  test('a commit that is given up leaves no session, and the request is encrypted', async () => {
+    const tls = certificate({ names: ['DNS:localhost'] })
+    const place = await ownServer({ tls })
+    const line = await listenBefore(place)
+    const login: Login = { ...databaseOptions(place).login, ca: tls.cert }
+    const url = place.url.replace(`127.0.0.1:${place.port}`, `localhost:${line.port}`)
+    const options = { timeout, login, parameters: 'sslmode=verify-full' }
+    await expectNoSessionAfterCommit(place, await openShared({ ...place, url }, options))
+    expect(line.requests.length).toBeGreaterThan(0)
+    for (const request of line.requests) expect(request.includes(cancelRequest)).toBe(false)
+  })
+})
+
+test('an export that is given up leaves no session at the server', async () => {
+  const place = await ownServer()
+  const store = await openShared(place, { timeout })
+  const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+  expect(await settled([gathered(store.read())])).toEqual([expect.stringMatching(/^unavailable: /)])
+  await othersWait(place, 0)
+  await release()
+})
+
+test('a server that does not answer a request to cancel delays the error by a second at most', async () => {
+  const place = await ownServer()
+  const line = await listenBefore(place)
+  const url = place.url.replace(`:${place.port}`, `:${line.port}`)
+  const store = await openShared({ ...place, url }, { timeout })
+  await waitForStandby(place)
+  line.silence()
+  expect(await settled([createPlant(store, { id: 1n, name: 'Fern' })])).toEqual([unknown])
+})
+
+/** The code of the message; what precedes it is its length. */
+const cancelRequest = Buffer.from([0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e])
+
+async function expectNoSessionAfterCommit(
+  place: Database,
+  store: Awaited<ReturnType<typeof openShared>>,
+): Promise<void> {
+  await waitForStandby(place)
+  const ids = [1n, 2n]
+  for (const id of ids)
+    expect(await settled([createPlant(store, { id, name: 'Fern' })])).toEqual([unknown])
+  const sessions = `SELECT wait_event FROM pg_stat_activity
+    WHERE application_name = 'plants' AND state = 'active'`
+  await expect.poll(() => place.admin(sessions), { interval: 5 }).toEqual([])
+  expect(await place.admin('SELECT id FROM plant_store.plants ORDER BY id')).toEqual(
+    ids.map((id) => ({ id })),
+  )
+}
+
+/** Makes each commit wait for a standby that never comes. */
+async function waitForStandby(place: Database): Promise<void> {
+  await configure(place, "synchronous_standby_names = 'absent'")
+  const shown = async () => (await place.admin('SHOW synchronous_standby_names'))[0]
+  await expect.poll(shown).toEqual({ synchronous_standby_names: 'absent' })
+}
+
+/** Listens before a server, and records what clients send until it says nothing any more. */
+async function listenBefore({ port: target }: { port: number }) {
+  const requests: Buffer[] = []
+  let isSilent = false
+  const join = (near: Socket) => {
+    if (isSilent) return
+    const far = connect(target, '127.0.0.1')
+    far.on('error', () => near.destroy()).on('close', () => near.destroy())
+    near.on('close', () => far.destroy())
+    near.removeAllListeners('data').on('data', (data) => {
+      requests.push(data)
+      far.write(data)
+    })
+    far.on('data', (data) => near.write(data))
+  }
+  const { port } = await Hostile.listen({ onConnect: join })
+  const silence = () => {
+    isSilent = true
+  }
+  return { port, requests, silence }
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { pages } from '../../../helpers/documents.js'
+import { freshDatabase, openShared, partitionPlants } from '../../../helpers/postgres.js'
+import { createPlant, gathered } from '../../../helpers/store.js'
+
+test.each(['one table', 'partitions'])(
+  'lists and counts by tag use the index of the page in %s',
+  async (layout) => {
+    const database = await freshDatabase()
+    if (layout === 'partitions') await partitionPlants(database)
+    const page = pages.get('docs/databases.md') ?? ''
+    const [, statement = ''] = /^```text\n(CREATE INDEX [^`]*)```$/m.exec(page) ?? []
+    await database.sql(statement)
+    const store = await openShared(database)
+    await createPlant(store, { id: 1n, name: 'Fern', tag: 'shade' })
+    await createPlant(store, { id: 2n, name: 'Moss' })
+
+    expect(await gathered(store.read({ tag: 'shade' }))).toMatchObject([{ id: 1n }])
+    expect(await store.count({ tag: 'shade' })).toBe(1n)
+    // Of few plants, PostgreSQL would read the whole table.
+    const plan = await database.sql(`
+      SET enable_seqscan = off;
+      EXPLAIN SELECT count(*) FROM plant_store.plants WHERE tag IN ('shade')`)
+    expect(JSON.stringify(plan)).toMatch(/Index.*(?:by_tag|tag_id_idx)/)
+  },
+)
