@@ -31,6 +31,7 @@ export default {
   input: { main: 'src/main.ts' },
   platform: 'node',
   external: ['@photostructure/sqlite', 'pg-native'],
+  tsconfig: false, // its path of saxes is for types
   resolve: { mainFields: ['module', 'main'] }, // a UMD module would require files that are not in dist
   plugins: [withoutReplaced, rawText, thirdPartyNotices],
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).

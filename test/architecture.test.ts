@@ -26,7 +26,6 @@ const doors: Record<string, RegExp> = {
   'env-paths': /^src\/platform\/io\.ts$/,
   execa: /^src\/(auth\/token-command|cli\/pager)\.ts$/,
   'fast-string-truncated-width': /^src\/output\/text-table\.ts$/,
-  hucre: /^src\/(formats\/workbook|export)\//,
   'iconv-lite': /^src\/formats\/encoding\.ts$/,
   'https-proxy-agent': /^src\/stores\/http\/http-client\.ts$/,
   'jsonc-parser': /^src\/config\/settings-file\.ts$/,
@@ -34,7 +33,9 @@ const doors: Record<string, RegExp> = {
   'pg-copy-streams': /^src\/stores\/postgres\//,
   'prom-client': /^src\/server\/admin\.ts$/,
   'proxy-from-env': /^src\/platform\/io\.ts$/,
-  sax: /^src\/formats\/workbook\/parts\.ts$/,
+  saxes: /^src\/formats\/workbook\/xml\.ts$/,
+  yauzl: /^src\/formats\/workbook\/archive\.ts$/,
+  yazl: /^src\/export\/workbook\.ts$/,
   zod: /^src\/(plant|config|import)\//,
 }
 

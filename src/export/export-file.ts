@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { systemCode, usageError } from '../errors.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../formats/write.js'
-import { fieldNames, type StoredPlant } from '../plant/plant.js'
+import type { StoredPlant } from '../plant/plant.js'
 import { AtomicFile, descriptorOf, isWrittenInPlace, unwritable } from '../platform/atomic-file.js'
 import { shorten } from '../platform/escape.js'
 import { targetOf } from '../platform/files.js'
@@ -40,9 +40,7 @@ export async function exportFile(
       plants += page.length
     }
   }
-  const encoded = Readable.from(
-    format === 'xlsx' ? workbookOf(counted()) : textOf(counted(), format),
-  )
+  const encoded = Readable.from(await encode(counted(), format))
   try {
     const old = statSync(path, { throwIfNoEntry: false })
     target = targetOf(path)
@@ -65,27 +63,17 @@ export async function exportFile(
   }
 }
 
+async function encode(
+  pages: Pages,
+  format: FileFormat,
+): Promise<AsyncIterable<string | Uint8Array>> {
+  if (format !== 'xlsx') return textOf(pages, format)
+  const { writeWorkbook } = await import('./workbook.js')
+  return writeWorkbook(pages)
+}
+
 async function* textOf(pages: Pages, format: FormatName): AsyncGenerator<string> {
   const { add, end } = documentIn(format)
   for await (const page of pages) yield add(page)
   yield end()
 }
-
-/**
- * Texts are texts, also with `=`, and so are ids of more than 15 digits, which spreadsheets round.
- */
-async function* workbookOf(pages: Pages): AsyncGenerator<Uint8Array> {
-  const { writeXlsxStream } = await import('hucre/xlsx')
-  const columns = fieldNames.map((header) => ({ header, width: 24 }))
-  yield* writeXlsxStream(rowsOf(pages), { name: 'Plants', columns, freezePane: { rows: 1 } })
-}
-
-async function* rowsOf(pages: Pages) {
-  for await (const page of pages)
-    for (const { id, name, tag = null } of page) {
-      const isExact = id > -maxNumber && id < maxNumber
-      yield [isExact ? parseInt(String(id), 10) : String(id), name, tag]
-    }
-}
-
-const maxNumber = 10n ** 15n

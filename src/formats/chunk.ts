@@ -28,6 +28,8 @@ export interface FormatInput {
   name: string
   head: Buffer
   blocks: AsyncIterable<Buffer>
+  /** An input of which no file is examined before it is imported, such as a pipe. */
+  isReadOnce?: boolean
   signal: AbortSignal
 }
 
@@ -35,6 +37,8 @@ export interface FormatReader {
   format?: FormatName
   header?: Header
   delimiter?: string | undefined
+  /** Of a workbook: the next sheet that has the columns, too, and is not read. */
+  otherSheet?: string | undefined
   chunks: AsyncIterable<Chunk>
 }
 
@@ -53,6 +57,8 @@ export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[]
   readonly lines: number[]
   emptyRows = 0
+  /** Rows of a workbook with cells to the right of the header, which are ignored. */
+  surplusRows = 0
   characters = 0
 
   constructor(records: R[] = [], lines: number[] = []) {
@@ -84,7 +90,9 @@ export async function* skipRecords<R extends RawRecord>(
   for await (const chunk of chunks) {
     const skipped = Math.min(left, chunk.records.length)
     left -= skipped
-    yield chunk.slice(skipped)
+    const rest = chunk.slice(skipped)
+    rest.surplusRows = chunk.surplusRows
+    yield rest
   }
 }
 

@@ -18,10 +18,7 @@ import type { FormatName } from './write.js'
 /** Throws `input` for what has no format, or not the columns. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name, blocks, signal } = input
-  if (isArchive(input)) {
-    const { openWorkbook } = await import('./workbook/workbook.js')
-    return openWorkbook(input, options)
-  }
+  if (hasWorkbookStart(input)) return openArchive(input, options)
   const { format, encoding, isRejects } = detectFormat(input, options)
   const texts = decoded(blocks, encoding, name)
   if (format === 'csv' || format === 'tsv')
@@ -32,21 +29,29 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   return { format, chunks: all }
 }
 
+/**
+ * Throws `input` for bytes of another encoding. A workbook is read to its end, as an import does.
+ */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
   const { blocks, name } = input
-  const parts = isArchive(input)
-    ? blocks
+  const parts = hasWorkbookStart(input)
+    ? (await openArchive(input, options)).chunks
     : decoded(blocks, detectFormat(input, options).encoding, name)
   for await (const _ of parts);
 }
 
-function isArchive({ head }: FormatInput): boolean {
-  return head.toString('latin1', 0, 4) === 'PK\x03\x04'
+/** Whether it is an archive, or a compound file, in which Office keeps what has a password. */
+function hasWorkbookStart({ head }: FormatInput): boolean {
+  return /^(?:PK(?:\x03\x04|\x05\x06)|\xd0\xcf\x11\xe0)/.test(head.toString('latin1', 0, 4))
+}
+
+async function openArchive(input: FormatInput, options: InputOptions): Promise<FormatReader> {
+  const { openWorkbook } = await import('./workbook/read.js')
+  return openWorkbook(input, options)
 }
 
 /** What is no list, by its first bytes as Latin-1. */
 const others: readonly [start: RegExp, what: string][] = [
-  [/^\xd0\xcf\x11\xe0/, 'an old workbook (.xls)'],
   [/^SQLite format 3/, 'an SQLite database'],
   [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML'],
 ]
@@ -134,7 +139,7 @@ async function openTable(
     }
     yield parseRows(table, held, true, chunk)
   }
-  return createReader(rows, chunks(), options, name, delimiter)
+  return createReader(rows, chunks(), options, { name, delimiter })
 }
 
 const headLength = 65_536

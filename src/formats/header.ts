@@ -21,6 +21,16 @@ export function isRejectsName(name: string): boolean {
 
 export const maxHeaderRows = 20
 
+/** Where a table comes from. */
+interface TableSource {
+  /** The file, for messages. */
+  name: string
+  delimiter?: string | undefined
+  /** Of a workbook: the sheet, and how all sheets are listed. */
+  sheet?: string
+  sheets?: readonly string[]
+}
+
 /**
  * Reads the rows below the header that have an id, a name or a tag. Throws `input` for its columns.
  */
@@ -28,12 +38,12 @@ export function createReader(
   first: Chunk<Cells>,
   rows: AsyncIterable<Chunk<Cells>>,
   rules: InputOptions,
-  name: string,
-  delimiter?: string,
+  source: TableSource,
 ): FormatReader {
+  const { delimiter } = source
   if (first.records.length === 0) return { chunks: rows, delimiter }
   const index = findHeader(first, rules)
-  const header = parseHeader(index ?? 0, first, rules, name)
+  const header = parseHeader(index ?? findLikeliestHeader(first), first, rules, source)
   const columns = [...header.columns.values()]
   const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
   const chunks = omitEmptyRows(skipRecords(rows, must(index) + 1), isEmpty)
@@ -50,10 +60,11 @@ async function* omitEmptyRows(
 
 /** Returns a copy that counts the rows it omits. */
 function copyWithoutEmptyRows(
-  { records, lines }: Chunk<Cells>,
+  { records, lines, surplusRows }: Chunk<Cells>,
   isEmpty: (row: Cells) => boolean,
 ): Chunk<Cells> {
   const copy = new Chunk<Cells>()
+  copy.surplusRows = surplusRows
   for (const [index, row] of records.entries())
     if (isEmpty(row)) copy.emptyRows += 1
     else copy.add(row, must(lines[index]))
@@ -69,19 +80,44 @@ export function findHeader({ records }: Chunk<Cells>, rules: InputOptions): numb
   return found === -1 ? undefined : found
 }
 
-function parseHeader(row: number, rows: Chunk<Cells>, rules: InputOptions, source: string): Header {
+/** The index of the row with the most filled cells. */
+function findLikeliestHeader({ records }: Chunk<Cells>): number {
+  const counts = records.map(countFilledCells)
+  return counts.indexOf(Math.max(...counts))
+}
+
+export function countFilledCells(row: Cells = []): number {
+  return row.filter((cell) => cell !== undefined).length
+}
+
+function parseHeader(
+  row: number,
+  rows: Chunk<Cells>,
+  rules: InputOptions,
+  source: TableSource,
+): Header {
   const names = row === -1 ? must(rules.columns) : namesIn(must(rows.records[row]))
   const width = row === -1 ? must(rows.records[0]).length : 0
   if (width > names.length)
     throw inputError(
-      `The first row of ${source} has ${width} cells`,
+      `The first row of ${source.name} has ${width} cells`,
       `Name ${width} columns with --columns`,
     )
-  const place = row === -1 ? 'it' : `line ${rows.lines[row]}`
   const found = columnsIn(names, rules)
-  assertFound(found, rules, source, `${place} has only ${listOf(names)}`)
-  const columns = chooseColumns(found, source)
+  assertFound(found, rules, source.name, describeColumns(names, rows.lines[row], source))
+  const columns = chooseColumns(found, source.name)
   return { names, columns, unread: findUnreadNames(names, columns, rules) }
+}
+
+function describeColumns(
+  names: readonly string[],
+  line: number | undefined,
+  { sheet, sheets = [] }: TableSource,
+): string {
+  if (line === undefined) return `it has only ${listOf(names)}`
+  if (sheet === undefined) return `line ${line} has only ${listOf(names)}`
+  const allSheets = sheets.length > 1 ? ` (its sheets: ${sheets.slice(0, 8).join(', ')})` : ''
+  return `line ${line} of the sheet ${listOf([sheet])} has only ${listOf(names)}${allSheets}`
 }
 
 /** Throws `input` for a field that may be in several columns. */

@@ -131,8 +131,8 @@ function unquote(quoted: string): Cell {
   return quoted.replaceAll('""', '"') || undefined
 }
 
-/** Of a cell without quotes, or of a workbook. */
-export function plainCell(cell: string): Cell {
+/** Of a cell without quotes. */
+function plainCell(cell: string): Cell {
   const text = cell.trim()
   if (text.startsWith('#') && spreadsheetError.test(text))
     return { text, reason: `has the error ${text}` }

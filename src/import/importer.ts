@@ -95,6 +95,9 @@ export class Importer {
   position: Position
   rejections = 0
   emptyRows = 0
+  surplusRows = 0
+  /** The sheets that have the columns, too, and are not read, with their files. */
+  readonly otherSheets: { file: string; sheet: string }[] = []
   isComplete = false
   readonly otherFields = new Set<string>()
 
@@ -151,6 +154,8 @@ export class Importer {
       this.#reader = reader
       try {
         this.#assertHeader(reader, first, input.name)
+        const { otherSheet } = reader
+        if (otherSheet !== undefined) this.otherSheets.push({ file: input.name, sheet: otherSheet })
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
         if (!(await this.#importInput(reader))) return
@@ -178,6 +183,7 @@ export class Importer {
     const mapper = new Mapper(plan, reader.header, this.#mapperState)
     for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
       this.emptyRows += chunk.emptyRows
+      this.surplusRows += chunk.surplusRows
       for (let from = 0; from < chunk.records.length; from += maxRecords) {
         if (this.rejections >= plan.maxErrors) return false
         await this.#importChunk(chunk.slice(from, from + maxRecords), mapper, reader)

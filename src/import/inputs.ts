@@ -77,7 +77,7 @@ async function openContent(
   }
   try {
     const { first: head = Buffer.alloc(0), all } = await peek(readBlocks())
-    return { ...source, name, head, blocks: all, signal }
+    return { ...source, name, head, blocks: all, isReadOnce: !isExamined(input), signal }
   } catch (error) {
     source.close()
     throw error
@@ -160,7 +160,7 @@ export interface ExaminedInputs {
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
   let greatestId: bigint | undefined
-  const files = plan.inputs.filter((input) => input.path !== '-' && readStats(input).isFile())
+  const files = plan.inputs.filter(isExamined)
   for (const input of files) {
     const hash = createHash('sha256')
     const content = await openContent(input, io, (block) => hash.update(block))
@@ -173,6 +173,11 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
     hashes.push(hash.digest('hex'))
   }
   return files.length === plan.inputs.length ? { hashes, greatestId } : undefined
+}
+
+/** A pipe can be read only once. */
+function isExamined(input: ImportInput): boolean {
+  return input.path !== '-' && readStats(input).isFile()
 }
 
 /** @param known the greatest id of other inputs */

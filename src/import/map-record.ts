@@ -248,9 +248,12 @@ function chooseExistsPolicy(
   return ifExists === 'update' ? 'same' : ifExists
 }
 
-/** In a table, spaces around an id, zeros before it and `.0` after it do not count. */
+/**
+ * In a table, spaces around an id, zeros before it and `.0` after it do not count. `1.000` is
+ * one in half of the world, and a thousand in the other.
+ */
 function parseId(cell: string): bigint | string {
   if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
-  const digits = cell.replace(/\.0+\s*$/, '')
+  const digits = cell.replace(/\.0\s*$/, '')
   return /^\s*-?\d{1,40}\s*$/.test(digits) ? BigInt(digits) : cell
 }

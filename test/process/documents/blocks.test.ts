@@ -2,7 +2,6 @@ import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
 import { execa } from 'execa'
-import { writeXlsx } from 'hucre/xlsx'
 import { expect, onTestFinished, test } from 'vitest'
 import { allHelps, type Block, blocksOf, pages } from '../../helpers/documents.js'
 import { byPassword } from '../../helpers/postgres/server.js'
@@ -11,6 +10,7 @@ import { bin } from '../../helpers/process.js'
 import { checkSecrets } from '../../helpers/secrets.js'
 import { ownService, token } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
+import { rows, workbook } from '../../helpers/workbook.js'
 
 const helps = await allHelps()
 
@@ -120,14 +120,8 @@ test.skipIf(!('rawJSON' in JSON))(
 
 test('the examples in the help work', async () => {
   const prepared = temporaryFolder()
-  const stock = {
-    name: 'Stock',
-    rows: [
-      ['CommonName', 'Family'],
-      ['Fern', 'shade'],
-    ],
-  }
-  writeFileSync(join(prepared, 'stock.xlsx'), await writeXlsx({ sheets: [stock] }))
+  const stock = rows(['CommonName', 'Family'], ['Fern', 'shade'])
+  writeFileSync(join(prepared, 'stock.xlsx'), workbook({ sheets: { Stock: stock } }))
   writeFileSync(join(prepared, 'list.csv'), 'name\nOak\n')
   const lines = [
     `echo '{"id":9,"name":"Fern"}' | tee fern.json > plants.ndjson; echo ${token} > token.txt`,

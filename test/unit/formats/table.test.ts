@@ -20,15 +20,16 @@ test.each<[string, string, string[]]>([
   ],
   [
     'ids with zeros and spaces around them, which do not count',
-    'id,name\n0007,007\n-08,b\n00,c\n "09",d\n" 2.000 ",g\n-9223372036854775808,h\n9223372036854775807,i\n',
+    'id,name\n0007,007\n-08,b\n00,c\n "09",d\n" 2.0 ",g\n2.000,h\n-9223372036854775808,h\n9223372036854775807,i\n',
     [
       '2: 7 007',
       '3: -8 b',
       '4: 0 c',
       '5: 422 id',
       '6: 2 g',
-      '7: -9223372036854775808 h',
-      '8: 9223372036854775807 i',
+      '7: 422 id',
+      '8: -9223372036854775808 h',
+      '9: 9223372036854775807 i',
     ],
   ],
   [
@@ -98,7 +99,7 @@ test('other columns are named where they hold something', async () => {
 test.each<[message: string, input: string, map?: Record<string, string>]>([
   ['stdin has no column "name": line 1 has only "No", "Nom"', 'No;Nom\n', { id: 'No' }],
   [
-    'stdin has no column "id", "name": line 2 has only "Oak & Sons,\\n2026"',
+    'stdin has no column "id", "name": line 6 has only "Nr.", "Nom"',
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
   ['stdin has no column "name", "Family": line 1 has only "id"', 'id\n', { tag: 'Family' }],

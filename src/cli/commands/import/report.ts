@@ -11,6 +11,7 @@ import {
 } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
 import { equalFields, grouped, plantCount } from '../../../plant/plant.js'
+import { shellOption } from '../../../platform/shell.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
@@ -89,6 +90,7 @@ export class ImportReport {
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
       await reporter.warn(`Rows without an id, a name and a tag: ${grouped(emptyRows)}, left out`)
+    await this.#warnOfIgnoredCells(importer)
     if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
 
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
@@ -99,6 +101,19 @@ export class ImportReport {
     const rejects = findRejectsPath(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
+  }
+
+  async #warnOfIgnoredCells({ surplusRows, otherSheets }: Importer): Promise<void> {
+    const { reporter } = this.#context
+    for (const { file, sheet } of otherSheets)
+      await reporter.warn(
+        `The sheet ${JSON.stringify(sheet)} of ${file} has the columns, too, but was not read. To read it:` +
+          shellOption('sheet', sheet),
+      )
+    if (surplusRows > 0)
+      await reporter.warn(
+        `Rows with cells to the right of the header: ${grouped(surplusRows)}, these cells ignored`,
+      )
   }
 
   assertComplete(importer: Importer): void {

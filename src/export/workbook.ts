@@ -1,0 +1,154 @@
+/*
+ * Writes a workbook (ECMA-376) that every text of a store comes back from, except an empty tag and
+ * white space at the ends. What a cell or a sheet cannot hold ends the export.
+ *
+ * The texts are inline: shared ones would be in memory until the last plant is read.
+ */
+import { Readable } from 'node:stream'
+import { ZipFile } from 'yazl'
+import { inputError } from '../errors.js'
+import { fieldNames, grouped, type StoredPlant } from '../plant/plant.js'
+
+/** Fails with `input` for a plant that a workbook cannot hold. */
+export function writeWorkbook(pages: AsyncIterable<StoredPlant[]>): AsyncIterable<Uint8Array> {
+  const archive = new ZipFile()
+  for (const [path, content] of Object.entries(fixedParts))
+    archive.addBuffer(Buffer.from(xmlDeclaration + content), path, options)
+  const sheet = Readable.from(writeSheet(pages), { objectMode: false, highWaterMark: 65_536 })
+  archive.addReadStream(sheet, 'xl/worksheets/sheet1.xml', options)
+  archive.end()
+  const output = archive.outputStream as Readable
+  // yazl ends its own stream when the last part has ended, and not when it fails.
+  sheet.on('error', (error) => output.destroy(error))
+  archive.on('error', (error) => output.destroy(error))
+  return output
+}
+
+async function* writeSheet(pages: AsyncIterable<StoredPlant[]>): AsyncGenerator<string> {
+  yield sheetStart
+  let count = 0
+  for await (const page of pages) {
+    let rows = ''
+    for (const plant of page) {
+      count += 1
+      if (count > maxPlants) throw createTooManyError(plant)
+      rows += formatRow(plant, count + 1)
+    }
+    yield rows
+  }
+  yield '</sheetData></worksheet>'
+}
+
+function formatRow(plant: StoredPlant, row: number): string {
+  const { id, name, tag } = plant
+  assertFits(plant)
+  const isExact = id > -minInexactId && id < minInexactId
+  const idCell = isExact ? `<c r="A${row}"><v>${id}</v></c>` : formatText(`A${row}`, String(id))
+  const tagCell = tag === undefined ? '' : formatText(`C${row}`, tag)
+  return `<row r="${row}">${idCell}${formatText(`B${row}`, name)}${tagCell}</row>`
+}
+
+function assertFits({ id, name, tag = '' }: StoredPlant): void {
+  if (name.trim() === '')
+    throw createUnfitError(id, 'its name is empty, or only white space, which a cell loses')
+  assertFieldFits(id, 'name', name)
+  assertFieldFits(id, 'tag', tag)
+}
+
+function assertFieldFits(id: bigint, field: string, text: string): void {
+  if (text.length <= maxCellLength) return
+  const length = `its ${field} has ${grouped(text.length)} UTF-16 units`
+  throw createUnfitError(id, `${length}, and a cell at most ${grouped(maxCellLength)}`)
+}
+
+function createUnfitError(id: bigint, reason: string): Error {
+  return inputError(`Plant ${id} does not fit in a workbook: ${reason}`, anotherFormat)
+}
+
+function createTooManyError({ id }: StoredPlant): Error {
+  return inputError(
+    `Plant ${id} does not fit in a workbook: a sheet has at most ${grouped(maxPlants)} plants`,
+    anotherFormat,
+  )
+}
+
+const anotherFormat = 'Export another format, such as .csv'
+
+/** A text stays one, also with `=` at its start. */
+function formatText(place: string, text: string): string {
+  const content = escapeText(text)
+  return `<c r="${place}" t="inlineStr"><is><t xml:space="preserve">${content}</t></is></c>`
+}
+
+function escapeText(text: string): string {
+  return special.test(text) ? text.replace(everySpecial, escapeUnit) : text
+}
+
+function escapeUnit(unit: string): string {
+  const entity = entities[unit]
+  if (entity !== undefined) return entity
+  return `_x${unit.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}_`
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+/** What XML cannot contain, or replaces, as CR (XML 1.0, 2.2 and 2.11). */
+const unwritable = '\\u0000-\\u0008\\u000b-\\u001f\\ufffe\\uffff'
+/** A reader takes `_x0041_` for an `A` (ECMA-376 part 1, 22.4.2.4), so its first `_` is escaped. */
+const escapeStart = `_(?=x[\\da-fA-F]{4}[_${unwritable}])`
+const special = RegExp(`[&<>${unwritable}]|${escapeStart}`)
+const everySpecial = RegExp(special, 'g')
+
+/** The limits of Excel: UTF-16 units of a cell, and rows of a sheet, of which one is the header. */
+const maxCellLength = 32_767
+const maxPlants = 1_048_575
+/** A spreadsheet keeps 15 digits of a number. */
+const minInexactId = 10n ** 15n
+
+/** The same plants give the same bytes, whenever they are exported. */
+const options = { mtime: new Date(1980, 0, 1), forceDosTimestamp: true, compressionLevel: 4 }
+
+const xmlDeclaration = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+const packageSchema = 'http://schemas.openxmlformats.org/package/2006'
+const officeSchema = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+const sheetSchema = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main'
+const contentType = 'application/vnd.openxmlformats-officedocument.spreadsheetml'
+
+const fixedParts: Readonly<Record<string, string>> = {
+  '[Content_Types].xml': `<Types xmlns="${packageSchema}/content-types">
+<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>
+<Default Extension="xml" ContentType="application/xml"/>
+<Override PartName="/xl/workbook.xml" ContentType="${contentType}.sheet.main+xml"/>
+<Override PartName="/xl/worksheets/sheet1.xml" ContentType="${contentType}.worksheet+xml"/>
+<Override PartName="/xl/styles.xml" ContentType="${contentType}.styles+xml"/>
+</Types>`,
+  '_rels/.rels': `<Relationships xmlns="${packageSchema}/relationships">
+<Relationship Id="rId1" Type="${officeSchema}/officeDocument" Target="xl/workbook.xml"/>
+</Relationships>`,
+  'xl/_rels/workbook.xml.rels': `<Relationships xmlns="${packageSchema}/relationships">
+<Relationship Id="rId1" Type="${officeSchema}/worksheet" Target="worksheets/sheet1.xml"/>
+<Relationship Id="rId2" Type="${officeSchema}/styles" Target="styles.xml"/>
+</Relationships>`,
+  'xl/workbook.xml': `<workbook xmlns="${sheetSchema}" xmlns:r="${officeSchema}">
+<sheets><sheet name="Plants" sheetId="1" r:id="rId1"/></sheets>
+</workbook>`,
+  'xl/styles.xml': `<styleSheet xmlns="${sheetSchema}">
+<fonts count="1"><font><sz val="11"/><name val="Calibri"/></font></fonts>
+<fills count="2"><fill><patternFill patternType="none"/></fill>
+<fill><patternFill patternType="gray125"/></fill></fills>
+<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>
+<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>
+<cellXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/></cellXfs>
+<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>
+</styleSheet>`,
+}
+
+const headerCells = fieldNames.map((name, column) => formatText(`${'ABC'[column]}1`, name))
+
+/** The header stays visible above the rows. */
+const sheetStart = `${xmlDeclaration}<worksheet xmlns="${sheetSchema}">
+<sheetViews><sheetView workbookViewId="0">
+<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>
+</sheetView></sheetViews>
+<cols><col min="1" max="3" width="24" customWidth="1"/></cols>
+<sheetData><row r="1">${headerCells.join('')}</row>`

@@ -1,0 +1,158 @@
+/*
+ * The ZIP archive (PKWARE's APPNOTE) that holds the parts of a workbook.
+ *
+ * yauzl reads the directory, also in its 64-bit form (ZIP64). The contents are unpacked here,
+ * because yauzl does not check the CRC-32, and inflates in blocks of 16 KiB. Nothing is unpacked
+ * beyond the size that the directory gives, so the sum of these sizes limits time and memory.
+ */
+import { posix } from 'node:path'
+import { crc32, createInflateRaw } from 'node:zlib'
+import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
+import { reasonOf, systemCode } from '../../errors.js'
+import { checkSignal } from '../../platform/runtime.js'
+import { maxUnpacked } from '../chunk.js'
+import { createTooLargeError, DamageError } from './damage.js'
+
+export class Archive {
+  readonly #bytes: Buffer
+  readonly #zip: ZipFile
+  readonly #entries: ReadonlyMap<string, readonly Entry[]>
+  readonly #signal: AbortSignal
+
+  private constructor(
+    bytes: Buffer,
+    zip: ZipFile,
+    entries: ReadonlyMap<string, readonly Entry[]>,
+    signal: AbortSignal,
+  ) {
+    this.#bytes = bytes
+    this.#zip = zip
+    this.#entries = entries
+    this.#signal = signal
+  }
+
+  /** @throws {PlantsError} `input` if its directory adds up to more than 256 MiB */
+  static async open(bytes: Buffer, file: string, signal: AbortSignal): Promise<Archive> {
+    const { zip, entries } = await readDirectory(bytes, signal)
+    const unpackedBytes = entries.reduce((sum, { uncompressedSize }) => sum + uncompressedSize, 0)
+    if (unpackedBytes > maxUnpacked || entries.length > maxEntries) throw createTooLargeError(file)
+    const byPath = new Map<string, Entry[]>()
+    for (const entry of entries) {
+      const path = foldPath(decodeName(entry))
+      byPath.set(path, [...(byPath.get(path) ?? []), entry])
+    }
+    return new Archive(bytes, zip, byPath, signal)
+  }
+
+  /** In lower case, with `/` between folders. */
+  get paths(): string[] {
+    return [...this.#entries.keys()]
+  }
+
+  get isEncrypted(): boolean {
+    return [...this.#entries.values()].flat().some((entry) => entry.isEncrypted())
+  }
+
+  has(path: string): boolean {
+    return this.#entries.has(foldPath(path))
+  }
+
+  /** Unpacked, in bytes. */
+  measure(path: string): number {
+    return this.#findEntry(path).uncompressedSize
+  }
+
+  /** Yields the content of a part, and lets the event loop deliver signals. */
+  async *read(path: string): AsyncGenerator<Buffer> {
+    const entry = this.#findEntry(path)
+    let length = 0
+    let checksum = 0
+    for await (const block of inflate(await this.#readPacked(entry, path), entry, path)) {
+      length += block.length
+      if (length > entry.uncompressedSize) break
+      checksum = crc32(block, checksum)
+      yield block
+      await checkSignal(this.#signal)
+    }
+    if (length !== entry.uncompressedSize) throw new DamageError(`the size of ${path} is wrong`)
+    if (checksum !== entry.crc32) throw new DamageError(`the checksum of ${path} is wrong`)
+  }
+
+  #findEntry(path: string): Entry {
+    const [entry, second] = this.#entries.get(foldPath(path)) ?? []
+    if (!entry) throw new DamageError(`${path} is missing`)
+    if (second) throw new DamageError(`two parts have the name ${path}`)
+    return entry
+  }
+
+  async #readPacked(entry: Entry, path: string): Promise<Buffer> {
+    const { fileDataStart: start } = await this.#zip
+      .readLocalFileHeaderPromise(entry, { minimal: true })
+      .catch((error: unknown) => {
+        throw new DamageError(`${path} is not where the directory says: ${reasonOf(error)}`)
+      })
+    return this.#bytes.subarray(start, start + entry.compressedSize)
+  }
+}
+
+async function readDirectory(
+  bytes: Buffer,
+  signal: AbortSignal,
+): Promise<{ zip: ZipFile; entries: Entry[] }> {
+  const entries: Entry[] = []
+  try {
+    // A name is decoded below: yauzl would reject one that begins with `/`.
+    const options = { lazyEntries: true, decodeStrings: false, autoClose: false }
+    const zip = await fromBufferPromise(bytes, options)
+    for await (const entry of zip.eachEntry()) {
+      entries.push(entry)
+      if (entries.length > maxEntries || signal.aborted) break
+    }
+    signal.throwIfAborted()
+    return { zip, entries }
+  } catch (error) {
+    signal.throwIfAborted()
+    throw new DamageError(`its directory cannot be read (${reasonOf(error)})`, { cause: error })
+  }
+}
+
+async function* inflate(packed: Buffer, entry: Entry, path: string): AsyncGenerator<Buffer> {
+  const { compressionMethod } = entry
+  if (compressionMethod === stored) {
+    for (let start = 0; start < packed.length; start += blockBytes)
+      yield packed.subarray(start, start + blockBytes)
+    return
+  }
+  if (compressionMethod !== deflated)
+    throw new DamageError(`${path} is compressed by an unknown method (${compressionMethod})`)
+  const stream = createInflateRaw({ chunkSize: blockBytes })
+  stream.end(packed)
+  try {
+    yield* stream as AsyncIterable<Buffer>
+  } catch (error) {
+    if (!systemCode(error)?.startsWith('Z')) throw error
+    throw new DamageError(`${path} cannot be unpacked (${reasonOf(error)})`, { cause: error })
+  }
+}
+
+/**
+ * Names are compared as spreadsheets do: without the case of ASCII letters (ECMA-376, part 2), and
+ * with `\` for `/`, which old programs write. `toLowerCase` would take the Kelvin sign for a `k`.
+ */
+function foldPath(path: string): string {
+  const absolute = posix.normalize(`/${path.replaceAll('\\', '/')}`)
+  return absolute.slice(1).replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+}
+
+/** A name of another encoding than UTF-8 is that of no part: it only must not be lost. */
+function decodeName({ fileNameRaw }: Entry): string {
+  return fileNameRaw.toString('utf8')
+}
+
+/** Compression methods (APPNOTE, 4.4.5). */
+const stored = 0
+const deflated = 8
+
+const blockBytes = 65_536
+/** Each takes about a kilobyte of memory. */
+const maxEntries = 65_535

@@ -1,0 +1,193 @@
+/*
+ * Reads a workbook (ECMA-376) as a table.
+ *
+ * An import opens a workbook twice: first it is examined, which reads the whole sheet, so that
+ * damage is found before anything is stored; then its rows are imported. Both run this reader.
+ */
+import { inputError, must } from '../../errors.js'
+import {
+  type Cells,
+  Chunk,
+  type FormatInput,
+  type FormatReader,
+  type InputOptions,
+  maxUnpacked,
+} from '../chunk.js'
+import {
+  countFilledCells,
+  createReader,
+  findHeader,
+  foldName,
+  listOf,
+  maxHeaderRows,
+} from '../header.js'
+import { Archive } from './archive.js'
+import { createTooLargeError, DamageError, explainDamage } from './damage.js'
+import { assertWorkbook, createCompoundFileError, isCompoundFile } from './identify.js'
+import { RowReader } from './rows.js'
+import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
+import { parsePart } from './xml.js'
+
+export async function openWorkbook(
+  input: FormatInput,
+  options: InputOptions,
+): Promise<FormatReader> {
+  const { name: file, signal, isReadOnce } = input
+  const bytes = await gatherBytes(input)
+  if (isCompoundFile(bytes)) throw createCompoundFileError(file, bytes)
+  try {
+    const archive = await Archive.open(bytes, file, signal)
+    await assertWorkbook(archive, file)
+    const reader = new WorkbookReader(archive, file, options)
+    const table = await reader.openTable()
+    // Nothing else examines what can be read only once.
+    if (isReadOnce) for await (const _ of (await reader.openTable()).chunks);
+    return table
+  } catch (error) {
+    throw explainDamage(file, error)
+  }
+}
+
+async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
+  const gathered: Buffer[] = []
+  let length = 0
+  for await (const block of blocks) {
+    length += block.length
+    if (length > maxUnpacked) throw createTooLargeError(name)
+    gathered.push(block)
+  }
+  return Buffer.concat(gathered)
+}
+
+/** A sheet with its first rows. */
+interface Candidate {
+  sheet: Sheet
+  head: Chunk<Cells>
+}
+
+class WorkbookReader {
+  readonly #archive: Archive
+  readonly #file: string
+  readonly #options: InputOptions
+
+  constructor(archive: Archive, file: string, options: InputOptions) {
+    this.#archive = archive
+    this.#file = file
+    this.#options = options
+  }
+
+  async openTable(): Promise<FormatReader> {
+    const workbook = await readWorkbook(this.#archive, this.#file)
+    const { chosen, other } = await this.#chooseSheet(workbook)
+    const { sheet, head } = chosen
+    const rows = this.#readTable(sheet, this.#measureHeader(head))
+    const source = {
+      name: this.#file,
+      sheet: sheet.name,
+      sheets: workbook.sheets.map(describeSheet),
+    }
+    const reader = createReader(head, rows, this.#options, source)
+    return { ...reader, otherSheet: other?.sheet.name }
+  }
+
+  /**
+   * Reads the shared strings again: they would otherwise be in memory twice while an import that
+   * has opened a workbook examines it.
+   */
+  async *#readTable(sheet: Sheet, width: number): AsyncGenerator<Chunk<Cells>> {
+    yield* this.#readRows(sheet, width, await readWorkbook(this.#archive, this.#file))
+  }
+
+  /** Chooses the first sheet that has the columns, and finds the second one that has them. */
+  async #chooseSheet(workbook: Workbook): Promise<{ chosen: Candidate; other?: Candidate }> {
+    const { sheet: wanted } = this.#options
+    const sheets =
+      wanted === undefined
+        ? findVisibleSheets(workbook.sheets, this.#file)
+        : [findSheet(wanted, workbook.sheets)]
+    const candidates: Candidate[] = []
+    for (const sheet of sheets) {
+      candidates.push({ sheet, head: await this.#readHead(sheet, workbook) })
+      const [chosen, other] = candidates.filter(({ head }) => this.#hasColumns(head))
+      if (chosen && other) return { chosen, other }
+    }
+    const withColumns = candidates.find(({ head }) => this.#hasColumns(head))
+    return { chosen: withColumns ?? findLikeliest(candidates) }
+  }
+
+  #hasColumns(head: Chunk<Cells>): boolean {
+    return findHeader(head, this.#options) !== undefined
+  }
+
+  /** Cells to the right of the header are ignored. */
+  #measureHeader(head: Chunk<Cells>): number {
+    const { columns } = this.#options
+    if (columns) return columns.length
+    const index = findHeader(head, this.#options)
+    return (index === undefined ? undefined : head.records[index]?.length) ?? Infinity
+  }
+
+  async #readHead(sheet: Sheet, workbook: Workbook): Promise<Chunk<Cells>> {
+    const head = new Chunk<Cells>()
+    for await (const { records, lines } of this.#readRows(sheet, Infinity, workbook)) {
+      for (const [index, row] of records.entries()) head.add(row, must(lines[index]))
+      if (head.records.length >= maxHeaderRows) break
+    }
+    return head.slice(0, maxHeaderRows)
+  }
+
+  async *#readRows(
+    { name, path }: Sheet,
+    width: number,
+    { context }: Workbook,
+  ): AsyncGenerator<Chunk<Cells>> {
+    if (path === undefined)
+      throw inputError(`The sheet ${listOf([name])} has no cells`, 'Choose a sheet with a table')
+    const rows = new RowReader({ file: this.#file, context, width })
+    try {
+      for await (const _ of parsePart(this.#archive, path, rows)) {
+        if (rows.isFull) yield rows.takeChunk()
+      }
+    } catch (error) {
+      if (!(error instanceof DamageError)) throw error
+      const reason = `in the sheet ${listOf([name])}, ${error.message}`
+      throw explainDamage(this.#file, new DamageError(reason, { cause: error }))
+    }
+    yield rows.takeChunk()
+  }
+}
+
+/** Those with cells that a person sees. */
+function findVisibleSheets(sheets: readonly Sheet[], file: string): Sheet[] {
+  const visible = sheets.filter(({ isHidden, path }) => !isHidden && path !== undefined)
+  if (visible.length > 0) return visible
+  const hint =
+    sheets.length === 0
+      ? 'Choose another file'
+      : `Choose a hidden one with --sheet: ${sheets.map(describeSheet).join(', ')}`
+  throw inputError(`${file} has no visible sheet with cells`, hint)
+}
+
+/** By its name, or its number among those that a person sees. */
+function findSheet(wanted: string, sheets: readonly Sheet[]): Sheet {
+  const visible = sheets.filter(({ isHidden }) => !isHidden)
+  const sheet =
+    sheets.find(({ name }) => name === wanted) ??
+    sheets.find(({ name }) => foldName(name) === foldName(wanted)) ??
+    visible[Number(wanted) - 1]
+  if (sheet) return sheet
+  const names = sheets.map(describeSheet).join(', ')
+  throw inputError(`There is no sheet ${listOf([wanted])}`, `The sheets are ${names}`)
+}
+
+function describeSheet({ name, isHidden }: Sheet): string {
+  return isHidden ? `${listOf([name])} (hidden)` : listOf([name])
+}
+
+/** Finds the sheet with the row that has the most cells. */
+function findLikeliest(candidates: readonly Candidate[]): Candidate {
+  const counts = candidates.map(({ head }) =>
+    Math.max(0, ...head.records.map((row) => countFilledCells(row))),
+  )
+  return must(candidates[counts.indexOf(Math.max(...counts))])
+}

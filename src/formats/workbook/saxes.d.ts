@@ -1,0 +1,20 @@
+/*
+ * The part of saxes that is used here: its own types do not compile with
+ * `exactOptionalPropertyTypes`.
+ */
+interface Tag {
+  name: string
+  attributes: Record<string, string>
+}
+
+export declare class SaxesParser {
+  constructor(options: { position: boolean })
+  /** How many UTF-16 units are read, while a handler runs. */
+  readonly position: number
+  on(event: 'opentag' | 'closetag', handler: (tag: Tag) => void): void
+  on(event: 'text' | 'cdata' | 'comment' | 'doctype', handler: (text: string) => void): void
+  on(event: 'xmldecl', handler: (declaration: { encoding?: string }) => void): void
+  on(event: 'error', handler: (error: Error) => void): void
+  write(text: string): void
+  close(): void
+}

@@ -1,0 +1,154 @@
+import { posix } from 'node:path'
+import type { Archive } from './archive.js'
+import type { CellContext } from './cells.js'
+import { createTooLargeError, DamageError } from './damage.js'
+import { readSharedStrings, SharedStrings } from './shared-strings.js'
+import { readStyles } from './styles.js'
+import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
+
+export interface Sheet {
+  name: string
+  isHidden: boolean
+  /** Of a sheet with cells. A chart, for example, has none. */
+  path: string | undefined
+}
+
+export interface Workbook {
+  sheets: readonly Sheet[]
+  context: CellContext
+}
+
+/**
+ * Reads what the sheets have in common.
+ *
+ * @throws {DamageError} if a part that is named does not exist
+ */
+export async function readWorkbook(archive: Archive, file: string): Promise<Workbook> {
+  const limit: PartLimit = { archive, file }
+  const [main] = (await readRelations('', limit)).filter(({ type }) => type === 'officeDocument')
+  if (!main) throw new DamageError('it has no part with its sheets')
+  const { sheets, is1904 } = await readMainPart(main.path, limit)
+  const relations = await readRelations(main.path, limit)
+  const findOnly = (type: string) => findOnlyPath(relations, type)
+  const [stringsPath, stylesPath] = [findOnly('sharedStrings'), findOnly('styles')]
+  for (const path of [stringsPath, stylesPath]) if (path !== undefined) assertSize(path, limit)
+  return {
+    sheets: sheets.map((sheet) => locateSheet(sheet, relations, archive)),
+    context: {
+      sharedStrings:
+        stringsPath === undefined
+          ? new SharedStrings()
+          : await readSharedStrings(archive, stringsPath),
+      dateKinds: stylesPath === undefined ? [] : await readStyles(archive, stylesPath),
+      is1904,
+    },
+  }
+}
+
+interface PartLimit {
+  archive: Archive
+  file: string
+}
+
+/** How a part refers to another (ECMA-376 part 2, 9.3). */
+interface Relation {
+  id: string
+  /** The last word of its address, which differs between the two variants of the standard. */
+  type: string
+  path: string
+}
+
+/** @param path of the part that has the relations; the archive as a whole has some, too */
+async function readRelations(path: string, limit: PartLimit): Promise<Relation[]> {
+  const folder = posix.dirname(path)
+  const relationsPath = posix.join(folder, '_rels', `${posix.basename(path)}.rels`)
+  assertSize(relationsPath, limit)
+  const relations: Relation[] = []
+  await parseWholePart(limit.archive, relationsPath, {
+    openElement(name, { Id: id = '', Type: address = '', Target: target = '', TargetMode: mode }) {
+      const type = address.slice(address.lastIndexOf('/') + 1)
+      const isInArchive = mode !== 'External'
+      if (name !== 'Relationship' || !isInArchive) return
+      const folderOrRoot = target.startsWith('/') ? '' : folder
+      relations.push({ id, type, path: posix.join('/', folderOrRoot, target).slice(1) })
+      if (relations.length > maxRelations) throw createTooLargeError(limit.file)
+    },
+  })
+  return relations
+}
+
+/** Excel writes one such relation. Of several, another program might take another one. */
+function findOnlyPath(relations: readonly Relation[], type: string): string | undefined {
+  const [relation, second] = relations.filter((candidate) => candidate.type === type)
+  if (second) throw new DamageError(`it has two parts for its ${type}`)
+  return relation?.path
+}
+
+interface NamedSheet {
+  name: string
+  isHidden: boolean
+  relationId: string | undefined
+}
+
+async function readMainPart(
+  path: string,
+  limit: PartLimit,
+): Promise<{ sheets: readonly NamedSheet[]; is1904: boolean }> {
+  assertSize(path, limit)
+  const reader = new MainPartReader(limit.file)
+  await parseWholePart(limit.archive, path, reader)
+  return reader
+}
+
+class MainPartReader implements ElementHandler {
+  readonly sheets: NamedSheet[] = []
+  is1904 = false
+  readonly #file: string
+  #isInSheets = false
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  openElement(name: string, attributes: Attributes): void {
+    const { date1904 = '0', name: sheet = '', state = 'visible' } = attributes
+    if (name === 'workbookPr') this.is1904 = date1904 === '1' || date1904 === 'true'
+    if (name === 'sheets') this.#isInSheets = true
+    if (name !== 'sheet' || !this.#isInSheets) return
+    const isHidden = state !== 'visible'
+    this.sheets.push({ name: sheet, isHidden, relationId: findRelationId(attributes) })
+    if (this.sheets.length > maxSheets) throw createTooLargeError(this.#file)
+  }
+
+  closeElement(name: string): void {
+    if (name === 'sheets') this.#isInSheets = false
+  }
+}
+
+/** Its name is `r:id` with another prefix in place of `r`, if the file chooses one. */
+function findRelationId(attributes: Attributes): string | undefined {
+  const name = Object.keys(attributes).find((candidate) => candidate.endsWith(':id'))
+  return name === undefined ? undefined : attributes[name]
+}
+
+function locateSheet(
+  { name, isHidden, relationId }: NamedSheet,
+  relations: readonly Relation[],
+  archive: Archive,
+): Sheet {
+  const relation = relations.find(({ id }) => id === relationId)
+  if (!relation || relationId === undefined)
+    throw new DamageError(`the sheet ${JSON.stringify(name)} names no part`)
+  if (!archive.has(relation.path)) throw new DamageError(`${relation.path} is missing`)
+  return { name, isHidden, path: relation.type === 'worksheet' ? relation.path : undefined }
+}
+
+/** What is kept in memory takes several times as much there as in its part. */
+function assertSize(path: string, { archive, file }: PartLimit): void {
+  if (archive.measure(path) > maxKeptBytes) throw createTooLargeError(file)
+}
+
+const maxKeptBytes = 50_331_648
+/** Excel is limited by memory, and LibreOffice to so many. */
+const maxSheets = 10_000
+const maxRelations = 100_000

@@ -1,0 +1,66 @@
+import type { Archive } from './archive.js'
+import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
+
+/** What a number with a format stands for; undefined for one that stands for itself. */
+export type DateKind = 'date' | 'time' | 'duration' | undefined
+
+/** Reads what the formats of cells make of numbers, by the index of the format (`cellXfs`). */
+export async function readStyles(archive: Archive, path: string): Promise<DateKind[]> {
+  const reader = new StylesReader()
+  await parseWholePart(archive, path, reader)
+  return reader.kinds
+}
+
+class StylesReader implements ElementHandler {
+  readonly kinds: DateKind[] = []
+  readonly #customKinds = new Map<string, DateKind>()
+  #isInCellFormats = false
+
+  openElement(name: string, attributes: Attributes): void {
+    if (name === 'cellXfs') this.#isInCellFormats = true
+    else if (name === 'numFmt') this.#addCustomFormat(attributes)
+    else if (name === 'xf' && this.#isInCellFormats) this.#addCellFormat(attributes)
+  }
+
+  closeElement(name: string): void {
+    if (name === 'cellXfs') this.#isInCellFormats = false
+  }
+
+  #addCustomFormat({ numFmtId = '', formatCode = '' }: Attributes): void {
+    this.#customKinds.set(numFmtId, classifyFormat(formatCode))
+  }
+
+  #addCellFormat({ numFmtId = '0' }: Attributes): void {
+    const isCustom = this.#customKinds.has(numFmtId)
+    this.kinds.push(
+      isCustom ? this.#customKinds.get(numFmtId) : classifyKnownFormat(Number(numFmtId)),
+    )
+  }
+}
+
+/**
+ * The formats that have no code in a file (ECMA-376 part 1, 18.8.30): 14 to 22 and 45 to 47
+ * everywhere, 27 to 36 and 50 to 58 in Chinese, Japanese and Korean, and 71 to 81 in Thai.
+ */
+function classifyKnownFormat(id: number): DateKind {
+  if (id === 46) return 'duration'
+  if ((id >= 18 && id <= 21) || id === 45 || id === 47) return 'time'
+  const isDate =
+    (id >= 14 && id <= 22) ||
+    (id >= 27 && id <= 36) ||
+    (id >= 50 && id <= 58) ||
+    (id >= 71 && id <= 81)
+  return isDate ? 'date' : undefined
+}
+
+/** Classifies a format by the letters of its first section that are no literal text. */
+function classifyFormat(code: string): DateKind {
+  const [section = ''] = code.replace(/"[^"]*"|\\.|[_*]./g, '').split(';')
+  if (/\[(?:h+|m+|s+)\]/i.test(section)) return 'duration'
+  const letters = section.replace(/\[[^\]]*\]|general|g\/[^\s;]*/gi, '')
+  if (/[dy]/i.test(letters)) return 'date'
+  if (/[hs]/i.test(letters)) return 'time'
+  // Eras, years of the Buddhist calendar and days of the week, which no format of a number has.
+  const isEastAsianDate = /[gber]|aaa/i.test(letters) && !/[0#?]/.test(letters)
+  return isEastAsianDate || /m/i.test(letters) ? 'date' : undefined
+}

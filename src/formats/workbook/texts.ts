@@ -1,0 +1,59 @@
+import { DamageError } from './damage.js'
+
+/**
+ * Collects the text of a shared or an inline string (ECMA-376 part 1, 18.4.8): one `t`, or runs
+ * `r` that have a `t` each. `rPh` has its reading in Japanese, which is not a part of it.
+ */
+export class TextCollector {
+  text = ''
+  #isCollecting = false
+  #hasPlainText = false
+  #runs = 0
+  #readings = 0
+
+  reset(): void {
+    this.text = ''
+    this.#isCollecting = false
+    this.#hasPlainText = false
+    this.#runs = 0
+    this.#readings = 0
+  }
+
+  openElement(name: string): void {
+    if (this.#isCollecting) throw new DamageError('a text has elements')
+    if (name === 'rPh') this.#readings += 1
+    else if (name === 'r') this.#runs += 1
+    else if (name === 't' && this.#readings === 0) this.#startText()
+  }
+
+  #startText(): void {
+    this.#isCollecting = true
+    if (this.#runs > 0) return
+    if (this.#hasPlainText) throw new DamageError('a string has two texts')
+    this.#hasPlainText = true
+  }
+
+  addText(text: string): void {
+    if (this.#isCollecting) this.text += text
+  }
+
+  closeElement(name: string): void {
+    if (name === 't') this.#isCollecting = false
+    else if (name === 'rPh') this.#readings -= 1
+    else if (name === 'r') this.#runs -= 1
+  }
+}
+
+/** Decodes `_xHHHH_`, which stands for a UTF-16 unit (ECMA-376 part 1, 22.4.2.4). */
+export function unescapeText(text: string): string {
+  if (!text.includes('_x')) return text
+  return text.replace(/_x([\da-f]{4})_/gi, (_, digits: string) =>
+    String.fromCharCode(parseInt(digits, 16)),
+  )
+}
+
+/**
+ * An expression for a text as it is in XML: without what XML cannot contain, CR, which a parser
+ * replaces, and what may be markup.
+ */
+export const plainText = "[\\t\\n -%'-;=?-\\ufffd]*"

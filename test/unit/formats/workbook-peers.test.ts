@@ -1,0 +1,101 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { PlantsError } from '../../../src/errors.js'
+import type { Cell } from '../../../src/formats/chunk.js'
+import { Archive } from '../../../src/formats/workbook/archive.js'
+import { DamageError } from '../../../src/formats/workbook/damage.js'
+import { RowReader } from '../../../src/formats/workbook/rows.js'
+import { readWorkbook } from '../../../src/formats/workbook/sheets.js'
+import { parsePart } from '../../../src/formats/workbook/xml.js'
+import { rounds } from '../../helpers/rounds.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const python = '/usr/bin/python3'
+const script = join(import.meta.dirname, '../../helpers/peer-workbooks.py')
+const hasPeers = spawnSync(python, ['-c', 'import openpyxl, xlsxwriter']).status === 0
+
+/** What openpyxl reads: rows of texts, with N before a number, or an error. */
+interface PeerResult {
+  rows?: (string | null)[][]
+  error?: string
+}
+
+type Sheet = ReadonlyMap<number, readonly Cell[]>
+
+test.skipIf(!hasPeers)(
+  'workbooks, damaged or not, are read as openpyxl reads them, or rejected (needs openpyxl)',
+  { timeout: 600_000 },
+  async () => {
+    const folder = temporaryFolder()
+    const count = rounds(150)
+    const seed = process.env['PLANTS_SEED'] ?? '1'
+    const { stdout } = spawnSync(python, [script, folder, String(count), seed], {
+      maxBuffer: 2 ** 30,
+    })
+    const results: PeerResult[] = stdout
+      .toString()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(results).toHaveLength(count)
+    const differences: string[] = []
+    let equal = 0
+    for (const [index, { rows, error }] of results.entries()) {
+      const path = join(folder, `${String(index).padStart(5, '0')}.xlsx`)
+      const sheet = await readSheet(path)
+      const isSound = index % 3 === 0
+      if (typeof sheet === 'string') {
+        if (isSound) differences.push(`${index}: sound, but ${sheet}`)
+      } else if (error === undefined && rows?.length) {
+        const difference = findDifference(sheet, rows)
+        if (difference === undefined) equal += 1
+        else differences.push(`${index}: ${difference}`)
+      }
+    }
+    expect(differences).toEqual([])
+    expect(equal).toBeGreaterThan(count / 3)
+  },
+)
+
+/** Returns why a workbook is rejected, or its first sheet. */
+async function readSheet(path: string): Promise<Sheet | string> {
+  try {
+    const { signal } = new AbortController()
+    const archive = await Archive.open(readFileSync(path), path, signal)
+    const { sheets, context } = await readWorkbook(archive, path)
+    const part = sheets[0]?.path
+    if (part === undefined) return 'it has no sheet'
+    const reader = new RowReader({ file: path, context, width: Infinity })
+    for await (const _ of parsePart(archive, part, reader));
+    const { records, lines } = reader.takeChunk()
+    return new Map(records.map((row, index) => [lines[index] ?? 0, row]))
+  } catch (error) {
+    if (error instanceof DamageError || error instanceof PlantsError) return error.message
+    throw error
+  }
+}
+
+/** A cell that is rejected is not different. */
+function findDifference(sheet: Sheet, rows: (string | null)[][]): string | undefined {
+  // openpyxl finds no cells in a part whose namespace is damaged.
+  if (rows.flat().every((cell) => cell === null)) return undefined
+  const height = Math.max(rows.length, ...sheet.keys())
+  for (let line = 1; line <= height; line += 1) {
+    const [own = [], other = []] = [sheet.get(line), rows[line - 1]]
+    for (let column = 0; column < Math.max(own.length, other.length); column += 1)
+      if (!isEqual(own[column], other[column] ?? undefined))
+        return `${line}:${column + 1} is ${JSON.stringify(own[column])}, not ${other[column]}`
+  }
+  return undefined
+}
+
+function isEqual(own: Cell, other: string | undefined): boolean {
+  if (typeof own === 'object' || own === other) return true
+  if (own === undefined || other === undefined) return false
+  // openpyxl decodes escapes in inline texts alone.
+  const decode = (_: string, digits: string) => String.fromCharCode(parseInt(digits, 16))
+  if (own === other.replace(/_x([\da-f]{4})_/gi, decode).trim()) return true
+  return other.startsWith('N') && Number(other.slice(1)) === Number(own)
+}
