@@ -68,12 +68,16 @@ export class Connections {
   add(socket: Socket, mustStayPaused: () => boolean): void {
     const connection = { pausedSince: 0, hasToken: false, mustStayPaused }
     this.#connections.set(socket, connection)
-    socket.once('close', () => this.#connections.delete(socket))
     if (!this.#isHolding) return
     connection.pausedSince = this.#pauseCount
     // With a listener, node:http reads through the stream, whose pause also holds what was received
     // already.
     socket.on('data', () => undefined).pause()
+  }
+
+  /** @param socket has closed */
+  remove(socket: Socket): void {
+    this.#connections.delete(socket)
   }
 
   /** Prefers a connection whose client has an accepted token. */
@@ -87,7 +91,7 @@ export class Connections {
    * for one iteration.
    *
    * @param units 1 for a request that gets no response, for each of its header lines, for a chunk,
-   * and for a KiB of a body
+   * and for a whole KiB of a body
    */
   countFlood(units: number): void {
     if (units === 0) return // as of most requests

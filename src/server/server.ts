@@ -195,6 +195,7 @@ export class HttpServer {
     socket.once('close', () => {
       this.#requests.delete(socket)
       this.#silent.delete(socket)
+      this.#connections.remove(socket)
     })
     const mustStayPaused = () => this.#requests.get(socket)?.body.mustStayUnread ?? false
     this.#connections.add(socket, mustStayPaused)
@@ -227,7 +228,7 @@ export class HttpServer {
   #countHead(request: IncomingMessage): void {
     if (hasUnseenHeaderLines(request)) this.#connections.countFlood(maxHeaderLines)
     const announcedBytes = Number(request.headers['content-length'] ?? 0)
-    this.#connections.countFlood(Math.min(announcedBytes, maxReadBytes) / 1024)
+    this.#connections.countFlood(Math.floor(Math.min(announcedBytes, maxReadBytes) / 1024))
   }
 
   /** Requests of one iteration are handled together: one at a time takes three times as long. */
