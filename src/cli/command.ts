@@ -28,6 +28,7 @@ export class PlantsCommand extends Command {
   examples: readonly string[] = []
   readonly #io: Io
   readonly #line: readonly string[]
+  readonly #repeatable = new Set<Option>()
 
   /** @param line the whole command line */
   constructor(name: string | undefined, io: Io, line: readonly string[]) {
@@ -53,6 +54,25 @@ export class PlantsCommand extends Command {
     preset?: string,
   ): this {
     return this.#addParsed(new Option(flags, description), parse, preset)
+  }
+
+  /**
+   * An option that may be repeated, with one value each time. `...` of commander would take the
+   * arguments after it, too.
+   *
+   * @param parse receives what it returned for the values before
+   */
+  repeatableValue<T>(
+    flags: string,
+    description: string,
+    parse: (flag: string, text: string, before: T | undefined) => T,
+  ): this {
+    const option = new Option(flags, description)
+    this.#repeatable.add(option)
+    const flag = option.long ?? option.flags
+    return this.addOption(
+      option.argParser((text, before) => parse(flag, text, before as T | undefined)),
+    )
   }
 
   choice(flags: string, description: string, words: readonly string[], preset?: string): this {
@@ -120,7 +140,7 @@ export class PlantsCommand extends Command {
   #rejectRepetition(option: Option): void {
     const name = option.attributeName()
     const isGiven = this.getOptionValueSourceWithGlobals(name) === 'cli'
-    if (!isGiven || option.variadic) return
+    if (!isGiven || option.variadic || this.#repeatable.has(option)) return
     const isNegated = this.getOptionValue(name) === false
     const how = isNegated ? `with --no-${name}` : 'twice'
     throw usageError(`${option.long} was given ${how}`, leaveOut)

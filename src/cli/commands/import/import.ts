@@ -8,7 +8,7 @@ import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
 import { hasCapability, requireCapability } from '../../../stores/kinds.js'
-import type { PlantsCommand } from '../../command.js'
+import { leaveOut, type PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
 import type { ContextOptions } from '../../settings-context.js'
@@ -32,7 +32,11 @@ export function define(command: PlantsCommand): void {
     )
     .optionsGroup('Reading:')
     .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
-    .value('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
+    .repeatableValue(
+      '--map <fields>',
+      'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids',
+      parseMap,
+    )
     .value('--id-from <int64>', 'number plants without ids from this one, or next', (flag, text) =>
       text === 'next' ? text : parseId(flag, text),
     )
@@ -90,15 +94,21 @@ function parseDelimiter(flag: string, text: string): string {
   return character
 }
 
-function parseMap(flag: string, text: string): ImportPlan['map'] {
-  const map: ImportPlan['map'] = {}
-  const expected = 'pairs of id, name or tag and a column'
-  for (const pair of text.split(',')) {
-    // A column may have "=" in its name.
+/** A column may have "," and "=" in its name: a pair begins with the name of a field. */
+function parseMap(flag: string, text: string, before: ImportPlan['map'] = {}): ImportPlan['map'] {
+  const map = { ...before }
+  for (const pair of text.split(/,(?=\s*(?:id|name|tag)\s*=)/)) {
     const [name = '', ...parts] = pair.split('=')
     const field = fieldNames.find((fieldName) => fieldName === name.trim())
-    if (!field || parts.length === 0 || map[field] !== undefined)
-      throw invalidValue(flag, expected, text, 'name=Kind,tag=Family')
+    if (!field || parts.length === 0)
+      throw invalidValue(
+        flag,
+        'pairs of id, name or tag and a column',
+        text,
+        'name=Kind,tag=Family',
+      )
+    if (map[field] !== undefined)
+      throw usageError(`${flag} names two columns for the ${field}`, leaveOut)
     map[field] = parts.join('=').trim()
   }
   return map
