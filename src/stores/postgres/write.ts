@@ -152,14 +152,14 @@ async function insertPlants(
   const sorted = created.toSorted((one, other) => compareIds(one.plant.id, other.plant.id))
   if (sorted.length > maxRowsPerInsert)
     return (await connection.copyIn(target, formatCopyRows(sorted))) === sorted.length
-  const values = sorted.flatMap(({ plant: { id, name, tag }, key }) => [id, name, tag, key])
-  const rows = sorted.map((_, index) => formatParameters(index * 4))
-  const { rowCount } = await connection.query(`INSERT INTO ${target} VALUES ${rows.join()}`, values)
+  // As text, which takes less of the processor than four parameters a row.
+  const rows = sorted.map(formatRow)
+  const { rowCount } = await connection.query(`INSERT INTO ${target} VALUES ${rows.join()}`)
   return rowCount === sorted.length
 }
 
-function formatParameters(before: number): string {
-  return `($${before + 1}, $${before + 2}, $${before + 3}, $${before + 4})`
+function formatRow({ plant: { id, name, tag }, key }: KeyedPlant): string {
+  return `('${id}',${[name, tag, key].map(formatLiteral).join()})`
 }
 
 function compareIds(one: bigint, other: bigint): number {
