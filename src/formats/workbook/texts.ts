@@ -44,10 +44,13 @@ export class TextCollector {
   }
 }
 
-/** Decodes `_xHHHH_`, which stands for a UTF-16 unit (ECMA-376 part 1, 22.4.2.4). */
+/**
+ * Decodes `_xHHHH_`, which stands for a UTF-16 unit (ECMA-376 part 1, 22.4.2.4). With a capital X,
+ * it is a plain text, to spreadsheets as well.
+ */
 export function unescapeText(text: string): string {
   if (!text.includes('_x')) return text
-  return text.replace(/_x([\da-f]{4})_/gi, (_, digits: string) =>
+  return text.replace(/_x([\da-fA-F]{4})_/g, (_, digits: string) =>
     String.fromCharCode(parseInt(digits, 16)),
   )
 }

@@ -69,6 +69,7 @@ test('values of cells', async () => {
     ['white space of Unicode', inline('\u00a0\u3000 a\u2003b\u2028'), 'a\u2003b'],
     ['characters that XML cannot have', inline('a_x000D_b_x005F_x0041_'), 'a\rb_x0041_'],
     ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
+    ['an escape beside what only looks like one', inline('_x0061__X0061_'), 'a_X0061_'],
   ]
   const sheet = cells
     .map(([what, cell], id) => `<row><c><v>${id}</v></c>${cell}${inline(what)}</row>`)
