@@ -23,10 +23,13 @@ export function formatDate(
   return shownClock === '00:00:00' ? day : `${day}T${shownClock}`
 }
 
-/** A binary fraction of a day misses a whole second by less than a millisecond. */
+/**
+ * A fraction of a day with eight digits misses a whole second by up to 0.6 ms, if it is cut off. A
+ * fraction that means a whole millisecond stays one.
+ */
 function roundTime(milliseconds: number): number {
   const seconds = Math.round(milliseconds / 1000) * 1000
-  return Math.abs(milliseconds - seconds) < 1 ? seconds : Math.round(milliseconds)
+  return Math.abs(milliseconds - seconds) < 0.75 ? seconds : Math.round(milliseconds)
 }
 
 function findEpoch(time: number, is1904: boolean): number {

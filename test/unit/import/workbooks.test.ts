@@ -59,6 +59,7 @@ test('values of cells', async () => {
     ['a date', number('46082', 1), '2026-03-01'],
     ['a date and a time', number('46082.604166666664', 1), '2026-03-01T14:30:00'],
     ['a fraction of a second', number('46082.60416666', 1), '2026-03-01T14:30:00'],
+    ['a millisecond', number('46082.00000001157', 1), '2026-03-01T00:00:00.001'],
     ['false', '<c t="b"><v>0</v></c>', 'FALSE'],
     ['a number with the zeros of its format', number('123', 2), '123'],
     ['a percentage', number('0.5', 3), '0.5'],
