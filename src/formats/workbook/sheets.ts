@@ -104,6 +104,8 @@ class MainPartReader implements ElementHandler {
   readonly sheets: NamedSheet[] = []
   is1904 = false
   readonly #file: string
+  #depth = 0
+  #hasProperties = false
   #isInSheets = false
 
   constructor(file: string) {
@@ -111,8 +113,10 @@ class MainPartReader implements ElementHandler {
   }
 
   openElement(name: string, attributes: Attributes): void {
-    const { date1904 = '0', name: sheet = '', state = 'visible' } = attributes
-    if (name === 'workbookPr') this.is1904 = date1904 === '1' || date1904 === 'true'
+    this.#depth += 1
+    // Extensions may have such an element, too.
+    if (name === 'workbookPr' && this.#depth === 2) this.#readProperties(attributes)
+    const { name: sheet = '', state = 'visible' } = attributes
     if (name === 'sheets') this.#isInSheets = true
     if (name !== 'sheet' || !this.#isInSheets) return
     const isHidden = state !== 'visible'
@@ -121,7 +125,17 @@ class MainPartReader implements ElementHandler {
   }
 
   closeElement(name: string): void {
+    this.#depth -= 1
     if (name === 'sheets') this.#isInSheets = false
+  }
+
+  /** Every date depends on them: what is not clear must not be taken for 1900. */
+  #readProperties({ date1904 = '0' }: Attributes): void {
+    if (this.#hasProperties) throw new DamageError('it has its properties (workbookPr) twice')
+    if (!/^(?:0|1|false|true)$/.test(date1904))
+      throw new DamageError(`its first day (date1904) is ${JSON.stringify(date1904)}`)
+    this.#hasProperties = true
+    this.is1904 = date1904 === '1' || date1904 === 'true'
   }
 }
 

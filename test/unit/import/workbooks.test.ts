@@ -69,8 +69,8 @@ test('values of cells', async () => {
     ['markup in characters', `<c t="str"><v>${markup}</v></c>`, '<a> &amp; <bc>'],
     ['white space of Unicode', inline('\u00a0\u3000 a\u2003b\u2028'), 'a\u2003b'],
     ['characters that XML cannot have', inline('a_x000D_b_x005F_x0041_'), 'a\rb_x0041_'],
-    ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
     ['an escape beside what only looks like one', inline('_x0061__X0061_'), 'a_X0061_'],
+    ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
   ]
   const sheet = cells
     .map(([what, cell], id) => `<row><c><v>${id}</v></c>${cell}${inline(what)}</row>`)
@@ -308,10 +308,15 @@ test('dates and times of both calendars and of custom formats', async () => {
   const styles = `<numFmts>${formats.join('')}</numFmts><cellXfs>${xfs.join('')}</cellXfs>`
   const cells: [value: string, format: number, in1900: string, in1904: string][] = [
     ['46082', 0, '2026-03-01', '2030-03-02'],
+    ['0', 0, '00:00:00', '1904-01-01'],
+    ['0.5', 0, '12:00:00', '1904-01-01T12:00:00'],
+    ['1', 0, '1900-01-01', '1904-01-02'],
     ['59', 0, '1900-02-28', '1904-02-29'],
     ['61', 0, '1900-03-01', '1904-03-02'],
-    ['1', 0, '1900-01-01', '1904-01-02'],
+    ['2957003', 0, '9995-12-30', '9999-12-31'],
+    ['0', 1, '00:00:00', '00:00:00'],
     ['0.5', 1, '12:00:00', '12:00:00'],
+    ['1.5', 1, '1900-01-01T12:00:00', '1904-01-02T12:00:00'],
     ['1.5', 2, '36:00:00', '36:00:00'],
     ['0.75', 2, '18:00:00', '18:00:00'],
     ['46082', 3, '2026-03-01', '2030-03-02'],
@@ -334,16 +339,42 @@ test('dates and times of both calendars and of custom formats', async () => {
   }
 })
 
-test('a date that does not exist, and a number that is none, reject their records', async () => {
+test.each([
+  ['1900', '0', ['60', '60.5', '-1', '2958466']],
+  ['1904', 'true', ['-1', '-0.5', '2957004']],
+])('days that the calendar of %s does not have reject their records', async (_, date1904, days) => {
   const styles = '<cellXfs><xf numFmtId="14"/><xf numFmtId="0"/></cellXfs>'
-  const values = ['60', '-1', '2958466', 'x']
+  const values = [...days, 'x']
   const sheet = values.map(
     (value, id) => `<row><c s="1"><v>${id}</v></c><c><v>${value}</v></c></row>`,
   )
-  const result = await user.import('', book(sheet.join(''), { styles }))
-  expect(result).toMatchObject({ code: 6, rejected: { 422: 4 } })
+  const properties = `<workbookPr date1904="${date1904}"/>`
+  const result = await user.import('', book(sheet.join(''), { styles, properties }))
+  expect(result).toMatchObject({ code: 6, rejected: { 422: values.length } })
   expect(result.err).toContain('stdin:2: Invalid plant: name is a date that does not exist')
-  expect(result.err).toContain('stdin:5: Invalid plant: name is not a number in the workbook')
+  expect(result.err).toContain(
+    `stdin:${values.length + 1}: Invalid plant: name is not a number in the workbook`,
+  )
+})
+
+test.each([
+  ['is neither 1900 nor 1904', '<workbookPr date1904="x"/>'],
+  ['is told twice', '<workbookPr date1904="1"/><workbookPr/>'],
+])('a workbook whose calendar %s is damaged', async (_, properties) => {
+  const stdin = book(rows(['1', 'Fern']), { properties })
+  const result = await user.import('', stdin)
+  expect(result).toMatchObject({ code: 2, err: expect.stringContaining('stdin is damaged: ') })
+})
+
+test('only the properties of the workbook itself choose its calendar', async () => {
+  const styles = '<cellXfs><xf numFmtId="14"/></cellXfs>'
+  const properties = '<x><workbookPr date1904="1"/></x>'
+  const stdin = book('<row><c t="str"><v>1</v></c><c><v>46082</v></c></row>', {
+    styles,
+    properties,
+  })
+  expect(await user.import('', stdin)).toMatchObject({ code: 0, created: 1 })
+  expect(await user.list()).toBe(plant(1, '2026-03-01'))
 })
 
 test('a second sheet with the columns is named', async () => {
