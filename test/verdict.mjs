@@ -17,6 +17,7 @@ const reasons = [
   'needs both in the hosts file',
   'needs Patroni and etcd, in a soak', // which .ci/run does not install
   'needs Litestream, in a soak',
+  'needs LibreOffice, in a soak',
 ]
 
 const [folder, count] = process.argv.slice(2)

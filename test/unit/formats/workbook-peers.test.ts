@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
@@ -9,11 +9,13 @@ import { DamageError } from '../../../src/formats/workbook/damage.js'
 import { RowReader } from '../../../src/formats/workbook/rows.js'
 import { readWorkbook } from '../../../src/formats/workbook/sheets.js'
 import { parsePart } from '../../../src/formats/workbook/xml.js'
-import { rounds } from '../../helpers/rounds.js'
+import { isSoak, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const python = '/usr/bin/python3'
 const script = join(import.meta.dirname, '../../helpers/peer-workbooks.py')
+const libreOffice = '/usr/bin/soffice'
+const hasLibreOffice = existsSync(libreOffice)
 const hasPeers = spawnSync(python, ['-c', 'import openpyxl, xlsxwriter']).status === 0
 
 /** What openpyxl reads: rows of texts, with N before a number, or an error. */
@@ -28,36 +30,58 @@ test.skipIf(!hasPeers)(
   'workbooks, damaged or not, are read as openpyxl reads them, or rejected (needs openpyxl)',
   { timeout: 600_000 },
   async () => {
-    const folder = temporaryFolder()
     const count = rounds(150)
-    const seed = process.env['PLANTS_SEED'] ?? '1'
-    const { stdout } = spawnSync(python, [script, folder, String(count), seed], {
-      maxBuffer: 2 ** 30,
-    })
-    const results: PeerResult[] = stdout
-      .toString()
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    expect(results).toHaveLength(count)
-    const differences: string[] = []
-    let equal = 0
-    for (const [index, { rows, error }] of results.entries()) {
-      const path = join(folder, `${String(index).padStart(5, '0')}.xlsx`)
-      const sheet = await readSheet(path)
-      const isSound = index % 3 === 0
-      if (typeof sheet === 'string') {
-        if (isSound) differences.push(`${index}: sound, but ${sheet}`)
-      } else if (error === undefined && rows?.length) {
-        const difference = findDifference(sheet, rows)
-        if (difference === undefined) equal += 1
-        else differences.push(`${index}: ${difference}`)
-      }
-    }
+    const { differences, equal } = await compareWorkbooks(count)
     expect(differences).toEqual([])
     expect(equal).toBeGreaterThan(count / 3)
   },
 )
+
+test.skipIf(!(isSoak && hasPeers && hasLibreOffice))(
+  'workbooks that LibreOffice saved are read as openpyxl reads them (needs LibreOffice, in a soak)',
+  { timeout: 600_000 },
+  async () => {
+    const count = rounds(30)
+    const { differences, equal } = await compareWorkbooks(count, libreOffice)
+    expect(differences).toEqual([])
+    expect(equal).toBeGreaterThan(count / 3)
+  },
+)
+
+/** @param program that opens and saves the workbooks before they are damaged */
+async function compareWorkbooks(
+  count: number,
+  ...program: string[]
+): Promise<{ differences: string[]; equal: number }> {
+  const folder = temporaryFolder()
+  const seed = process.env['PLANTS_SEED'] ?? '1'
+  const { stdout } = spawnSync(python, [script, folder, String(count), seed, ...program], {
+    maxBuffer: 2 ** 30,
+  })
+  const lines = stdout.toString().trimEnd().split('\n')
+  const results = lines.map((line): PeerResult => JSON.parse(line))
+  expect(results).toHaveLength(count)
+  const differences: string[] = []
+  let equal = 0
+  for (const [index, result] of results.entries()) {
+    const path = join(folder, `${String(index).padStart(5, '0')}.xlsx`)
+    const outcome = compareResult(await readSheet(path), result, { isSound: index % 3 === 0 })
+    if (outcome === 'equal') equal += 1
+    else if (outcome !== 'not compared') differences.push(`${index}: ${outcome}`)
+  }
+  return { differences, equal }
+}
+
+/** Returns the difference unless there is none, or one of both rejects the workbook. */
+function compareResult(
+  sheet: Sheet | string,
+  { rows, error }: PeerResult,
+  { isSound }: { isSound: boolean },
+): string {
+  if (typeof sheet === 'string') return isSound ? `sound, but ${sheet}` : 'not compared'
+  if (error !== undefined || !rows?.length) return 'not compared'
+  return findDifference(sheet, rows) ?? 'equal'
+}
 
 /** Returns why a workbook is rejected, or its first sheet. */
 async function readSheet(path: string): Promise<Sheet | string> {
@@ -96,6 +120,6 @@ function isEqual(own: Cell, other: string | undefined): boolean {
   if (own === undefined || other === undefined) return false
   // openpyxl decodes escapes in inline texts alone.
   const decode = (_: string, digits: string) => String.fromCharCode(parseInt(digits, 16))
-  if (own === other.replace(/_x([\da-f]{4})_/gi, decode).trim()) return true
+  if (own === other.replace(/_x([\da-fA-F]{4})_/g, decode).trim()) return true
   return other.startsWith('N') && Number(other.slice(1)) === Number(own)
 }
