@@ -22,6 +22,8 @@ export interface Header {
   names: readonly string[]
   columns: ReadonlyMap<FieldName, number>
   unread: readonly string[]
+  /** Its line, if it was not found by its names, because `--map` has the numbers of columns. */
+  guessedLine?: number | undefined
 }
 
 export interface FormatInput {

@@ -1,18 +1,10 @@
 import { isUtf8 } from 'node:buffer'
-import { inputError, must } from '../errors.js'
-import {
-  type Cells,
-  Chunk,
-  type FormatInput,
-  type FormatReader,
-  type InputOptions,
-  peek,
-  prepend,
-} from './chunk.js'
+import { inputError } from '../errors.js'
+import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
 import { decoded, encodingOf, isUnicode, markedEncoding } from './encoding.js'
-import { assertKeys, createReader, findHeader, maxHeaderRows } from './header.js'
+import { assertKeys, type TableHead } from './header.js'
 import { readDocument, readNdjson } from './json.js'
-import { parseRows, type Table } from './table.js'
+import { openTable, readTableHead } from './open-table.js'
 import type { FormatName } from './write.js'
 
 /** Throws `input` for what has no format, or not the columns. */
@@ -27,6 +19,24 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { first = new Chunk(), all } = await peek(chunks)
   assertKeys(first, options, name)
   return { format, chunks: all }
+}
+
+/**
+ * Reads the first rows of a table, or of each visible sheet of a workbook, whatever columns it has.
+ * Returns none for JSON.
+ */
+export async function readTableHeads(
+  input: FormatInput,
+  options: InputOptions,
+): Promise<TableHead[]> {
+  const { name, blocks } = input
+  if (hasWorkbookStart(input)) {
+    const { readSheetHeads } = await import('./workbook/read.js')
+    return readSheetHeads(input, options)
+  }
+  const { format, encoding } = detectFormat(input, options)
+  if (format !== 'csv' && format !== 'tsv') return []
+  return [await readTableHead(decoded(blocks, encoding, name), format, options, name)]
 }
 
 /**
@@ -94,52 +104,3 @@ function formatOf(start: string, name: string, options: InputOptions): FormatNam
   if (start.startsWith('{')) return goesOn ? 'json' : 'ndjson'
   return start.startsWith('[') || named === 'json' ? 'json' : 'csv'
 }
-
-/** Its delimiter is the one that finds a header first, and divides it into the most cells. */
-async function openTable(
-  texts: AsyncGenerator<string>,
-  format: FormatName,
-  options: InputOptions,
-  name: string,
-): Promise<FormatReader> {
-  let text = ''
-  while (text.length < headLength) {
-    const { value, done } = await texts.next()
-    if (done) break
-    text += value
-  }
-  const isWhole = text.length < headLength
-  const head = text.slice(0, headLength)
-  const hasLineFeed = head.slice(0, -1).includes('\n') // besides that at the end
-  const lineEnd = head.includes('\r') && !hasLineFeed ? '\r' : '\n'
-  const tableOf = (delimiter: string): Table => ({ name, delimiter, lineEnd, line: 1, rest: '' })
-  const chosen = format === 'tsv' ? '\t' : options.delimiter
-  const trials = (chosen === undefined ? [',', ';', '\t', '|'] : [chosen]).map((delimiter) => {
-    const part = isWhole ? text + lineEnd : head
-    const rows = parseRows(tableOf(delimiter), part, false).slice(0, maxHeaderRows)
-    const index = findHeader(rows, options) ?? maxHeaderRows
-    const width = (rows.records[index] ?? rows.records[0])?.length ?? 0
-    return { delimiter, rows, index, width }
-  })
-  trials.sort((a, b) => a.index - b.index || b.width - a.width)
-  const { delimiter, rows } = must(trials[0])
-  if (rows.records.length === 0 && !isWhole)
-    throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
-  async function* chunks() {
-    const table = tableOf(delimiter)
-    let chunk = new Chunk<Cells>()
-    let held = ''
-    for await (const part of prepend([text], texts)) {
-      if (held !== '') parseRows(table, held, false, chunk)
-      held = part
-      chunk.characters += part.length
-      if (!chunk.isFull) continue
-      yield chunk
-      chunk = new Chunk()
-    }
-    yield parseRows(table, held, true, chunk)
-  }
-  return createReader(rows, chunks(), options, { name, delimiter })
-}
-
-const headLength = 65_536

@@ -1,8 +1,7 @@
-import { inputError, must } from '../errors.js'
-import { foldText } from '../plant/folding.js'
+/* The header of a table: in which row it is, and which of its columns have the fields. */
+import { inputError, must, type PlantsError } from '../errors.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { type FieldName, fieldNames } from '../plant/plant.js'
-import { shorten } from '../platform/escape.js'
 import {
   type Cells,
   Chunk,
@@ -12,14 +11,27 @@ import {
   type RawRecord,
   skipRecords,
 } from './chunk.js'
-
-export const rejectColumns = ['rejected_line', 'rejected_reason']
-
-export function isRejectsName(name: string): boolean {
-  return /^rejected_(?:line|reason|text)$/.test(foldName(name))
-}
+import {
+  type ColumnNumbers,
+  findColumnNumbers,
+  findColumns,
+  findMissingFields,
+  findUnreadNames,
+  isRejectsName,
+  listNames,
+  readNames,
+} from './columns.js'
 
 export const maxHeaderRows = 20
+
+/** The first rows of a table or a sheet, one of which may be its header. */
+export interface TableHead {
+  /** At most 20, with their lines. */
+  rows: Chunk<Cells>
+  delimiter?: string | undefined
+  /** Of a workbook: the name of the sheet. */
+  sheet?: string
+}
 
 /** Where a table comes from. */
 interface TableSource {
@@ -42,11 +54,12 @@ export function createReader(
 ): FormatReader {
   const { delimiter } = source
   if (first.records.length === 0) return { chunks: rows, delimiter }
-  const index = findHeader(first, rules)
-  const header = parseHeader(index ?? findLikeliestHeader(first), first, rules, source)
+  const place = findHeader(first, rules)
+  if (!place) throw createHeaderError(first, rules, source)
+  const header = parseHeader(place, first, rules, source)
   const columns = [...header.columns.values()]
   const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
-  const chunks = omitEmptyRows(skipRecords(rows, must(index) + 1), isEmpty)
+  const chunks = omitEmptyRows(skipRecords(rows, place.row + 1), isEmpty)
   return { header, delimiter, chunks }
 }
 
@@ -71,18 +84,52 @@ function copyWithoutEmptyRows(
   return copy
 }
 
-/** The index of the first row that has the columns; -1 with `columns`. */
-export function findHeader({ records }: Chunk<Cells>, rules: InputOptions): number | undefined {
-  if (rules.columns) return records.length > 0 ? -1 : undefined
-  const found = records.findIndex(
-    (row) => missingIn(columnsIn(namesIn(row), rules), rules).length === 0,
-  )
-  return found === -1 ? undefined : found
+/** Where the header is. */
+interface HeaderPlace {
+  /** The index among the first rows; -1 with `--columns`. */
+  row: number
+  /** Whether it has no names to be found by, because `--map` has numbers for all needed columns. */
+  isLikeliest: boolean
+  numbers: ColumnNumbers
 }
 
-/** The index of the row with the most filled cells. */
-function findLikeliestHeader({ records }: Chunk<Cells>): number {
-  const counts = records.map(countFilledCells)
+/** Finds the first row that has the needed columns. */
+export function findHeader(
+  { records }: Chunk<Cells>,
+  rules: InputOptions,
+): HeaderPlace | undefined {
+  if (records.length === 0) return undefined
+  const likeliest = findLikeliestHeader(records)
+  const numbers = findNumbers(records, likeliest, rules)
+  if (rules.columns) return { row: -1, isLikeliest: false, numbers }
+  const isLikeliest = numbers.size > 0 && findMissingFields(numbers, rules).length === 0
+  const row = records.findIndex(
+    (cells, index) =>
+      (!isLikeliest || index === likeliest) &&
+      findMissingFields(findColumns(readNames(cells), rules, numbers), rules).length === 0,
+  )
+  return row === -1 ? undefined : { row, isLikeliest, numbers }
+}
+
+/**
+ * A cell below the likeliest header is no name of a column: `1` may be the id of the first plant.
+ */
+function findNumbers(
+  records: readonly Cells[],
+  likeliest: number,
+  rules: InputOptions,
+): ColumnNumbers {
+  const names = rules.columns ?? records.slice(0, likeliest + 1).flatMap(readNames)
+  return findColumnNumbers(names, rules)
+}
+
+/**
+ * Returns the index of the row that looks most like a header: the first with the most filled cells.
+ * That of a rejects file is its first row, although rejected rows may have surplus cells.
+ */
+export function findLikeliestHeader(records: readonly Cells[]): number {
+  if (readNames(records[0] ?? []).some(isRejectsName)) return 0
+  const counts = records.slice(0, maxHeaderRows).map(countFilledCells)
   return counts.indexOf(Math.max(...counts))
 }
 
@@ -91,33 +138,64 @@ export function countFilledCells(row: Cells = []): number {
 }
 
 function parseHeader(
-  row: number,
+  { row, numbers }: HeaderPlace,
   rows: Chunk<Cells>,
   rules: InputOptions,
   source: TableSource,
 ): Header {
-  const names = row === -1 ? must(rules.columns) : namesIn(must(rows.records[row]))
+  const names = row === -1 ? must(rules.columns) : readNames(must(rows.records[row]))
   const width = row === -1 ? must(rows.records[0]).length : 0
   if (width > names.length)
     throw inputError(
       `The first row of ${source.name} has ${width} cells`,
       `Name ${width} columns with --columns`,
     )
-  const found = columnsIn(names, rules)
-  assertFound(found, rules, source.name, describeColumns(names, rows.lines[row], source))
+  const found = findColumns(names, rules, numbers)
+  const missing = findMissingFields(found, rules)
+  if (missing.length > 0)
+    throw createMissingError(missing, rules, source.name, `it has only ${listNames(names)}`)
   const columns = chooseColumns(found, source.name)
-  return { names, columns, unread: findUnreadNames(names, columns, rules) }
+  const unread = findUnreadNames(names, columns, rules)
+  // With numbers, the names do not show which row it is.
+  const guessedLine = numbers.size > 0 ? rows.lines[row] : undefined
+  return { names, columns, unread, guessedLine }
+}
+
+/** Shows the row that looks most like a header. */
+function createHeaderError(
+  { records, lines }: Chunk<Cells>,
+  rules: InputOptions,
+  source: TableSource,
+): PlantsError {
+  const likeliest = findLikeliestHeader(records)
+  const names = readNames(must(records[likeliest]))
+  const found = findColumns(names, rules, findNumbers(records, likeliest, rules))
+  const missing = findMissingFields(found, rules)
+  const has = describeColumns(names, must(lines[likeliest]), source)
+  return createMissingError(missing, rules, source.name, has)
 }
 
 function describeColumns(
   names: readonly string[],
-  line: number | undefined,
+  line: number,
   { sheet, sheets = [] }: TableSource,
 ): string {
-  if (line === undefined) return `it has only ${listOf(names)}`
-  if (sheet === undefined) return `line ${line} has only ${listOf(names)}`
+  if (sheet === undefined) return `line ${line} has only ${listNames(names)}`
   const allSheets = sheets.length > 1 ? ` (its sheets: ${sheets.slice(0, 8).join(', ')})` : ''
-  return `line ${line} of the sheet ${listOf([sheet])} has only ${listOf(names)}${allSheets}`
+  return `line ${line} of the sheet ${listNames([sheet])} has only ${listNames(names)}${allSheets}`
+}
+
+function createMissingError(
+  missing: readonly FieldName[],
+  rules: InputOptions,
+  source: string,
+  has: string,
+): PlantsError {
+  const wanted = listNames(missing.map((field) => rules.map[field] || field))
+  return inputError(
+    `${source} has no column ${wanted}: ${has}`,
+    'Choose columns by name or number with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next',
+  )
 }
 
 /** Throws `input` for a field that may be in several columns. */
@@ -130,25 +208,11 @@ function chooseColumns(
     if (columns.length > 1)
       throw inputError(
         `Several columns of ${source} may be the ${field}`,
-        `Choose one with --map ${field}=COLUMN, or give each a different name`,
+        `Choose one with --map ${field}=COLUMN, by its number or another name`,
       )
     chosen.set(field, must(columns[0]))
   }
   return chosen
-}
-
-/** A rejects file has columns of its own, and `--map` can say that a field is not read. */
-function findUnreadNames(
-  names: readonly string[],
-  columns: ReadonlyMap<FieldName, number>,
-  { map }: InputOptions,
-): string[] {
-  const read = new Set(columns.values())
-  const ignored = ['', ...fieldNames.filter((field) => map[field] === '')]
-  return names.filter(
-    (name, column) =>
-      !read.has(column) && !ignored.includes(foldName(name)) && !isRejectsName(name),
-  )
 }
 
 /** Throws `input` if the records of JSON together have no key for a field that is needed. */
@@ -158,60 +222,15 @@ export function assertKeys({ records }: Chunk, rules: InputOptions, source: stri
   for (const record of records) {
     for (const key of findKeys(record)) keys.add(key)
     for (const field of fieldNames) if (keys.has(rules.map[field] ?? field)) found.add(field)
-    if (missingIn(found, rules).length === 0) return
+    if (findMissingFields(found, rules).length === 0) return
   }
-  if (keys.size > 0) assertFound(found, rules, source, `it has only ${listOf([...keys])}`)
+  const missing = findMissingFields(found, rules)
+  if (keys.size > 0)
+    throw createMissingError(missing, rules, source, `it has only ${listNames([...keys])}`)
 }
 
 /** Returns no keys of what is no object. */
 function findKeys(record: RawRecord): string[] {
   const parsed = typeof record === 'string' ? parseJson(record) : {}
   return 'value' in parsed && isObject(parsed.value) ? Object.keys(parsed.value) : []
-}
-
-type Found = Pick<ReadonlySet<FieldName>, 'has'>
-
-function assertFound(found: Found, rules: InputOptions, source: string, has: string): void {
-  const missing = missingIn(found, rules)
-  if (missing.length === 0) return
-  const wanted = listOf(missing.map((field) => rules.map[field] || field))
-  throw inputError(
-    `${source} has no column ${wanted}: ${has}`,
-    'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next',
-  )
-}
-
-function missingIn(found: Found, rules: InputOptions): FieldName[] {
-  const mayLack = {
-    id: (rules.idFrom ?? rules.match) !== undefined,
-    name: rules.ifExists === 'update' && found.has('tag'),
-    tag: true,
-  }
-  return fieldNames.filter((field) => !found.has(field) && (rules.map[field] || !mayLack[field]))
-}
-
-function columnsIn(names: readonly string[], { map }: InputOptions): Map<FieldName, number[]> {
-  const folded = names.map(foldName)
-  const found = new Map<FieldName, number[]>()
-  for (const field of fieldNames) {
-    const wanted = foldName(map[field] ?? field)
-    const columns = [...folded.keys()].filter((column) => folded[column] === wanted)
-    if (wanted !== '' && columns.length > 0) found.set(field, columns)
-  }
-  return found
-}
-
-/** As a search compares texts, and without soft hyphens and spaces of no width. */
-export function foldName(name: string): string {
-  const visible = name.replace(/[\u00ad\u200b]/g, '')
-  return foldText(visible.trim().replace(/\s+/g, ' '))
-}
-
-function namesIn(row: Cells): string[] {
-  return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
-}
-
-export function listOf(names: readonly string[]): string {
-  const shown = names.filter(Boolean).slice(0, 8)
-  return shown.map((name) => JSON.stringify(shorten(name))).join(', ')
 }

@@ -15,7 +15,7 @@
  * has a key made of the import and the record: a chunk that is sent again creates nothing twice.
  */
 import { must, PlantsError, usageError } from '../errors.js'
-import { type Chunk, skipRecords } from '../formats/chunk.js'
+import { type Chunk, type Header, skipRecords } from '../formats/chunk.js'
 import { equalFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -98,6 +98,8 @@ export class Importer {
   surplusRows = 0
   /** The sheets that have the columns, too, and are not read, with their files. */
   readonly otherSheets: { file: string; sheet: string }[] = []
+  /** The headers that were not found by their names, with their files. */
+  readonly guessedHeaders: { file: string; header: Header }[] = []
   isComplete = false
   readonly otherFields = new Set<string>()
 
@@ -154,8 +156,7 @@ export class Importer {
       this.#reader = reader
       try {
         this.#assertHeader(reader, first, input.name)
-        const { otherSheet } = reader
-        if (otherSheet !== undefined) this.otherSheets.push({ file: input.name, sheet: otherSheet })
+        this.#recordChoices(reader, input.name)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
         if (!(await this.#importInput(reader))) return
@@ -174,6 +175,12 @@ export class Importer {
       `${name} has another header, so its rejected records need another file`,
       'Import it alone, with another --rejects',
     )
+  }
+
+  /** Records what the reader has chosen in a file, and a person should know. */
+  #recordChoices({ otherSheet, header }: OpenInput, file: string): void {
+    if (header?.guessedLine !== undefined) this.guessedHeaders.push({ file, header })
+    if (otherSheet !== undefined) this.otherSheets.push({ file, sheet: otherSheet })
   }
 
   /** Returns false if too many records were rejected. */

@@ -15,7 +15,7 @@ import {
   type RawRecord,
   recordTooLarge,
 } from '../formats/chunk.js'
-import { isRejectsName } from '../formats/header.js'
+import { isRejectsName } from '../formats/columns.js'
 import { isObject, parseJson } from '../plant/json.js'
 import {
   type FieldName,

@@ -13,13 +13,13 @@ import {
   type InputOptions,
   maxUnpacked,
 } from '../chunk.js'
+import { foldName, listNames } from '../columns.js'
 import {
   countFilledCells,
   createReader,
   findHeader,
-  foldName,
-  listOf,
   maxHeaderRows,
+  type TableHead,
 } from '../header.js'
 import { Archive } from './archive.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
@@ -32,17 +32,34 @@ export async function openWorkbook(
   input: FormatInput,
   options: InputOptions,
 ): Promise<FormatReader> {
-  const { name: file, signal, isReadOnce } = input
+  return withReader(input, options, async (reader) => {
+    const table = await reader.openTable()
+    // Nothing else examines what can be read only once.
+    if (input.isReadOnce) for await (const _ of (await reader.openTable()).chunks);
+    return table
+  })
+}
+
+/** Reads the first rows of each visible sheet, or of the chosen one, whatever columns it has. */
+export async function readSheetHeads(
+  input: FormatInput,
+  options: InputOptions,
+): Promise<TableHead[]> {
+  return withReader(input, options, (reader) => reader.readHeads())
+}
+
+async function withReader<T>(
+  input: FormatInput,
+  options: InputOptions,
+  read: (reader: WorkbookReader) => Promise<T>,
+): Promise<T> {
+  const { name: file, signal } = input
   const bytes = await gatherBytes(input)
   if (isCompoundFile(bytes)) throw createCompoundFileError(file, bytes)
   try {
     const archive = await Archive.open(bytes, file, signal)
     await assertWorkbook(archive, file)
-    const reader = new WorkbookReader(archive, file, options)
-    const table = await reader.openTable()
-    // Nothing else examines what can be read only once.
-    if (isReadOnce) for await (const _ of (await reader.openTable()).chunks);
-    return table
+    return await read(new WorkbookReader(archive, file, options))
   } catch (error) {
     throw explainDamage(file, error)
   }
@@ -90,6 +107,14 @@ class WorkbookReader {
     return { ...reader, otherSheet: other?.sheet.name }
   }
 
+  async readHeads(): Promise<TableHead[]> {
+    const workbook = await readWorkbook(this.#archive, this.#file)
+    const heads: TableHead[] = []
+    for (const sheet of this.#findSheets(workbook))
+      heads.push({ sheet: sheet.name, rows: await this.#readHead(sheet, workbook) })
+    return heads
+  }
+
   /**
    * Reads the shared strings again: they would otherwise be in memory twice while an import that
    * has opened a workbook examines it.
@@ -100,19 +125,21 @@ class WorkbookReader {
 
   /** Chooses the first sheet that has the columns, and finds the second one that has them. */
   async #chooseSheet(workbook: Workbook): Promise<{ chosen: Candidate; other?: Candidate }> {
-    const { sheet: wanted } = this.#options
-    const sheets =
-      wanted === undefined
-        ? findVisibleSheets(workbook.sheets, this.#file)
-        : [findSheet(wanted, workbook.sheets)]
     const candidates: Candidate[] = []
-    for (const sheet of sheets) {
+    for (const sheet of this.#findSheets(workbook)) {
       candidates.push({ sheet, head: await this.#readHead(sheet, workbook) })
       const [chosen, other] = candidates.filter(({ head }) => this.#hasColumns(head))
       if (chosen && other) return { chosen, other }
     }
     const withColumns = candidates.find(({ head }) => this.#hasColumns(head))
     return { chosen: withColumns ?? findLikeliest(candidates) }
+  }
+
+  #findSheets({ sheets }: Workbook): Sheet[] {
+    const { sheet: wanted } = this.#options
+    return wanted === undefined
+      ? findVisibleSheets(sheets, this.#file)
+      : [findSheet(wanted, sheets)]
   }
 
   #hasColumns(head: Chunk<Cells>): boolean {
@@ -123,8 +150,8 @@ class WorkbookReader {
   #measureHeader(head: Chunk<Cells>): number {
     const { columns } = this.#options
     if (columns) return columns.length
-    const index = findHeader(head, this.#options)
-    return (index === undefined ? undefined : head.records[index]?.length) ?? Infinity
+    const place = findHeader(head, this.#options)
+    return (place && head.records[place.row]?.length) ?? Infinity
   }
 
   async #readHead(sheet: Sheet, workbook: Workbook): Promise<Chunk<Cells>> {
@@ -142,7 +169,7 @@ class WorkbookReader {
     { context }: Workbook,
   ): AsyncGenerator<Chunk<Cells>> {
     if (path === undefined)
-      throw inputError(`The sheet ${listOf([name])} has no cells`, 'Choose a sheet with a table')
+      throw inputError(`The sheet ${listNames([name])} has no cells`, 'Choose a sheet with a table')
     const rows = new RowReader({ file: this.#file, context, width })
     try {
       for await (const _ of parsePart(this.#archive, path, rows)) {
@@ -150,7 +177,7 @@ class WorkbookReader {
       }
     } catch (error) {
       if (!(error instanceof DamageError)) throw error
-      const reason = `in the sheet ${listOf([name])}, ${error.message}`
+      const reason = `in the sheet ${listNames([name])}, ${error.message}`
       throw explainDamage(this.#file, new DamageError(reason, { cause: error }))
     }
     yield rows.takeChunk()
@@ -177,11 +204,11 @@ function findSheet(wanted: string, sheets: readonly Sheet[]): Sheet {
     visible[Number(wanted) - 1]
   if (sheet) return sheet
   const names = sheets.map(describeSheet).join(', ')
-  throw inputError(`There is no sheet ${listOf([wanted])}`, `The sheets are ${names}`)
+  throw inputError(`There is no sheet ${listNames([wanted])}`, `The sheets are ${names}`)
 }
 
 function describeSheet({ name, isHidden }: Sheet): string {
-  return isHidden ? `${listOf([name])} (hidden)` : listOf([name])
+  return isHidden ? `${listNames([name])} (hidden)` : listNames([name])
 }
 
 /** Finds the sheet with the row that has the most cells. */

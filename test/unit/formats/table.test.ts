@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../src/errors.js'
+import { readTableHeads } from '../../../src/formats/detect.js'
+import { findLikeliestHeader } from '../../../src/formats/header.js'
 import { check, fc, newPlant } from '../../helpers/fast-check.js'
 import { readRecords, shown } from './records.js'
 
@@ -116,6 +118,73 @@ test('the first of twenty rows that has the columns is the header', async () => 
   const table = 'ID;Name\n1;Acer\n'
   expect(shown(await readRecords(titles(19) + table, csv))).toEqual(['21: 1 Acer'])
   await expect(readRecords(titles(20) + table, csv)).rejects.toThrow('stdin has no column "id"')
+})
+
+test('an error shows the row with the most cells that are not empty, as its delimiter divides it', async () => {
+  const input = 'Stock, 2026, with, some, commas\n\nNr.;Name 1;Name 2;Beet;Art;Sorte\n1;a\n'
+  await expect(readRecords(input, csv)).rejects.toThrow(
+    'stdin has no column "id", "name": line 3 has only "Nr.", "Name 1", "Name 2"',
+  )
+  const wide = `${Array.from({ length: 11 }, (_, index) => `c${index}`).join()}\n`
+  await expect(readRecords(wide, csv)).rejects.toThrow('"c6", "c7" and 3 more')
+})
+
+test.each<[title: string, input: string, map: Record<string, string>, records: string[]]>([
+  [
+    'below titles',
+    'Stock, 2026\n\nNr;Sorte;Beet\n1;Rosa;2\n',
+    { id: '1', name: '2' },
+    ['4: 1 Rosa'],
+  ],
+  [
+    'whatever is in the cells of plants',
+    'Nr,Beet,Name\n1,3,Fern\n3,1,Moss\n',
+    { id: '1', name: '3' },
+    ['2: 1 Fern', '3: 3 Moss'],
+  ],
+  ['next to columns by name', 'a\nNr,2,Kind\n1,x,Fern\n', { id: '1', name: 'kind' }, ['3: 1 Fern']],
+  ['of a column without a name', 'id,,,\n1,,Fern,x\n', { name: '3', tag: '4' }, ['2: 1 Fern/x']],
+  [
+    'without those of a rejects file, whose header is its first row',
+    'rejected_line,rejected_reason,Nr,Sorte,\n7,x,1,Rosa,y,z\n8,x,2,Oak,,\n',
+    { id: '1', name: '2' },
+    ['2: 400', '3: 2 Oak'],
+  ],
+])('columns are found by their numbers %s', async (_, input, map, records) => {
+  expect(shown(await readRecords(input, { ...csv, map }))).toEqual(records)
+})
+
+test('a number that is the name of a column is a name', async () => {
+  const input = 'Trees\n1,2,3\nOak,7,9\n'
+  const map = { id: '2', name: '1' }
+  expect(shown(await readRecords(input, { ...csv, map }))).toEqual(['3: 7 Oak'])
+})
+
+test('there is no column with a number above that of the last column', async () => {
+  const input = 'Nr,Name\n1,a\n'
+  await expect(readRecords(input, { ...csv, map: { id: '1', name: '3' } })).rejects.toThrow(
+    'stdin has no column "3": line 1 has only "Nr", "Name"',
+  )
+})
+
+test('the first rows of a table are read whatever columns it has', async () => {
+  const input = {
+    name: 'list.csv',
+    head: Buffer.from('Stock\nNr;Sorte\n1;Rosa\n'),
+    signal: new AbortController().signal,
+  }
+  async function* blocks() {
+    yield input.head
+  }
+  const options = { map: {}, ifExists: 'same' as const }
+  const heads = await readTableHeads({ ...input, blocks: blocks() }, options)
+  expect(heads).toMatchObject([
+    {
+      delimiter: ';',
+      rows: { records: [['Stock'], ['Nr', 'Sorte'], ['1', 'Rosa']], lines: [1, 2, 3] },
+    },
+  ])
+  expect(findLikeliestHeader(heads[0]?.rows.records ?? [])).toBe(1)
 })
 
 test('white space, case and accents in a header do not count, also for --map', async () => {

@@ -1,4 +1,5 @@
 import { must, PlantsError } from '../../../errors.js'
+import { listNames } from '../../../formats/columns.js'
 import { countDone, countRejected, type Position } from '../../../import/checkpoint.js'
 import type { Importer } from '../../../import/importer.js'
 import type { ImportPlan } from '../../../import/inputs.js'
@@ -90,6 +91,7 @@ export class ImportReport {
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
       await reporter.warn(`Rows without an id, a name and a tag: ${grouped(emptyRows)}, left out`)
+    await this.#warnOfGuessedHeaders(importer)
     await this.#warnOfIgnoredCells(importer)
     if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
 
@@ -101,6 +103,14 @@ export class ImportReport {
     const rejects = findRejectsPath(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
+  }
+
+  async #warnOfGuessedHeaders({ guessedHeaders }: Importer): Promise<void> {
+    for (const { file, header } of guessedHeaders)
+      await this.#context.reporter.warn(
+        `The header of ${file} is line ${header.guessedLine}: ${listNames(header.names)}. ` +
+          'If that is a plant, name the columns with --columns',
+      )
   }
 
   async #warnOfIgnoredCells({ surplusRows, otherSheets }: Importer): Promise<void> {

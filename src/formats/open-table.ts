@@ -1,0 +1,122 @@
+/*
+ * Opens a table of text: finds its delimiter and its header among its first rows, and reads the
+ * rows below.
+ */
+import { inputError, must } from '../errors.js'
+import { type Cells, Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
+import {
+  countFilledCells,
+  createReader,
+  findHeader,
+  findLikeliestHeader,
+  maxHeaderRows,
+  type TableHead,
+} from './header.js'
+import { parseRows, type Table } from './table.js'
+import type { FormatName } from './write.js'
+
+const headLength = 65_536
+
+/** A text that is at least as long as a head, or whole, with the texts after it. */
+interface Start {
+  text: string
+  isWhole: boolean
+  lineEnd: string
+}
+
+export async function openTable(
+  texts: AsyncGenerator<string>,
+  format: FormatName,
+  options: InputOptions,
+  name: string,
+): Promise<FormatReader> {
+  const start = await readStart(texts)
+  const { rows, delimiter } = chooseTrial(start, format, options, name)
+  const table: Table = { name, delimiter, lineEnd: start.lineEnd, line: 1, rest: '' }
+  const chunks = readChunks(table, prepend([start.text], texts))
+  return createReader(rows, chunks, options, { name, delimiter })
+}
+
+/** Reads the first rows of a table, whatever columns it has. */
+export async function readTableHead(
+  texts: AsyncGenerator<string>,
+  format: FormatName,
+  options: InputOptions,
+  name: string,
+): Promise<TableHead> {
+  const { rows, delimiter } = chooseTrial(await readStart(texts), format, options, name)
+  return { rows, delimiter }
+}
+
+async function readStart(texts: AsyncGenerator<string>): Promise<Start> {
+  let text = ''
+  while (text.length < headLength) {
+    const { value, done } = await texts.next()
+    if (done) break
+    text += value
+  }
+  const head = text.slice(0, headLength)
+  const hasLineFeed = head.slice(0, -1).includes('\n') // besides that at the end
+  const lineEnd = head.includes('\r') && !hasLineFeed ? '\r' : '\n'
+  return { text, isWhole: text.length < headLength, lineEnd }
+}
+
+/** The first rows as one delimiter divides them. */
+interface Trial {
+  delimiter: string
+  rows: Chunk<Cells>
+  /** In which row the header is; after all if there is none. */
+  rank: number
+  width: number
+}
+
+/** Chooses the delimiter that finds a header first, and divides it into the most cells. */
+function chooseTrial(
+  { text, isWhole, lineEnd }: Start,
+  format: FormatName,
+  options: InputOptions,
+  name: string,
+): Trial {
+  const chosen = format === 'tsv' ? '\t' : options.delimiter
+  const delimiters = chosen === undefined ? [',', ';', '\t', '|'] : [chosen]
+  const head = isWhole ? text + lineEnd : text.slice(0, headLength)
+  const trials = delimiters.map((delimiter) => {
+    const table: Table = { name, delimiter, lineEnd, line: 1, rest: '' }
+    const rows = parseRows(table, head, false).slice(0, maxHeaderRows)
+    return { delimiter, rows, ...rateHeader(rows, options) }
+  })
+  trials.sort((a, b) => a.rank - b.rank || b.width - a.width)
+  const trial = must(trials[0])
+  if (trial.rows.records.length === 0 && !isWhole)
+    throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
+  return trial
+}
+
+function rateHeader(rows: Chunk<Cells>, options: InputOptions): Pick<Trial, 'rank' | 'width'> {
+  const place = findHeader(rows, options)
+  const { records } = rows
+  // Another delimiter may find a likeliest header before, in a title such as "Stock, 2026".
+  if (!place || place.isLikeliest)
+    return {
+      rank: place ? 0 : maxHeaderRows,
+      width: countFilledCells(records[findLikeliestHeader(records)]),
+    }
+  return { rank: place.row, width: (records[place.row] ?? records[0])?.length ?? 0 }
+}
+
+async function* readChunks(
+  table: Table,
+  texts: AsyncIterable<string>,
+): AsyncGenerator<Chunk<Cells>> {
+  let chunk = new Chunk<Cells>()
+  let held = ''
+  for await (const text of texts) {
+    if (held !== '') parseRows(table, held, false, chunk)
+    held = text
+    chunk.characters += text.length
+    if (!chunk.isFull) continue
+    yield chunk
+    chunk = new Chunk()
+  }
+  yield parseRows(table, held, true, chunk)
+}
