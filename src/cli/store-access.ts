@@ -1,3 +1,4 @@
+import type { SecureContext } from 'node:tls'
 import { version } from '../../package.json'
 import {
   assertNotExposed,
@@ -59,6 +60,7 @@ export async function findAccess(
     renew: found.source === 'command' ? createRenewal(target, context) : undefined,
     userAgent: `plants/${version}`,
     ca: caPath && (await import('../platform/certificates.js')).readCertificates(caPath),
+    createSystemContext: caPath === undefined ? () => loadSystemContext(io) : undefined,
     proxy,
     notify: (text) => reporter.warnMeanwhile(text),
     trace: reporter.isVerbose ? (line) => reporter.log(line) : undefined,
@@ -82,6 +84,14 @@ function certificatesPath(settings: EffectiveSettings, io: Io): string | undefin
   return value === undefined ? undefined : io.resolvePath(parseText(place, value))
 }
 
+async function loadSystemContext(
+  io: Io,
+  pair?: Pick<Login, 'cert' | 'key'>,
+): Promise<SecureContext | undefined> {
+  const { createSystemContext } = await import('../platform/certificates.js')
+  return createSystemContext(io.env, pair)
+}
+
 export async function findLogin(
   address: PostgresAddress,
   { settings, reporter, io }: SettingsContext,
@@ -89,12 +99,14 @@ export async function findLogin(
   const found = findPassword(address, io, (line) => reporter.log(line))
   reporter.log(`* password from ${found?.place ?? 'no source'}`)
   const certificates = await readLoginCertificates(address, certificatesPath(settings, io))
+  const trustsSystem = address.sslmode === 'verify-full' && certificates.ca === undefined
   return {
     password: (host) => found?.of(host),
     passwordHint: found
       ? `The password is from ${found.place}: set another one there`
       : `Set PGPASSWORD, or write the password to ${passwordFile}`,
     ...certificates,
+    createSystemContext: trustsSystem ? () => loadSystemContext(io, certificates) : undefined,
   }
 }
 

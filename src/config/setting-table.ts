@@ -32,7 +32,7 @@ const settingsTable = {
     scopes: ['user', 'store'],
     parse: parseText,
     needs: 'token',
-    default: { words: 'those of the system' },
+    default: { words: 'those of Node.js and of the system' },
     meaning: 'a file of trusted PEM certificates',
   },
   'allow-http': {

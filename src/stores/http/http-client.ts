@@ -1,13 +1,14 @@
 import { once } from 'node:events'
-import * as http from 'node:http'
-import { setImmediate as nextIteration } from 'node:timers/promises'
-import type { PeerCertificate, TLSSocket } from 'node:tls'
+import type * as http from 'node:http'
+import type { TLSSocket } from 'node:tls'
 import { isJsonType } from '../../plant/json.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
-import { defaultConcurrency, type HttpOptions } from './http-options.js'
+import { isUnknownIssuer } from '../unknown-issuer.js'
+import type { HttpOptions } from './http-options.js'
+import { callWhenOpen, createTransport, type Transport } from './transport.js'
 
 export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -42,12 +43,6 @@ export interface NoResponse {
 /** A plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
 const maxBodyBytes = 16 * 1_048_576
 
-/** Less than the idle timeout of most services. */
-const idleTimeoutMs = 4000
-
-/** Of the event loop. */
-const iterationsBeforeWrite = 3
-
 /** Does not follow redirects. */
 export class HttpClient {
   readonly address: HttpAddress
@@ -58,7 +53,9 @@ export class HttpClient {
   keepsKeys: Promise<boolean> | undefined
   /** A person knows of a repetition. */
   hasWarned = false
-  #transport: ReturnType<typeof transportTo> | undefined
+  #transport: Promise<Transport> | undefined
+  /** Trusts the certificates of the system, too. It is undefined where there are none. */
+  #systemTransport: Promise<Transport | undefined> | undefined
   #speaksTls: Promise<boolean> | undefined
 
   constructor(address: HttpAddress, options: HttpOptions) {
@@ -72,55 +69,85 @@ export class HttpClient {
     timeoutMs: number,
     signals: AbortSignal[],
   ): Promise<HttpResponse | NoResponse> {
-    const { method, path, body } = request
-    const { url, name } = this.address
     const { trace } = this.access
-    let isSent = false
-    trace?.(`> ${method} ${name}${path}`)
-    const result = await within(timeoutMs, signals, async (signal) => {
-      this.#transport ??= transportTo(this.address, this.options)
-      const transport = await this.#transport
-      try {
-        signal.throwIfAborted()
-        const outgoing = transport.request({
-          ...transport.target,
-          method,
-          path: url.pathname.replace(/\/$/, '') + path,
-          headers: buildHeaders(request, this.access),
-        })
-        signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
-        let isOver = false
-        // After the response, an error concerns nobody.
-        outgoing.on('error', () => {
-          isOver = true
-        })
-        // Otherwise what the proxy says would be taken for the response of the service.
-        outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
-          if (statusCode !== 200) outgoing.destroy(Error(`the proxy answered ${statusCode}`))
-        })
-        const write = () => {
-          if (isOver || outgoing.destroyed) return
-          isSent = true
-          this.connectedAt ??= this.options.runtime.now()
-          // Without a body, too, nothing is written before this.
-          outgoing.end(body)
-        }
-        outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
-        const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
-        if (!incoming) throw Error('the connection was closed') // after a 101
-        const response = await readResponse(incoming)
-        if (!mayComeFromTlsPort(response)) return response
-        return (await this.#examineTlsPort(transport.target, signal)) ?? response
-      } catch (cause) {
-        if (signal.aborted) return { cause: signal.reason, isSent }
-        const lost = { cause, isSent }
-        if (!isSent) return lost
-        return (await this.#examineTlsPort(transport.target, signal, cause)) ?? lost
-      }
-    })
+    trace?.(`> ${request.method} ${this.address.name}${request.path}`)
+    const result = await within(timeoutMs, signals, (signal) => this.#exchange(request, signal))
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
     else trace?.(`< ${result.status}, ${result.body.length} bytes`)
     return result
+  }
+
+  async #exchange(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse | NoResponse> {
+    let isSent = false
+    const onSent = () => {
+      isSent = true
+      this.connectedAt ??= this.options.runtime.now()
+    }
+    this.#transport ??= createTransport(this.address, this.options)
+    const transport = (await this.#systemTransport) ?? (await this.#transport)
+    try {
+      signal.throwIfAborted()
+      const response = await this.#receive(transport, request, signal, onSent)
+      if (!mayComeFromTlsPort(response)) return response
+      return (await this.#examineTlsPort(transport.target, signal)) ?? response
+    } catch (cause) {
+      if (signal.aborted) return { cause: signal.reason, isSent }
+      const lost = { cause, isSent }
+      if (isSent) return (await this.#examineTlsPort(transport.target, signal, cause)) ?? lost
+      const isRepeated = isUnknownIssuer(cause) && (await this.#trustSystem(transport))
+      return isRepeated ? this.#exchange(request, signal) : lost
+    }
+  }
+
+  /** @param onSent is called before the first byte is written */
+  async #receive(
+    { request: open, target }: Transport,
+    request: HttpRequest,
+    signal: AbortSignal,
+    onSent: () => void,
+  ): Promise<HttpResponse> {
+    const outgoing = open({
+      ...target,
+      method: request.method,
+      path: this.address.url.pathname.replace(/\/$/, '') + request.path,
+      headers: buildHeaders(request, this.access),
+    })
+    signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
+    let isOver = false
+    // After the response, an error concerns nobody.
+    outgoing.on('error', () => {
+      isOver = true
+    })
+    // Otherwise what the proxy says would be taken for the response of the service.
+    outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
+      if (statusCode !== 200) outgoing.destroy(Error(`the proxy answered ${statusCode}`))
+    })
+    const write = () => {
+      if (isOver || outgoing.destroyed) return
+      onSent()
+      // Without a body, too, nothing is written before this.
+      outgoing.end(request.body)
+    }
+    outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
+    const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
+    if (!incoming) throw Error('the connection was closed') // after a 101
+    return readResponse(incoming)
+  }
+
+  /**
+   * Whether the request is to be repeated with the certificates of the system: nothing of it was
+   * sent. They are not loaded before, because that takes longer than most commands.
+   */
+  async #trustSystem(failed: Transport): Promise<boolean> {
+    const { address, access, options } = this
+    this.#systemTransport ??= (async () => {
+      const secureContext = await access.createSystemContext?.()
+      if (secureContext === undefined) return undefined
+      access.trace?.('* unknown issuer: trying again with the certificates of the system')
+      return createTransport(address, options, secureContext)
+    })()
+    const transport = await this.#systemTransport
+    return transport !== undefined && transport !== failed
   }
 
   /**
@@ -154,57 +181,14 @@ export class HttpClient {
   }
 
   async close(): Promise<void> {
-    const transport = await this.#transport
-    transport?.target.agent.destroy()
+    for (const transport of [await this.#transport, await this.#systemTransport])
+      transport?.target.agent.destroy()
   }
-}
-
-async function transportTo({ url }: HttpAddress, options: HttpOptions) {
-  const { access, concurrency = defaultConcurrency } = options
-  const { ca, proxy } = access
-  const isTls = url.protocol === 'https:'
-  const { Agent, request } = isTls ? await import('node:https') : http
-  const pool = { keepAlive: true, maxSockets: concurrency, timeout: idleTimeoutMs }
-  // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
-  const tls = { rejectUnauthorized: true, ca }
-  const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
-  const service = { protocol: url.protocol, hostname, port: url.port, ...(isTls && tls) }
-  if (proxy === undefined) return { request, target: { ...service, agent: new Agent(pool) } }
-  const { HttpsProxyAgent } = await import('https-proxy-agent')
-  const { checkServerIdentity } = await import('node:tls')
-  // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
-  const agent = new HttpsProxyAgent(proxy, { ...pool, ...tls })
-  Object.assign(agent.options, {
-    // Node would expect the certificate of an IP address to be for localhost. With an own check,
-    // each request would open a connection (Node 24).
-    checkServerIdentity: (_: string, certificate: PeerCertificate) =>
-      checkServerIdentity(hostname, certificate),
-  })
-  return { request, target: { ...service, agent } }
 }
 
 /** Such as "Client sent an HTTP request to an HTTPS server", in text or HTML. */
 function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
   return status === 400 && !isJsonType(headers['content-type'] ?? '')
-}
-
-/**
- * Calls at once for a connection that was kept alive.
- *
- * A new one may be closed as soon as it is accepted, as by a service at its connection limit. What
- * is written then may have been received, so that its outcome is unknown. So a new connection waits
- * for what has arrived with it: over TLS, an end needs one more iteration of the event loop.
- */
-function callWhenOpen(socket: TLSSocket, call: () => void): void {
-  const isKept = socket.encrypted ? socket.authorized : !socket.connecting
-  if (isKept) {
-    call()
-    return
-  }
-  socket.once(socket.encrypted ? 'secureConnect' : 'connect', async () => {
-    for (let count = 0; count < iterationsBeforeWrite; count += 1) await nextIteration()
-    call()
-  })
 }
 
 async function readResponse(incoming: http.IncomingMessage): Promise<HttpResponse> {

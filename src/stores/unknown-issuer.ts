@@ -1,0 +1,18 @@
+import { systemCode } from '../errors.js'
+
+/**
+ * Codes of OpenSSL for a certificate whose issuer is in no list that is trusted
+ * (https://docs.openssl.org/master/man3/X509_STORE_CTX_get_error/).
+ */
+const codes = [
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]
+
+/** Whether a handshake failed only because the issuer of the certificate is not trusted. */
+export function isUnknownIssuer(error: unknown): boolean {
+  return codes.includes(systemCode(error) ?? '')
+}

@@ -1,0 +1,102 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { type Certificate, certificate, hasOpenssl } from '../../helpers/certificates.js'
+import { Hostile, json } from '../../helpers/hostile.js'
+import { created, posts, token } from '../../helpers/users.js'
+import { World } from '../../helpers/world.js'
+
+const linuxBundle = '/etc/ssl/certs/ca-certificates.crt'
+/** A mount that only one process sees can add a certificate to those of the system. */
+const canMount = spawnSync('unshare', ['--mount', 'test', '-f', linuxBundle]).status === 0
+const names = ['DNS:localhost', 'IP:127.0.0.1']
+
+/** A way to trust an authority: what it adds to a command. */
+interface Trust {
+  args?: string[]
+  env?: Record<string, string>
+  /** What the command is run under. */
+  under?: string[]
+}
+
+const ways: Record<string, (authority: Certificate, world: World) => Trust> = {
+  'those of the system (needs root on Linux)': (authority, world) => {
+    world.write('bundle.pem', readFileSync(linuxBundle, 'utf8') + authority.cert)
+    const script = `mount --bind bundle.pem ${linuxBundle} && exec "$@"`
+    return { under: ['unshare', '--mount', 'sh', '-c', script, 'sh'] }
+  },
+  'the bundle that SSL_CERT_FILE names': ({ path }) => ({ env: { SSL_CERT_FILE: path } }),
+  'the file that NODE_EXTRA_CA_CERTS names': ({ path }) => ({
+    env: { NODE_EXTRA_CA_CERTS: path },
+  }),
+  '--ca-cert': ({ path }) => ({ args: ['--ca-cert', path] }),
+  'none of these, and is rejected': () => ({}),
+}
+
+const rows = Object.entries(ways).map(([name, find]) => ({
+  name,
+  find,
+  isTrusted: !name.startsWith('none'),
+  canRun: hasOpenssl && (canMount || !name.startsWith('those of the system')),
+}))
+
+const untrusted = expect.stringMatching(/unable to verify the first certificate/)
+
+describe('the authority of a certificate is found in', () => {
+  test.each(rows)('$name, for a service (needs openssl)', async (row) => {
+    if (!row.canRun) return
+    const { world, authority, tls } = makeAuthority()
+    const service = await Hostile.listen({ posts, tls })
+    const args = `create --id 1 --name Fern --store https://localhost:${service.port}`
+    const result = await runTrusting(world, args, row.find(authority, world), {
+      PLANTS_TOKEN: token,
+    })
+    expect(service.lines).toEqual(row.isTrusted ? ['POST /plants'] : [])
+    if (row.isTrusted) expect(result).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
+    else expect(result).toEqual({ code: 4, out: '', err: untrusted })
+  })
+})
+
+test.runIf(hasOpenssl)(
+  'a trusted bundle does not accept the certificate of another name (needs openssl)',
+  async () => {
+    const { world, authority } = makeAuthority()
+    const tls = certificate({ names: ['DNS:plants.example.com'], issuer: authority })
+    const service = await Hostile.listen({ posts: [created], tls })
+    const args = `create --id 1 --name Fern --store https://localhost:${service.port}`
+    const trust = { env: { SSL_CERT_FILE: authority.path } }
+    const { code } = await runTrusting(world, args, trust, { PLANTS_TOKEN: token })
+    expect([code, service.lines]).toEqual([4, []])
+  },
+)
+
+test.runIf(hasOpenssl)(
+  'several requests at once are each repeated with the bundle, and only once (needs openssl)',
+  async () => {
+    const { world, authority, tls } = makeAuthority()
+    const service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], tls })
+    world.write('plants.csv', `id,name\n${[1, 2, 3, 4].map((id) => `${id},Fern\n`).join('')}`)
+    const args = `import plants.csv -v --store https://localhost:${service.port}`
+    const trust = { env: { SSL_CERT_FILE: authority.path } }
+    const { code, err } = await runTrusting(world, args, trust, { PLANTS_TOKEN: token })
+    expect([code, service.posts.length]).toEqual([0, 4])
+    const trials = err.split('\n').filter((line) => line.includes('unknown issuer'))
+    // The executable reads the variable itself.
+    expect(trials.length).toBeLessThanOrEqual(1)
+  },
+)
+
+function makeAuthority() {
+  const authority = certificate({ names: ['DNS:authority'], isAuthority: true })
+  return { world: new World(), authority, tls: certificate({ names, issuer: authority }) }
+}
+
+function runTrusting(
+  world: World,
+  line: string,
+  { args = [], env, under = [] }: Trust,
+  more: Record<string, string>,
+) {
+  const all = [...line.split(' '), ...args]
+  return world.spawn(all, { env: { ...env, ...more } }, ...under)
+}
