@@ -9,7 +9,7 @@ export interface TokenTarget {
 }
 
 /** Resolves to undefined if no certificates of the system are found. */
-type CreateSystemContext = () => Promise<SecureContext | undefined>
+export type CreateSystemContext = () => Promise<SecureContext | undefined>
 
 /** How to reach a service: the token, and how the request travels. */
 export interface ServiceAccess {

@@ -9,18 +9,20 @@
  * TLS.
  */
 import { setMaxListeners } from 'node:events'
-import pg from 'pg'
+import type { ConnectionOptions } from 'node:tls'
+import type pg from 'pg'
 import { must, PlantsError } from '../../errors.js'
 import { retry } from '../../platform/retry.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { Slots } from '../../platform/slots.js'
-import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
+import type { CreateSystemContext } from '../credentials.js'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
+import { isUnknownIssuer } from '../unknown-issuer.js'
 import type { Access } from './address.js'
-import { LimitedClient, SecretiveClient } from './client.js'
-import { Connection, examineServer, type Row, untilSignal } from './connection.js'
+import { Connection, type Row, untilSignal } from './connection.js'
 import { explained, isPoolFull, lacksTls, ReadOnlyServerError, raiseMax } from './errors.js'
+import { createTlsOptions, newPool } from './pool.js'
 
 /** A failover takes some seconds, a lost connection none. */
 const backoff = { firstMs: 10, longestMs: 1000 }
@@ -42,6 +44,9 @@ interface Server {
 
 export class PostgresDatabase {
   readonly #access: Access
+  /** All pools share them, and each new connection reads them. */
+  readonly #tls: ConnectionOptions
+  #systemContext: ReturnType<CreateSystemContext> | undefined
   #servers: Server[]
   #wasConnected = false
   /** Times in a row that no server could be used. The second is reported. */
@@ -58,11 +63,12 @@ export class PostgresDatabase {
     const access = { ...given, timeout: Math.max(1, given.timeout) }
     const { hosts, sslmode, max } = access.address
     this.#access = access
+    this.#tls = createTlsOptions(access)
     this.#scanSlots = new Slots(Math.max(1, Math.floor(max / 2)))
     this.#servers = hosts.flatMap((host) => {
-      const usesTls = sslmode !== 'disable' && !host.host.startsWith('/')
-      const server = { host, pool: newPool(host, usesTls, access), isFallback: false }
-      if (!usesTls || sslmode !== 'prefer') return server
+      const tls = sslmode !== 'disable' && !host.host.startsWith('/') && this.#tls
+      const server = { host, pool: newPool(host, tls, access), isFallback: false }
+      if (!tls || sslmode !== 'prefer') return server
       return [server, { host, pool: newPool(host, false, access), isFallback: true }]
     })
     setMaxListeners(0, access.runtime.handleSignals()) // Each call that waits adds one.
@@ -209,8 +215,23 @@ export class PostgresDatabase {
     throw new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
   }
 
+  /** Trusts the certificates of the system, too, where those of Node.js are not enough. */
+  async #connectTo(server: Server): Promise<pg.PoolClient> {
+    const { secureContext } = this.#tls
+    try {
+      return await this.#takeClient(server)
+    } catch (error) {
+      if (!isUnknownIssuer(error) || secureContext !== undefined) throw error
+      this.#systemContext ??= this.#access.login.createSystemContext?.()
+      const systemContext = await this.#systemContext
+      if (systemContext === undefined) throw error
+      this.#tls.secureContext = systemContext
+      return this.#takeClient(server)
+    }
+  }
+
   /** A server that says nothing, or does not come to an end, does not delay a signal. */
-  async #connectTo({ pool }: Server): Promise<pg.PoolClient> {
+  async #takeClient({ pool }: Server): Promise<pg.PoolClient> {
     const signal = this.#access.runtime.handleSignals()
     const connecting = pool.connect()
     try {
@@ -236,34 +257,4 @@ export class PostgresDatabase {
   async close(): Promise<void> {
     for (const { pool } of this.#servers) if (!pool.ending) void pool.end()
   }
-}
-
-function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access): pg.Pool {
-  const { address, login, timeout } = access
-  const { hosts, user, database, max, name, sslmode } = address
-  const { ca, cert, key } = login
-  // As in libpq, `require` verifies the server if a root certificate is configured.
-  const verifies = sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
-  const anyName = sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
-  const isPrivate = host.startsWith('/') || isLoopback(host) || (usesTls && verifies)
-  const pool = new pg.Pool({
-    ...{ host, port, user, database, max, application_name: 'plants' },
-    password: () => {
-      const password = login.password({ host, port })
-      if (password !== undefined) return password
-      const hint = login.passwordHint
-      throw new PlantsError('unauthorized', `${name} requires a password`, { hint })
-    },
-    ssl: usesTls && { rejectUnauthorized: verifies, ca, cert, key, ...anyName },
-    connectionTimeoutMillis: Math.min(5000, timeout / hosts.length),
-    idleTimeoutMillis: 0,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 30_000,
-    types: { getTypeParser: () => (text: string) => text },
-    Client: isPrivate ? LimitedClient : SecretiveClient,
-    onConnect: async (client) => void (await examineServer(new Connection(client, access))),
-  })
-  // Of an idle connection, which is dropped, and of a statement, which fails with it.
-  pool.on('error', () => undefined)
-  return pool.on('connect', (client) => void client.on('error', () => undefined))
 }

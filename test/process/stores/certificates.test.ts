@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, json } from '../../helpers/hostile.js'
+import { ownServer } from '../../helpers/postgres.js'
 import { created, posts, token } from '../../helpers/users.js'
 import { World } from '../../helpers/world.js'
 
@@ -53,6 +54,17 @@ describe('the authority of a certificate is found in', () => {
     })
     expect(service.lines).toEqual(row.isTrusted ? ['POST /plants'] : [])
     if (row.isTrusted) expect(result).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
+    else expect(result).toEqual({ code: 4, out: '', err: untrusted })
+  })
+
+  test.each(rows)('$name, for a database with verify-full (needs openssl)', async (row) => {
+    if (!row.canRun) return
+    const { world, authority, tls } = makeAuthority()
+    const { port, env } = await ownServer({ tls })
+    const address = `postgres://plants@localhost:${port}/plants?sslmode=verify-full`
+    const trust = row.find(authority, world)
+    const result = await runTrusting(world, `count --store ${address}`, trust, env)
+    if (row.isTrusted) expect(result).toEqual({ code: 0, out: '0\n', err: '' })
     else expect(result).toEqual({ code: 4, out: '', err: untrusted })
   })
 })

@@ -1,0 +1,49 @@
+import type { ConnectionOptions } from 'node:tls'
+import pg from 'pg'
+import { PlantsError } from '../../errors.js'
+import { isLoopback } from '../../platform/urls.js'
+import type { PostgresHost } from '../address.js'
+import type { Access } from './address.js'
+import { LimitedClient, SecretiveClient } from './client.js'
+import { Connection, examineServer } from './connection.js'
+
+export function createTlsOptions({ address, login }: Access): ConnectionOptions {
+  const { sslmode } = address
+  const { ca, cert, key } = login
+  // As in libpq, `require` verifies the server if a root certificate is configured.
+  const verifies = sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
+  const anyName = sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
+  return { rejectUnauthorized: verifies, ca, cert, key, ...anyName }
+}
+
+/** @param tls false for a connection without TLS */
+export function newPool(
+  { host, port }: PostgresHost,
+  tls: ConnectionOptions | false,
+  access: Access,
+): pg.Pool {
+  const { address, login, timeout } = access
+  const { hosts, user, database, max, name } = address
+  const isVerified = tls !== false && tls.rejectUnauthorized === true
+  const isPrivate = host.startsWith('/') || isLoopback(host) || isVerified
+  const pool = new pg.Pool({
+    ...{ host, port, user, database, max, application_name: 'plants' },
+    password: () => {
+      const password = login.password({ host, port })
+      if (password !== undefined) return password
+      const hint = login.passwordHint
+      throw new PlantsError('unauthorized', `${name} requires a password`, { hint })
+    },
+    ssl: tls,
+    connectionTimeoutMillis: Math.min(5000, timeout / hosts.length),
+    idleTimeoutMillis: 0,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 30_000,
+    types: { getTypeParser: () => (text: string) => text },
+    Client: isPrivate ? LimitedClient : SecretiveClient,
+    onConnect: async (client) => void (await examineServer(new Connection(client, access))),
+  })
+  // Of an idle connection, which is dropped, and of a statement, which fails with it.
+  pool.on('error', () => undefined)
+  return pool.on('connect', (client) => void client.on('error', () => undefined))
+}
