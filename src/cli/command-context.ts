@@ -1,6 +1,7 @@
 import { type OutputFormat, outputFormats } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
 import type { PlantsError } from '../errors.js'
+import { quoteIfNeeded } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import { type Address, createNoStoreError } from '../stores/address.js'
 import { findKind, requireCapability } from '../stores/kinds.js'
@@ -94,6 +95,14 @@ export class CommandContext extends SettingsContext {
   async createDirectOpener(changes: Partial<OpenContext> = {}): Promise<DirectStoreOpener> {
     const direct = requireCapability(this.address, 'direct')
     return direct.createOpener(this.address, { ...this.openContext, ...changes })
+  }
+
+  /** For a question, such as `prod (/srv/garden.db)`; undefined for the store `local`. */
+  describeStore(): string | undefined {
+    const { address, settings } = this
+    if (findKind(address).isDefault(address)) return undefined
+    const name = quoteIfNeeded(address.name)
+    return settings.storeName === undefined ? name : `${settings.storeName} (${name})`
   }
 
   noStore(hint?: string): PlantsError {

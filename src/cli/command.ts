@@ -46,6 +46,11 @@ export class PlantsCommand extends Command {
     return this
   }
 
+  /** The words of the command line behind the name of the program. */
+  get words(): readonly string[] {
+    return this.#line
+  }
+
   /** An option whose value is parsed, and rejected with its name. */
   value<T>(
     flags: string,

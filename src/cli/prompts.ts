@@ -1,4 +1,4 @@
-import { confirm, input, password } from '@inquirer/prompts'
+import { confirm, input, password, search, select } from '@inquirer/prompts'
 import { PlantsError } from '../errors.js'
 import { idFromText } from '../plant/plant.js'
 import { problemOf } from '../plant/schema.js'
@@ -45,6 +45,52 @@ export async function askToConfirm(message: string, refusal: string, io: Io): Pr
   if (!isConfirmed) throw new PlantsError('interrupted', refusal)
 }
 
+export interface Choice<T> {
+  value: T
+  /** One line of the list. */
+  name: string
+  /** What stays on the screen beside the question; by default the name. */
+  short?: string
+}
+
+interface ChoiceQuestion<T> {
+  message: string
+  choices: readonly Choice<T>[]
+  /** The choice that Enter takes; by default the first. */
+  initial?: T | undefined
+}
+
+/** Throws `interrupted` on Escape, too, and otherwise as `askForPlant` does. */
+export function askToChoose<T>(question: ChoiceQuestion<T>, io: Io): Promise<T> {
+  const { message, initial } = question
+  const choices = question.choices.map(escapeChoice)
+  const config = { message: escapeControlChars(message), choices, default: initial, loop: false }
+  const pageSize = Math.min(choices.length, maxListLines)
+  return prompt(io, (context) => select({ ...config, pageSize }, context), { endsOnEscape: true })
+}
+
+/**
+ * As `askToChoose`, of many choices: what is typed filters them.
+ *
+ * @param find the choices for what is typed, or all
+ */
+export function askToSearch<T>(
+  message: string,
+  find: (typed: string | undefined) => readonly Choice<T>[],
+  io: Io,
+): Promise<T> {
+  const source = (typed: string | undefined) => find(typed).map(escapeChoice)
+  const config = { message: escapeControlChars(message), source, pageSize: maxListLines }
+  return prompt(io, (context) => search(config, context), { endsOnEscape: true })
+}
+
+/** A terminal of 24 lines shows the question, the list and what stands above them. */
+const maxListLines = 12
+
+function escapeChoice<T>({ value, name, short = name }: Choice<T>): Required<Choice<T>> {
+  return { value, name: escapeControlChars(name), short: escapeControlChars(short) }
+}
+
 type Check = (text: string) => string | undefined
 
 async function ask(
@@ -67,12 +113,21 @@ function validator(check: Check): (text: string) => string | true {
 
 type PromptContext = NonNullable<Parameters<typeof input>[1]>
 
-async function prompt<T>(io: Io, show: (context: PromptContext) => Promise<T>): Promise<T> {
+async function prompt<T>(
+  io: Io,
+  show: (context: PromptContext) => Promise<T>,
+  { endsOnEscape = false } = {},
+): Promise<T> {
   const stdin = io.stdin.stream()
   const ended = new AbortController()
   // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
   const close = () => ended.abort()
   stdin.once('pause', close)
+  // Readline tells a lone Escape from the beginning of the bytes of an arrow.
+  const closeOnEscape = (_: unknown, key?: { name?: string }) => {
+    if (endsOnEscape && key?.name === 'escape') close()
+  }
+  stdin.on('keypress', closeOnEscape)
   // What was typed or pasted after an answer, which readline drops, is for the next prompt.
   let rest = ''
   const keepRest = (typed: Buffer) => {
@@ -89,6 +144,7 @@ async function prompt<T>(io: Io, show: (context: PromptContext) => Promise<T>): 
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {
     stdin.off('pause', close)
+    stdin.off('keypress', closeOnEscape)
     stdin.off('data', keepRest)
     if (rest !== '') stdin.unshift(Buffer.from(rest, 'latin1'))
   }

@@ -51,7 +51,7 @@ export async function assertEncoding(input: FormatInput, options: InputOptions):
 }
 
 /** Whether it is an archive, or a compound file, in which Office keeps what has a password. */
-function hasWorkbookStart({ head }: FormatInput): boolean {
+export function hasWorkbookStart({ head }: FormatInput): boolean {
   return /^(?:PK(?:\x03\x04|\x05\x06)|\xd0\xcf\x11\xe0)/.test(head.toString('latin1', 0, 4))
 }
 

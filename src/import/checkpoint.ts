@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { isObject } from '../plant/json.js'
+import { type ImportAnswers, isImportAnswers } from './answers.js'
 
 /** The state of an import after its last chunk that is on disk: a row of its store or journal. */
 export interface Checkpoint {
@@ -11,6 +12,8 @@ export interface Checkpoint {
   firstId?: string | undefined
   /** Whether it was begun with `--restart`, which then resumes it. */
   restart?: true | undefined
+  /** What a person has answered, and no option says. */
+  answers?: ImportAnswers | undefined
   position: Position
 }
 
@@ -47,7 +50,7 @@ export interface Counts {
 }
 
 export function createCheckpoint(
-  properties: Pick<Checkpoint, 'source' | 'firstId' | 'restart'>,
+  properties: Pick<Checkpoint, 'source' | 'firstId' | 'restart' | 'answers'>,
 ): Checkpoint {
   const counts = { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} }
   const position = { input: 0, records: 0, counts, nextId: properties.firstId }
@@ -68,9 +71,10 @@ export function parseCheckpoint(text: string): Checkpoint | 'otherVersion' | 'in
   }
   if (!isObject(value) || typeof value['version'] !== 'number') return 'invalid'
   if (value['version'] !== 1) return 'otherVersion'
-  const { importId, source, firstId, position } = value
+  const { importId, source, firstId, answers, position } = value
   const areStrings = typeof importId === 'string' && typeof source === 'string'
-  const isValid = areStrings && isIdText(firstId) && isPosition(position)
+  const areAnswers = answers === undefined || isImportAnswers(answers)
+  const isValid = areStrings && areAnswers && isIdText(firstId) && isPosition(position)
   // The cast follows the checks.
   return isValid ? (value as object as Checkpoint) : 'invalid'
 }

@@ -16,6 +16,7 @@ import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
 import { idOf } from '../stores/change.js'
+import type { ImportAnswers } from './answers.js'
 import { isGenerated, Mapper } from './map-record.js'
 
 export interface ImportPlan extends InputOptions {
@@ -27,6 +28,8 @@ export interface ImportPlan extends InputOptions {
   /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
   restart?: true
+  /** Those of the options above that a person was asked for. */
+  answers?: ImportAnswers
 }
 
 export interface ImportInput {
@@ -59,7 +62,7 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
 }
 
 /** @param onBlock is called with each unpacked block */
-async function openContent(
+export async function openContent(
   input: ImportInput,
   io: Io,
   onBlock?: (block: Buffer) => void,
@@ -175,8 +178,24 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
   return files.length === plan.inputs.length ? { hashes, greatestId } : undefined
 }
 
+/** Returns the SHA-256 of what each file contains, unpacked. */
+export async function hashInputs(plan: ImportPlan, io: Io): Promise<string[]> {
+  const hashes: string[] = []
+  for (const input of plan.inputs) {
+    const hash = createHash('sha256')
+    const content = await openContent(input, io, (block) => hash.update(block))
+    try {
+      for await (const _ of content.blocks);
+    } finally {
+      content.close()
+    }
+    hashes.push(hash.digest('hex'))
+  }
+  return hashes
+}
+
 /** A pipe can be read only once. */
-function isExamined(input: ImportInput): boolean {
+export function isExamined(input: ImportInput): boolean {
   return input.path !== '-' && readStats(input).isFile()
 }
 

@@ -10,6 +10,7 @@
 import { hostname } from 'node:os'
 import { PlantsError, usageError } from '../errors.js'
 import type { DirectStore } from '../stores/store.js'
+import type { ImportAnswers } from './answers.js'
 import { buildCheckpointId, type Checkpoint, countDone, parseCheckpoint } from './checkpoint.js'
 import type { ImportPlan, OpenInput } from './inputs.js'
 import { formatRejectsHeader } from './rejects-file.js'
@@ -65,13 +66,39 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
   return { id: idOfPaths, state: undefined, checkpoint: undefined, rememberedFiles }
 }
 
+/**
+ * Finds the answers with which an interrupted import of the files was begun. No option says yet how
+ * they are read, so only their paths and contents count.
+ *
+ * @throws {PlantsError} `usage` if an import that is finished has generated ids for them
+ */
+export async function findEarlierAnswers(
+  options: Omit<SearchOptions, 'source'> & { hashes: readonly string[] },
+): Promise<ImportAnswers | undefined> {
+  const { checkpoints, plan, store } = options
+  const paths = plan.inputs.map(({ path }) => path)
+  const files = await findRememberedFiles({ ...options, plan: { ...plan, idFrom: 'next' } })
+  const rememberedIds = files.map(({ checkpointId }) => checkpointId)
+  for (const id of [buildCheckpointId(hostname(), store, ...paths), ...rememberedIds]) {
+    const state = id && (await checkpoints.checkpoint?.(id))
+    const checkpoint = state ? parseCheckpoint(state) : undefined
+    if (typeof checkpoint !== 'object') continue
+    if (plan.restart && !checkpoint.restart) continue
+    return checkpoint.answers
+  }
+  const isRemembered = rememberedIds.some((id) => id !== undefined)
+  const hasIds = Boolean(plan.map.id) // it is typed where they are
+  if (isRemembered && !plan.restart && !plan.match && !hasIds) throw createRepetitionError('add')
+  return undefined
+}
+
 async function findRememberedFiles({
   checkpoints,
   plan,
   hashes,
   store,
   isService,
-}: SearchOptions): Promise<RememberedFile[]> {
+}: Omit<SearchOptions, 'source'>): Promise<RememberedFile[]> {
   if (plan.idFrom === undefined || hashes === undefined) return []
   // A journal is about many services. A direct store has the row itself, whatever its address is.
   const place = isService ? store : ''
@@ -149,7 +176,11 @@ function findRepetition(
     return checkpointId !== undefined && !isOfThisImport
   })
   if (plan.match || !wasImported) return undefined
-  const advice = resumable ? 'import each other file with' : 'add'
+  return createRepetitionError(resumable ? 'import each other file with' : 'add')
+}
+
+/** @param advice what to do with the option */
+function createRepetitionError(advice: string): PlantsError {
   return usageError(
     'The same input was imported before, and its plants were numbered',
     `For plants with new names alone, ${advice} --match name`,

@@ -1,8 +1,7 @@
 import { usageError } from '../../errors.js'
-import { describePlant, quoteIfNeeded } from '../../output/output.js'
+import { describePlant } from '../../output/output.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { findKind } from '../../stores/kinds.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -109,9 +108,7 @@ async function confirm(plants: readonly StoredPlant[], context: CommandContext):
     plants.length > 10
       ? plantCount(plants.length)
       : plants.map((plant) => describePlant(plant, style)).join(', ')
-  const { address, settings } = context
-  const name = quoteIfNeeded(address.name)
-  const named = settings.storeName === undefined ? name : `${settings.storeName} (${name})`
-  const place = findKind(address).isDefault(address) ? '' : ` from ${named}`
+  const store = context.describeStore()
+  const place = store === undefined ? '' : ` from ${store}`
   await context.confirm(`Delete ${what}${place}?`, 'Nothing was deleted')
 }

@@ -61,10 +61,17 @@ export function define(command: PlantsCommand): void {
       'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
       'plants import list.csv --match name --id-from next --if-exists update --dry-run',
     )
-    .handler(importPlants)
+    .handler((options: ImportOptions, io, files: string[]) =>
+      importPlants(options, io, files, command.words),
+    )
 }
 
-async function importPlants(options: ImportOptions, io: Io, files: string[]): Promise<void> {
+async function importPlants(
+  options: ImportOptions,
+  io: Io,
+  files: string[],
+  words: readonly string[],
+): Promise<void> {
   const context = await (await CommandContext.from(options, io)).forWrites()
   const { address } = context
   if (options.atomic) requireCapability(address, 'transactions', '--atomic')
@@ -79,7 +86,7 @@ async function importPlants(options: ImportOptions, io: Io, files: string[]): Pr
   const inputs = (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io))
   const rejects = options.rejects && io.resolvePath(options.rejects)
   const { runImport } = await import('./run-import.js')
-  await runImport({ ...options, rejects, inputs, map, idFrom, maxErrors }, context)
+  await runImport({ ...options, rejects, inputs, map, idFrom, maxErrors }, context, words)
 }
 
 function resolveInput(file: string, io: Io): ImportInput {

@@ -1,10 +1,11 @@
-import { must } from '../../../errors.js'
+import { must, PlantsError } from '../../../errors.js'
 import { type Checkpoint, countDone, createCheckpoint } from '../../../import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../import/importer.js'
 import {
   type ExaminedInputs,
   examineInputs,
   type ImportPlan,
+  isExamined,
   type OpenInput,
   openInput,
 } from '../../../import/inputs.js'
@@ -13,6 +14,7 @@ import type { PlantNames } from '../../../import/map-record.js'
 import { formatRejectsHeader, openRejects } from '../../../import/rejects-file.js'
 import { decideStart, describeSource, findSavedImport } from '../../../import/resume.js'
 import { plantCount } from '../../../plant/plant.js'
+import type { Io } from '../../../platform/io.js'
 import { type Change, idOf, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { nextId } from '../../../stores/next-id.js'
@@ -21,12 +23,16 @@ import type { Transaction } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { ImportReport } from './report.js'
 
-export async function runImport(plan: ImportPlan, context: CommandContext): Promise<void> {
+/** @param words of the command line, which a dialogue completes */
+export async function runImport(
+  given: ImportPlan,
+  context: CommandContext,
+  words: readonly string[],
+): Promise<void> {
   const { io } = context
-  const first = await openInput(must(plan.inputs[0]), plan, io)
+  const { plan, first, examined } = await openInputs(given, context, words)
   let target: ImportTarget | undefined
   try {
-    const examined = await examineInputs(plan, io)
     target = await openTarget(examined !== undefined, plan, context)
     const start = await startImport(target, { examined, first, plan }, context)
     const report = new ImportReport(plan, context)
@@ -47,6 +53,53 @@ export async function runImport(plan: ImportPlan, context: CommandContext): Prom
   }
 }
 
+interface Inputs {
+  plan: ImportPlan
+  /** Undefined if an input can be read only once. */
+  examined: ExaminedInputs | undefined
+  first: OpenInput
+}
+
+/** Where a person may be there, asks for what the files do not say. */
+async function openInputs(
+  plan: ImportPlan,
+  context: CommandContext,
+  words: readonly string[],
+): Promise<Inputs> {
+  try {
+    return await examinePlan(plan, context.io)
+  } catch (failure) {
+    const mayAnswer = failure instanceof PlantsError && failure.kind === 'input'
+    if (!mayAnswer || !context.mayAsk || !plan.inputs.every(isExamined)) throw failure
+    const { completePlan } = await import('../../import-dialogue/complete-plan.js')
+    const showDryRun = (dryRun: ImportPlan) => showOutcomes(dryRun, context)
+    const complete = await completePlan({ plan, failure, context, words, showDryRun })
+    return examinePlan(complete, context.io)
+  }
+}
+
+async function examinePlan(plan: ImportPlan, io: Io): Promise<Inputs> {
+  const first = await openInput(must(plan.inputs[0]), plan, io)
+  try {
+    return { plan, first, examined: await examineInputs(plan, io) }
+  } catch (error) {
+    first.close()
+    throw error
+  }
+}
+
+/** Rejected records are reported as such, and do not end the dialogue. */
+async function showOutcomes(
+  { atomic: _, restart: __, ...plan }: ImportPlan,
+  context: CommandContext,
+): Promise<void> {
+  try {
+    await runImport(plan, context, [])
+  } catch (error) {
+    if (!(error instanceof PlantsError) || error.kind !== 'incomplete') throw error
+  }
+}
+
 async function importAll(
   importer: Importer,
   { direct }: ImportTarget,
@@ -57,13 +110,6 @@ async function importAll(
   await direct.transaction((transaction) => importer.run(first, transaction), {
     commits: () => !importer.isRolledBack,
   })
-}
-
-interface Inputs {
-  plan: ImportPlan
-  /** Undefined if an input can be read only once. */
-  examined: ExaminedInputs | undefined
-  first: OpenInput
 }
 
 /** Begins an import, or resumes it; its rejects file then has the rows of the run before. */
@@ -104,10 +150,10 @@ async function startImport(
 async function beginImport(
   { store }: ImportTarget,
   source: string,
-  { plan: { idFrom, restart }, examined }: Inputs,
+  { plan: { idFrom, restart, answers }, examined }: Inputs,
 ): Promise<Checkpoint> {
   const firstId = idFrom === 'next' ? await nextId(store, examined?.greatestId) : idFrom
-  return createCheckpoint({ source, firstId: firstId?.toString(), restart })
+  return createCheckpoint({ source, firstId: firstId?.toString(), restart, answers })
 }
 
 async function warnOfResuming(

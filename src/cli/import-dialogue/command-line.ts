@@ -1,0 +1,48 @@
+import { isWindows } from '../../errors.js'
+import type { ImportAnswers } from '../../import/answers.js'
+
+/**
+ * Builds the command that does without questions what was answered: the words that were typed, and
+ * an option for each answer.
+ *
+ * @param words behind the name of the program
+ */
+export function buildCommandLine(
+  words: readonly string[],
+  answers: ImportAnswers,
+  system = { isWindows },
+): string {
+  const options = Object.entries(toOptions(answers)).flatMap(([flag, value]) =>
+    value === undefined ? [] : [flag, value],
+  )
+  const end = words.indexOf('--')
+  const before = end === -1 ? words : words.slice(0, end)
+  const after = end === -1 ? [] : words.slice(end)
+  const line = [...before, ...options, ...after]
+  return ['plants', ...line.map((word) => quoteForShell(word, system))].join(' ')
+}
+
+function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
+  const { encoding, sheet, delimiter, columns, map, idFrom, match } = answers
+  const pairs = map && Object.entries(map).map(([field, column]) => `${field}=${column}`)
+  return {
+    '--encoding': encoding,
+    '--sheet': sheet,
+    '--delimiter': delimiter === '\t' ? 'tab' : delimiter,
+    '--columns': columns?.join(','),
+    '--map': pairs?.join(','),
+    '--match': match,
+    '--id-from': idFrom,
+  }
+}
+
+/**
+ * Quotes a word for bash, zsh and fish alike, or for PowerShell on Windows. Within single quotes,
+ * fish reads `\\` as one backslash, and the others as two: so backslashes stand outside of them.
+ * PowerShell takes typographic quotes for single ones, too.
+ */
+export function quoteForShell(word: string, system = { isWindows }): string {
+  if (/^(?![=@])[\w./:@+=-]+$/.test(word)) return word
+  if (system.isWindows) return `'${word.replace(/['‘’‚‛]/g, '$&$&')}'`
+  return `'${word.replaceAll(/['\\]/g, "'\\$&'")}'`
+}

@@ -1,0 +1,134 @@
+/*
+ * The dialogue of an import: it asks for what the files do not say, and returns the plan with the
+ * options that the command line would have had. Everything after it is an import as any other.
+ *
+ * It begins where an import without a terminal ends, with the failure of that. So it asks for
+ * nothing that the import finds by itself, and it ends with the same failure if no answer helps.
+ */
+import { must, PlantsError } from '../../errors.js'
+import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
+import { type ImportPlan, openInput } from '../../import/inputs.js'
+import { type Sample, sampleInput } from '../../import/sample-input.js'
+import { plantCount } from '../../plant/plant.js'
+import type { Io } from '../../platform/io.js'
+import { findKind } from '../../stores/kinds.js'
+import type { CommandContext } from '../command-context.js'
+import { askForColumns } from './ask-columns.js'
+import { askForFileEncoding } from './ask-encoding.js'
+import { buildCommandLine } from './command-line.js'
+import { previewImport } from './preview-import.js'
+import { askToImport, tell } from './questions.js'
+import { findSavedAnswers } from './saved-answers.js'
+
+interface DialogueOptions {
+  plan: ImportPlan
+  /** Why the import would end without a dialogue. */
+  failure: PlantsError
+  context: CommandContext
+  /** The words of the command line behind the name of the program. */
+  words: readonly string[]
+  showDryRun: (plan: ImportPlan) => Promise<void>
+}
+
+/**
+ * @throws {PlantsError} `interrupted` without an answer, and the failure if no answer prevents it
+ */
+export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
+  const { plan, failure, context, words } = options
+  const { io } = context
+  const saved = await findSavedAnswers(plan, context)
+  if (saved) {
+    await context.warn('The interrupted import goes on with the answers that were given to it')
+    return { ...applyAnswers(plan, saved), answers: saved }
+  }
+  const answers = await askForAnswers(plan, failure, io)
+  const complete = { ...applyAnswers(plan, answers), answers }
+  const preview = await previewImport(complete, io)
+  await tell(
+    [
+      'The same without questions:',
+      `  ${buildCommandLine(hidePassword(words, context), answers)}`,
+      ...describeRejections(preview),
+    ],
+    io,
+  )
+  if (!plan.dryRun) await confirmImport(complete, preview.accepted, options)
+  return complete
+}
+
+async function askForAnswers(
+  plan: ImportPlan,
+  failure: PlantsError,
+  io: Io,
+): Promise<ImportAnswers> {
+  const answers: ImportAnswers = {}
+  const encoding = await askForFileEncoding(plan, io)
+  if (encoding !== undefined) answers.encoding = encoding
+  const decoded = applyAnswers(plan, answers)
+  const remaining = encoding === undefined ? failure : await findFailure(decoded, io)
+  if (!remaining) return answers
+  const sample = await sampleInput(must(plan.inputs[0]), decoded, io)
+  const ofColumns = await askForColumns(sample, decoded, remaining, io)
+  return addDelimiter({ ...answers, ...ofColumns }, plan, sample, io)
+}
+
+async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
+  try {
+    const reader = await openInput(must(plan.inputs[0]), plan, io)
+    reader.close()
+    return undefined
+  } catch (error) {
+    if (error instanceof PlantsError && error.kind === 'input') return error
+    throw error
+  }
+}
+
+/** Names the delimiter with which the person has seen the table, if the import has another one. */
+async function addDelimiter(
+  answers: ImportAnswers,
+  plan: ImportPlan,
+  { type, heads: [head] }: Sample,
+  io: Io,
+): Promise<ImportAnswers> {
+  if (type !== 'table' || !head) return answers
+  const reader = await openInput(must(plan.inputs[0]), applyAnswers(plan, answers), io)
+  reader.close()
+  const { delimiter } = head
+  return reader.delimiter === delimiter ? answers : { ...answers, delimiter }
+}
+
+function describeRejections({
+  rejected,
+  reasons,
+}: Awaited<ReturnType<typeof previewImport>>): string[] {
+  if (rejected === 0) return []
+  const first = rejected > reasons.length ? `, the first ${reasons.length} of them` : ''
+  return [
+    `${plantCount(rejected)} will be rejected${first}:`,
+    ...reasons.map((text) => `  ${text}`),
+  ]
+}
+
+async function confirmImport(
+  plan: ImportPlan,
+  count: number,
+  { context, showDryRun }: DialogueOptions,
+): Promise<void> {
+  const store = context.describeStore()
+  const message = `Import ${plantCount(count)}${store === undefined ? '' : ` into ${store}`}?`
+  if (await askToImport(message, true, context.io)) return
+  await showDryRun({ ...plan, dryRun: true })
+  await askToImport(message, false, context.io)
+}
+
+/** A line that is copied is kept by the shell, and seen by others. */
+function hidePassword(words: readonly string[], { options, address }: CommandContext): string[] {
+  const { store } = options
+  if (store === undefined || !store.includes('://')) return [...words]
+  const safe = findKind(address).format(address)
+  return words.map((word) => {
+    if (!word.endsWith(store)) return word
+    const flag = word.slice(0, -store.length)
+    return /^(?:-\w+=?|--store=)?$/.test(flag) ? flag + safe : word
+  })
+}

@@ -1,0 +1,85 @@
+import type { Cells } from '../../formats/chunk.js'
+import { foldName } from '../../formats/columns.js'
+import type { FieldName } from '../../plant/plant.js'
+
+/** A column, or a key of JSON, as a person chooses it. */
+export interface SampleColumn {
+  /** From 0. */
+  index: number
+  /** Empty if it has none. */
+  name: string
+  /** Of the rows below the header, without empty cells. */
+  values: readonly string[]
+  /** Whether each row has a value. */
+  isFilled: boolean
+}
+
+/**
+ * What the columns of plant lists are called, in the languages of Europe and East Asia that have
+ * the most such lists. A word of another script is found within a name, which has no spaces there.
+ */
+export const columnWords: Record<FieldName, readonly string[]> = {
+  id: 'id nr no num number numero № номер 番号 编号 編號 번호'.split(' '),
+  name: [
+    ...'name species plant nom espece nombre especie nome naam nazwa nazev'.split(' '),
+    ...'название назва 名称 名稱 名前 和名 이름 ad nev ten'.split(' '),
+  ],
+  tag: [
+    ...'tag family familie standort famille lieu familia ubicacion famiglia'.split(' '),
+    ...'rodzina miejsce celed misto место семейство місце родина 科 場所 位置 위치 과'.split(' '),
+  ],
+}
+
+/** Finds a column of unique integers, or else one that is called an id. */
+export function guessIdColumn(columns: readonly SampleColumn[]): number | undefined {
+  const numbered = columns.filter(hasUniqueIntegers)
+  return findByWords(numbered, 'id') ?? numbered[0]?.index ?? findByWords(columns, 'id')
+}
+
+/** Finds a column that is called a name, or else the one with the most different texts. */
+export function guessNameColumn(columns: readonly SampleColumn[]): number | undefined {
+  const named = findByWords(columns, 'name')
+  if (named !== undefined) return named
+  const counts = columns.map(countTexts)
+  return columns[counts.indexOf(Math.max(...counts))]?.index
+}
+
+/** Finds a column that is called what a tag often is. */
+export function guessTagColumn(columns: readonly SampleColumn[]): number | undefined {
+  return findByWords(columns, 'tag')
+}
+
+/** Whether the first row is a plant: it has an integer where all rows below it have one. */
+export function guessIsHeaderless(firstRow: Cells, columns: readonly SampleColumn[]): boolean {
+  return columns.some((column) => {
+    const cell = firstRow[column.index]
+    return hasUniqueIntegers(column) && typeof cell === 'string' && isInteger(cell)
+  })
+}
+
+function hasUniqueIntegers({ values, isFilled }: SampleColumn): boolean {
+  return isFilled && values.every(isInteger) && new Set(values).size === values.length
+}
+
+function isInteger(text: string): boolean {
+  return /^\s*-?\d{1,19}\s*$/.test(text)
+}
+
+function countTexts({ values }: SampleColumn): number {
+  return new Set(values.filter((value) => /\p{L}/u.test(value))).size
+}
+
+function findByWords(columns: readonly SampleColumn[], field: FieldName): number | undefined {
+  const words = columnWords[field]
+  const scores = columns.map(({ name }) => Math.max(...words.map((word) => rateName(name, word))))
+  const best = Math.max(0, ...scores)
+  return best === 0 ? undefined : columns[scores.indexOf(best)]?.index
+}
+
+/** 2 for a word of the name, 1 for a part of one, such as "name" in "Pflanzenname". */
+function rateName(name: string, word: string): number {
+  const folded = foldName(name)
+  if (folded.split(/[^\p{L}\p{N}№]+/u).includes(word)) return 2
+  const mayBePart = word.length > 3 || !/^\p{sc=Latin}+$/u.test(word)
+  return mayBePart && folded.includes(word) ? 1 : 0
+}

@@ -1,0 +1,54 @@
+import { must } from '../../errors.js'
+import { type ImportInput, type ImportPlan, openInput } from '../../import/inputs.js'
+import { Mapper, type MapperState } from '../../import/map-record.js'
+import { smallestId } from '../../plant/plant.js'
+import type { Io } from '../../platform/io.js'
+
+interface ImportPreview {
+  /** How many records can be stored, as far as the files say. */
+  accepted: number
+  rejected: number
+  /** The first rejected records: their file, line and reason. */
+  reasons: readonly string[]
+}
+
+/**
+ * Reads all records as an import does, and stores nothing. Throws if a file does not fit the plan:
+ * before the import, which would stop there with the files before it stored.
+ */
+export async function previewImport(plan: ImportPlan, io: Io): Promise<ImportPreview> {
+  const reasons: string[] = []
+  const counts = { accepted: 0, rejected: 0 }
+  // The generated ids are of no account here.
+  const state: MapperState = plan.idFrom === undefined ? {} : { nextId: smallestId }
+  for (const input of plan.inputs)
+    for await (const reason of readReasons(input, plan, state, io)) {
+      counts[reason === undefined ? 'accepted' : 'rejected'] += 1
+      if (reason !== undefined && reasons.length < maxReasons) reasons.push(reason)
+    }
+  return { ...counts, reasons }
+}
+
+/** Yields for each record why it will be rejected, or undefined. */
+async function* readReasons(
+  input: ImportInput,
+  plan: ImportPlan,
+  state: MapperState,
+  io: Io,
+): AsyncGenerator<string | undefined> {
+  const reader = await openInput(input, plan, io)
+  try {
+    const mapper = new Mapper(plan, reader.header, state)
+    for await (const { records, lines } of reader.chunks)
+      for (const [index, raw] of records.entries()) {
+        const change = mapper.map(raw)
+        yield 'error' in change
+          ? `${input.name}:${must(lines[index])}: ${change.message}`
+          : undefined
+      }
+  } finally {
+    reader.close()
+  }
+}
+
+const maxReasons = 3

@@ -1,0 +1,139 @@
+import { PlantsError } from '../../errors.js'
+import { foldName } from '../../formats/columns.js'
+import { printable, truncate } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
+import { askToChoose, askToSearch, type Choice } from '../prompts.js'
+import type { SampleColumn } from './guess-columns.js'
+
+/** What is answered in place of a column. */
+export type ColumnAnswer = number | 'none' | 'generate' | 'match' | 'firstRow'
+
+interface ColumnQuestion {
+  message: string
+  columns: readonly SampleColumn[]
+  /** What may be answered instead, below the columns. */
+  others: readonly Choice<ColumnAnswer>[]
+  /** What Enter answers. */
+  guess: ColumnAnswer | undefined
+}
+
+export function askForColumn(question: ColumnQuestion, io: Io): Promise<ColumnAnswer> {
+  const { message, columns, others, guess } = question
+  const ofColumns = columns.map((column) => ({
+    value: column.index,
+    name: truncate(describeColumn(column), io.stderr.columns - 4),
+    short: nameColumn(column),
+  }))
+  return ask(message, [...ofColumns, ...others], guess, io)
+}
+
+/** Such as `Nr. (31, 32, 33…)`. */
+function describeColumn(column: SampleColumn): string {
+  const values = [...new Set(column.values)]
+  const shown = values.slice(0, maxValues).map((value) => truncate(value, maxValueLength))
+  const more = values.length > maxValues ? '…' : ''
+  return `${nameColumn(column)} (${shown.length > 0 ? shown.join(', ') + more : 'empty'})`
+}
+
+const maxValues = 3
+const maxValueLength = 20
+
+function nameColumn({ name, index }: SampleColumn): string {
+  return name === '' ? `Column ${index + 1}` : name
+}
+
+/** @param sheets with the first texts of each */
+export function askForSheet(
+  sheets: readonly { name: string; texts: readonly string[] }[],
+  guess: string | undefined,
+  io: Io,
+): Promise<string> {
+  const choices = sheets.map(({ name, texts }) => ({
+    value: name,
+    name: truncate(`${name} (${texts.join(', ') || 'empty'})`, io.stderr.columns - 4),
+    short: name,
+  }))
+  return ask('Which sheet has the plants?', choices, guess, io)
+}
+
+/** Resolves to false for another encoding. */
+export async function askWhetherRight(io: Io): Promise<boolean> {
+  const answer = await ask(
+    'Is that right?',
+    [
+      { value: 'yes', name: 'Yes' },
+      { value: 'other', name: 'Another encoding…' },
+      { value: 'stop', name: 'Stop' },
+    ],
+    'yes',
+    io,
+  )
+  if (answer === 'stop') throw createStoppedError()
+  return answer === 'yes'
+}
+
+/** @param readings encodings, with the same line read in each */
+export function askForEncoding(
+  readings: readonly { encoding: string; languages: string; text: string }[],
+  io: Io,
+): Promise<string> {
+  const choices = readings.map(({ encoding, languages, text }) => ({
+    value: encoding,
+    name: truncate(`${encoding} (${languages}): ${text}`, io.stderr.columns - 4),
+    short: encoding,
+  }))
+  return askToSearch('Which encoding?', (typed) => filterChoices(choices, typed), io)
+}
+
+/** Resolves to true to import, and to false to see what would happen. */
+export async function askToImport(
+  message: string,
+  offersDryRun: boolean,
+  io: Io,
+): Promise<boolean> {
+  const dryRun = { value: 'dryRun', name: 'Show what would happen' }
+  const answer = await ask(
+    message,
+    [
+      { value: 'yes', name: 'Yes' },
+      ...(offersDryRun ? [dryRun] : []),
+      { value: 'stop', name: 'Stop' },
+    ],
+    'yes',
+    io,
+  )
+  if (answer === 'stop') throw createStoppedError()
+  return answer === 'yes'
+}
+
+/** Writes lines that belong to a question, and so are not hidden by `--quiet`. */
+export async function tell(lines: readonly string[], io: Io): Promise<void> {
+  await io.stderr.write(lines.map((line) => `${printable(line, io)}\n`).join(''))
+}
+
+function createStoppedError(): PlantsError {
+  return new PlantsError('interrupted', 'Stopped, nothing was imported')
+}
+
+/** Many choices are filtered by what is typed, and begin with the one that Enter takes. */
+function ask<T>(
+  message: string,
+  choices: readonly Choice<T>[],
+  initial: T | undefined,
+  io: Io,
+): Promise<T> {
+  if (choices.length <= maxListed) return askToChoose({ message, choices, initial }, io)
+  const first = choices.filter(({ value }) => value === initial)
+  const others = choices.filter(({ value }) => value !== initial)
+  return askToSearch(message, (typed) => filterChoices([...first, ...others], typed), io)
+}
+
+const maxListed = 12
+
+function filterChoices<T>(
+  choices: readonly Choice<T>[],
+  typed: string | undefined,
+): readonly Choice<T>[] {
+  const wanted = foldName(typed ?? '')
+  return choices.filter(({ name }) => foldName(name).includes(wanted))
+}

@@ -1,0 +1,40 @@
+import type { ImportAnswers } from '../../import/answers.js'
+import { hashInputs, type ImportPlan } from '../../import/inputs.js'
+import { openJournal } from '../../import/journal.js'
+import { findEarlierAnswers } from '../../import/resume.js'
+import { findKind, hasCapability } from '../../stores/kinds.js'
+import type { DirectStore } from '../../stores/store.js'
+import type { CommandContext } from '../command-context.js'
+
+/**
+ * The answers with which an interrupted import of the same files was begun. The store is closed
+ * while a person answers.
+ *
+ * @throws {PlantsError} `usage` if a finished import has generated ids for the same files
+ */
+export async function findSavedAnswers(
+  plan: ImportPlan,
+  context: CommandContext,
+): Promise<ImportAnswers | undefined> {
+  if (plan.dryRun || plan.atomic) return undefined
+  const { address, io } = context
+  const isService = !hasCapability(address, 'direct')
+  const checkpoints = await openCheckpoints(isService, context)
+  if (!checkpoints) return undefined
+  try {
+    const hashes = await hashInputs(plan, io)
+    const store = findKind(address).format(address)
+    return await findEarlierAnswers({ checkpoints, plan, hashes, store, isService })
+  } finally {
+    await checkpoints.close()
+  }
+}
+
+/** A store is not created before the questions are answered. */
+async function openCheckpoints(
+  isService: boolean,
+  context: CommandContext,
+): Promise<DirectStore | undefined> {
+  if (isService) return openJournal(context.openContext, context.io)
+  return (await context.createDirectOpener()).openExisting()
+}

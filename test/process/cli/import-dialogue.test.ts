@@ -1,0 +1,251 @@
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { countOf, nextChunk, plant } from '../../helpers/import.js'
+import { isHere } from '../../helpers/linux.js'
+import { bin } from '../../helpers/process.js'
+import { answer, World } from '../../helpers/world.js'
+
+// The dialogue of an import, on a terminal. Its columns are guessed in unit/cli/import-dialogue.test.ts.
+
+const enter = '\r'
+const down = '\x1b[B'
+const up = '\x1b[A'
+const plain = { NO_COLOR: '1' }
+
+const table = 'Nr.;Botanischer Name;Standort\n31;Rosa × alba;Südbeet\n32;Salvia;Kräuterbeet\n'
+const columns: [string, string][] = [
+  ['the id?', enter],
+  ['the name?', enter],
+  ['the tag?', enter],
+]
+const stored = answer(
+  { id: 31, name: 'Rosa × alba', tag: 'Südbeet' },
+  { id: 32, name: 'Salvia', tag: 'Kräuterbeet' },
+)
+
+function withFile(content: string | Uint8Array, name = 'list.csv'): World {
+  const user = new World()
+  user.write(name, content)
+  return user
+}
+
+const latin1 = (text: string) => Buffer.from(text, 'latin1')
+
+test('an import asks for the encoding and the columns, and stores what Enter proposes', async () => {
+  const user = withFile(latin1(table))
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(['Is that right?', enter], ...columns, ['Import 2 plants?', enter])
+  const { code, screen } = await session.ended
+  expect(code).toBe(0)
+  expect(screen).toContain('list.csv is not UTF-8. Read as windows-1252, it begins:')
+  expect(screen).toMatch(/ {2}Nr\. {2}Botanischer Name {2}Standort\s+31 {3}Rosa × alba {7}Südbeet/)
+  expect(screen).toContain('Nr. (31, 32)')
+  expect(await user.run('list')).toEqual(stored)
+})
+
+test('the command line that a dialogue prints does the same in each shell', async () => {
+  const header = 'Nr. $1,It\'s \\ a "name",الفصيلة; x'
+  const user = withFile(`"${header.replaceAll('"', '""').replaceAll(',', '","')}"\n7,Rosa,وردية\n`)
+  const session = user.terminal(['import', 'list.csv', '--store', './a b.db'], plain)
+  const choices: [string, string][] = [
+    ['the id?', enter],
+    ['the name?', enter],
+    ['the tag?', up + enter],
+  ]
+  await session.answer(...choices, ['Import 1 plant', enter])
+  const { code, screen } = await session.ended
+  expect(code).toBe(0)
+  const [, line = ''] = /questions:\r\n {2}plants (.*?)\r\n/.exec(screen) ?? []
+  for (const shell of ['bash', 'fish', 'zsh'].filter(isHere)) {
+    const other = withFile(user.read('list.csv'))
+    const env = { ...other.env, PATH: process.env['PATH'] }
+    await execa(shell, ['-c', `${bin} ${line}`], { cwd: other.home, env, extendEnv: false })
+    const plants = await other.run(['list', '--store', './a b.db'])
+    expect([shell, plants]).toEqual([shell, answer({ id: 7, name: 'Rosa', tag: 'وردية' })])
+  }
+})
+
+test.each<[what: string, content: string, turns: [string, string][], plants: object[]]>([
+  [
+    'of a table without a header, whose first row is a plant',
+    '31;x;Rosa;;Bed\n32;y;Salvia;;\n',
+    [
+      ['the id?', enter],
+      ['The first row is a plant already', ''],
+      ['the id?', enter],
+      ['the name?', down + enter],
+      ['the tag?', up + enter],
+    ],
+    [
+      { id: 31, name: 'Rosa', tag: 'Bed' },
+      { id: 32, name: 'Salvia' },
+    ],
+  ],
+  [
+    'of a table without ids, which are generated',
+    'Common name,Family\nRosa,Rosaceae\nSalvia,Lamiaceae\n',
+    [
+      ['the id?', enter],
+      ['the name?', enter],
+      ['the tag?', down + enter],
+    ],
+    [
+      { id: 1, name: 'Rosa' },
+      { id: 2, name: 'Salvia' },
+    ],
+  ],
+  [
+    'by the letters of a choice',
+    'Nr,Latin,Deutsch\n4,Rosa,Rose\n',
+    [
+      ['the id?', enter],
+      ['the name?', `deu${enter}`],
+      ['the tag?', enter],
+    ],
+    [{ id: 4, name: 'Rose' }],
+  ],
+  [
+    'of many columns, filtered by what is typed',
+    `${Array.from({ length: 20 }, (_, index) => `c${index}`).join()}\n7${',x'.repeat(18)},Rosa\n`,
+    [
+      ['the id?', enter],
+      ['the name?', `c19`],
+      ['c19 (Rosa)', enter],
+      ['the tag?', enter],
+    ],
+    [{ id: 7, name: 'Rosa' }],
+  ],
+  [
+    'from one paste',
+    'Nr,Latin,Bed\n4,Rosa,north\n',
+    [['the id?', '\r\r\r']],
+    [{ id: 4, name: 'Rosa' }],
+  ],
+])('an import asks for the columns %s', async (_, content, turns, plants) => {
+  const user = withFile(content)
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(...turns, ['Import ', enter])
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('list')).toEqual(answer(...plants))
+})
+
+test('an import asks for the keys of JSON', async () => {
+  const user = withFile('[{"nr":4,"latin":"Rosa","bed":"north"}]', 'list.json')
+  const session = user.terminal('import list.json', plain)
+  await session.answer(['Which key is the id?', enter], ['the name?', enter], ['the tag?', enter])
+  await session.answer(['Import 1 plant?', enter])
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('list')).toEqual(answer({ id: 4, name: 'Rosa' }))
+})
+
+test.each<[string, [string, string][]]>([
+  ['Escape', [['the id?', '\x1b']]],
+  ['Ctrl-C', [['the id?', '\x03']]],
+  ['Ctrl-D', [['the id?', '\x04']]],
+  ['Escape at the last question', [...columns, ['Import 2 plants?', '\x1b']]],
+  ['Stop', [...columns, ['Import 2 plants?', `${down}${down}${enter}`]]],
+])('after %s, an import has stored nothing, and ends with exit code 130', async (_, turns) => {
+  const user = withFile(table)
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(...turns)
+  expect((await session.ended).code).toBe(130)
+  expect([user.has(user.store), countOf(user.store)]).toEqual([false, 0])
+})
+
+test('an import shows what would happen, and then asks again', async () => {
+  const user = withFile(`${table}1.234;Malus;\n`)
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(...columns)
+  await session.see('1 plant will be rejected:')
+  await session.see('list.csv:4: Invalid plant: id must be an integer')
+  await session.answer(['Import 2 plants?', down + enter], ['Would create Rosa × alba', ''])
+  await session.answer(['Import 2 plants?', enter])
+  expect((await session.ended).code).toBe(6)
+  expect(await user.run('list')).toEqual(stored)
+})
+
+test('a dry run asks no last question', async () => {
+  const user = withFile(table)
+  const session = user.terminal('import list.csv --dry-run', plain)
+  await session.answer(...columns)
+  const { code, screen } = await session.ended
+  expect([code, screen.includes('Import 2 plants')]).toEqual([0, false])
+})
+
+test.each([
+  ['list.csv', { CI: '1' }],
+  ['list.csv', { PLANTS_NO_INPUT: '1' }],
+  ['list.csv --no-input', {}],
+  ['list.csv --map tag=Bed', {}],
+])('import %s asks nothing with %j: exit code 2', async (args, env) => {
+  const user = withFile(table)
+  const { code, screen } = await user.terminal(`import ${args}`, { ...plain, ...env }).ended
+  expect([code, screen.includes('?')]).toEqual([2, false])
+})
+
+test('nothing is asked where only the tag was not found', async () => {
+  const user = withFile('id;name;Standort\n1;Rosa;Beet\n')
+  expect((await user.terminal('import list.csv', plain).ended).code).toBe(0)
+})
+
+test('several files are asked about once, and must have the columns', async () => {
+  const user = withFile(table)
+  user.write('more.csv', table.replaceAll('3', '4'))
+  const session = user.terminal('import list.csv more.csv', plain)
+  await session.answer(...columns, ['Import 4 plants?', enter])
+  expect((await session.ended).code).toBe(0)
+
+  user.write('other.csv', 'a;b\n1;2\n')
+  const failing = user.terminal('import list.csv other.csv --restart', plain)
+  await failing.answer(...columns)
+  const { code, screen } = await failing.ended
+  expect([code, screen.includes('other.csv has no column')]).toEqual([2, true])
+})
+
+test('an encoding is not used for a file that is UTF-8', async () => {
+  const user = withFile(latin1(table))
+  user.write('more.csv', table)
+  const session = user.terminal('import list.csv more.csv', plain)
+  await session.answer(['Is that right?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes('more.csv is UTF-8, and list.csv is not')]).toEqual([2, true])
+})
+
+test('an interrupted import is resumed with its answers', async () => {
+  const big = '9007199254740993'
+  const first = `{"nr":${big},"latin":"Rosa"}\n{"nr":"x","latin":"Moss"}\n`
+  const user = withFile(`${first}${nextChunk}{"nr":7,"latin":"Malus"}\n`, 'list.ndjson')
+  const session = user.terminal('import list.ndjson --max-errors 1', plain)
+  await session.answer(['the id?', enter], ['the name?', enter], ['Import 2 plants?', enter])
+  const interrupted = await session.ended
+  expect([interrupted.code, interrupted.screen.includes(`nr (${big}, x, 7)`)]).toEqual([6, true])
+  const { code, screen } = await user.terminal('import list.ndjson', plain).ended
+  expect([code, screen.includes('?')]).toEqual([6, false])
+  expect(screen).toContain('goes on with the answers that were given to it')
+  expect(screen).toContain('Resuming an interrupted import after 2 plants')
+  expect((await user.run('list')).out).toBe(`${plant(7, 'Malus')}${plant(big, 'Rosa')}`)
+})
+
+test('options that were typed are not taken from an interrupted import', async () => {
+  const rows = `Nr;Art\n1;Rosé\nx;Moss\n${'\n'.repeat(300_000)}7;Malus\n`
+  const user = withFile(latin1(rows))
+  const typed = 'import list.csv --encoding windows-1252'
+  const session = user.terminal(`${typed} --max-errors 1`, plain)
+  await session.answer(['the id?', enter], ['the name?', enter], ['Import 2 plants?', enter])
+  expect((await session.ended).code).toBe(6)
+  const without = await user.terminal('import list.csv', plain).ended
+  expect([without.code, without.screen.includes('not UTF-8')]).toEqual([2, true])
+  expect((await user.terminal(typed, plain).ended).code).toBe(6)
+  expect((await user.run('count')).out).toBe('2\n')
+})
+
+test('a finished import that has generated ids is found before anything is asked', async () => {
+  const user = withFile('Common name,Family\nRosa,Rosaceae\n')
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(['the id?', enter], ['the name?', enter], ['the tag?', enter])
+  await session.answer(['Import 1 plant?', enter])
+  expect((await session.ended).code).toBe(0)
+  const { code, screen } = await user.terminal('import list.csv', plain).ended
+  expect([code, screen.includes('?')]).toEqual([2, false])
+  expect(screen).toContain('The same input was imported before')
+})

@@ -1,0 +1,103 @@
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { buildCommandLine, quoteForShell } from '../../../src/cli/import-dialogue/command-line.js'
+import {
+  columnWords,
+  guessIdColumn,
+  guessIsHeaderless,
+  guessNameColumn,
+  guessTagColumn,
+} from '../../../src/cli/import-dialogue/guess-columns.js'
+import { isHere } from '../../helpers/linux.js'
+
+function columnsOf(header: string, ...rows: string[]) {
+  const cells = rows.map((row) => row.split(';'))
+  return header.split(';').map((name, index) => {
+    const values = cells.map((row) => row[index] ?? '').filter(Boolean)
+    return { index, name, values, isFilled: values.length === rows.length }
+  })
+}
+
+test.each([
+  ['Nr.;Botanischer Name;Standort', '31;Rosa × alba;Beet', [0, 1, 2]],
+  ['Anzahl;Nr.;Pflanzenname', '3;31;Rosa', [1, 2, undefined]],
+  ['Espèce;Famille;N°', 'Rosa;Rosaceae;7', [2, 0, 1]],
+  ['Numero;Nombre común;Ubicación', '1;Rosal;Patio', [0, 1, 2]],
+  ['番号;名前;科', '1;薔薇;バラ科', [0, 1, 2]],
+  ['編號;名稱;位置', '1;玫瑰;北', [0, 1, 2]],
+  ['번호;이름;위치', '1;장미;북', [0, 1, 2]],
+  ['№;Название;Место', '1;Роза;Сад', [0, 1, 2]],
+  ['Název;Čeleď;Číslo', 'Růže;Rosaceae;12', [2, 0, 1]],
+  ['Nazwa;Rodzina', 'Róża;Rosaceae', [undefined, 0, 1]],
+  ['a;b;c', 'x;4;Rosa', [1, 0, undefined]],
+])('the columns of %s are guessed', (header, row, expected) => {
+  const columns = columnsOf(header, row)
+  const id = guessIdColumn(columns)
+  const others = columns.filter(({ index }) => index !== id)
+  expect([id, guessNameColumn(others), guessTagColumn(others)]).toEqual(expected)
+})
+
+test('a column is an id if each row has another integer, or else if it is called one', () => {
+  expect(guessIdColumn(columnsOf('Anzahl;Nr', '1;1.234', '1;1.235'))).toBe(1)
+  expect(guessIdColumn(columnsOf('a;b', '1;1', ';2'))).toBe(1)
+  expect(guessIdColumn(columnsOf('a;b', '1;x', '1;y'))).toBeUndefined()
+})
+
+test('a first row with an integer above integers is a plant', () => {
+  const isHeaderless = (first: string) =>
+    guessIsHeaderless(first.split(';'), columnsOf(first, '2;Moss', '3;Oak'))
+  expect([isHeaderless('1;Fern'), isHeaderless('Nr;Name')]).toEqual([true, false])
+})
+
+test('the names of columns that are known are at most 60', () => {
+  expect(Object.values(columnWords).flat().length).toBeLessThanOrEqual(60)
+})
+
+const answers = {
+  encoding: 'windows-1252',
+  sheet: "Bob's",
+  delimiter: '\t',
+  columns: ['id', '', 'name'],
+  map: { id: 'Nr.', name: 'Height, cm' },
+  idFrom: 'next' as const,
+  match: 'name' as const,
+}
+
+test('the command line has what was typed, and an option for each answer', () => {
+  const words = ['import', '--atomic', '--', 'my list.csv']
+  expect(buildCommandLine(words, answers, { isWindows: false })).toBe(
+    "plants import --atomic --encoding windows-1252 --sheet 'Bob'\\''s' --delimiter tab " +
+      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm' --match name --id-from next " +
+      "-- 'my list.csv'",
+  )
+  expect(buildCommandLine(['import', 'a.csv'], { sheet: "Bob's" }, { isWindows: true })).toBe(
+    "plants import a.csv --sheet 'Bob''s'",
+  )
+})
+
+const difficult = [
+  'plain',
+  'two words',
+  "it's",
+  '$HOME `id` $(id)',
+  'back\\slash',
+  'end\\',
+  "\\'",
+  '"double"',
+  'a,b;c|d&e',
+  '*?[x]{a,b}',
+  '!history',
+  '~',
+  '=cmd',
+  '%self',
+  '#no',
+  'الاسم',
+  '',
+]
+
+test.each(['bash', 'fish', 'zsh', 'sh'])('%s reads a quoted word as it is', async (shell) => {
+  if (!isHere(shell)) return
+  const line = difficult.map((word) => quoteForShell(word, { isWindows: false })).join(' ')
+  const { stdout } = await execa(shell, ['-c', `printf '%s\\n' ${line}`])
+  expect(stdout.split('\n')).toEqual(difficult)
+})
