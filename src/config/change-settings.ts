@@ -1,13 +1,13 @@
 /*
- * A change of the settings file must never lose a token. So it reads, changes and writes the whole
- * file under a lock, and replaces it when the new one is on the disk. conf writes that into a
- * directory of its own: by itself it replaces the settings also by what fitted on a full disk. The
- * lock of SQLite ends with its process.
+ * A change of the settings file must never lose a token. So conf reads, changes and writes the whole
+ * file under a lock, which ends with its process, and a copy of the file is kept until the new one was
+ * read back: settings-copy.ts says why.
  */
-import { rmSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { unlessSystemError, usageError } from '../errors.js'
-import { replaceFile, unwritable } from '../platform/atomic-file.js'
+import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import type Conf from 'conf'
+import { PlantsError, unlessSystemError, usageError } from '../errors.js'
+import { unwritable } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
@@ -15,34 +15,45 @@ import type { Address } from '../stores/address.js'
 import { describeKindsWith, findKind, hasCapability } from '../stores/kinds.js'
 import { type SettingName, settingOf, settingsIn } from './setting-table.js'
 import {
+  copySettings,
+  recoverSettings,
+  removeCopy,
+  removeTemporaryFiles,
+  restoreCopy,
+} from './settings-copy.js'
+import { readLockedSettings, settingsPath } from './settings-file.js'
+import {
   isStoreName,
-  readSettings,
+  parseSettings,
   type SavedSettings,
   type SavedStore,
-  settingsPath,
-} from './settings-file.js'
+  toLockPath,
+} from './settings-text.js'
+
+/** Reads and changes what is saved. Each call of `set` or `delete` writes the file. */
+export type Settings = Pick<Conf<SavedSettings>, 'get' | 'set' | 'has' | 'delete'>
 
 /**
- * Throws `unwritable`, `input` for an invalid file, and `unavailable` when the lock is not free
- * before the timeout.
+ * Returns what `change` returns. What it throws changes nothing.
+ *
+ * @throws {PlantsError} `unwritable`, `input` for an invalid file, and `unavailable` when the lock is
+ *   not free before the timeout
  */
-export async function changeSettings(
+export async function changeSettings<Result>(
   io: Io,
   timeoutMs: number,
-  change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
-) {
-  const { default: Conf } = await import('conf') // slow, so before the lock is acquired
+  change: (settings: Settings) => Result,
+): Promise<Result> {
+  const conf = await import('conf') // slow, so before the lock is acquired
   const path = await settingsPath(io)
   try {
     makeFolder(dirname(path))
     const target = targetOf(path)
-    const release = await acquireLock(`${target}.lock`, timeoutMs, io)
+    const release = await acquireLock(toLockPath(target), timeoutMs, io)
     try {
-      const { saved: before } = await readSettings(io)
-      const after = await change(before)
-      const isChanged = JSON.stringify(before) !== JSON.stringify(after)
-      if (isChanged) replaceSettings(target, after, Conf)
-      return { before, after, isChanged }
+      recoverSettings(target)
+      await readLockedSettings(path, io) // conf would quote what is not valid
+      return changeWithCopy(target, conf.default, change)
     } finally {
       release()
     }
@@ -52,28 +63,54 @@ export async function changeSettings(
   }
 }
 
-/**
- * The directory of the new file has one name, so that the tokens that a killed process has left in
- * it go.
- */
-function replaceSettings(
+function changeWithCopy<Result>(
   target: string,
-  settings: SavedSettings,
-  Conf: typeof import('conf').default,
-): void {
-  const folder = `${target}.new`
+  ConfClass: typeof Conf,
+  change: (settings: Settings) => Result,
+): Result {
+  let written: string | undefined
+  copySettings(target)
   try {
-    rmSync(folder, { recursive: true, force: true })
-    makeFolder(folder)
-    const conf = new Conf({ cwd: folder, configFileMode: 0o600 })
-    conf.store = { ...settings }
-    const wholeBytes = Buffer.byteLength(JSON.stringify(settings, undefined, '\t'))
-    if (statSync(conf.path).size < wholeBytes)
-      throw Object.assign(new Error('The disk is full'), { code: 'ENOSPC' })
-    replaceFile(conf.path, target)
+    const settings = new ConfClass<SavedSettings>({
+      cwd: dirname(target),
+      configName: basename(target),
+      fileExtension: '', // the name has it
+      configFileMode: 0o600,
+      accessPropertiesByDotNotation: false,
+      serialize: (saved) => {
+        written = JSON.stringify({ ...saved, version: 1 }, undefined, '\t')
+        return written
+      },
+      deserialize: (text) => parseSettings(Buffer.from(text)) ?? throwCutError(target),
+    })
+    const result = change(settings)
+    if (written !== undefined) assertWritten(target, written)
+    removeCopy(target)
+    return result
+  } catch (error) {
+    // What is left after a failure here, the next run finds.
+    unlessSystemError(() => (written === undefined ? removeCopy(target) : restoreCopy(target)))
+    throw error
   } finally {
-    unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
+    unlessSystemError(() => removeTemporaryFiles(target))
   }
+}
+
+/** conf does not always sync the file. */
+function assertWritten(target: string, text: string): void {
+  const fd = openSync(target, 'r+') // Windows syncs no file that is open for reading only
+  try {
+    if (readFileSync(fd, 'utf8') !== text) throwCutError(target)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function throwCutError(target: string): never {
+  const message = `Only a part of the settings in ${target} was written, so they stay as they were`
+  const hint = 'Free space on the disk, then try again'
+  throw new PlantsError('unwritable', message, { hint })
 }
 
 export function assertStoreName(name: string): void {

@@ -9,13 +9,8 @@ import {
   settingOf,
   textOf,
 } from './setting-table.js'
-import {
-  isStoreName,
-  type SavedSettings,
-  type SavedStore,
-  type SettingsFile,
-  savedStore,
-} from './settings-file.js'
+import type { SettingsFile } from './settings-file.js'
+import { isStoreName, type SavedSettings, type SavedStore, savedStore } from './settings-text.js'
 
 export interface SettingSource {
   value: string | undefined

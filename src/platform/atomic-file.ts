@@ -39,10 +39,18 @@ export class AtomicFile {
   /**
    * The target is absolute; a symbolic link is replaced, not followed. By default, the mode is
    * 0600.
+   *
+   * @param options.path a name that can be found again after a kill, for who holds a lock
    */
-  constructor(target: string, { followsUmask = false } = {}) {
+  constructor(
+    target: string,
+    {
+      followsUmask = false,
+      path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`),
+    } = {},
+  ) {
     this.#target = target
-    this.path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
+    this.path = path
     this.fd = openSync(this.path, 'wx', followsUmask ? 0o666 : 0o600)
   }
 

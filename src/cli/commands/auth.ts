@@ -59,8 +59,9 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   })
   assertWorthSaving(check, store)
   const savedAt = new Date(io.time()).toISOString()
-  const saved = { [store.name]: { token, savedAt } }
-  await changeSettings(io, timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
+  await changeSettings(io, timeout, (saved) => {
+    saved.set('tokens', { ...saved.get('tokens', {}), [store.name]: { token, savedAt } })
+  })
   const checked = check.state === 'accepted'
   if (!checked) {
     const { message, hint } = check.error
@@ -100,9 +101,12 @@ function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = findTokenTarget(context)
-  const { isChanged: removed } = await changeSettings(io, context.timeout, (saved) =>
-    saved.tokens ? { ...saved, tokens: without(saved.tokens, store.name) } : saved,
-  )
+  const removed = await changeSettings(io, context.timeout, (saved) => {
+    const tokens = saved.get('tokens', {})
+    const isSaved = Object.hasOwn(tokens, store.name)
+    if (isSaved) saved.set('tokens', without(tokens, store.name))
+    return isSaved
+  })
   if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')
   const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${store.name}`
   await context.print({ ...describeTarget(store, context.settings), removed }, text)

@@ -131,7 +131,7 @@ async function listValues(of: Option | Argument, io: Io): Promise<Candidate[]> {
 /** Invalid settings only mean fewer candidates; the next command reports them. */
 async function listSavedStores(io: Io): Promise<Candidate[]> {
   try {
-    const { saved } = await readSettings(io)
+    const { saved } = await readSettings(io, 0)
     return namedStores(saved).map(([name]) => [name, 'a saved store'])
   } catch (error) {
     if (error instanceof PlantsError) return []

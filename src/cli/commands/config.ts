@@ -6,7 +6,7 @@ import {
   settingOf,
   settingsIn,
 } from '../../config/setting-table.js'
-import { isStoreName } from '../../config/settings-file.js'
+import { isStoreName } from '../../config/settings-text.js'
 import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
@@ -65,7 +65,7 @@ export async function saveSetting(
   const saved = isStore
     ? await formatSavedStore(text, context)
     : await savedValue(name, name, text, io)
-  await changeSettings(io, context.timeout, (before) => ({ ...before, [name]: saved }))
+  await changeSettings(io, context.timeout, (all) => all.set(name, saved))
   const { source, place } = settings.source(name)
   if (source === 'variable') await context.warn(`${place} is still set, and takes precedence`)
   const value = isStore ? await shownStore(String(saved), io, settings.file.saved) : String(saved)
@@ -85,10 +85,12 @@ async function formatSavedStore(
 
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io, undefined, true)
-  const { changeSettings, without } = await import('../../config/change-settings.js')
-  const { isChanged: removed } = await changeSettings(io, context.timeout, (all) =>
-    without(all, name),
-  )
+  const { changeSettings } = await import('../../config/change-settings.js')
+  const removed = await changeSettings(io, context.timeout, (all) => {
+    const isSaved = all.has(name)
+    if (isSaved) all.delete(name)
+    return isSaved
+  })
   const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
   await context.print({ name, removed }, sentence)
 }

@@ -1,4 +1,3 @@
-import { findSavedToken } from '../../auth/credentials.js'
 import {
   assertSettingsFor,
   assertStoreName,
@@ -8,7 +7,7 @@ import {
 } from '../../config/change-settings.js'
 import { knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
 import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting-table.js'
-import { type SavedStore, savedStore } from '../../config/settings-file.js'
+import type { SavedStore } from '../../config/settings-text.js'
 import { usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
@@ -73,13 +72,16 @@ async function addStore(options: AddOptions, io: Io, name: string, place: string
   assertStoreName(name)
   const address = await resolveAddress(place, 'The address', io, { isArgument: true })
   const store = await storeWith(options, address, io)
-  const { before } = await changeSettings(io, context.timeout, (saved) => {
-    if (savedStore(saved, name) && !options.replace)
+  const isReplaced = await changeSettings(io, context.timeout, (settings) => {
+    const stores = settings.get('stores', {})
+    const exists = Object.hasOwn(stores, name)
+    if (exists && !options.replace)
       throw usageError(`The store ${name} already exists`, 'Use another name, or --replace')
-    return { ...saved, stores: { ...saved.stores, [name]: store } }
+    settings.set('stores', { ...stores, [name]: store })
+    return exists
   })
   await warnOfExposure(address, context.reporter)
-  const verb = savedStore(before, name) ? 'Replaced' : 'Saved'
+  const verb = isReplaced ? 'Replaced' : 'Saved'
   const how = `Use it with: --store ${name}. To make it the default: plants stores use ${name}`
   const text = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
   await context.print(await describeStore(name, store, io), text)
@@ -143,16 +145,17 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   const context = await SettingsContext.read(options, io)
   if (name === 'local')
     throw usageError('The store local is built in', 'To use another: plants stores use NAME')
-  const { before } = await changeSettings(io, context.timeout, (saved) => {
-    knownStore(name, saved)
-    if (saved.store === name)
+  const { address, hasToken } = await changeSettings(io, context.timeout, (settings) => {
+    const stores = settings.get('stores', {})
+    const { address } = knownStore(name, { version: 1, stores })
+    if (settings.get('store') === name)
       throw usageError(`${name} is the default store`, 'Use another: plants stores use local')
-    return { ...saved, stores: without(saved.stores ?? {}, name) }
+    settings.set('stores', without(stores, name))
+    return { address, hasToken: Object.hasOwn(settings.get('tokens', {}), address) }
   })
-  const { address } = knownStore(name, before)
   const shown = await shownStore(address, io)
   const place = `Its plants are still in ${quoteIfNeeded(shown)}`
-  if (findSavedToken(before, address))
+  if (hasToken)
     await context.warn(
       `Its token is still saved. Remove it: plants auth logout --store ${shellWord(shown)}`,
     )

@@ -62,7 +62,7 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<voi
   const options = { ...parseOutputOptions(argv), store: 'local' }
   let format = choiceIn(outputFormats, options.output)
   try {
-    const file = await readSettings(io)
+    const file = await readSettings(io, 0)
     format = new EffectiveSettings({ options, io, file }).value('output')
   } catch (error) {
     // Settings that are wrong as well are reported by the next command.

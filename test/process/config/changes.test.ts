@@ -5,7 +5,7 @@ import { canTrace } from '../../helpers/linux.js'
 import { resultOf } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
 import { openOptions } from '../../helpers/store.js'
-import { answer, World } from '../../helpers/world.js'
+import { answer, printed, World } from '../../helpers/world.js'
 
 const set = 'config set timeout 8s'
 const before = { version: 1, timeout: '7s' }
@@ -53,18 +53,25 @@ function linkOf(path: string): string {
   }
 }
 
+interface Traced {
+  /** Only calls on these files count. */
+  paths?: string[]
+  env?: Record<string, string>
+}
+
 /** Changes settings while strace injects a fault into system calls. */
-function changeWith(user: World, inject: string, paths: string[] = []) {
+function changeWith(user: World, inject: string, { paths = [], env = {} }: Traced = {}) {
   const trace = ['-e', `trace=${inject.replace(/:.*/, '')}`, '-e', `inject=${inject}`]
   const own = paths.flatMap((path) => ['-P', path])
-  return user.spawn(set, {}, 'strace', '-D', '-o', 'log', ...own, ...trace)
+  return user.spawn(set, { env }, 'strace', '-D', '-o', 'log', ...own, ...trace)
 }
 
 describe.runIf(canTrace)('settings (needs strace)', () => {
   test('of which only a part is written stay as they are', async () => {
     const user = new World(before)
     const text = readFileSync(user.file, 'utf8')
-    expect(await changeWith(user, 'pwrite64:retval=10:when=1+')).toMatchObject({ code: 74 })
+    const { code, err } = await changeWith(user, 'pwrite64:retval=10:when=1+')
+    expect([code, err]).toEqual([74, expect.stringContaining('Only a part of the settings in ')])
     expect([readFileSync(user.file, 'utf8'), readdirSync(user.config)]).toEqual([text, both])
   })
 
@@ -86,6 +93,42 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
   )
 })
 
+describe.runIf(canTrace)('settings that conf writes in place (needs strace)', () => {
+  const env = { SNAP: '/snap/editor/1' }
+  const faults = ['write', 'openat', 'fsync'].flatMap((call) =>
+    ['signal=KILL', 'error=ENOSPC'].flatMap((fault) =>
+      [before, undefined].map((saved) => [call, fault, saved] as const),
+    ),
+  )
+
+  test.each(faults)(
+    'are old or new for the next run after each %s with %s, saved before: %j',
+    async (call, fault, saved) => {
+      for (let when = 1, isHit = true; isHit; when = nextPlace(when))
+        isHit = await expectRecovered(`${call}:${fault}:when=${when}`, saved)
+    },
+  )
+
+  async function expectRecovered(inject: string, old: typeof before | undefined) {
+    const user = new World(old)
+    const names = ['', '/settings.json', '/settings.json.copy', '/settings.json.copy.tmp']
+    const paths = names.map((name) => user.config + name)
+    const { code } = await changeWith(user, inject, { paths, env })
+    expect(code).toBeOneOf([0, 2, 74, undefined])
+    const next = await user.run('config get timeout')
+    const expected = code === 0 ? [after] : [after, old]
+    expect(user.saved).toBeOneOf(expected)
+    expect(next).toEqual(printed(user.saved === undefined ? '30s\n' : `${timeoutIn(user)}\n`))
+    expect((await user.run('config set output json')).code).toBe(0)
+    expect(readdirSync(user.config)).toEqual(both)
+    return user.has('log') && user.read('log').includes('INJECTED')
+  }
+})
+
+function timeoutIn(user: World): string {
+  return (user.saved as typeof before).timeout
+}
+
 /** Changes settings once with the fault. Returns whether it was met: it may come too late. */
 async function expectOldOrNew(
   call: string,
@@ -94,8 +137,10 @@ async function expectOldOrNew(
 ): Promise<boolean> {
   const user = new World(old)
   // Node itself opens many files: of these calls only those on our own paths count.
-  const own = ['', '/settings.json', '/settings.json.lock'].map((name) => user.config + name)
-  const { code, out } = await changeWith(user, inject, call === 'openat' ? own : [])
+  const names = ['', '/settings.json', '/settings.json.copy', '/settings.json.lock']
+  const own = names.map((name) => user.config + name)
+  const paths = call === 'openat' ? own : []
+  const { code, out } = await changeWith(user, inject, { paths })
   const isHit = code === undefined || user.read('log').includes('INJECTED')
   const { saved } = user
   expect(saved).toBeOneOf(isHit ? [after, old] : [after])

@@ -1,0 +1,98 @@
+/*
+ * The settings file holds tokens, and conf may leave it cut: a short write, as on a full disk, is no
+ * error to it, and where SNAP is set, or where a rename would cross file systems, it writes in place.
+ * So the file is copied to a name next to it before conf writes it, and the copy stays until the new
+ * file was read back. Whoever finds a copy while holding the lock follows a process that was killed
+ * in between: a valid file is complete, and a copy next to it may hold a token that was removed.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { PlantsError, unlessSystemError } from '../errors.js'
+import { AtomicFile, replaceFile } from '../platform/atomic-file.js'
+import { acquireLock } from '../platform/file-lock.js'
+import { syncFolder, targetOf } from '../platform/files.js'
+import type { Runtime } from '../platform/runtime.js'
+import { parseSettings, toCopyPath, toLockPath } from './settings-text.js'
+
+/** Fails where the disk has no room for the settings. */
+export function copySettings(target: string): void {
+  const copy = toCopyPath(target)
+  const file = new AtomicFile(copy, { path: toTemporaryPath(copy) })
+  try {
+    writeFileSync(file.fd, existsSync(target) ? readFileSync(target) : '')
+    file.commit()
+  } finally {
+    file.discard()
+  }
+}
+
+export function restoreCopy(target: string): void {
+  const copy = toCopyPath(target)
+  if (statSync(copy).size > 0) replaceFile(copy, target)
+  else {
+    rmSync(target, { force: true })
+    removeCopy(target)
+  }
+}
+
+export function removeCopy(target: string): void {
+  rmSync(toCopyPath(target), { force: true })
+  syncFolder(dirname(target))
+}
+
+/** Completes what a killed process began, for who holds the lock. */
+export function recoverSettings(target: string): void {
+  if (existsSync(toCopyPath(target))) {
+    if (isValid(target)) removeCopy(target)
+    else restoreCopy(target)
+  }
+  removeTemporaryFiles(target)
+}
+
+function isValid(target: string): boolean {
+  const bytes = unlessSystemError(() => readFileSync(target))
+  return bytes !== undefined && parseSettings(bytes) !== undefined
+}
+
+/** Removes those of a copy and of conf, which have a time and six random digits in their name. */
+export function removeTemporaryFiles(target: string): void {
+  const folder = dirname(target)
+  const name = basename(target)
+  const ofConf = /^\.tmp-\d{10}[\da-f]{6}$/
+  for (const file of readdirSync(folder))
+    if (file.startsWith(name) && ofConf.test(file.slice(name.length)))
+      rmSync(join(folder, file), { force: true })
+  rmSync(toTemporaryPath(toCopyPath(target)), { force: true })
+}
+
+function toTemporaryPath(copy: string): string {
+  return `${copy}.tmp`
+}
+
+/**
+ * Waits for a change that another process is making, and completes one that was killed. Changes
+ * nothing where this user may not: the file is then reported as it is.
+ *
+ * @throws {PlantsError} `unavailable` after the timeout
+ */
+export async function recoverForReader(
+  path: string,
+  timeoutMs: number,
+  runtime: Runtime,
+): Promise<void> {
+  const target = unlessSystemError(() => targetOf(path))
+  // Without this file, nobody has ever begun a change.
+  if (target === undefined || !existsSync(toLockPath(target))) return
+  let release: () => void
+  try {
+    release = await acquireLock(toLockPath(target), timeoutMs, runtime)
+  } catch (error) {
+    if (error instanceof PlantsError && error.kind === 'unwritable') return
+    throw error
+  }
+  try {
+    unlessSystemError(() => recoverSettings(target))
+  } finally {
+    release()
+  }
+}

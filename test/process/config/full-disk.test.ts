@@ -1,0 +1,82 @@
+import { readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { systemCode } from '../../../src/errors.js'
+import { canMount, smallDisk } from '../../helpers/linux.js'
+import { resultOf } from '../../helpers/process.js'
+import { rounds, seed } from '../../helpers/rounds.js'
+import { World } from '../../helpers/world.js'
+
+const token = 's3cret-Token'
+/** The file is larger than a page of the disk, so that a part of it fits where the rest does not. */
+const before = {
+  note: 'x'.repeat(6000),
+  tokens: { 'https://plants.example.com': { token, savedAt: '2026-01-02T03:04:05.678Z' } },
+}
+
+describe.runIf(canMount)('on a disk that is full at times (a tmpfs, needs unshare)', () => {
+  test.each<[string, Record<string, string>]>([
+    ['by a rename', {}],
+    ['in place', { SNAP: '/snap/editor/1' }],
+  ])('changes at once, some of which are killed, written %s', async (_, variables) => {
+    const { folder, inside, enter } = await smallDisk()
+    const user = new World()
+    const env = { ...variables, PLANTS_CONFIG_DIR: folder, PLANTS_TIMEOUT: '5m' }
+    const file = join(inside, 'settings.json')
+    writeFileSync(file, JSON.stringify({ version: 1, ...before }), { mode: 0o600 })
+    const random = createRandom()
+    const names = Array.from({ length: Math.min(rounds(16), 100) }, (_value, index) => `s${index}`)
+    const running = new Map<string, ReturnType<World['start']>>()
+    const finish = async (name: string, started: ReturnType<World['start']>) => {
+      const { code, out } = await resultOf(started)
+      running.delete(name)
+      // The end of each change is a moment for the others.
+      if (random() < 0.5) fillDisk(inside, Math.floor(random() * 5))
+      else rmSync(join(inside, 'filler'), { force: true })
+      if (random() < 0.2) [...running.values()].at(-1)?.kill('SIGKILL')
+      return { name, code, isAcknowledged: out !== '' || code === 0 }
+    }
+    const changes = names.map((name) => {
+      const started = user.start(`stores add ${name} /${name}.db`, { env }, ...enter)
+      running.set(name, started)
+      return finish(name, started)
+    })
+    const results = await Promise.all(changes)
+    rmSync(join(inside, 'filler'), { force: true })
+    for (const { code } of results) expect(code).toBeOneOf([0, 74, undefined])
+    // The next change finds what killed processes have left.
+    const last = await user.spawn('config set output json', { env }, ...enter)
+    expect(last).toMatchObject({ code: 0, err: '' })
+    const { stores = {}, ...saved } = JSON.parse(readFileSync(file, 'utf8'))
+    expect(saved).toEqual({ version: 1, output: 'json', ...before })
+    for (const [name, store] of Object.entries(stores))
+      expect([names.includes(name), store]).toEqual([true, { address: `/${name}.db` }])
+    const acknowledged = results.filter(({ isAcknowledged }) => isAcknowledged)
+    expect(Object.keys(stores)).toEqual(
+      expect.arrayContaining(acknowledged.map(({ name }) => name)),
+    )
+    expect(readdirSync(inside).toSorted()).toEqual(['settings.json', 'settings.json.lock'])
+  })
+})
+
+/** @param freePages how many pages of 4 KiB stay free */
+function fillDisk(inside: string, freePages: number): void {
+  const filler = join(inside, 'filler')
+  rmSync(filler, { force: true })
+  const { bavail, bsize } = statfsSync(inside)
+  try {
+    writeFileSync(filler, Buffer.alloc(Math.max(0, bavail - freePages) * bsize))
+  } catch (error) {
+    // A change has taken some of the room meanwhile.
+    if (systemCode(error) !== 'ENOSPC') throw error
+  }
+}
+
+/** Numbers from 0 to 1, which are the same for the same seed. */
+function createRandom(): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
