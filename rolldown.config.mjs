@@ -26,6 +26,9 @@ const withoutReplaced = {
 const store =
   /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!diagnose|check-token|backup|tls-port)[\w-]+\.ts$/
 
+// The lock is for changes of settings and imports, from several entries: no start needs it.
+const common = /[\\/]src[\\/](?!platform[\\/]file-lock)/
+
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
   input: { main: 'src/main.ts' },
@@ -50,7 +53,7 @@ export default {
     // What many commands share is one file, as is a kind of store: a create loads 9, and 37 without.
     codeSplitting: {
       groups: [
-        { name: 'common', test: /[\\/]src[\\/]/, minShareCount: 5, priority: 1 },
+        { name: 'common', test: common, minShareCount: 5, priority: 1 },
         {
           name: (id) => `${store.exec(id)?.groups?.kind ?? 'common'}-store`,
           test: store,

@@ -1,3 +1,4 @@
+import type { SavedSettings } from '../config/settings-schema.js'
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
@@ -10,12 +11,7 @@ interface CredentialContext {
   tokenCommand: string | undefined
   /** Of the token command. */
   timeoutMs: number
-  file: { path: string; saved: SavedTokens }
-}
-
-interface SavedTokens {
-  /** By the address of the store. */
-  tokens?: Record<string, { token: string; savedAt: string }>
+  file: { path: string; saved: SavedSettings }
 }
 
 export interface Credential {
@@ -49,7 +45,7 @@ export async function findToken(
   return { token, source: 'file', place: file.path, savedAt }
 }
 
-export function findSavedToken({ tokens = {} }: SavedTokens, address: string) {
+function findSavedToken({ tokens = {} }: SavedSettings, address: string) {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 

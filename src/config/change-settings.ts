@@ -22,13 +22,9 @@ import {
   restoreCopy,
 } from './settings-copy.js'
 import { readLockedSettings, settingsPath } from './settings-file.js'
-import {
-  isStoreName,
-  parseSettings,
-  type SavedSettings,
-  type SavedStore,
-  toLockPath,
-} from './settings-text.js'
+import type { SavedSettings, SavedStore } from './settings-schema.js'
+import { parseSettings, toLockPath } from './settings-text.js'
+import { isStoreName } from './store-name.js'
 
 /** Reads and changes what is saved. Each call of `set` or `delete` writes the file. */
 export type Settings = Pick<Conf<SavedSettings>, 'get' | 'set' | 'has' | 'delete'>

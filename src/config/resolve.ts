@@ -10,7 +10,9 @@ import {
   textOf,
 } from './setting-table.js'
 import type { SettingsFile } from './settings-file.js'
-import { isStoreName, type SavedSettings, type SavedStore, savedStore } from './settings-text.js'
+import type { SavedSettings, SavedStore } from './settings-schema.js'
+import { savedStore } from './settings-text.js'
+import { isStoreName } from './store-name.js'
 
 export interface SettingSource {
   value: string | undefined

@@ -70,7 +70,7 @@ interface Setting {
 }
 
 /** Saved for all stores, or for one of them. */
-type Scope = 'user' | 'store'
+export type Scope = 'user' | 'store'
 
 export type SettingName = keyof typeof settingsTable
 export type SettingValue<Name extends SettingName> = ReturnType<

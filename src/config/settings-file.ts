@@ -4,12 +4,8 @@ import { inputError, isWindows, systemCode, systemReason } from '../errors.js'
 import { isTrusted, octal, whyOthersCanWrite } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { shellWord } from '../platform/shell.js'
-import {
-  explainInvalidSettings,
-  parseSettings,
-  type SavedSettings,
-  toCopyPath,
-} from './settings-text.js'
+import type { SavedSettings } from './settings-schema.js'
+import { parseSettings, toCopyPath } from './settings-text.js'
 
 export interface SettingsFile {
   /** Absolute. */
@@ -96,7 +92,8 @@ function toChmodCommand(path: string): string {
 async function toSettingsFile(content: Content, path: string, io: Io): Promise<SettingsFile> {
   if (content.state === 'missing') return { path, saved: { version: 1 } }
   if (content.state === 'invalid') {
-    const why = await explainInvalidSettings(content.bytes)
+    const { explainInvalidSettings } = await import('./explain-settings.js')
+    const why = explainInvalidSettings(content.bytes)
     throw inputError(`The settings in ${path} are ${why}`, 'Fix the file, or move it away')
   }
   const { saved, stats } = content

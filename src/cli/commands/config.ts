@@ -6,7 +6,7 @@ import {
   settingOf,
   settingsIn,
 } from '../../config/setting-table.js'
-import { isStoreName } from '../../config/settings-text.js'
+import { isStoreName } from '../../config/store-name.js'
 import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'

@@ -7,7 +7,7 @@ import {
 } from '../../config/change-settings.js'
 import { knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
 import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting-table.js'
-import type { SavedStore } from '../../config/settings-text.js'
+import type { SavedStore } from '../../config/settings-schema.js'
 import { usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'

@@ -15,10 +15,10 @@ const drivers = ['driver', 'sqlite-store']
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 125, []],
   ['create --help', [['create', '--help']], 8, 130, []],
-  ['a Tab', [tab], 8, 130, []],
+  ['a Tab', [tab], 8, 131, []],
   ['create', [fern], 10, 155, drivers],
   ['get', [fern, ['get', '1']], 10, 155, drivers],
-  ['list', [fern, ['list']], 10, 150, drivers],
+  ['list', [fern, ['list']], 10, 151, drivers],
   ['create at a service', [service], 12, 160, ['http-store']],
   ['create in a database', [database], 12, 270, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {

@@ -1,0 +1,53 @@
+import { isUtf8 } from 'node:buffer'
+import { findSettingsProblems } from './settings-schema.js'
+import { decodeSettings, parseJsonText } from './settings-text.js'
+
+/** Such as `invalid: version must be 1`. */
+export function explainInvalidSettings(bytes: Buffer): string {
+  if (!isUtf8(bytes)) return 'not UTF-8'
+  const text = decodeSettings(bytes)
+  const value = parseJsonText(text)
+  if (value === undefined) return `not JSON, in ${findErrorPlace(text)}`
+  return `invalid: ${findSettingsProblems(value).slice(0, 5).join('; ')}`
+}
+
+/**
+ * Such as `line 2, column 5`. V8 names a position in most of its messages, and other parsers in none.
+ * The message itself repeats a piece of the text, such as of a token.
+ */
+function findErrorPlace(text: string): string {
+  const position = readPosition(text)
+  if (position === undefined) return `line ${findUnreadableLine(text)}`
+  const before = text.slice(0, position).split('\n')
+  return `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`
+}
+
+function readPosition(text: string): number | undefined {
+  try {
+    JSON.parse(text)
+    return undefined
+  } catch (error) {
+    const digits = / at position (?<digits>\d+)/.exec(String(error))?.groups?.['digits']
+    return digits === undefined ? undefined : Number(digits)
+  }
+}
+
+/** The first line, from 1, up to which the text is not the beginning of any JSON. */
+function findUnreadableLine(text: string): number {
+  const lines = text.trimEnd().split('\n')
+  const index = lines.findIndex((_, at) => !isBeginning(lines.slice(0, at + 1).join('\n')))
+  return (index === -1 ? lines.length - 1 : index) + 1
+}
+
+/** Whether a text that ends with a line becomes JSON when its brackets are closed. */
+function isBeginning(text: string): boolean {
+  const closers: string[] = []
+  for (const bracket of text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[[\]{}]/g) ?? []) {
+    if (bracket === '{') closers.unshift('}')
+    else if (bracket === '[') closers.unshift(']')
+    else closers.shift()
+  }
+  const start = text.trimEnd()
+  const complete = start.endsWith(':') ? `${start}null` : start.replace(/,$/, '')
+  return complete === '' || parseJsonText(complete + closers.join('')) !== undefined
+}
