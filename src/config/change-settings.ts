@@ -1,7 +1,7 @@
 /*
- * A change of the settings file must never lose a token. So conf reads, changes and writes the whole
- * file under a lock, which ends with its process, and a copy of the file is kept until the new one was
- * read back: settings-copy.ts says why.
+ * A change of the settings file must never lose a token. So conf reads, changes and writes the
+ * whole file under a lock, which ends with its process, and a copy of the file is kept until the
+ * new one was read back: settings-copy.ts says why.
  */
 import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
@@ -27,13 +27,13 @@ import { parseSettings, toLockPath } from './settings-text.js'
 import { isStoreName } from './store-name.js'
 
 /** Reads and changes what is saved. Each call of `set` or `delete` writes the file. */
-export type Settings = Pick<Conf<SavedSettings>, 'get' | 'set' | 'has' | 'delete'>
+type Settings = Pick<Conf<SavedSettings>, 'get' | 'set' | 'has' | 'delete'>
 
 /**
  * Returns what `change` returns. What it throws changes nothing.
  *
- * @throws {PlantsError} `unwritable`, `input` for an invalid file, and `unavailable` when the lock is
- *   not free before the timeout
+ * @throws {PlantsError} `unwritable`, `input` for an invalid file, and `unavailable` when the
+ *   lock is not free before the timeout
  */
 export async function changeSettings<Result>(
   io: Io,

@@ -12,8 +12,8 @@ export function explainInvalidSettings(bytes: Buffer): string {
 }
 
 /**
- * Such as `line 2, column 5`. V8 names a position in most of its messages, and other parsers in none.
- * The message itself repeats a piece of the text, such as of a token.
+ * Such as `line 2, column 5`. V8 names a position in most of its messages, and other parsers in
+ * none. The message itself repeats a piece of the text, such as of a token.
  */
 function findErrorPlace(text: string): string {
   const position = readPosition(text)

@@ -1,9 +1,10 @@
 /*
- * The settings file holds tokens, and conf may leave it cut: a short write, as on a full disk, is no
- * error to it, and where SNAP is set, or where a rename would cross file systems, it writes in place.
- * So the file is copied to a name next to it before conf writes it, and the copy stays until the new
- * file was read back. Whoever finds a copy while holding the lock follows a process that was killed
- * in between: a valid file is complete, and a copy next to it may hold a token that was removed.
+ * The settings file holds tokens, and conf may leave it cut: a short write, as on a full disk, is
+ * no error to it, and where SNAP is set, or where a rename would cross file systems, it writes in
+ * place. So the file is copied to a name next to it before conf writes it, and the copy stays
+ * until the new file was read back. Whoever finds a copy while holding the lock follows a process
+ * that was killed in between: a valid file is complete, and a copy next to it may hold a token
+ * that was removed.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

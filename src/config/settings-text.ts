@@ -14,8 +14,8 @@ export function toLockPath(settingsPath: string): string {
 }
 
 /**
- * Undefined for an invalid file: `explainInvalidSettings` says why. Every start reads the file, so it
- * is accepted without zod, which takes longer to load than all the rest.
+ * Undefined for an invalid file: `explainInvalidSettings` says why. Every start reads the file,
+ * so it is accepted without zod, which takes longer to load than all the rest.
  */
 export function parseSettings(bytes: Buffer): SavedSettings | undefined {
   const value = isUtf8(bytes) ? parseJsonText(decodeSettings(bytes)) : undefined
