@@ -1,11 +1,11 @@
-// Draws the terminal session of a transcript as an SVG: the picture of the README.
+// Draws a terminal session as an SVG: the picture of the README, and that of a dialogue.
 
 const lineHeight = 20
 const characterWidth = 8.43 // of most monospace fonts at 14px
 const margin = 18
 
-/** The classes of the styles that begin; 22 and 39 end them. */
-const classes = { 1: 'strong', 2: 'faint', 31: 'bad' }
+/** The classes of the styles that begin; 0, 22 and 39 end them. */
+const classes = { 1: 'strong', 2: 'faint', 31: 'bad', 32: 'good', 34: 'question', 36: 'answer' }
 
 /**
  * @param {string} transcript of test/transcripts: the lines from its first `tty$ ` on are drawn,
@@ -35,11 +35,17 @@ text { fill: #1f2328; font: 14px ui-monospace, Menlo, Consolas, monospace; white
 .strong { font-weight: bold }
 .faint { fill: #59636e }
 .bad { fill: #cf222e }
+.good { fill: #1a7f37 }
+.question { fill: #0969da }
+.answer { fill: #1b7c83 }
 @media (prefers-color-scheme: dark) {
   rect { fill: #151b23; stroke: #3d444d }
   text { fill: #f0f6fc }
   .faint { fill: #9198a1 }
   .bad { fill: #f85149 }
+  .good { fill: #3fb950 }
+  .question { fill: #4493f8 }
+  .answer { fill: #39c5cf }
 }
 </style>
 <rect x="0.5" y="0.5" width="${width - 1}" height="${height - 1}" rx="6"/>

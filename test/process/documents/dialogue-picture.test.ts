@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { pictureOf } from '../../../bin/session-picture.mjs'
+import { bin, withoutCache } from '../../helpers/process.js'
+import { Screen } from '../../helpers/screen.js'
+import { terminal } from '../../helpers/terminal.js'
+import { World } from '../../helpers/world.js'
+
+/** The list of docs/my-first-list.md. */
+const list =
+  'Nr.;Botanischer Name;Standort\n31;Rosa × alba;Südbeet\n32;Salvia officinalis;Kräuterbeet\n' +
+  '1.033;Malus domestica;Obstwiese\n'
+
+/** The command line that the dialogue prints has its place on one line. */
+const columns = 110
+
+test('the picture of My first list is what a terminal shows at the last question', async () => {
+  const user = new World()
+  user.write('bestand.csv', Buffer.from(list, 'latin1'))
+  // Colours as of the terminal of a person, whatever the environment of the test is.
+  const env = { ...user.env, ...withoutCache, PLANTS_STORE: './garden.db', FORCE_COLOR: '1' }
+  const session = terminal(bin, ['import', 'bestand.csv'], user.home, env, columns)
+  for (const question of ['Is that right?', 'the id?', 'the name?', 'the tag?'])
+    await session.answer([question, '\r'])
+  await session.see('select')
+  await session.see('Import 2 plants into ')
+  await session.see('select')
+  const { styledLines } = new Screen(columns, session.screen)
+  session.type('\x1b')
+  expect((await session.ended).code).toBe(130)
+  const command = 'tty$ plants import bestand.csv'
+  const lines = styledLines.map((line) => line.replaceAll(`${user.home}/`, ''))
+  await expect(pictureOf([command, ...lines].join('\n'))).toMatchFileSnapshot(
+    '../../../docs/my-first-list.svg',
+  )
+})
