@@ -1,7 +1,8 @@
-import { Command, Option } from 'commander'
+import { Command, Option, type ParseOptionsResult } from 'commander'
 import { outputFormats, parseChoice } from '../config/option-values.js'
-import { settingNames, settingOf } from '../config/setting-table.js'
-import { usageError } from '../errors.js'
+import type { OptionValues } from '../config/resolve.js'
+import { type SettingName, settingNames, settingOf } from '../config/setting-table.js'
+import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
 /** Every command takes these, before or after its name. */
@@ -15,6 +16,20 @@ export interface GlobalOptions {
   quiet?: boolean
   input?: boolean
   color?: boolean
+  /** Of the command: also what the environment and the settings file say. */
+  values: OptionValues
+}
+
+/** What the commands of one line share. */
+export interface CommandLine {
+  readonly words: readonly string[]
+  /** The last command whose options were parsed. */
+  command?: PlantsCommand
+  /**
+   * The first value that is wrong. It is thrown when the whole line is parsed, because an option
+   * that follows may say how an error is printed.
+   */
+  failure?: PlantsError
 }
 
 export type CommandDefinition = (command: PlantsCommand) => void
@@ -27,11 +42,10 @@ export class PlantsCommand extends Command {
   /** Three at most. Help shows them below the usage. */
   examples: readonly string[] = []
   readonly #io: Io
-  readonly #line: readonly string[]
+  readonly #line: CommandLine
   readonly #repeatable = new Set<Option>()
 
-  /** @param line the whole command line */
-  constructor(name: string | undefined, io: Io, line: readonly string[]) {
+  constructor(name: string | undefined, io: Io, line: CommandLine) {
     super(name)
     this.#io = io
     this.#line = line
@@ -48,7 +62,7 @@ export class PlantsCommand extends Command {
 
   /** The words of the command line behind the name of the program. */
   get words(): readonly string[] {
-    return this.#line
+    return this.#line.words
   }
 
   /** An option whose value is parsed, and rejected with its name. */
@@ -101,18 +115,49 @@ export class PlantsCommand extends Command {
   handler<Options extends GlobalOptions, Args extends unknown[]>(
     run: (options: Options, io: Io, ...args: Args) => Promise<void>,
   ): this {
-    return this.action(() =>
-      run(this.allOptions() as Options, this.#io, ...(this.processedArgs as Args)),
-    )
+    return this.action(() => {
+      if (this.#line.failure) throw this.#line.failure
+      return run(this.readOptions() as Options, this.#io, ...(this.processedArgs as Args))
+    })
   }
 
-  /** With the global options that stand before the name of the command. */
-  allOptions(): GlobalOptions {
-    const above = this.parent instanceof PlantsCommand ? this.parent.allOptions() : {}
-    const own = Object.entries(this.opts()).filter(
-      ([name]) => !(name in above) || this.getOptionValueSource(name) === 'cli',
+  override parseOptions(words: string[]): ParseOptionsResult {
+    this.#line.command = this
+    return super.parseOptions(words)
+  }
+
+  /** Those of the line, also before the name of the command. The values have the others, too. */
+  readOptions(): GlobalOptions {
+    this.#inheritOptions()
+    this.#readEnvironment()
+    const given = Object.entries(this.opts()).filter(
+      ([key]) => this.getOptionValueSource(key) !== 'env',
     )
-    return { ...above, ...Object.fromEntries(own) }
+    return { ...Object.fromEntries(given), values: this }
+  }
+
+  #inheritOptions(): void {
+    const { parent } = this
+    if (!(parent instanceof PlantsCommand)) return
+    parent.#inheritOptions()
+    for (const [key, value] of Object.entries(parent.opts()))
+      if (parent.getOptionValueSource(key) === 'cli' && this.getOptionValueSource(key) !== 'cli')
+        this.setOptionValueWithSource(key, value, 'cli')
+  }
+
+  /**
+   * Commander reads the environment of the process, where it takes any value of a switch for true,
+   * and an empty variable for a value.
+   */
+  #readEnvironment(): void {
+    for (const option of this.options) {
+      const key = option.attributeName()
+      if (option.envVar === undefined || this.getOptionValueSource(key) === 'cli') continue
+      const text = this.#io.env[option.envVar]?.trim()
+      // An empty one is an error for the store: the run would change another store.
+      const value = key === 'store' ? text : text || undefined
+      this.setOptionValueWithSource(key, value, value === undefined ? 'default' : 'env')
+    }
   }
 
   /** Commander accepts some mistakes. Each is rejected where its option is parsed. */
@@ -120,13 +165,24 @@ export class PlantsCommand extends Command {
     if (option.negate) this.#rejectNegatedValue(option)
     if (!option.required) return super.addOption(option)
     const { parseArg } = option
-    const parse = (text: string, before: unknown) => {
-      this.#rejectRepetition(option)
-      this.#rejectSwallowedFlag(option, text)
-      const value = this.#removeEqualsSign(option, text)
-      return parseArg ? parseArg(value, before) : value
-    }
+    const parse = (text: string, before: unknown) =>
+      this.#recordFailure(() => {
+        this.#rejectRepetition(option)
+        this.#rejectSwallowedFlag(option, text)
+        const value = this.#removeEqualsSign(option, text)
+        return parseArg ? parseArg(value, before) : value
+      })
     return super.addOption(option.argParser(parse))
+  }
+
+  #recordFailure<T>(parse: () => T): T | undefined {
+    try {
+      return parse()
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      this.#line.failure ??= error
+      return undefined
+    }
   }
 
   /**
@@ -135,20 +191,28 @@ export class PlantsCommand extends Command {
    */
   #rejectNegatedValue(option: Option): void {
     const name = option.attributeName()
-    this.on(`option:${option.name()}`, () => {
-      if (typeof this.getOptionValue(name) === 'string')
-        throw usageError(`${option.long} was given with --${name}`, leaveOut)
-    })
+    this.on(`option:${option.name()}`, () =>
+      this.#recordFailure(() => {
+        if (typeof this.getOptionValue(name) === 'string')
+          throw usageError(`${option.long} was given with --${name}`, leaveOut)
+      }),
+    )
   }
 
   /** Rejects `--name Fern --name Moss`, and `--no-tag --tag shade`. */
   #rejectRepetition(option: Option): void {
     const name = option.attributeName()
-    const isGiven = this.getOptionValueSourceWithGlobals(name) === 'cli'
-    if (!isGiven || option.variadic || this.#repeatable.has(option)) return
+    if (!this.#isGiven(name) || option.variadic || this.#repeatable.has(option)) return
     const isNegated = this.getOptionValue(name) === false
     const how = isNegated ? `with --no-${name}` : 'twice'
     throw usageError(`${option.long} was given ${how}`, leaveOut)
+  }
+
+  /** With this command or before its name. */
+  #isGiven(key: string): boolean {
+    const { parent } = this
+    if (this.getOptionValueSource(key) === 'cli') return true
+    return parent instanceof PlantsCommand && parent.#isGiven(key)
   }
 
   /**
@@ -161,8 +225,8 @@ export class PlantsCommand extends Command {
     if (!isFlag) return
     // Short flags may be joined, such as -qn.
     const flags = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`)
-    const isWordOfItsOwn = this.#line.some(
-      (word, index) => word === text && flags.test(this.#line[index - 1] ?? ''),
+    const isWordOfItsOwn = this.#line.words.some(
+      (word, index) => word === text && flags.test(this.#line.words[index - 1] ?? ''),
     )
     if (!isWordOfItsOwn) return
     const hint = `For such a value: ${long}=VALUE`
@@ -171,7 +235,7 @@ export class PlantsCommand extends Command {
 
   /** Takes `-o=json` for `json`. Commander would take it for `=json`. */
   #removeEqualsSign({ short }: Option, text: string): string {
-    const isJoined = text.startsWith('=') && this.#line.includes(`${short}${text}`)
+    const isJoined = text.startsWith('=') && this.#line.words.includes(`${short}${text}`)
     return isJoined ? text.slice(1) : text
   }
 
@@ -188,7 +252,7 @@ export class PlantsCommand extends Command {
 
   /** Commander prints its sentences; ours are printed where all errors are. */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
-    throw new RejectedLine(this, code, message)
+    throw this.#line.failure ?? new RejectedLine(this, code, message)
   }
 }
 
@@ -214,16 +278,10 @@ export function findFullName(command: Command): string {
 }
 
 export function globalOptions(): Option[] {
-  const ofSettings = settingNames.flatMap((name) => {
-    const { flags, meaning } = settingOf(name)
-    if (flags === undefined) return []
-    const option = new Option(flags, meaning)
-    // Completion offers them. The value is parsed with the settings.
-    if (name === 'output') option.argChoices = [...outputFormats]
-    return [option]
-  })
   return [
-    ...ofSettings,
+    ...settingNames.flatMap((name) =>
+      settingOf(name).flags === undefined ? [] : [createSettingOption(name)],
+    ),
     new Option('-v, --verbose', 'log requests and responses on stderr'),
     new Option('-q, --quiet', 'print only results and errors'),
     new Option('--no-input', 'never prompt, and start no pager'),
@@ -231,8 +289,17 @@ export function globalOptions(): Option[] {
   ]
 }
 
+/** The value is parsed with the settings. */
+export function createSettingOption(name: SettingName): Option {
+  const { flags = `--${name} <command>`, meaning, variable } = settingOf(name)
+  const option = new Option(flags, meaning)
+  // Completion offers them.
+  if (name === 'output') option.argChoices = [...outputFormats]
+  return variable === undefined ? option : option.env(variable)
+}
+
 /** Whether a person may be there, to answer a question or to quit a pager. */
-export function mayWaitForPerson({ input }: GlobalOptions, { env }: Io): boolean {
+export function mayWaitForPerson({ input }: Pick<GlobalOptions, 'input'>, { env }: Io): boolean {
   const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
   return input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI')
 }

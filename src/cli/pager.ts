@@ -12,7 +12,7 @@ import { type GlobalOptions, mayWaitForPerson } from './command.js'
  * after Ctrl-C, with the interruption, which is not reported.
  */
 export async function runInPager(
-  options: GlobalOptions,
+  options: Pick<GlobalOptions, 'input'>,
   io: Io,
   action: (io: Io) => Promise<void>,
 ): Promise<void> {

@@ -55,7 +55,7 @@ export class SettingsContext {
   ): Promise<SettingsContext> {
     const file = await readSettings(io)
     if (isChange) for (const name of settingsIn('user')) Reflect.deleteProperty(file.saved, name)
-    const settings = new EffectiveSettings({ options, io, file })
+    const settings = new EffectiveSettings({ values: options.values, io, file })
     const context = new SettingsContext(settings, options, io, formats)
     const { warning } = file
     if (warning) await context.warn(`${warning.what}. Fix it with: ${warning.command}`)

@@ -3,11 +3,12 @@ import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
 import { findKind, parseAddress } from '../stores/kinds.js'
 import {
-  optionValue,
   type SettingName,
   type SettingValue,
   settingOf,
+  settingsIn,
   textOf,
+  toOptionKey,
 } from './setting-table.js'
 import type { SettingsFile } from './settings-file.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
@@ -21,44 +22,62 @@ export interface SettingSource {
   place: string
 }
 
+/** Where commander keeps a value of each option, and its source. */
+export interface OptionValues {
+  getOptionValue(key: string): unknown
+  getOptionValueSource(key: string): string | undefined
+  setOptionValueWithSource(key: string, value: unknown, source: string): unknown
+}
+
 /**
  * Option > environment > store > user > default. A run has one store, so that its secrets are for
- * no other.
+ * no other. Adds what is saved to the values of the command line and of the environment.
  */
 export class EffectiveSettings {
   readonly file: SettingsFile
   /** The saved name of the store, if it is used. */
   readonly storeName: string | undefined
-  readonly #options: object
+  readonly #values: OptionValues
   readonly #io: Io
 
-  constructor({ options, io, file }: { options: object; io: Io; file: SettingsFile }) {
+  constructor({ values, io, file }: { values: OptionValues; io: Io; file: SettingsFile }) {
     this.file = file
-    this.#options = options
+    this.#values = values
     this.#io = io
-    const store = this.value('store') ?? ''
-    this.storeName = isStoreName(store) && savedStore(file.saved, store) ? store : undefined
+    const { saved } = file
+    for (const name of settingsIn('user')) this.#addSaved(name, saved[name], 'config')
+    const name = this.value('store') ?? ''
+    const store = isStoreName(name) ? savedStore(saved, name) : undefined
+    this.storeName = store && name
+    for (const name of settingsIn('store')) this.#addSaved(name, store?.[name], 'store')
+  }
+
+  #addSaved(name: SettingName, value: string | boolean | undefined, source: 'config' | 'store') {
+    const key = toOptionKey(name)
+    const isGiven = ['cli', 'env'].includes(this.#values.getOptionValueSource(key) ?? '')
+    if (value !== undefined && !isGiven) this.#values.setOptionValueWithSource(key, value, source)
   }
 
   source(name: SettingName): SettingSource {
     const { storeName } = this
-    const { saved, path } = this.file
-    const { flags, variable = '', scopes, default: preset } = settingOf(name)
-    const option = flags && optionValue(name, this.#options)
-    const given = this.#io.env[variable]?.trim()
-    const store = storeName === undefined ? undefined : savedStore(saved, storeName)
-    const ofStore = scopes.includes('store') ? store?.[name] : undefined
-    const ofUser = scopes.includes('user') ? saved[name] : undefined
-    const sources: SettingSource[] = [
-      { value: textOf(option), source: 'flag', place: `--${name}` },
-      // An empty one is an error for the store: the run would change another store.
-      { value: name === 'store' ? given : given || undefined, source: 'variable', place: variable },
-      { value: textOf(ofStore), source: 'store', place: `stores.${storeName}.${name} in ${path}` },
-      { value: textOf(ofUser), source: 'saved', place: `${name} in ${path}` },
-    ]
-    const value = typeof preset === 'string' ? preset : undefined
-    const found = sources.find((each) => each.value !== undefined)
-    return found ?? { value, source: 'default', place: 'default' }
+    const { path } = this.file
+    const { variable = '', default: preset } = settingOf(name)
+    const key = toOptionKey(name)
+    const value = textOf(this.#values.getOptionValue(key))
+    switch (this.#values.getOptionValueSource(key)) {
+      case 'cli':
+        return { value, source: 'flag', place: `--${name}` }
+      case 'env':
+        return { value, source: 'variable', place: variable }
+      case 'store':
+        return { value, source: 'store', place: `stores.${storeName}.${name} in ${path}` }
+      case 'config':
+        return { value, source: 'saved', place: `${name} in ${path}` }
+      default: {
+        const usual = typeof preset === 'string' ? preset : undefined
+        return { value: usual, source: 'default', place: 'default' }
+      }
+    }
   }
 
   /** Throws `usage` for an invalid value. */

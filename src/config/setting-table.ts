@@ -91,10 +91,9 @@ export function defaultOf(name: SettingName): string {
   return typeof preset === 'string' ? preset : preset.words
 }
 
-/** The value of the option that commander calls `caCert` for `ca-cert`. */
-export function optionValue(name: SettingName, options: object): unknown {
-  const attribute = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
-  return Reflect.get(options, attribute)
+/** Commander's name of the value of an option, such as `caCert` for `ca-cert`. */
+export function toOptionKey(name: SettingName): string {
+  return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 export function textOf(value: unknown): string | undefined {

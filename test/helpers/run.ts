@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { getProxyForUrl } from 'proxy-from-env'
+import { type GlobalOptions, globalOptions, PlantsCommand } from '../../src/cli/command.js'
 import { run } from '../../src/cli/program/run.js'
 import type { Io, Output } from '../../src/platform/io.js'
 import { checkSecrets } from './secrets.js'
@@ -31,6 +32,14 @@ export async function runPlants(argv: string[], world: RunOptions = {}): Promise
   const code = await run(argv, ioOf(world, out, err))
   if (!world.mayShowSecrets) checkSecrets({ argv, out: out.text, err: err.text })
   return { code, out: out.text, err: err.text }
+}
+
+/** The global options of a line, for what runs below commands. */
+export function readOptions(words: string[], io: Io): GlobalOptions {
+  const command = new PlantsCommand('plants', io, { words })
+  for (const option of globalOptions()) command.addOption(option)
+  command.parseOptions(words)
+  return command.readOptions()
 }
 
 /** A command line, with the usual options that it does not have itself. */

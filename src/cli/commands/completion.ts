@@ -29,8 +29,9 @@ type Candidate = readonly [word: string, meaning: string]
  * a tab and its meaning. Where there is none, the shell offers files.
  */
 export async function printCompletions(
-  [shell, line = '']: readonly string[],
-  buildProgram: (line: readonly string[]) => Promise<Command>,
+  shell: string | undefined,
+  line: string,
+  buildProgram: (words: readonly string[]) => Promise<Command>,
   io: Io,
 ): Promise<void> {
   const [, ...words] = splitWords(line)

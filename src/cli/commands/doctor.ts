@@ -65,7 +65,11 @@ async function contextOrError(
   io: Io,
 ): Promise<CommandContext | PlantsError> {
   try {
-    const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
+    const settings = new EffectiveSettings({
+      values: options.values,
+      io,
+      file: await readSettings(io),
+    })
     for (const name of settingNames) settings.value(name)
     return new CommandContext(settings, await settings.address(), options, io)
   } catch (error) {

@@ -6,7 +6,7 @@ import {
   without,
 } from '../../config/change-settings.js'
 import { knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
-import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting-table.js'
+import { settingsIn, textOf, toOptionKey } from '../../config/setting-table.js'
 import type { SavedStore } from '../../config/settings-schema.js'
 import { usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
@@ -14,7 +14,7 @@ import type { Io } from '../../platform/io.js'
 import { shellWord } from '../../platform/shell.js'
 import type { Address } from '../../stores/address.js'
 import { findKind, requireCapability } from '../../stores/kinds.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import { createSettingOption, type GlobalOptions, type PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { SettingsContext } from '../settings-context.js'
 import { warnOfExposure } from '../store-access.js'
@@ -37,10 +37,7 @@ export function define(command: PlantsCommand): void {
     .description('Save a store under a name, with the values of these options.')
     .argument('<name>', 'letters, digits, "-" and "_"')
     .argument('<address>', 'a path, http(s)://… or postgres://…')
-  for (const name of settingsIn('store')) {
-    const { flags = `--${name} <command>`, meaning } = settingOf(name)
-    add.option(flags, meaning)
-  }
+  for (const name of settingsIn('store')) add.addOption(createSettingOption(name))
   add
     .option('--replace', 'replace a store of this name, and all that is saved with it')
     .handler(addStore)
@@ -92,7 +89,7 @@ async function storeWith(options: object, address: Address, io: Io): Promise<Sav
   const text = kind.isDefault(address) ? 'local' : kind.format(address)
   const store: SavedStore = { address: text }
   for (const name of settingsIn('store')) {
-    const value = textOf(optionValue(name, options))
+    const value = textOf(Reflect.get(options, toOptionKey(name)))
     if (value === undefined) continue
     assertSettingsFor(address, { ...store, [name]: value })
     store[name] = await savedValue(name, `--${name}`, value, io)
@@ -102,6 +99,7 @@ async function storeWith(options: object, address: Address, io: Io): Promise<Sav
 
 async function init(others: GlobalOptions, io: Io, value: string): Promise<void> {
   const options = { ...others, store: value }
+  options.values.setOptionValueWithSource('store', value, 'cli')
   const { settings } = await SettingsContext.read(options, io)
   const store = await settings.address({ value, place: 'The address', source: 'flag' })
   const serverCount = requireCapability(store, 'direct').countServers(store)

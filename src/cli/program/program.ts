@@ -1,18 +1,18 @@
-import { CommanderError, Help } from 'commander'
+import { CommanderError, Help, type Option } from 'commander'
 import { version } from '../../../package.json'
 import { usageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
-import { globalOptions, PlantsCommand, RejectedLine } from '../command.js'
+import { type CommandLine, globalOptions, PlantsCommand, RejectedLine } from '../command.js'
 import { groups, listed } from '../commands/index.js'
 
 /** Runs a command line, and returns the help it asks for. Throws `usage` for an invalid one. */
-export async function runCommand(argv: readonly string[], io: Io): Promise<string> {
+export async function runCommand(line: CommandLine, io: Io): Promise<string> {
   let page = ''
-  const program = await buildProgram(io, argv, (text) => {
+  const program = await buildProgram(io, line, (text) => {
     page += text
   })
   try {
-    await program.parseAsync(argv, { from: 'user' })
+    await program.parseAsync(line.words, { from: 'user' })
   } catch (error) {
     if (error instanceof RejectedLine)
       throw (await import('../usage-errors.js')).explainRejectedLine(error)
@@ -20,6 +20,8 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
     if (error.exitCode !== 0 && program.args.length === 0)
       throw usageError('No command was given', 'See: plants --help')
   }
+  // Help ends a line before a handler does.
+  if (line.failure) throw line.failure
   return page
 }
 
@@ -30,12 +32,12 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
  */
 export async function buildProgram(
   io: Io,
-  line?: readonly string[],
+  line?: CommandLine,
   write: (text: string) => void = () => undefined,
 ): Promise<PlantsCommand> {
   // One of the streams may be a pipe.
   const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
-  const program = new PlantsCommand('plants', io, line ?? [])
+  const program = new PlantsCommand('plants', io, line ?? { words: [] })
     .usage('<command> [options]')
     .enablePositionalOptions() // else the value in `create --name -s` would be an option
     .exitOverride()
@@ -50,13 +52,13 @@ export async function buildProgram(
       getErrHelpWidth: width,
       getOutHasColors: () => false, // else it opens the stream
     })
-    .configureHelp({ commandUsage, subcommandTerm })
+    .configureHelp({ commandUsage, subcommandTerm, optionDescription })
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
     .addHelpText('after', '\nMore help: plants help COMMAND')
   for (const option of globalOptions()) program.addOption(option)
   for (const [name, { group, summary, aliases = [], load }] of Object.entries(listed)) {
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
-    const isNeeded = !line || line.some((word) => word === name || aliases.includes(word))
+    const isNeeded = !line || line.words.some((word) => word === name || aliases.includes(word))
     if (!isNeeded) continue
     const { define } = await load()
     define(command)
@@ -65,7 +67,28 @@ export async function buildProgram(
     for (const each of [command, ...command.commands])
       if (each instanceof PlantsCommand) each.addGlobalOptions(groups[group])
   }
+  if (line?.words[0] === '__complete') addCompletion(program, io)
   return program
+}
+
+/** For the scripts of shells. Its second argument is a line that is being typed. */
+function addCompletion(program: PlantsCommand, io: Io): void {
+  program
+    .command('__complete', { hidden: true })
+    .argument('[shell]')
+    .argument('[line]', '', '')
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async (shell: string | undefined, text: string) => {
+      const { printCompletions } = await import('../commands/completion.js')
+      await printCompletions(shell, text, (words) => buildProgram(io, { words }), io)
+    })
+}
+
+/** Without the variable, which `plants config list` and the page of settings show. */
+function optionDescription(option: Option): string {
+  return new Help().optionDescription(Object.create(option, { envVar: { value: undefined } }))
 }
 
 function commandUsage(command: PlantsCommand): string {

@@ -13,12 +13,12 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 125, []],
-  ['create --help', [['create', '--help']], 8, 130, []],
-  ['a Tab', [tab], 8, 131, []],
-  ['create', [fern], 10, 155, drivers],
-  ['get', [fern, ['get', '1']], 10, 155, drivers],
-  ['list', [fern, ['list']], 10, 151, drivers],
+  ['--help', [['--help']], 6, 127, []],
+  ['create --help', [['create', '--help']], 8, 133, []],
+  ['a Tab', [tab], 8, 133, []],
+  ['create', [fern], 10, 157, drivers],
+  ['get', [fern, ['get', '1']], 10, 158, drivers],
+  ['list', [fern, ['list']], 10, 154, drivers],
   ['create at a service', [service], 12, 160, ['http-store']],
   ['create in a database', [database], 12, 270, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {

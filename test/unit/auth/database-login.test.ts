@@ -6,7 +6,7 @@ import { CommandContext } from '../../../src/cli/command-context.js'
 import { findLogin } from '../../../src/cli/store-access.js'
 import type { Login } from '../../../src/stores/credentials.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Captured, ioOf } from '../../helpers/run.js'
+import { Captured, ioOf, readOptions } from '../../helpers/run.js'
 import { isWindows, World } from '../../helpers/world.js'
 
 const garden = 'postgres://ann@h1:5432,h2:5432/garden'
@@ -18,7 +18,7 @@ async function login(user: World, address: string, env: Record<string, string> =
     ...ioOf({ env: { ...user.env, PLANTS_STORE: address, ...env } }, undefined, err),
     resolvePath: (path: string) => path.replace(/^~/, user.home),
   }
-  const context = await CommandContext.from({ verbose: true }, io)
+  const context = await CommandContext.from(readOptions(['--verbose'], io), io)
   const { address: database } = context
   if (database.scheme !== 'postgres') throw new Error('Only databases are expected here')
   const { password, ...rest }: Login = await findLogin(database, context)

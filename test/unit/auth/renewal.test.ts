@@ -4,7 +4,7 @@ import { findAccess } from '../../../src/cli/store-access.js'
 import { HttpStore } from '../../../src/stores/http/http-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { plantService } from '../../helpers/plant-service.js'
-import { ioOf } from '../../helpers/run.js'
+import { ioOf, readOptions } from '../../helpers/run.js'
 import { closedAfterTest, createPlant } from '../../helpers/store.js'
 import { Team } from '../../helpers/users.js'
 import { isWindows } from '../../helpers/world.js'
@@ -20,7 +20,7 @@ async function openTeam(address: string, command = newToken, env: Record<string,
     ...ioOf({ env: { ...team.env, ...env } }),
     now: () => performance.now() + past * 60_000,
   }
-  const context = await CommandContext.from({ store: 'team' }, io)
+  const context = await CommandContext.from(readOptions(['--store', 'team'], io), io)
   const { address: service } = context
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
   const access = await findAccess(service, context)

@@ -45,7 +45,7 @@ test.each(['text', 'json'])(
     const env = {
       PLANTS_TOKEN: token,
       PLANTS_SERVE_TOKEN: 's3cret-to-serve',
-      get PLANTS_TIMEOUT(): string {
+      get PLANTS_DATA_DIR(): string {
         const error = new RangeError(`boom ${token}, Bearer ${token} and s3cret-to-serve`)
         error.stack = `${error.stack}\n    at ${token} (/home/${token}/x.js:1:1)`
         throw error

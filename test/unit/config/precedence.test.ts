@@ -115,6 +115,21 @@ test.each(given)(
   },
 )
 
+test.each([
+  ['list', '--limit', 'x', '--output', 'json'],
+  ['list', '--limit', 'x', '--help', '-o=json'],
+  ['list', '--tag', 'a', '--no-tag', '--nope', '--output', 'json'],
+  ['--timeout', '1s', '--timeout', '2s', 'list', '-ojson'],
+  ['create', '--name', '\uFFFD', '--output', 'json'],
+  ['--output', 'json', 'stores', 'nope'],
+])(
+  'an error is JSON where the line says so, before or after what is wrong: %s %s %s %s %s',
+  async (...words) => {
+    const { code, out, err } = await new World().run(words)
+    expect([code, out, JSON.parse(err)]).toMatchObject([2, '', { error: 400 }])
+  },
+)
+
 test.each(['flag', 'variable', 'saved'] as const)(
   'output json as %s makes all errors JSON',
   async (source) => {
