@@ -9,6 +9,8 @@ export interface InputOptions {
   /** A label of the Encoding Standard, or a name of iconv-lite. */
   encoding?: string | undefined
   delimiter?: string | undefined
+  /** False if a quote is an ordinary character in a table. */
+  quotes?: boolean | undefined
   /** Such as `CommonName` for `name`; an empty one is not read. */
   map: Partial<Record<FieldName, string>>
   columns?: readonly string[] | undefined
@@ -61,6 +63,8 @@ export class Chunk<R extends RawRecord = RawRecord> {
   emptyRows = 0
   /** Rows of a workbook with cells to the right of the header, which are ignored. */
   surplusRows = 0
+  /** The line of the first row with a cell that has line ends. */
+  multilineRow: number | undefined
   characters = 0
 
   constructor(records: R[] = [], lines: number[] = []) {
@@ -94,6 +98,7 @@ export async function* skipRecords<R extends RawRecord>(
     left -= skipped
     const rest = chunk.slice(skipped)
     rest.surplusRows = chunk.surplusRows
+    rest.multilineRow = chunk.multilineRow
     yield rest
   }
 }
@@ -117,6 +122,11 @@ export function isTooLarge(text: string): boolean {
 
 export const recordTooLarge = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
 
-export function brokenRecord(name: string, line: number, reason: string): Error {
-  return inputError(`${name}:${line}: ${reason}`, 'Correct it, and run it again')
+export function brokenRecord(
+  name: string,
+  line: number,
+  reason: string,
+  hint = 'Correct it, and run it again',
+): Error {
+  return inputError(`${name}:${line}: ${reason}`, hint)
 }

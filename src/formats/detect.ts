@@ -14,11 +14,16 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { format, encoding, isRejects } = detectFormat(input, options)
   const texts = decoded(blocks, encoding, name)
   if (format === 'csv' || format === 'tsv')
-    return openTable(texts, format, isRejects ? { ...options, columns: undefined } : options, name)
+    return openTable(texts, format, isRejects ? chooseForRejects(options) : options, name)
   const chunks = format === 'json' ? readDocument(texts, name, signal) : readNdjson(texts)
   const { first = new Chunk(), all } = await peek(chunks)
   assertKeys(first, options, name)
   return { format, chunks: all }
+}
+
+/** A rejects file has a header and quotes, whatever its input had. */
+function chooseForRejects(options: InputOptions): InputOptions {
+  return { ...options, columns: undefined, quotes: true }
 }
 
 /**

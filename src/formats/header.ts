@@ -73,11 +73,12 @@ async function* omitEmptyRows(
 
 /** Returns a copy that counts the rows it omits. */
 function copyWithoutEmptyRows(
-  { records, lines, surplusRows }: Chunk<Cells>,
+  { records, lines, surplusRows, multilineRow }: Chunk<Cells>,
   isEmpty: (row: Cells) => boolean,
 ): Chunk<Cells> {
   const copy = new Chunk<Cells>()
   copy.surplusRows = surplusRows
+  copy.multilineRow = multilineRow
   for (const [index, row] of records.entries())
     if (isEmpty(row)) copy.emptyRows += 1
     else copy.add(row, must(lines[index]))

@@ -32,7 +32,7 @@ export async function openTable(
 ): Promise<FormatReader> {
   const start = await readStart(texts)
   const { rows, delimiter } = chooseTrial(start, format, options, name)
-  const table: Table = { name, delimiter, lineEnd: start.lineEnd, line: 1, rest: '' }
+  const table = createTable(name, delimiter, start, options)
   const chunks = readChunks(table, prepend([start.text], texts))
   return createReader(rows, chunks, options, { name, delimiter })
 }
@@ -46,6 +46,15 @@ export async function readTableHead(
 ): Promise<TableHead> {
   const { rows, delimiter } = chooseTrial(await readStart(texts), format, options, name)
   return { rows, delimiter }
+}
+
+function createTable(
+  name: string,
+  delimiter: string,
+  { lineEnd }: Start,
+  { quotes = true }: InputOptions,
+): Table {
+  return { name, delimiter, lineEnd, hasQuotes: quotes, line: 1, rest: '' }
 }
 
 async function readStart(texts: AsyncGenerator<string>): Promise<Start> {
@@ -71,17 +80,13 @@ interface Trial {
 }
 
 /** Chooses the delimiter that finds a header first, and divides it into the most cells. */
-function chooseTrial(
-  { text, isWhole, lineEnd }: Start,
-  format: FormatName,
-  options: InputOptions,
-  name: string,
-): Trial {
+function chooseTrial(start: Start, format: FormatName, options: InputOptions, name: string): Trial {
+  const { text, isWhole, lineEnd } = start
   const chosen = format === 'tsv' ? '\t' : options.delimiter
   const delimiters = chosen === undefined ? [',', ';', '\t', '|'] : [chosen]
   const head = isWhole ? text + lineEnd : text.slice(0, headLength)
   const trials = delimiters.map((delimiter) => {
-    const table: Table = { name, delimiter, lineEnd, line: 1, rest: '' }
+    const table = createTable(name, delimiter, start, options)
     const rows = parseRows(table, head, false).slice(0, maxHeaderRows)
     return { delimiter, rows, ...rateHeader(rows, options) }
   })

@@ -14,6 +14,8 @@ export interface Table {
   delimiter: string
   /** LF, which may follow a CR, or CR alone. */
   lineEnd: string
+  /** Whether a quote at the beginning of a cell has the meaning of RFC 4180. */
+  hasQuotes: boolean
   /** Of the next row, which begins with the rest. */
   line: number
   rest: string
@@ -26,9 +28,10 @@ interface Row {
 }
 
 /**
- * Adds the rows that the text completes, without blank ones: RFC 4180 for a cell that begins with a
- * quote. Any other is trimmed, and may have quotes. Throws `input` for an open quote, and above 1
- * MiB.
+ * Adds the rows that the text completes, without blank ones. A cell that begins with a quote is
+ * read by RFC 4180 if nothing but spaces follows its closing quote, as in `"Peace"`, and as it is
+ * written if text follows in the same row, as in `"Peace" rose`. Any other cell is trimmed, and may
+ * have quotes. Throws `input` for an open quote, and above 1 MiB.
  */
 export function parseRows(
   table: Table,
@@ -44,6 +47,7 @@ export function parseRows(
     if (!row) break
     if (isTooLarge(row.text)) throw brokenRecord(name, table.line, recordTooLarge)
     if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, table.line)
+    if (row.lineCount > 1) rows.multilineRow ??= table.line
     table.line += row.lineCount
     start += row.text.length + 1
   }
@@ -55,8 +59,13 @@ export function parseRows(
 function assertRest({ name, lineEnd, line, rest }: Table, isEnd: boolean): void {
   const isAllowed = isEnd ? rest === '' : rest.length <= maxRecordBytes
   if (isAllowed) return
-  const reason = rest.includes(lineEnd) ? 'A quote is not closed' : recordTooLarge
-  throw brokenRecord(name, line, reason)
+  if (!rest.includes(lineEnd)) throw brokenRecord(name, line, recordTooLarge)
+  throw brokenRecord(
+    name,
+    line,
+    'A quote is not closed',
+    'Close it, or add --no-quotes if quotes are ordinary characters in this table',
+  )
 }
 
 /**
@@ -65,7 +74,7 @@ function assertRest({ name, lineEnd, line, rest }: Table, isEnd: boolean): void 
  */
 function parseRow(text: string, start: number, end: number, table: Table): Row | undefined {
   const line = text.slice(start, end)
-  if (line.includes('"')) return parseQuotedRow(text, start, line, table)
+  if (table.hasQuotes && line.includes('"')) return parseQuotedRow(text, start, line, table)
   return { cells: line.split(table.delimiter).map(plainCell), text: line, lineCount: 1 }
 }
 
@@ -79,22 +88,36 @@ function parseQuotedRow(
   const cells: Cell[] = []
   let row: string | undefined = firstLine
   for (let at = 0; ; at += 1) {
-    const quote = findEndOfQuotes(text, start + at)
+    const open = skipSpaces(text, start + at, delimiter)
+    const quote = findEndOfQuotes(text, open)
     row = extendRow(row, text, start, quote, lineEnd)
     if (row === undefined) return undefined
     const close = quote - start
     const end = findEndOfCell(row, delimiter, close)
-    const isQuoted = close > at && row.slice(close + 1, end).trim() === ''
+    const isQuoted = quote > open && row.slice(close + 1, end).trim() === ''
     // Text after a quote that is closed in another line: rather, that one begins a cell, and this
     // one is open.
     if (!isQuoted && row.slice(at, close).includes(lineEnd)) return undefined
-    cells.push(isQuoted ? unquote(row.slice(at + 1, close)) : plainCell(row.slice(at, end)))
+    cells.push(
+      isQuoted ? unquote(row.slice(open - start + 1, close)) : plainCell(row.slice(at, end)),
+    )
     if (end === row.length) {
       const lineCount = row === firstLine ? 1 : row.split(lineEnd).length
       return { cells: cells.slice(), text: row, lineCount } // without room for more cells
     }
     at = end
   }
+}
+
+/** Returns where a cell begins after its spaces. */
+function skipSpaces(text: string, start: number, delimiter: string): number {
+  let at = start
+  while (isSpace(text.charAt(at)) && text[at] !== delimiter) at += 1
+  return at
+}
+
+function isSpace(character: string): boolean {
+  return character === ' ' || character === '\t' || character === '\u00a0'
 }
 
 /** Returns where the quotes of a cell close: `start` if it has none, and -1 if they are open. */

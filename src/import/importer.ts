@@ -16,6 +16,7 @@
  */
 import { must, PlantsError, usageError } from '../errors.js'
 import { type Chunk, type Header, skipRecords } from '../formats/chunk.js'
+import { isRejectsName } from '../formats/columns.js'
 import { equalFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -100,6 +101,8 @@ export class Importer {
   readonly otherSheets: { file: string; sheet: string }[] = []
   /** The headers that were not found by their names, with their files. */
   readonly guessedHeaders: { file: string; header: Header }[] = []
+  /** The first row of each tab-separated file with a cell that has line ends. */
+  readonly multilineRows: { file: string; line: number }[] = []
   isComplete = false
   readonly otherFields = new Set<string>()
 
@@ -159,7 +162,7 @@ export class Importer {
         this.#recordChoices(reader, input.name)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
-        if (!(await this.#importInput(reader))) return
+        if (!(await this.#importInput(reader, input.name))) return
       } finally {
         reader.close()
       }
@@ -183,14 +186,22 @@ export class Importer {
     if (otherSheet !== undefined) this.otherSheets.push({ file, sheet: otherSheet })
   }
 
+  /** Many programs write tab-separated values without quotes. A rejects file always has them. */
+  #recordMultilineRow({ multilineRow }: Chunk, { delimiter, header }: OpenInput, file: string) {
+    if (multilineRow === undefined || delimiter !== '\t') return
+    if (this.multilineRows.at(-1)?.file === file || header?.names.some(isRejectsName)) return
+    this.multilineRows.push({ file, line: multilineRow })
+  }
+
   /** Returns false if too many records were rejected. */
-  async #importInput(reader: OpenInput): Promise<boolean> {
+  async #importInput(reader: OpenInput, file: string): Promise<boolean> {
     const { plan, target } = this.#start
     const maxRecords = target.send ? maxRequests : maxRecordsAtOnce
     const mapper = new Mapper(plan, reader.header, this.#mapperState)
     for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
       this.emptyRows += chunk.emptyRows
       this.surplusRows += chunk.surplusRows
+      this.#recordMultilineRow(chunk, reader, file)
       for (let from = 0; from < chunk.records.length; from += maxRecords) {
         if (this.rejections >= plan.maxErrors) return false
         await this.#importChunk(chunk.slice(from, from + maxRecords), mapper, reader)

@@ -197,8 +197,9 @@ export function describeSource(
   first: OpenInput,
 ): string {
   const { format, sheet, encoding, delimiter, map, columns, match } = plan
+  const quotes = plan.quotes === false ? false : undefined
   const idFrom = plan.idFrom?.toString()
-  const options = { format, sheet, encoding, delimiter, map, columns, idFrom, match }
+  const options = { format, sheet, encoding, delimiter, quotes, map, columns, idFrom, match }
   const found = [first.format, formatRejectsHeader(first)]
   return JSON.stringify({ hashes, ...options, found })
 }

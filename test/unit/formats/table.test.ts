@@ -27,7 +27,7 @@ test.each<[string, string, string[]]>([
       '2: 7 007',
       '3: -8 b',
       '4: 0 c',
-      '5: 422 id',
+      '5: 9 d',
       '6: 2 g',
       '7: 422 id',
       '8: -9223372036854775808 h',
@@ -62,7 +62,17 @@ test.each<[string, string, string[]]>([
   [
     'quotes in cells that do not begin with one, which are characters',
     'id,name,tag\n1,5" pot,a""b\n2,Rosa "Peace", "x"\n3,\\"c\\","d, ""e"""\n4,f","\n"\n',
-    ['2: 1 5" pot/a""b', '3: 2 Rosa "Peace"/"x"', '4: 3 \\"c\\"/d, "e"', '5: 4 f"/\n'],
+    ['2: 1 5" pot/a""b', '3: 2 Rosa "Peace"/x', '4: 3 \\"c\\"/d, "e"', '5: 4 f"/\n'],
+  ],
+  [
+    'spaces before a quote that begins a cell, which do not belong to it',
+    'id,name,tag\n "1", "Pino, rojo",\u00a0" a " \n2, "Peace" rose,\t"b\nc"\n',
+    ['2: 1 Pino, rojo/ a ', '3: 2 "Peace" rose/b\nc'],
+  ],
+  [
+    'text after a closing quote, with which a cell is as written up to the next delimiter',
+    'id,name\n1,"abc"def\n2,"NSG Aue" Mitte "Teiche"\n3,"a,b" c\n',
+    ['2: 1 "abc"def', '3: 2 "NSG Aue" Mitte "Teiche"', '4: 3 "a,b" c'],
   ],
   [
     'rows that end with CR alone, as the first ones do',
@@ -76,6 +86,23 @@ test.each<[string, string, string[]]>([
   ],
 ])('%s', async (_, input, records) => {
   expect(shown(await readRecords(input, csv))).toEqual(records)
+})
+
+test('with --no-quotes, a quote is an ordinary character', async () => {
+  const input = 'id\tname\ttag\n1\t"Heiners\tx\n2\tFern\ty\n3\tMoss"\t"z"\n'
+  expect(shown(await readRecords(input, { format: 'tsv', quotes: false }))).toEqual([
+    '2: 1 "Heiners/x',
+    '3: 2 Fern/y',
+    '4: 3 Moss"/"z"',
+  ])
+  const rejects = `rejected_line,rejected_reason,id,name\n7,"a, b",1,"c, d"\n`
+  expect(shown(await readRecords(rejects, { ...csv, quotes: false }))).toEqual(['2: 1 c, d'])
+})
+
+test('a quote that is not closed has a hint for tables without quotes', async () => {
+  const error = await readRecords('id,name\n1,"a\n', csv).catch((thrown: PlantsError) => thrown)
+  expect(error).toMatchObject({ message: 'stdin:2: A quote is not closed' })
+  expect(error).toHaveProperty('hint', expect.stringContaining('--no-quotes'))
 })
 
 test('TSV has its own delimiter', async () => {

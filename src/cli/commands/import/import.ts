@@ -45,6 +45,7 @@ export function define(command: PlantsCommand): void {
       text.split(',').map((name) => name.trim()),
     )
     .value('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
+    .option('--no-quotes', 'quotes are ordinary characters in a table')
     .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseText)
     .value('--sheet <name>', 'of a workbook: its name or number', parseText)
     .optionsGroup('Running:')

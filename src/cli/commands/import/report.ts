@@ -92,6 +92,7 @@ export class ImportReport {
     if (emptyRows > 0)
       await reporter.warn(`Rows without an id, a name and a tag: ${grouped(emptyRows)}, left out`)
     await this.#warnOfGuessedHeaders(importer)
+    await this.#warnOfMultilineRows(importer)
     await this.#warnOfIgnoredCells(importer)
     if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
 
@@ -110,6 +111,14 @@ export class ImportReport {
       await this.#context.reporter.warn(
         `The header of ${file} is line ${header.guessedLine}: ${listNames(header.names)}. ` +
           'If that is a plant, name the columns with --columns',
+      )
+  }
+
+  async #warnOfMultilineRows({ multilineRows }: Importer): Promise<void> {
+    for (const { file, line } of multilineRows)
+      await this.#context.reporter.warn(
+        `${file}:${line}: A cell begins with a quote and has line feeds. ` +
+          'If quotes are ordinary characters in this table: --no-quotes',
       )
   }
 
