@@ -78,7 +78,12 @@ export async function* decoded(
     rest = block.subarray(end)
     line += lineFeedsIn(text)
   }
-  yield `${text}${decode(rest)}${decode()}\n`
+  yield `${omitEndOfFile(`${text}${decode(rest)}${decode()}`)}\n`
+}
+
+/** Omits Ctrl-Z, with which programs of DOS end a file. */
+function omitEndOfFile(text: string): string {
+  return text.endsWith('\x1a') ? text.slice(0, -1) : text
 }
 
 export function lineFeedsIn(text: string, end = text.length): number {

@@ -250,10 +250,15 @@ function chooseExistsPolicy(
 
 /**
  * In a table, spaces around an id, zeros before it and `.0` after it do not count. `1.000` is
- * one in half of the world, and a thousand in the other.
+ * one in half of the world, and a thousand in the other. Excel keeps the zeros of `="00123"` and
+ * `'00123`.
  */
 function parseId(cell: string): bigint | string {
   if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
-  const digits = cell.replace(/\.0\s*$/, '')
-  return /^\s*-?\d{1,40}\s*$/.test(digits) ? BigInt(digits) : cell
+  const { quoted, apostrophized, plain } = idForms.exec(cell)?.groups ?? {}
+  const digits = quoted ?? apostrophized ?? plain
+  return digits === undefined ? cell : BigInt(digits)
 }
+
+const idForms =
+  /^\s*(?:="(?<quoted>-?\d{1,40})"|'(?<apostrophized>-?\d{1,40})|(?<plain>-?\d{1,40})(?:\.0)?)\s*$/

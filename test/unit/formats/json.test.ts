@@ -25,6 +25,11 @@ test.each<[string, string, string[]]>([
   expect(shown(await readRecords(input, json))).toEqual(records)
 })
 
+test('Ctrl-Z at the end is no record', async () => {
+  expect(shown(await readRecords(`${a}\n\x1a`, ndjson))).toEqual(['1: 1 a'])
+  expect(shown(await readRecords(`[${a}]\r\n\x1a`, { ...json, cuts: [25] }))).toEqual(['1: 1 a'])
+})
+
 test.each<[line: number, input: string]>([
   [2, `[${a},\n {"id":01},\n${b}]`],
   [2, `[${a},\n{"id":2,}]`],

@@ -75,6 +75,12 @@ test.each<[string, string, string[]]>([
     ['2: 1 "abc"def', '3: 2 "NSG Aue" Mitte "Teiche"', '4: 3 "a,b" c'],
   ],
   [
+    'ids with which Excel keeps zeros',
+    `id,name\n="00123",a\n"=""-7""",b\n'0008,c\n ' 9,d\n="1E3",e\n=7,f\n'"5",g\n="1.000",h\n`,
+    ['2: 123 a', '3: -7 b', '4: 8 c', ...[5, 6, 7, 8, 9].map((line) => `${line}: 422 id`)],
+  ],
+  ['Ctrl-Z at the end, which is no record', 'id,name\n1,a\x1ab\n\x1a', ['2: 1 a\x1ab']],
+  [
     'rows that end with CR alone, as the first ones do',
     'id;"na\rme";name\r1;;"a\rb\rc"\r\r2;;"e\r"\r3;;f\r4;;g\r',
     ['3: 1 a\rb\rc', '7: 2 e\r', '9: 3 f', '10: 4 g'],
