@@ -94,8 +94,11 @@ const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', 
 
 /** What XML cannot contain, or replaces, as CR (XML 1.0, 2.2 and 2.11). */
 const unwritable = '\\u0000-\\u0008\\u000b-\\u001f\\ufffe\\uffff'
-/** A reader takes `_x0041_` for an `A` (ECMA-376 part 1, 22.4.2.4), so its first `_` is escaped. */
-const escapeStart = `_(?=x[\\da-fA-F]{4}[_${unwritable}])`
+/**
+ * A reader takes `_x0041_` for an `A` (ECMA-376 part 1, 22.4.2.4), so its first `_` is escaped.
+ * LibreOffice takes `_x41_` for one, too.
+ */
+const escapeStart = `_(?=x[\\da-fA-F]{1,4}[_${unwritable}])`
 const special = RegExp(`[&<>${unwritable}]|${escapeStart}`)
 const everySpecial = RegExp(special, 'g')
 

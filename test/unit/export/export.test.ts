@@ -142,6 +142,14 @@ test('a workbook escapes what XML cannot contain, and texts that look like an es
   expect(sheet).toContain('>_x005F_x0041_xFFFE__x005F_x0041_x005F_x0042_<')
 })
 
+test('a workbook escapes texts that LibreOffice takes for an escape of fewer digits', async () => {
+  await plant({ id: 1n, name: '_x1_ _xD\u0001 _x41 _x_', tag: '_x00041_' })
+  await user.run('export out.xlsx')
+  const sheet = unzip(bytesOf('out.xlsx'))['xl/worksheets/sheet1.xml']
+  expect(sheet).toContain('>_x005F_x1_ _x005F_xD_x0001_ _x41 _x_<')
+  expect(sheet).toContain('>_x00041_<')
+})
+
 test('two exports of the same plants have the same bytes', async () => {
   await plant(fern)
   await user.run('export one.xlsx')
