@@ -1,4 +1,3 @@
-import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { isTooLarge } from '../chunk.js'
 import type { Archive } from './archive.js'
 import { DamageError } from './damage.js'
@@ -7,35 +6,49 @@ import { type ElementHandler, parseWholePart } from './xml.js'
 
 /** Reads the texts that cells name by their index (ECMA-376 part 1, 18.4.9). */
 export async function readSharedStrings(archive: Archive, path: string): Promise<SharedStrings> {
-  const reader = new SharedStringsReader()
+  const reader = new SharedStringsReader(archive.measure(path))
   await parseWholePart(archive, path, reader)
   return reader.strings
 }
 
-/** As UTF-8 in one buffer: a million strings would take several times as much memory. */
+/**
+ * As UTF-8 in one buffer: a million strings would take several times as much memory. It has room
+ * for all that the part can hold, because memory that nothing is written to is none of the process,
+ * and a buffer that grows is there twice whenever it does.
+ */
 export class SharedStrings {
-  readonly #bytes = new GrowingBuffer()
+  readonly #bytes: Buffer
   /** Where each text ends. */
-  readonly #ends: number[] = []
+  readonly #ends: Uint32Array
+  #count = 0
+  #length = 0
   /** Decoding one again for each cell that names it would take long. */
   readonly #longTexts = new Map<number, string>()
 
+  /** @param partBytes of the part with the texts */
+  constructor(partBytes = 0) {
+    // Two bytes of UTF-16 may be three of UTF-8, and the shortest text is `<si/>`.
+    this.#bytes = Buffer.allocUnsafeSlow(Math.ceil(partBytes * 1.5))
+    this.#ends = new Uint32Array(Math.ceil(partBytes / 5))
+  }
+
   add(text: string): void {
-    this.#bytes.append(Buffer.from(text))
-    this.#ends.push(this.#bytes.length)
+    this.#length += this.#bytes.write(text, this.#length)
+    this.#ends[this.#count] = this.#length
+    this.#count += 1
   }
 
   /** Returns undefined for an index that no text has. */
   get(index: number): string | undefined {
-    const end = this.#ends[index]
+    const end = index < this.#count ? this.#ends[index] : undefined
     if (end === undefined) return undefined
     const start = this.#ends[index - 1] ?? 0
     if (end - start > longBytes) return this.#getLongText(index, start, end)
-    return this.#bytes.bytes.toString('utf8', start, end)
+    return this.#bytes.toString('utf8', start, end)
   }
 
   #getLongText(index: number, start: number, end: number): string {
-    const text = this.#longTexts.get(index) ?? this.#bytes.bytes.toString('utf8', start, end)
+    const text = this.#longTexts.get(index) ?? this.#bytes.toString('utf8', start, end)
     this.#longTexts.set(index, text)
     return text
   }
@@ -44,7 +57,7 @@ export class SharedStrings {
 const longBytes = 1000
 
 class SharedStringsReader implements ElementHandler {
-  readonly strings = new SharedStrings()
+  readonly strings: SharedStrings
   readonly #collector = new TextCollector()
   #isInItem = false
 
@@ -58,6 +71,10 @@ class SharedStringsReader implements ElementHandler {
       this.#addString(content)
       return start + item.length
     },
+  }
+
+  constructor(partBytes: number) {
+    this.strings = new SharedStrings(partBytes)
   }
 
   openElement(name: string): void {
