@@ -22,6 +22,7 @@ import {
   type TableHead,
 } from '../header.js'
 import { Archive } from './archive.js'
+import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
 import { assertWorkbook, createCompoundFileError, isCompoundFile } from './identify.js'
 import { RowReader } from './rows.js'
@@ -86,6 +87,11 @@ class WorkbookReader {
   readonly #archive: Archive
   readonly #file: string
   readonly #options: InputOptions
+  /**
+   * The shared strings of a workbook that waits while another one is examined may be collected.
+   * They are read again then, because they would otherwise be in memory twice.
+   */
+  #context: WeakRef<CellContext> | undefined
 
   constructor(archive: Archive, file: string, options: InputOptions) {
     this.#archive = archive
@@ -94,7 +100,7 @@ class WorkbookReader {
   }
 
   async openTable(): Promise<FormatReader> {
-    const workbook = await readWorkbook(this.#archive, this.#file)
+    const workbook = await this.#readWorkbook()
     const { chosen, other } = await this.#chooseSheet(workbook)
     const { sheet, head } = chosen
     const rows = this.#readTable(sheet, this.#measureHeader(head))
@@ -108,26 +114,29 @@ class WorkbookReader {
   }
 
   async readHeads(): Promise<TableHead[]> {
-    const workbook = await readWorkbook(this.#archive, this.#file)
+    const workbook = await this.#readWorkbook()
     const heads: TableHead[] = []
     for (const sheet of this.#findSheets(workbook))
-      heads.push({ sheet: sheet.name, rows: await this.#readHead(sheet, workbook) })
+      heads.push({ sheet: sheet.name, rows: await this.#readHead(sheet, workbook.context) })
     return heads
   }
 
-  /**
-   * Reads the shared strings again: they would otherwise be in memory twice while an import that
-   * has opened a workbook examines it.
-   */
+  async #readWorkbook(): Promise<Workbook> {
+    const workbook = await readWorkbook(this.#archive, this.#file)
+    this.#context = new WeakRef(workbook.context)
+    return workbook
+  }
+
   async *#readTable(sheet: Sheet, width: number): AsyncGenerator<Chunk<Cells>> {
-    yield* this.#readRows(sheet, width, await readWorkbook(this.#archive, this.#file))
+    const context = this.#context?.deref() ?? (await this.#readWorkbook()).context
+    yield* this.#readRows(sheet, width, context)
   }
 
   /** Chooses the first sheet that has the columns, and finds the second one that has them. */
   async #chooseSheet(workbook: Workbook): Promise<{ chosen: Candidate; other?: Candidate }> {
     const candidates: Candidate[] = []
     for (const sheet of this.#findSheets(workbook)) {
-      candidates.push({ sheet, head: await this.#readHead(sheet, workbook) })
+      candidates.push({ sheet, head: await this.#readHead(sheet, workbook.context) })
       const [chosen, other] = candidates.filter(({ head }) => this.#hasColumns(head))
       if (chosen && other) return { chosen, other }
     }
@@ -154,9 +163,9 @@ class WorkbookReader {
     return (place && head.records[place.row]?.length) ?? Infinity
   }
 
-  async #readHead(sheet: Sheet, workbook: Workbook): Promise<Chunk<Cells>> {
+  async #readHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells>> {
     const head = new Chunk<Cells>()
-    for await (const { records, lines } of this.#readRows(sheet, Infinity, workbook)) {
+    for await (const { records, lines } of this.#readRows(sheet, Infinity, context)) {
       for (const [index, row] of records.entries()) head.add(row, must(lines[index]))
       if (head.records.length >= maxHeaderRows) break
     }
@@ -166,7 +175,7 @@ class WorkbookReader {
   async *#readRows(
     { name, path }: Sheet,
     width: number,
-    { context }: Workbook,
+    context: CellContext,
   ): AsyncGenerator<Chunk<Cells>> {
     if (path === undefined)
       throw inputError(`The sheet ${listNames([name])} has no cells`, 'Choose a sheet with a table')
