@@ -1,7 +1,8 @@
 import { choiceIn, duration, invalidValue, parseCount } from '../config/option-values.js'
 import { usageError } from '../errors.js'
 import type { Reporter } from '../output/reporter.js'
-import { fieldNames, idFromText, idRule } from '../plant/plant.js'
+import { fieldNames, idRule } from '../plant/fields.js'
+import { idFromText } from '../plant/plant.js'
 import { type Right, rights } from '../stores/tokens.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
 

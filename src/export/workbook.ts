@@ -7,7 +7,8 @@
 import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
 import { inputError } from '../errors.js'
-import { fieldNames, grouped, type StoredPlant } from '../plant/plant.js'
+import { fieldNames } from '../plant/fields.js'
+import { grouped, type StoredPlant } from '../plant/plant.js'
 
 /** Fails with `input` for a plant that a workbook cannot hold. */
 export function writeWorkbook(pages: AsyncIterable<StoredPlant[]>): AsyncIterable<Uint8Array> {

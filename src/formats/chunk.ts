@@ -1,5 +1,5 @@
 import { inputError } from '../errors.js'
-import type { FieldName } from '../plant/plant.js'
+import type { FieldName } from '../plant/fields.js'
 import { maxDocumentBytes } from '../platform/text-files.js'
 import type { FormatName } from './write.js'
 

@@ -1,6 +1,7 @@
 /* Which columns of a table have the fields of a plant: by their names, or by their numbers. */
+
+import { type FieldName, fieldNames } from '../plant/fields.js'
 import { foldText } from '../plant/folding.js'
-import { type FieldName, fieldNames } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import type { Cells, InputOptions } from './chunk.js'
 

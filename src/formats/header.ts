@@ -1,7 +1,7 @@
 /* The header of a table: in which row it is, and which of its columns have the fields. */
 import { inputError, must, type PlantsError } from '../errors.js'
+import { type FieldName, fieldNames } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
-import { type FieldName, fieldNames } from '../plant/plant.js'
 import {
   type Cells,
   Chunk,

@@ -1,5 +1,6 @@
+import { fieldNames } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
-import { fieldNames, type StoredPlant } from '../plant/plant.js'
+import type { StoredPlant } from '../plant/plant.js'
 
 /** A plant, or how many have a text. */
 export interface PlantRecord extends Partial<StoredPlant> {

@@ -1,6 +1,6 @@
 import type { InputOptions } from '../formats/chunk.js'
+import { fieldNames } from '../plant/fields.js'
 import { isObject } from '../plant/json.js'
-import { fieldNames } from '../plant/plant.js'
 
 /**
  * What a person has answered about the files of an import: the options that the command line would

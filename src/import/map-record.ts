@@ -16,14 +16,9 @@ import {
   recordTooLarge,
 } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/columns.js'
+import type { FieldName } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
-import {
-  type FieldName,
-  invalidPlant,
-  type PlantPatch,
-  parsePlant,
-  plantFrom,
-} from '../plant/plant.js'
+import { invalidPlant, type PlantPatch, parsePlant, plantFrom } from '../plant/plant.js'
 import { problemsOf } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
 import { type Change, type Problem, problem } from '../stores/change.js'

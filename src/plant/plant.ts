@@ -1,36 +1,22 @@
+import type * as z from 'zod/mini'
+import { fieldNames, isText } from './fields.js'
 import { isInt64, isObject, parseInt64 } from './json.js'
-
-export const fieldNames = ['id', 'name', 'tag'] as const
-export type FieldName = (typeof fieldNames)[number]
-export type TextName = 'name' | 'tag'
+import type { errorSchema, PlantForm, plantSchema, schemas } from './schema.js'
 
 /** The specification's Plant, the response of a service. It has no `id`. */
-export interface Plant {
-  name: string
-  tag?: string
-}
+export type Plant = z.infer<typeof plantSchema>
 
-/** The specification's NewPlant, the request to a service. */
-export interface NewPlant extends Plant {
-  /** An int64. */
-  id: bigint
-}
+/** The specification's NewPlant, the request to a service. Its `id` is an int64. */
+export type NewPlant = z.infer<typeof schemas.newPlant>
 
 /** What a store keeps, and a service lists. */
 export type StoredPlant = NewPlant
 
+/** The specification's Error. Its `error` is an int32. */
+export type ErrorBody = z.infer<typeof errorSchema>
+
 /** A record of an import, as a merge patch (RFC 7396): a missing text stays, null removes it. */
-export interface PlantPatch {
-  id: bigint
-  name?: string | null
-  tag?: string | null
-}
-
-export const smallestId = -(2n ** 63n)
-export const largestId = 2n ** 63n - 1n
-
-export const idRule = `an integer from ${smallestId} to ${largestId}`
-export const textRule = 'a string of Unicode text without U+0000'
+export type PlantPatch = z.infer<typeof schemas.patch>
 
 /**
  * From an option, an argument or a line: decimal digits, which an article code such as 1E3 is not.
@@ -38,9 +24,6 @@ export const textRule = 'a string of Unicode text without U+0000'
 export function idFromText(text: string): bigint | undefined {
   return /^-?\d+$/.test(text) ? parseInt64(text) : undefined
 }
-
-/** A record of an import may have null as its tag. A patch is a record that may lack its name. */
-export type PlantForm = 'newPlant' | 'record' | 'patch'
 
 /**
  * Accepts what the schemas in schema.ts accept, without zod, which would be the longest step
@@ -61,10 +44,6 @@ export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantP
   if (!isText(name)) return undefined
   if (tag === undefined) return { id, name }
   return isTag ? { id, name, tag } : undefined
-}
-
-export function isText(value: unknown): value is string {
-  return typeof value === 'string' && value.isWellFormed() && !value.includes('\0')
 }
 
 /** Undefined if both lack a name. */

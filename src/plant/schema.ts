@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
-import { isInt64, NumberText } from './json.js'
-import { type FieldName, idRule, isText, type PlantForm, textRule } from './plant.js'
+import { type FieldName, idRule, isText, largestId, type TextName, textRule } from './fields.js'
+import { NumberText } from './json.js'
 
 function sentence(subject: string, rule: string) {
   return ({ input }: { input?: unknown }) => `${subject} must be ${rule}, but ${describe(input)}`
@@ -16,21 +16,47 @@ function describe(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
 }
 
-const id = z.custom<bigint>(isInt64, {
-  error: ({ input }) => {
-    const hasOtherDigits = typeof input === 'string' && /[^\P{Nd}0-9]/u.test(input)
-    return sentence('id', hasOtherDigits ? 'in the digits 0 to 9' : idRule)({ input })
-  },
-})
-const name = z.custom<string>(isText, { error: sentence('name', textRule) })
-const tag = z.custom<string>(isText, { error: sentence('tag', textRule) })
+const id = z
+  .int64({
+    error: ({ input }) => {
+      const hasOtherDigits = typeof input === 'string' && /[^\P{Nd}0-9]/u.test(input)
+      return sentence('id', hasOtherDigits ? 'in the digits 0 to 9' : idRule)({ input })
+    },
+  })
+  .check(z.describe('Identification number of the plant, kept exact'))
+
+function buildText(field: TextName, description: string) {
+  const error = sentence(field, textRule)
+  return z.string({ error }).check(z.refine(isText, { error }), z.describe(description))
+}
+
+const name = buildText('name', 'The name of the plant')
+const tag = buildText('tag', 'Tag that specifies the type of the plant')
 const error = sentence('it', 'an object')
 
+export const plantSchema = z.object({ name, tag: z.optional(tag) }, { error })
+
+/** A record of an import may have null as its tag. A patch is a record that may lack its name. */
 export const schemas = {
-  newPlant: z.object({ id, name, tag: z.optional(tag) }, { error }),
+  newPlant: z.object({ id, ...plantSchema.shape }, { error }),
   record: z.object({ id, name, tag: z.nullish(tag) }, { error }),
   patch: z.object({ id, name: z.exactOptional(name), tag: z.nullish(tag) }, { error }),
-} satisfies Record<PlantForm, z.ZodMiniType>
+}
+
+export type PlantForm = keyof typeof schemas
+
+/** The specification's Error. */
+export const errorSchema = z.object({
+  error: z.int32().check(z.describe('Numeric error value')),
+  message: z.string().check(z.describe('Error text')),
+})
+
+/** What a client accepts of a service, which may keep other texts, and write null for no tag. */
+export const responseSchemas = {
+  plant: z.object({ name: z.string(), tag: z.nullish(z.string()) }),
+  count: z.object({ count: z.bigint().check(z.gte(0n), z.lte(largestId)) }),
+  error: errorSchema,
+}
 
 /** A sentence for each invalid field. */
 export function problemsOf(value: unknown, form: PlantForm = 'newPlant'): string[] {

@@ -1,10 +1,10 @@
 /** Parses what a request has besides its query, for which there is parse-query.ts. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { idRule } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import {
   idFromText,
-  idRule,
   invalidPlant,
   isIdempotencyKey,
   type NewPlant,

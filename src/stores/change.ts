@@ -1,11 +1,6 @@
 import { type ErrorKind, errorValue, must, PlantsError } from '../errors.js'
-import {
-  equalFields,
-  type NewPlant,
-  type PlantPatch,
-  type StoredPlant,
-  textRule,
-} from '../plant/plant.js'
+import { textRule } from '../plant/fields.js'
+import { equalFields, type NewPlant, type PlantPatch, type StoredPlant } from '../plant/plant.js'
 
 /**
  * What `Store.write` does to one plant. The id of a change that `isMatched` was found by its name:

@@ -1,5 +1,6 @@
 import { must, PlantsError } from '../errors.js'
-import { largestId, plantFrom, type StoredPlant } from '../plant/plant.js'
+import { largestId } from '../plant/fields.js'
+import { plantFrom, type StoredPlant } from '../plant/plant.js'
 import { changedBy } from './change.js'
 import type { Store } from './store.js'
 

@@ -1,4 +1,4 @@
-import type { FieldName } from '../plant/plant.js'
+import type { FieldName } from '../plant/fields.js'
 
 /** What a list selects, and its order. */
 export interface ReadQuery {

@@ -1,5 +1,6 @@
 import { PlantsError } from '../errors.js'
-import type { StoredPlant, TextName } from '../plant/plant.js'
+import type { TextName } from '../plant/fields.js'
+import type { StoredPlant } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CountQuery, ReadQuery, TextCounts } from './query.js'
 import type { Right, TokenStore } from './tokens.js'

@@ -1,4 +1,4 @@
-import { fieldNames } from '../../plant/plant.js'
+import { fieldNames } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'

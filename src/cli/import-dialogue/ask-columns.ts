@@ -10,7 +10,7 @@ import {
 import type { ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import type { Sample } from '../../import/sample-input.js'
-import { type FieldName, fieldNames } from '../../plant/plant.js'
+import { type FieldName, fieldNames } from '../../plant/fields.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import type { Choice } from '../prompts.js'

@@ -1,6 +1,6 @@
 import type { Cells } from '../../formats/chunk.js'
 import { foldName } from '../../formats/columns.js'
-import type { FieldName } from '../../plant/plant.js'
+import type { FieldName } from '../../plant/fields.js'
 
 /** A column, or a key of JSON, as a person chooses it. */
 export interface SampleColumn {

@@ -1,7 +1,7 @@
 import { must } from '../../errors.js'
 import { type ImportInput, type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
-import { smallestId } from '../../plant/plant.js'
+import { smallestId } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 
 interface ImportPreview {

@@ -1,6 +1,12 @@
 import { isUtf8 } from 'node:buffer'
-import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/json.js'
-import { type NewPlant, type Plant, parsePlant, type StoredPlant } from '../../plant/plant.js'
+import { isInt64, isJsonType, isObject, parseJson, toWireJson } from '../../plant/json.js'
+import {
+  type ErrorBody,
+  type NewPlant,
+  type Plant,
+  parsePlant,
+  type StoredPlant,
+} from '../../plant/plant.js'
 import { takeCharacters, truncate } from '../../platform/escape.js'
 import { type CountQuery, formatQuery } from '../query.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
@@ -34,10 +40,13 @@ export function requestToCount(query: CountQuery): HttpRequest<bigint> {
 const expectedCount: Expected<bigint> = {
   what: 'count',
   read(response) {
-    const value = readJson(response, 'count')
-    const count = isObject(value) ? value['count'] : undefined
-    return typeof count === 'bigint' && count >= 0n ? count : undefined
+    return parseResponseCount(readJson(response, 'count'))
   },
+}
+
+export function parseResponseCount(value: unknown): bigint | undefined {
+  const count = isObject(value) ? value['count'] : undefined
+  return isInt64(count) && count >= 0n ? count : undefined
 }
 
 export const expectedPlant: Expected<Plant> = {
@@ -45,8 +54,11 @@ export const expectedPlant: Expected<Plant> = {
   read: (response) => parseResponsePlant(readJson(response)),
 }
 
-/** Some services write `"tag":null` for no tag. */
-function parseResponsePlant(value: unknown): Plant | undefined {
+/**
+ * As the other parsers of responses, accepts what a schema of `responseSchemas` accepts, without
+ * zod: a create at a service would load it. Some services write `"tag":null` for no tag.
+ */
+export function parseResponsePlant(value: unknown): Plant | undefined {
   if (!isObject(value)) return undefined
   const { name, tag } = value
   if (typeof name !== 'string' || (typeof tag !== 'string' && tag != null)) return undefined
@@ -65,12 +77,16 @@ export function readJson({ headers, body, isCut }: HttpResponse, exactKey = 'id'
   return 'value' in parsed ? parsed.value : undefined
 }
 
-export function parseError(response: HttpResponse): { error: number; message: string } | undefined {
-  const value = response.status === 200 ? undefined : readJson(response)
+export function parseError(response: HttpResponse): ErrorBody | undefined {
+  const body = response.status === 200 ? undefined : parseResponseError(readJson(response))
+  return body && { ...body, message: excerpt(body.message) }
+}
+
+export function parseResponseError(value: unknown): ErrorBody | undefined {
   if (!isObject(value)) return undefined
   const { error, message } = value
   const isInt32 = typeof error === 'number' && (error | 0) === error
-  return isInt32 && typeof message === 'string' ? { error, message: excerpt(message) } : undefined
+  return isInt32 && typeof message === 'string' ? { error, message } : undefined
 }
 
 /** One line of at most 200 characters. JSON can escape half of a surrogate pair, which is none. */

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
+import type { TextName } from '../../plant/fields.js'
 import { foldText, latinMarks, normalForms } from '../../plant/folding.js'
-import type { TextName } from '../../plant/plant.js'
 import { addCount, type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'
 import { createTooLongError, createTooManyRowsError, maxRowBytes } from './client.js'
 import type { Row } from './connection.js'

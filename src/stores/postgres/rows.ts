@@ -4,14 +4,8 @@
  */
 
 import { PlantsError } from '../../errors.js'
-import {
-  isText,
-  largestId,
-  plantFrom,
-  type StoredPlant,
-  smallestId,
-  type TextName,
-} from '../../plant/plant.js'
+import { isText, largestId, smallestId, type TextName } from '../../plant/fields.js'
+import { plantFrom, type StoredPlant } from '../../plant/plant.js'
 import { type Token, tokenFrom } from '../tokens.js'
 import type { Row } from './connection.js'
 

@@ -1,6 +1,7 @@
 import { escapeLiteral } from 'pg'
 import { must, PlantsError } from '../../errors.js'
-import type { StoredPlant, TextName } from '../../plant/plant.js'
+import type { TextName } from '../../plant/fields.js'
+import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'

@@ -8,15 +8,9 @@
  * the time.
  */
 
+import { largestId, smallestId, type TextName } from '../../plant/fields.js'
 import { foldText, normalForms } from '../../plant/folding.js'
-import {
-  largestId,
-  plantFrom,
-  type StoredPlant,
-  smallestId,
-  type TextName,
-  textLength,
-} from '../../plant/plant.js'
+import { plantFrom, type StoredPlant, textLength } from '../../plant/plant.js'
 import { addCount, type CountQuery, type ReadQuery, type TextCounts } from '../query.js'
 import { type Connection, foldFunction } from './connection.js'
 import { StoreDamageError } from './errors.js'

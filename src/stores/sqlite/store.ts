@@ -1,5 +1,6 @@
 /** One SQLite file, shared by processes of this machine. */
-import type { StoredPlant, TextName } from '../../plant/plant.js'
+import type { TextName } from '../../plant/fields.js'
+import type { StoredPlant } from '../../plant/plant.js'
 import { isWritableFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
 import type { Change } from '../change.js'

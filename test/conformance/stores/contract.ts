@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { must } from '../../../src/errors.js'
+import { largestId, smallestId } from '../../../src/plant/fields.js'
 import { foldText } from '../../../src/plant/folding.js'
-import {
-  largestId,
-  type NewPlant,
-  type PlantPatch,
-  plantFrom,
-  smallestId,
-  textLength,
-} from '../../../src/plant/plant.js'
+import { type NewPlant, type PlantPatch, plantFrom, textLength } from '../../../src/plant/plant.js'
 import type { Change, Outcome } from '../../../src/stores/change.js'
 import { createNext, nextId } from '../../../src/stores/next-id.js'
 import type { CountQuery, ReadQuery } from '../../../src/stores/query.js'

@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest'
+import type { FieldName } from '../../../src/plant/fields.js'
 import { isObject, NumberText } from '../../../src/plant/json.js'
-import {
-  type FieldName,
-  isIdempotencyKey,
-  otherFieldsOf,
-  parsePlant,
-} from '../../../src/plant/plant.js'
+import { isIdempotencyKey, otherFieldsOf, parsePlant } from '../../../src/plant/plant.js'
 import { problemOf, problemsOf, schemas } from '../../../src/plant/schema.js'
 import { character, check, fc } from '../../helpers/fast-check.js'
 

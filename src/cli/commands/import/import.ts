@@ -3,7 +3,7 @@ import { invalidValue, parseCount, parseText, wholeNumber } from '../../../confi
 import { usageError } from '../../../errors.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput, ImportPlan } from '../../../import/inputs.js'
-import { fieldNames } from '../../../plant/plant.js'
+import { fieldNames } from '../../../plant/fields.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'

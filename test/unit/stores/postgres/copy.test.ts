@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { largestId, type NewPlant, smallestId } from '../../../../src/plant/plant.js'
+import { largestId, smallestId } from '../../../../src/plant/fields.js'
+import type { NewPlant } from '../../../../src/plant/plant.js'
 import { rowsOf } from '../../../../src/stores/postgres/read.js'
 import { formatCopyRows } from '../../../../src/stores/postgres/write.js'
 import { gathered } from '../../../helpers/store.js'
