@@ -3,7 +3,7 @@
  * whole file under a lock, which ends with its process, and a copy of the file is kept until the
  * new one was read back: settings-copy.ts says why.
  */
-import { closeSync, fsyncSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type Conf from 'conf'
 import { PlantsError, unlessSystemError, usageError } from '../errors.js'
@@ -92,11 +92,12 @@ function changeWithCopy<Result>(
   }
 }
 
-/** conf does not always sync the file. */
+/** conf does not always sync the file, or give one that it writes in place its mode. */
 function assertWritten(target: string, text: string): void {
   const fd = openSync(target, 'r+') // Windows syncs no file that is open for reading only
   try {
     if (readFileSync(fd, 'utf8') !== text) throwCutError(target)
+    fchmodSync(fd, 0o600)
     fsyncSync(fd)
   } finally {
     closeSync(fd)

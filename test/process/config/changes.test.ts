@@ -1,11 +1,11 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { acquireLock } from '../../../src/platform/file-lock.js'
 import { canTrace } from '../../helpers/linux.js'
 import { resultOf } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
 import { openOptions } from '../../helpers/store.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { answer, isWindows, modeOf, printed, World } from '../../helpers/world.js'
 
 const set = 'config set timeout 8s'
 const before = { version: 1, timeout: '7s' }
@@ -92,6 +92,16 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
     },
   )
 })
+
+test.skipIf(isWindows)(
+  'settings that are written in place are for their owner alone (needs modes)',
+  async () => {
+    const user = new World(before)
+    chmodSync(user.file, 0o644)
+    expect((await user.spawn(set, { env: { SNAP: '/snap/editor/1' } })).code).toBe(0)
+    expect([modeOf(user.file), user.saved]).toEqual(['600', after])
+  },
+)
 
 describe.runIf(canTrace)('settings that conf writes in place (needs strace)', () => {
   const env = { SNAP: '/snap/editor/1' }

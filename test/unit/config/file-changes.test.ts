@@ -37,6 +37,44 @@ test.skipIf(isWindows)(
   },
 )
 
+describe('a copy that a killed change has left', () => {
+  const before = { version: 1, timeout: '7s', output: 'json' }
+  const cut = JSON.stringify(before).slice(0, -3)
+
+  test.each<[string, file: string | undefined, copy: string, saved: unknown]>([
+    ['is put back over a file that is cut', cut, JSON.stringify(before), before],
+    ['is put back over an empty file', '', JSON.stringify(before), before],
+    ['is put back where there is no file', undefined, JSON.stringify(before), before],
+    ['that is empty removes a file that is cut', cut, '', undefined],
+    ['that is empty leaves no file where there is none', undefined, '', undefined],
+  ])('%s, by a run that reads', async (_, file, copy, saved) => {
+    const user = leaveCopy(file, copy)
+    const { code, out } = await user.run('config get timeout')
+    expect([code, out.includes(saved ? '7s' : '30s'), user.saved]).toEqual([0, true, saved])
+    expect(readdirSync(user.config)).not.toContain('settings.json.copy')
+  })
+
+  test('is deleted by the next change where the file is valid, with all that conf has left', async () => {
+    const user = leaveCopy('{"version":1}', JSON.stringify(before))
+    const temporary = ['settings.json.tmp-1234567890abcdef', 'settings.json.copy.tmp']
+    for (const name of temporary) user.write(join(user.config, name), token)
+    user.write(join(user.config, 'settings.json.tmp-of-mine'), '')
+    expect((await user.run('config get timeout')).out).toContain('30s')
+    expect((await user.run('config set timeout 8s')).code).toBe(0)
+    expect(user.saved).toEqual({ version: 1, timeout: '8s' })
+    const left = ['settings.json', 'settings.json.lock', 'settings.json.tmp-of-mine']
+    expect(readdirSync(user.config).toSorted()).toEqual(left)
+  })
+
+  function leaveCopy(file: string | undefined, copy: string): World {
+    const user = new World()
+    if (file !== undefined) user.save(file)
+    user.write(`${user.file}.copy`, copy)
+    user.write(`${user.file}.lock`, '')
+    return user
+  }
+})
+
 describe('unknown keys stay', () => {
   const own = {
     constructor: [null],
