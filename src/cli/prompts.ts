@@ -65,8 +65,9 @@ export function askToChoose<T>(question: ChoiceQuestion<T>, io: Io): Promise<T> 
   const { message, initial } = question
   const choices = question.choices.map(escapeChoice)
   const config = { message: escapeControlChars(message), choices, default: initial, loop: false }
-  const pageSize = Math.min(choices.length, maxListLines)
-  return prompt(io, (context) => select({ ...config, pageSize }, context), { endsOnEscape: true })
+  return prompt(io, (context) => select({ ...config, pageSize: maxListLines }, context), {
+    endsOnEscape: true,
+  })
 }
 
 /**

@@ -19,6 +19,7 @@ import {
   guessIsHeaderless,
   guessNameColumn,
   guessTagColumn,
+  isInteger,
   type SampleColumn,
 } from './guess-columns.js'
 import { askForColumn, askForSheet, type ColumnAnswer } from './questions.js'
@@ -33,15 +34,22 @@ export async function askForColumns(
   plan: ImportPlan,
   failure: PlantsError,
   io: Io,
-): Promise<ImportAnswers> {
+): Promise<ColumnAnswers> {
   const { sheet, rows } = await selectHead(sample, plan, io)
   const { records } = rows
   const headerIndex = findHeader(rows, plan)?.row ?? findLikeliestRow(records, plan)
   const missing = findFieldsToAsk(listColumns(records, headerIndex), plan)
   if (records.length === 0 || plan.columns || missing === undefined) throw failure
   const table = { rows: records, headerIndex, missing, type: sample.type }
-  const answers = await new ColumnDialogue(table, plan, io).ask()
-  return sheet === undefined ? answers : { sheet, ...answers }
+  const ofColumns = await new ColumnDialogue(table, plan, io).ask()
+  const answers = sheet === undefined ? ofColumns : { sheet, ...ofColumns }
+  return { answers, headerLine: answers.columns ? undefined : rows.lines[headerIndex] }
+}
+
+interface ColumnAnswers {
+  answers: ImportAnswers
+  /** The line of the header that the person has seen; undefined if there is none. */
+  headerLine: number | undefined
 }
 
 /** @returns the sheet only if it was asked for */
@@ -74,7 +82,22 @@ function findLikeliestRow(records: readonly Cells[], { map }: ImportPlan): numbe
     const names = readNames(row).map(foldName)
     return typed.length > 0 && typed.every((name) => names.includes(name))
   })
-  return withTyped === -1 ? findLikeliestHeader(records) : withTyped
+  return withTyped === -1 ? findNamesAbovePlants(records) : withTyped
+}
+
+/**
+ * A header without a name for one of its columns has fewer cells than the plants below it, which
+ * have numbers.
+ */
+function findNamesAbovePlants(records: readonly Cells[]): number {
+  const likeliest = findLikeliestHeader(records)
+  const hasNumber = (row: Cells = []) =>
+    row.some((cell) => typeof cell === 'string' && isInteger(cell))
+  const width = countFilledCells(records[likeliest])
+  const above = records.findIndex(
+    (row, index) => index < likeliest && countFilledCells(row) > width / 2 && !hasNumber(row),
+  )
+  return above !== -1 && hasNumber(records[likeliest]) ? above : likeliest
 }
 
 /** The fields to ask for; undefined if that is of no use. */

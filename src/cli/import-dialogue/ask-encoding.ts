@@ -68,7 +68,7 @@ async function describeBeginning(input: ImportInput, plan: ImportPlan, io: Io): 
   return foreign ? [...lines, `  line ${foreign.line}: ${foreign.text}`] : lines
 }
 
-const maxRows = 3
+const maxRows = 4
 
 function layOutRows(rows: readonly string[][], io: Io): string[] {
   const width = Math.max(0, ...rows.map(countFilledCells))

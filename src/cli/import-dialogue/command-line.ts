@@ -22,6 +22,17 @@ export function buildCommandLine(
   return ['plants', ...line.map((word) => quoteForShell(word, system))].join(' ')
 }
 
+/**
+ * Replaces the value of `--store`, wherever it stands: a line that is copied is kept by the shell,
+ * and seen by others, so it has no password.
+ */
+export function replaceStore(words: readonly string[], typed: string, safe: string): string[] {
+  return words.map((word) => {
+    const flag = word.endsWith(typed) ? word.slice(0, -typed.length) : undefined
+    return flag === '' || flag === '--store=' ? flag + safe : word
+  })
+}
+
 function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
   const { encoding, sheet, delimiter, columns, map, idFrom, match } = answers
   const pairs = map && Object.entries(map).map(([field, column]) => `${field}=${column}`)

@@ -7,15 +7,15 @@
  */
 import { must, PlantsError } from '../../errors.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
-import { type ImportPlan, openInput } from '../../import/inputs.js'
-import { type Sample, sampleInput } from '../../import/sample-input.js'
+import { type ImportPlan, type OpenInput, openInput } from '../../import/inputs.js'
+import { sampleInput } from '../../import/sample-input.js'
 import { plantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
 import type { CommandContext } from '../command-context.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
-import { buildCommandLine } from './command-line.js'
+import { buildCommandLine, replaceStore } from './command-line.js'
 import { previewImport } from './preview-import.js'
 import { askToImport, tell } from './questions.js'
 import { findSavedAnswers } from './saved-answers.js'
@@ -47,7 +47,7 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
   await tell(
     [
       'The same without questions:',
-      `  ${buildCommandLine(hidePassword(words, context), answers)}`,
+      `  ${buildCommandLine(nameStore(words, context), answers)}`,
       ...describeRejections(preview),
     ],
     io,
@@ -68,14 +68,20 @@ async function askForAnswers(
   const remaining = encoding === undefined ? failure : await findFailure(decoded, io)
   if (!remaining) return answers
   const sample = await sampleInput(must(plan.inputs[0]), decoded, io)
-  const ofColumns = await askForColumns(sample, decoded, remaining, io)
-  return addDelimiter({ ...answers, ...ofColumns }, plan, sample, io)
+  const { answers: ofColumns, headerLine } = await askForColumns(sample, decoded, remaining, io)
+  const complete = { ...answers, ...ofColumns }
+  const reader = await openFirst(applyAnswers(plan, complete), io)
+  // With numbers alone, an import takes the row with the most cells for the header.
+  const { guessedLine = headerLine } = reader.header ?? {}
+  if (guessedLine !== headerLine) throw remaining
+  // The import may divide a table by another delimiter than that with which it was shown.
+  const shown = sample.heads[0]?.delimiter
+  return reader.delimiter === shown ? complete : { ...complete, delimiter: shown }
 }
 
 async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
   try {
-    const reader = await openInput(must(plan.inputs[0]), plan, io)
-    reader.close()
+    await openFirst(plan, io)
     return undefined
   } catch (error) {
     if (error instanceof PlantsError && error.kind === 'input') return error
@@ -83,18 +89,11 @@ async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | unde
   }
 }
 
-/** Names the delimiter with which the person has seen the table, if the import has another one. */
-async function addDelimiter(
-  answers: ImportAnswers,
-  plan: ImportPlan,
-  { type, heads: [head] }: Sample,
-  io: Io,
-): Promise<ImportAnswers> {
-  if (type !== 'table' || !head) return answers
-  const reader = await openInput(must(plan.inputs[0]), applyAnswers(plan, answers), io)
+/** Opens the first file to look at its header. */
+async function openFirst(plan: ImportPlan, io: Io): Promise<OpenInput> {
+  const reader = await openInput(must(plan.inputs[0]), plan, io)
   reader.close()
-  const { delimiter } = head
-  return reader.delimiter === delimiter ? answers : { ...answers, delimiter }
+  return reader
 }
 
 function describeRejections({
@@ -121,14 +120,9 @@ async function confirmImport(
   await askToImport(message, false, context.io)
 }
 
-/** A line that is copied is kept by the shell, and seen by others. */
-function hidePassword(words: readonly string[], { options, address }: CommandContext): string[] {
+/** The words with the address of the store in place of one that may have a password. */
+function nameStore(words: readonly string[], { options, address }: CommandContext): string[] {
   const { store } = options
-  if (store === undefined || !store.includes('://')) return [...words]
-  const safe = findKind(address).format(address)
-  return words.map((word) => {
-    if (!word.endsWith(store)) return word
-    const flag = word.slice(0, -store.length)
-    return /^(?:-\w+=?|--store=)?$/.test(flag) ? flag + safe : word
-  })
+  const isAddress = store?.includes('://') === true
+  return isAddress ? replaceStore(words, store, findKind(address).format(address)) : [...words]
 }

@@ -15,18 +15,19 @@ export interface SampleColumn {
 }
 
 /**
- * What the columns of plant lists are called, in the languages of Europe and East Asia that have
- * the most such lists. A word of another script is found within a name, which has no spaces there.
+ * What the columns of plant lists are called, in the languages in which such lists are found. A
+ * word of another script than Latin is found within a name, which may have no spaces.
  */
 export const columnWords: Record<FieldName, readonly string[]> = {
-  id: 'id nr no num number numero № номер 番号 编号 編號 번호'.split(' '),
+  id: 'id nr no number № номер 番号 编号 編號 번호'.split(' '),
   name: [
     ...'name species plant nom espece nombre especie nome naam nazwa nazev'.split(' '),
     ...'название назва 名称 名稱 名前 和名 이름 ad nev ten'.split(' '),
   ],
   tag: [
     ...'tag family familie standort famille lieu familia ubicacion famiglia'.split(' '),
-    ...'rodzina miejsce celed misto место семейство місце родина 科 場所 位置 위치 과'.split(' '),
+    ...'emplacement local rodzina miejsce misto hely yer место семейство місце родина'.split(' '),
+    ...'celed θέση المكان מקום 科 場所 位置 위치 과'.split(' '),
   ],
 }
 
@@ -61,7 +62,7 @@ function hasUniqueIntegers({ values, isFilled }: SampleColumn): boolean {
   return isFilled && values.every(isInteger) && new Set(values).size === values.length
 }
 
-function isInteger(text: string): boolean {
+export function isInteger(text: string): boolean {
   return /^\s*-?\d{1,19}\s*$/.test(text)
 }
 

@@ -2,7 +2,11 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { countOf, nextChunk, plant } from '../../helpers/import.js'
 import { isHere } from '../../helpers/linux.js'
-import { bin } from '../../helpers/process.js'
+import { bin, withoutCache } from '../../helpers/process.js'
+import { Screen } from '../../helpers/screen.js'
+import { serve, testToken } from '../../helpers/service.js'
+import { terminal } from '../../helpers/terminal.js'
+import { rows, workbook } from '../../helpers/workbook.js'
 import { answer, World } from '../../helpers/world.js'
 
 // The dialogue of an import, on a terminal. Its columns are guessed in unit/cli/import-dialogue.test.ts.
@@ -136,6 +140,87 @@ test('an import asks for the keys of JSON', async () => {
   await session.answer(['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('list')).toEqual(answer({ id: 4, name: 'Rosa' }))
+})
+
+test('an import asks for the sheet of a workbook, and then for its columns', async () => {
+  const sheets = {
+    Notes: rows(['Read me']),
+    Stock: rows(['Nr', 'Kind', 'Bed'], ['4', 'Rosa', 'north']),
+    Prices: rows(['Nr', 'Price', 'Year', 'Month'], ['4', '10', '2026', '3']),
+  }
+  const user = withFile(workbook({ sheets }), 'stock.xlsx')
+  const session = user.terminal('import stock.xlsx', plain)
+  await session.answer(['Which sheet has the plants?', `Stock${enter}`])
+  await session.answer(['the id?', enter], ['the name?', enter], ['the tag?', up + enter])
+  await session.answer(['Import 1 plant?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes("--sheet Stock --map 'id=Nr,name=Kind,tag=Bed'")]).toEqual([
+    0,
+    true,
+  ])
+  expect(await user.run('list')).toEqual(answer({ id: 4, name: 'Rosa', tag: 'north' }))
+})
+
+test('a column without a name, or with one that is twice there, is named by its number', async () => {
+  const user = withFile('Nr;Name;;Name\n31;x;north;Rosa\n')
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(['the id?', enter], ['the name?', down + down + enter])
+  await session.answer(['the tag?', up + enter], ['Import 1 plant?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes("--map 'id=Nr,name=4,tag=3'")]).toEqual([0, true])
+  expect(await user.run('list')).toEqual(answer({ id: 31, name: 'Rosa', tag: 'north' }))
+})
+
+test('only what was not typed is asked for', async () => {
+  const user = withFile('Nr;Kind;Bed\n4;Rosa;north\n')
+  const session = user.terminal(['import', 'list.csv', '--map', 'name=Kind'], plain)
+  await session.answer(['the id?', enter], ['the tag?', up + enter], ['Import 1 plant?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes("--map name=Kind --map 'id=Nr,tag=Bed'")]).toEqual([0, true])
+  expect(await user.run('list')).toEqual(answer({ id: 4, name: 'Rosa', tag: 'north' }))
+})
+
+test('the dialogue fits into 40 columns', async () => {
+  const user = withFile(latin1(table))
+  const env = { ...withoutCache, ...user.env, ...plain }
+  const session = terminal(bin, ['import', 'list.csv'], user.home, env, 40)
+  await session.answer(['Is that right?', enter])
+  await session.see('the id?')
+  await session.see('⏎')
+  expect(new Screen(40, session.screen).lines).toMatchInlineSnapshot(`
+    [
+      "list.csv is not UTF-8. Read as windows-1",
+      "252, it begins:",
+      "  Nr.  Botanischer Name  Standort",
+      "  31   Rosa × alba       Südbeet",
+      "  32   Salvia            Kräuterbeet",
+      "✔ Is that right? Yes",
+      "? Which column is the id?",
+      "❯ Nr. (31, 32)",
+      "  Botanischer Name (Rosa × alba, Salv…",
+      "  Standort (Südbeet, Kräuterbeet)",
+      "  No id: generate ids",
+      "  No id: find plants by name, or",
+      "generate ids",
+      "  The first row is a plant already",
+      "",
+      "↑↓ navigate • ⏎ select",
+    ]
+  `)
+  session.type('\x03')
+  expect((await session.ended).code).toBe(130)
+})
+
+test('an import into a service asks, too, and keeps its answers', async () => {
+  const { address: url } = await serve()
+  const user = withFile(table)
+  const session = user.terminal(['import', 'list.csv', '--store', url], {
+    ...plain,
+    PLANTS_TOKEN: testToken,
+  })
+  await session.answer(...columns, ['Import 2 plants into ', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes(`--store ${url} --map`)]).toEqual([0, true])
 })
 
 test.each<[string, [string, string][]]>([

@@ -1,6 +1,10 @@
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { buildCommandLine, quoteForShell } from '../../../src/cli/import-dialogue/command-line.js'
+import {
+  buildCommandLine,
+  quoteForShell,
+  replaceStore,
+} from '../../../src/cli/import-dialogue/command-line.js'
 import {
   columnWords,
   guessIdColumn,
@@ -73,6 +77,13 @@ test('the command line has what was typed, and an option for each answer', () =>
   expect(buildCommandLine(['import', 'a.csv'], { sheet: "Bob's" }, { isWindows: true })).toBe(
     "plants import a.csv --sheet 'Bob''s'",
   )
+})
+
+test('the command line has no password', () => {
+  const typed = 'postgres://ann:s3cret@db/garden'
+  const safe = 'postgres://ann@db/garden'
+  const words = (store: string) => ['--store', store, 'import', `--store=${store}`, 'a.csv']
+  expect(replaceStore(words(typed), typed, safe)).toEqual(words(safe))
 })
 
 const difficult = [

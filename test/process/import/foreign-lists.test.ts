@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest'
+import { encodeList, type ForeignList, foreignLists } from '../../helpers/foreign-lists.js'
+import { Screen } from '../../helpers/screen.js'
+import type { Terminal } from '../../helpers/terminal.js'
+import { answer, World } from '../../helpers/world.js'
+
+// Lists of 22 languages, imported by the plain command on a terminal, and through a pipe by its hints.
+
+const width = 80
+const fields = ['id', 'name', 'tag'] as const
+
+/** Answers as a person does who knows the list. Counts the answers that Enter alone did not give. */
+class Person {
+  readonly #session: Terminal
+  readonly #list: ForeignList
+  corrections: string[] = []
+
+  constructor(session: Terminal, list: ForeignList) {
+    this.#session = session
+    this.#list = list
+  }
+
+  async answerAll(): Promise<void> {
+    const isMarked = ['utf8', 'utf-16le'].includes(this.#list.encoding)
+    if (!isMarked) await this.#answerEncoding()
+    for (const [index, field] of fields.entries()) {
+      const wanted = this.#list.columns[index] ?? ''
+      await this.#choose(`the ${field}?`, `${wanted.normalize()} (`)
+    }
+    await this.#choose(`Import ${this.#list.rows.length} plants?`, 'Yes')
+  }
+
+  async #answerEncoding(): Promise<void> {
+    const shown = (await this.#see('Is that right?')).join('\n')
+    const { columns, rows } = this.#list
+    const cells = [columns, ...rows.slice(0, 3)].flat().map(String)
+    if (cells.every((cell) => shown.includes(cell.normalize()))) return this.#type('\r')
+    this.corrections.push('encoding')
+    this.#type('\x1b[B\r')
+    await this.#session.see('Which encoding?')
+    this.#type(this.#list.encoding)
+    await this.#session.see(`❯ ${this.#list.encoding}`)
+    this.#type('\r')
+    await this.#session.see('Is that right?')
+    this.#type('\r')
+  }
+
+  /** Moves to the choice that begins so, and takes it. */
+  async #choose(question: string, wanted: string): Promise<void> {
+    const lines = await this.#see(question)
+    const start = lines.findLastIndex((line) => line.includes(question)) + 1
+    const choices = lines.slice(start)
+    const active = choices.findIndex((line) => line.startsWith('❯'))
+    const target = choices.findIndex((line) => line.slice(2).startsWith(wanted))
+    expect(choices.map((line) => line.slice(2, 2 + wanted.length))).toContain(wanted)
+    if (active !== target) this.corrections.push(question.replace(/\W|the/g, ''))
+    const arrow = active < target ? '\x1b[B' : '\x1b[A'
+    this.#type(`${arrow.repeat(Math.abs(target - active))}\r`)
+  }
+
+  async #see(question: string): Promise<string[]> {
+    await this.#session.see(question)
+    await this.#session.see('⏎')
+    // A question is shown in composed characters.
+    return new Screen(width, this.#session.screen).lines.map((line) => line.normalize())
+  }
+
+  #type(keys: string): void {
+    this.#session.type(keys)
+  }
+}
+
+function storedBy({ rows }: ForeignList) {
+  return answer(...rows.map(([id, name, tag]) => ({ id, name, tag })))
+}
+
+test.each(foreignLists.map((list) => [list.language, list.encoding, list] as const))(
+  'a list in %s (%s) is imported by answers on a terminal',
+  async (_, __, list) => {
+    const user = new World()
+    user.write('list.csv', encodeList(list))
+    const session = user.terminal('import list.csv', { NO_COLOR: '1' })
+    const person = new Person(session, list)
+    await person.answerAll()
+    expect((await session.ended).code).toBe(0)
+    expect(await user.run('list')).toEqual(storedBy(list))
+    corrections.set(list.language, person.corrections.join(', '))
+  },
+)
+
+const corrections = new Map<string, string>()
+
+test('Enter alone is the right answer, except for these', () => {
+  const corrected = [...corrections].filter(([, answers]) => answers !== '')
+  expect(Object.fromEntries(corrected)).toMatchInlineSnapshot(`
+    {
+      "Arabic": "encoding",
+      "Czech": "encoding",
+      "Greek": "encoding",
+      "Hebrew": "encoding",
+      "Hindi": "tag",
+      "Hungarian": "encoding",
+      "Japanese": "encoding",
+      "Korean": "encoding",
+      "Lithuanian": "encoding, tag",
+      "Portuguese": "encoding",
+      "Romanian": "encoding, tag",
+      "Russian": "encoding",
+      "Simplified Chinese": "encoding",
+      "Spanish": "encoding",
+      "Thai": "encoding, tag",
+      "Traditional Chinese": "encoding",
+      "Turkish": "encoding",
+      "Ukrainian": "encoding",
+      "Vietnamese": "encoding, tag",
+    }
+  `)
+})
