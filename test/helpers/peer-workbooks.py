@@ -70,8 +70,11 @@ def make_by_xlsxwriter(path):
 def save_by_libreoffice(program, paths):
     saved = os.path.join(folder, 'saved')
     profile = '-env:UserInstallation=file://' + os.path.join(folder, 'profile')
-    subprocess.run([program, '--headless', profile, '--convert-to', 'xlsx', '--outdir', saved] +
-                   paths, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [program, '--headless', profile, '--convert-to', 'xlsx', '--outdir', saved]
+    # Of more than 247 files, it leaves the rest out.
+    for start in range(0, len(paths), 100):
+        subprocess.run(command + paths[start:start + 100], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
     for path in paths: os.replace(os.path.join(saved, os.path.basename(path)), path)
 
 
