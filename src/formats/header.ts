@@ -21,6 +21,7 @@ import {
   listNames,
   readNames,
 } from './columns.js'
+import { KeyFinder } from './keys.js'
 
 export const maxHeaderRows = 20
 
@@ -219,10 +220,13 @@ function chooseColumns(
 /** Throws `input` if the records of JSON together have no key for a field that is needed. */
 export function assertKeys({ records }: Chunk, rules: InputOptions, source: string): void {
   const keys = new Set<string>()
+  const finder = new KeyFinder(rules.map)
   const found = new Set<FieldName>(['tag'])
   for (const record of records) {
     for (const key of findKeys(record)) keys.add(key)
-    for (const field of fieldNames) if (keys.has(rules.map[field] ?? field)) found.add(field)
+    const match = finder.find(Object.fromEntries([...keys].map((key) => [key, null])))
+    for (const field of fieldNames) if (field in match) found.add(field)
+    if ('ambiguous' in match) found.add(match.ambiguous)
     if (findMissingFields(found, rules).length === 0) return
   }
   const missing = findMissingFields(found, rules)

@@ -15,8 +15,9 @@ import {
   type RawRecord,
   recordTooLarge,
 } from '../formats/chunk.js'
-import { isRejectsName } from '../formats/columns.js'
-import type { FieldName } from '../plant/fields.js'
+import { isRejectsName, listNames } from '../formats/columns.js'
+import { type FieldKeys, KeyFinder } from '../formats/keys.js'
+import { type FieldName, fieldNames } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { invalidPlant, type PlantPatch, parsePlant, plantFrom } from '../plant/plant.js'
 import { problemsOf } from '../plant/schema.js'
@@ -61,12 +62,17 @@ export class Mapper {
   readonly #header: Header | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #state: MapperState
+  readonly #keyFinder: KeyFinder
+  /** The key of the id in the record before, with which the next one is parsed. */
+  #idKey: string
 
   constructor(rules: InputOptions, header: Header | undefined, state: MapperState) {
     this.#rules = rules
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
+    this.#keyFinder = new KeyFinder(rules.map)
+    this.#idKey = rules.map.id || 'id'
     for (const name of header?.unread ?? []) this.#addOtherField(name)
   }
 
@@ -81,13 +87,24 @@ export class Mapper {
   }
 
   #mapJson(text: string, key: string | undefined): MappedChange | Problem {
-    const parsed = parseJson(text, { idKey: this.#rules.map.id || 'id' })
+    const parsed = parseJson(text, { idKey: this.#idKey })
     if ('reason' in parsed) return problem('input', `Not JSON: ${parsed.reason}`)
-    const record = this.#renameFields(parsed.value)
-    if (isObject(record))
-      for (const field in record)
-        if (field !== 'id' && field !== 'name' && field !== 'tag') this.#addOtherField(field)
-    return this.#mapRecord(record, [], key)
+    const { value } = parsed
+    if (!isObject(value)) return this.#mapRecord(value, [], key)
+    if (Object.keys(this.#rules.map).length === 0 && hasOnlyFields(value))
+      return this.#mapRecord(value, [], key)
+    const keys = this.#keyFinder.find(value)
+    if ('ambiguous' in keys) {
+      const names = listNames(keys.candidates)
+      return problem('input', `Several keys may be the ${keys.ambiguous}: ${names}`)
+    }
+    if (keys.id !== undefined && keys.id !== this.#idKey) {
+      // The id is exact only under the key that the parser was told.
+      this.#idKey = keys.id
+      return this.#mapJson(text, key)
+    }
+    this.#addOtherKeys(value, keys)
+    return this.#mapRecord(pickFields(value, keys), [], key)
   }
 
   #mapRecord(record: unknown, cells: Cells, key: string | undefined): MappedChange | Problem {
@@ -168,18 +185,10 @@ export class Mapper {
     return record
   }
 
-  /** Gives the fields the names that `--map` says. */
-  #renameFields(value: unknown): unknown {
-    const sources = Object.entries(this.#rules.map)
-    if (sources.length === 0 || !isObject(value)) return value
-    const record = { ...value }
-    for (const [field, source] of sources) {
-      delete record[field]
-      delete record[source]
-    }
-    for (const [field, source] of sources)
-      if (source !== '' && Object.hasOwn(value, source)) record[field] = value[source]
-    return record
+  /** A field that `--map` reads from another key is left aside on purpose. */
+  #addOtherKeys(record: object, keys: FieldKeys): void {
+    const read = new Set<string>([...Object.values(keys), ...Object.keys(this.#rules.map)])
+    for (const field in record) if (!read.has(field)) this.#addOtherField(field)
   }
 
   #addOtherField(field: string): void {
@@ -187,6 +196,20 @@ export class Mapper {
     if (!otherFields || otherFields.size >= 1000 || isRejectsName(field)) return
     otherFields.add(shorten(field))
   }
+}
+
+function hasOnlyFields(record: object): boolean {
+  for (const key in record) if (key !== 'id' && key !== 'name' && key !== 'tag') return false
+  return true
+}
+
+function pickFields(record: Record<string, unknown>, keys: FieldKeys): Record<string, unknown> {
+  const fields: Record<string, unknown> = {}
+  for (const field of fieldNames) {
+    const key = keys[field]
+    if (key !== undefined) fields[field] = record[key]
+  }
+  return fields
 }
 
 /** Returns a copy: spreading the record would take half of the time of an import. */

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { Importer } from '../../helpers/import.js'
+
+test('the keys of an import compare as the names of a header do, and the exact one comes first', async () => {
+  const user = new Importer()
+  const lines = [
+    '{"ID":9007199254740993,"Name":"Fern","TAG":"wet"}',
+    '{"id":2,"ID":7,"Náme":"Moss"}',
+    '{"Id":3,"iD":4,"name":"Ivy"}',
+  ]
+  const { code, created, rejected, err } = await user.import('', lines.join('\n'))
+  expect({ code, created, rejected }).toEqual({ code: 6, created: 2, rejected: { 400: 1 } })
+  expect(err).toContain('stdin:3: Several keys may be the id: "Id", "iD"')
+  expect(err).toContain('ignored unknown field "ID"')
+  const plants = await user.list()
+  expect(plants).toContain('{"id":9007199254740993,"name":"Fern","tag":"wet"}')
+  expect(plants).toContain('{"id":2,"name":"Moss"}')
+  const mapped = await user.import(
+    ['--map', 'id=nr,name=common  name'],
+    '{"NR":9007199254740995,"Common name":"Oak","name":"Quercus"}',
+  )
+  expect(mapped).toMatchObject({ created: 1, err: '' })
+  expect(await user.list()).toContain('{"id":9007199254740995,"name":"Oak"}')
+})
+
+test('the keys of a create are exact', async () => {
+  const user = new Importer()
+  const { code, err } = await user.run(['create'], { stdin: '{"ID":1,"name":"Fern"}' })
+  expect(code).toBe(2)
+  expect(err).toContain('id must be an integer')
+})
