@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { inputError } from '../errors.js'
+import { assertKeys } from './assert-keys.js'
 import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
 import { decoded, encodingOf, isUnicode, markedEncoding } from './encoding.js'
-import { assertKeys, type TableHead } from './header.js'
+import type { TableHead } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { openTable, readTableHead } from './open-table.js'
 import type { FormatName } from './write.js'
@@ -11,13 +12,13 @@ import type { FormatName } from './write.js'
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name, blocks, signal } = input
   if (hasWorkbookStart(input)) return openArchive(input, options)
-  const { format, encoding, isRejects } = detectFormat(input, options)
+  const { format, encoding, isRejects, isArray } = detectFormat(input, options)
   const texts = decoded(blocks, encoding, name)
   if (format === 'csv' || format === 'tsv')
     return openTable(texts, format, isRejects ? chooseForRejects(options) : options, name)
-  const chunks = format === 'json' ? readDocument(texts, name, signal) : readNdjson(texts)
+  const chunks = format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts)
   const { first = new Chunk(), all } = await peek(chunks)
-  assertKeys(first, options, name)
+  assertKeys(first, options, { name, isArray })
   return { format, chunks: all }
 }
 
@@ -91,7 +92,7 @@ export function detectFormat(
   const ofRejects = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
   const start = new TextDecoder(isUnicode(encoding) ? encoding : 'latin1').decode(head).trimStart()
   const format = ofRejects ?? options.format ?? formatOf(start, name, options)
-  return { format, encoding, isRejects: rejects !== null }
+  return { format, encoding, isRejects: rejects !== null, isArray: start.startsWith('[') }
 }
 
 function formatOf(start: string, name: string, options: InputOptions): FormatName {
@@ -105,7 +106,17 @@ function formatOf(start: string, name: string, options: InputOptions): FormatNam
   if (named === 'csv' || named === 'tsv') return named
   if (options.delimiter !== undefined || options.columns) return 'csv'
   if (named === 'ndjson' || named === 'jsonl' || start === '') return 'ndjson'
-  const goesOn = /^.*[^}\s]\s*\n/.test(start)
-  if (start.startsWith('{')) return goesOn ? 'json' : 'ndjson'
+  if (start.startsWith('{')) return isOneOfLines(start) ? 'ndjson' : 'json'
   return start.startsWith('[') || named === 'json' ? 'json' : 'csv'
 }
+
+/**
+ * Whether an object ends in its first line, as in NDJSON. A line that is longer than the first
+ * block is rather a whole document without line feeds, such as an answer of a service.
+ */
+function isOneOfLines(start: string): boolean {
+  const isLong = start.length >= maxFirstLine && !start.includes('\n')
+  return !isLong && !/^.*[^}\s]\s*\n/.test(start)
+}
+
+const maxFirstLine = 65_000

@@ -1,14 +1,12 @@
 /* The header of a table: in which row it is, and which of its columns have the fields. */
 import { inputError, must, type PlantsError } from '../errors.js'
-import { type FieldName, fieldNames } from '../plant/fields.js'
-import { isObject, parseJson } from '../plant/json.js'
+import type { FieldName } from '../plant/fields.js'
 import {
   type Cells,
   Chunk,
   type FormatReader,
   type Header,
   type InputOptions,
-  type RawRecord,
   skipRecords,
 } from './chunk.js'
 import {
@@ -21,7 +19,6 @@ import {
   listNames,
   readNames,
 } from './columns.js'
-import { KeyFinder } from './keys.js'
 
 export const maxHeaderRows = 20
 
@@ -215,27 +212,4 @@ function chooseColumns(
     chosen.set(field, must(columns[0]))
   }
   return chosen
-}
-
-/** Throws `input` if the records of JSON together have no key for a field that is needed. */
-export function assertKeys({ records }: Chunk, rules: InputOptions, source: string): void {
-  const keys = new Set<string>()
-  const finder = new KeyFinder(rules.map)
-  const found = new Set<FieldName>(['tag'])
-  for (const record of records) {
-    for (const key of findKeys(record)) keys.add(key)
-    const match = finder.find(Object.fromEntries([...keys].map((key) => [key, null])))
-    for (const field of fieldNames) if (field in match) found.add(field)
-    if ('ambiguous' in match) found.add(match.ambiguous)
-    if (findMissingFields(found, rules).length === 0) return
-  }
-  const missing = findMissingFields(found, rules)
-  if (keys.size > 0)
-    throw createMissingError(missing, rules, source, `it has only ${listNames([...keys])}`)
-}
-
-/** Returns no keys of what is no object. */
-function findKeys(record: RawRecord): string[] {
-  const parsed = typeof record === 'string' ? parseJson(record) : {}
-  return 'value' in parsed && isObject(parsed.value) ? Object.keys(parsed.value) : []
 }

@@ -1,15 +1,18 @@
 import { inputError, must } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import { checkSignal } from '../platform/runtime.js'
+import { createNoListError } from './assert-keys.js'
 import {
   brokenRecord,
   Chunk,
+  type InputOptions,
   isTooLarge,
   maxRecordBytes,
   maxUnpacked,
   recordTooLarge,
 } from './chunk.js'
 import { lineFeedsIn } from './encoding.js'
+import { findListInObject, sampleObject } from './json-shape.js'
 
 /** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
 export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<Chunk> {
@@ -44,6 +47,7 @@ export async function* readDocument(
   texts: AsyncIterable<string>,
   name: string,
   signal: AbortSignal,
+  rules?: InputOptions,
 ): AsyncGenerator<Chunk> {
   let text = ''
   for await (const part of texts) {
@@ -54,11 +58,11 @@ export async function* readDocument(
         'Write NDJSON: one plant on each line',
       )
   }
-  for (const chunk of findValues(text, name)) {
+  for (const chunk of findValues(text, name, rules)) {
     await checkSignal(signal)
     assertValid(chunk, name)
   }
-  for (const chunk of findValues(text, name)) {
+  for (const chunk of findValues(text, name, rules)) {
     await checkSignal(signal)
     yield chunk
   }
@@ -82,7 +86,11 @@ const maxValues = 2000
  * Finds them by brackets and quotes. Nothing above 1 MiB is parsed: `JSON.parse` takes gigabytes
  * for some million `[`.
  */
-function* findValues(text: string, name: string): Generator<Chunk<string>> {
+function* findValues(
+  text: string,
+  name: string,
+  rules: InputOptions | undefined,
+): Generator<Chunk<string>> {
   const cursor = new Cursor(text)
   let chunk = new Chunk<string>()
   for (cursor.skipBlank(); !cursor.isAtEnd; cursor.skipBlank()) {
@@ -92,7 +100,7 @@ function* findValues(text: string, name: string): Generator<Chunk<string>> {
     }
     if (cursor.isAtArray) cursor.enterArray()
     else {
-      addValue(chunk, cursor, name)
+      addValue(chunk, cursor, name, rules)
       cursor.skipSeparator()
     }
   }
@@ -101,48 +109,60 @@ function* findValues(text: string, name: string): Generator<Chunk<string>> {
   yield chunk
 }
 
-function addValue(chunk: Chunk<string>, cursor: Cursor, name: string): void {
-  const { line } = cursor
+function addValue(
+  chunk: Chunk<string>,
+  cursor: Cursor,
+  name: string,
+  rules: InputOptions | undefined,
+): void {
+  const { line, at } = cursor
   const value = cursor.readValue()
-  if (isTooLarge(value)) throw brokenRecord(name, line, recordTooLarge)
+  if (isTooLarge(value)) {
+    const isObject = !cursor.isInArray && value.startsWith('{')
+    const sample = rules && isObject ? sampleObject(cursor.text, at, findEndOfAnyValue) : {}
+    const list = rules && findListInObject(sample, rules)
+    throw list
+      ? createNoListError(sample, list, rules, name)
+      : brokenRecord(name, line, recordTooLarge)
+  }
   chunk.add(value.trimEnd(), line)
   chunk.characters += value.length
 }
 
 /** Where the search for values is in the text. */
 class Cursor {
-  readonly #text: string
+  readonly text: string
   readonly #blank = /\s*/y
-  #at = 0
+  at = 0
   line = 1
   /** Whether it is in the array that is around the values. */
   isInArray = false
 
   constructor(text: string) {
-    this.#text = text
+    this.text = text
   }
 
   get isAtEnd(): boolean {
-    return this.#at >= this.#text.length
+    return this.at >= this.text.length
   }
 
   /** Whether an array of values begins here. One within it is a value. */
   get isAtArray(): boolean {
-    return !this.isInArray && this.#text[this.#at] === '['
+    return !this.isInArray && this.text[this.at] === '['
   }
 
   enterArray(): void {
     this.isInArray = true
-    this.#at += 1
+    this.at += 1
     this.skipBlank()
-    const isEmpty = this.#text[this.#at] === ']'
+    const isEmpty = this.text[this.at] === ']'
     if (isEmpty) this.skipSeparator()
   }
 
   /** In an array, white space after a value belongs to it. */
   readValue(): string {
-    const end = findEndOfValue(this.#text, this.#at, this.isInArray)
-    const value = this.#text.slice(this.#at, end)
+    const end = findEndOfValue(this.text, this.at, this.isInArray)
+    const value = this.text.slice(this.at, end)
     this.#skip(value)
     return value
   }
@@ -150,18 +170,18 @@ class Cursor {
   /** Skips the comma or the bracket after a value of an array. */
   skipSeparator(): void {
     if (!this.isInArray || this.isAtEnd) return
-    this.isInArray = this.#text[this.#at] !== ']'
-    this.#at += 1
+    this.isInArray = this.text[this.at] !== ']'
+    this.at += 1
   }
 
   skipBlank(): void {
-    this.#blank.lastIndex = this.#at
-    this.#skip(this.#blank.exec(this.#text)?.[0] ?? '')
+    this.#blank.lastIndex = this.at
+    this.#skip(this.#blank.exec(this.text)?.[0] ?? '')
   }
 
   #skip(part: string): void {
     this.line += lineFeedsIn(part)
-    this.#at += part.length
+    this.at += part.length
   }
 }
 
@@ -183,6 +203,22 @@ function findEndOfValue(text: string, start: number, isInArray: boolean): number
 
 function isAfterValue(character: string, isInArray: boolean): boolean {
   return isInArray ? character === ',' || character === ']' : character.trim() === ''
+}
+
+/** Returns the index after it, however long it is. */
+function findEndOfAnyValue(text: string, start: number): number {
+  switch (text[start]) {
+    case '"':
+      return findEndOfString(text, start, text.length) + 1
+    case '[':
+    case '{':
+      return findEndOfBrackets(text, start, text.length) + 1
+    default: {
+      const rest = /[^,\]}\s]*/y
+      rest.lastIndex = start
+      return start + (rest.exec(text)?.[0].length ?? 0)
+    }
+  }
 }
 
 /** Returns the index of the bracket that closes the one at `start`; `last` if none does before. */

@@ -6,6 +6,7 @@
  * nothing that the import finds by itself, and it ends with the same failure if no answer helps.
  */
 import { must, PlantsError } from '../../errors.js'
+import { NoListError } from '../../formats/assert-keys.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import { type ImportPlan, type OpenInput, openInput } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
@@ -67,6 +68,7 @@ async function askForAnswers(
   const decoded = applyAnswers(plan, answers)
   const remaining = encoding === undefined ? failure : await findFailure(decoded, io)
   if (!remaining) return answers
+  if (remaining instanceof NoListError) throw remaining
   const sample = await sampleInput(must(plan.inputs[0]), decoded, io)
   const { answers: ofColumns, headerLine } = await askForColumns(sample, decoded, remaining, io)
   const complete = { ...answers, ...ofColumns }

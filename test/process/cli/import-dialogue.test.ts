@@ -133,6 +133,13 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
   expect(await user.run('list')).toEqual(answer(...plants))
 })
 
+test('an import of JSON that is no list of plants ends without a question', async () => {
+  const user = withFile('{"categories":["a"],"plants":[{"id":1,"name":"Fern"}]}', 'list.json')
+  const { code, screen } = await user.terminal('import list.json', plain).ended
+  expect(code).toBe(2)
+  expect(screen).toContain("jq -c '.plants[]' list.json | plants import")
+})
+
 test('an import asks for the keys of JSON', async () => {
   const user = withFile('[{"nr":4,"latin":"Rosa","bed":"north"}]', 'list.json')
   const session = user.terminal('import list.json', plain)

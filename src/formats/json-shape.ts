@@ -1,0 +1,192 @@
+/*
+ * What JSON has in place of a list of plants, and how jq makes a list of it: an object with a list
+ * in it, an object by name, GeoJSON, or objects whose fields are in an object of their own.
+ */
+import { isObject } from '../plant/json.js'
+import { shellWord } from '../platform/shell.js'
+import type { InputOptions } from './chunk.js'
+import { findMissingFields } from './columns.js'
+import { type FieldKeys, KeyFinder } from './keys.js'
+
+type JsonObject = Record<string, unknown>
+
+/** The objects that a program of jq prints for a text. */
+export interface JqList {
+  program: string
+  objects: readonly JsonObject[]
+  isGeoJson?: boolean
+}
+
+/** How many objects of a list are looked at. */
+const maxObjects = 20
+
+/** How deep a list may be in objects. */
+const maxDepth = 3
+
+/** Finds the list in an object that is no plant. */
+export function findListInObject(value: JsonObject, rules: InputOptions): JqList | undefined {
+  const list = findList(value, '', rules, maxDepth) ?? findObjectsByName(value, rules)
+  return list && pickNestedFields(list, rules)
+}
+
+/** Finds the fields of plants in an object of each object, such as `properties` or `tags`. */
+export function pickNestedFields(list: JqList, rules: InputOptions): JqList {
+  const { program, objects } = list
+  if (hasName(objects, rules)) return list
+  const nested = findNestedKey(list, rules)
+  if (nested === undefined) return list
+  const isIdOutside = objects.every(({ id }) => typeof id === 'number' || typeof id === 'bigint')
+  const pick = `${isIdOutside ? '{id} + ' : ''}${formatPath(nested)}`
+  return {
+    ...list,
+    program: program === '.' ? pick : `${program} | ${pick}`,
+    objects: objects.map((object) => {
+      const fields = object[nested] as JsonObject
+      return isIdOutside ? { id: object['id'], ...fields } : fields
+    }),
+  }
+}
+
+function findNestedKey({ objects, isGeoJson }: JqList, rules: InputOptions): string | undefined {
+  if (isGeoJson) return 'properties'
+  return Object.keys(objects[0] ?? {}).find((key) => {
+    const nested = objects.map((object) => object[key])
+    return nested.every(isObject) && hasName(nested, rules)
+  })
+}
+
+function findList(
+  value: JsonObject,
+  path: string,
+  rules: InputOptions,
+  depth: number,
+): JqList | undefined {
+  const lists = Object.entries(value).flatMap(([key, member]) => {
+    const objects = Array.isArray(member) ? member.slice(0, maxObjects).filter(isObject) : []
+    const isGeoJson = value['type'] === 'FeatureCollection' && key === 'features'
+    const list = { program: `${path}${formatPath(key)}[]`, objects, isGeoJson }
+    if (!Array.isArray(member) || objects.length === 0) return []
+    return [{ list, length: member.length, isNamed: hasName(objects, rules) }]
+  })
+  // Plants have names, and there are more of them than of other things.
+  lists.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || b.length - a.length)
+  if (lists[0]) return lists[0].list
+  if (depth === 0 || haveCommonKey(value)) return undefined
+  for (const [key, member] of Object.entries(value)) {
+    const list = isObject(member) && findList(member, path + formatPath(key), rules, depth - 1)
+    if (list) return list
+  }
+  return undefined
+}
+
+/** Whether several objects have a key of the first one, as those of one kind do. */
+function haveCommonKey(value: JsonObject): boolean {
+  const members = Object.values(value)
+  const [first] = members
+  if (members.length < 2 || !isObject(first) || !members.every(isObject)) return false
+  return Object.keys(first).some((key) => members.every((member) => Object.hasOwn(member, key)))
+}
+
+/** Finds plants whose names, or ids, are the keys of an object. */
+function findObjectsByName(value: JsonObject, rules: InputOptions): JqList | undefined {
+  const entries = Object.entries(value).slice(0, maxObjects)
+  const objects = entries.map(([, member]) => member).filter(isObject)
+  if (entries.length === 0 || objects.length < entries.length) return undefined
+  if (entries.every(([key]) => /^\d{1,15}$/.test(key)) && !objects.some((object) => 'id' in object))
+    return {
+      program: 'to_entries[] | {id: (.key | tonumber)} + .value',
+      objects: entries.map(([key], index) => ({ id: Number(key), ...objects[index] })),
+    }
+  if (entries.length === 1 && !hasId(objects, rules)) return undefined
+  return {
+    program: 'to_entries[] | {name: .key} + .value',
+    objects: entries.map(([key], index) => ({ name: key, ...objects[index] })),
+  }
+}
+
+function hasName(objects: readonly JsonObject[], rules: InputOptions): boolean {
+  return findFieldKeys(objects, rules).name !== undefined
+}
+
+function hasId(objects: readonly JsonObject[], rules: InputOptions): boolean {
+  return findFieldKeys(objects, rules).id !== undefined
+}
+
+/** The keys that at least one of the objects has for a field. */
+function findFieldKeys(objects: readonly JsonObject[], { map }: InputOptions): FieldKeys {
+  const finder = new KeyFinder(map)
+  const found: FieldKeys = {}
+  for (const object of objects) {
+    const keys = finder.find(object)
+    if ('ambiguous' in keys) found[keys.ambiguous] = keys.ambiguous
+    else Object.assign(found, keys)
+  }
+  return found
+}
+
+function formatPath(key: string): string {
+  return /^[A-Za-z_]\w*$/.test(key) ? `.${key}` : `.[${JSON.stringify(key)}]`
+}
+
+/** Formats a command line that imports the list. `KEY` stands for what a person must choose. */
+export function formatJqCommand(
+  { program, objects }: JqList,
+  rules: InputOptions,
+  file: string,
+): string {
+  const keys = findFieldKeys(objects, rules)
+  const missing = findMissingFields({ has: (field) => keys[field] !== undefined }, rules)
+  const jq = `jq -c ${shellWord(program)}`
+  const isPacked = file.endsWith('.gz')
+  const read = isPacked ? `gzip -dc ${shellWord(file)} | ${jq}` : `${jq} ${shellWord(file)}`
+  const isNameMissing = missing.includes('name')
+  const pairs = missing.filter((field) => isNameMissing || field !== 'id')
+  const map = pairs.length > 0 ? ` --map ${pairs.map((field) => `${field}=KEY`).join()}` : ''
+  const idFrom = !isNameMissing && missing.includes('id') ? ' --id-from next' : ''
+  return `${file === 'stdin' ? jq : read} | plants import${map}${idFrom}`
+}
+
+/** The longest text of a value of a sample. */
+const maxSampleLength = 65_536
+
+/**
+ * Parses the beginning of an object that is too large to be parsed: of each list, the first
+ * element, and of what else is large, nothing.
+ *
+ * @param findEnd returns the index after the value that begins at an index
+ */
+export function sampleObject(
+  text: string,
+  start: number,
+  findEnd: (text: string, start: number) => number,
+): JsonObject {
+  const sample: JsonObject = {}
+  const blank = /[\s,:]*/y
+  const skip = (at: number) => {
+    blank.lastIndex = at
+    return at + (blank.exec(text)?.[0].length ?? 0)
+  }
+  let at = skip(start + 1)
+  for (let count = 0; count < maxObjects && text[at] === '"'; count += 1) {
+    const keyEnd = findEnd(text, at)
+    const valueStart = skip(keyEnd)
+    const valueEnd = findEnd(text, valueStart)
+    const key = parseShort(text.slice(at, keyEnd))
+    if (typeof key !== 'string') break
+    const first = skip(valueStart + 1)
+    const isList = text[valueStart] === '['
+    const element = isList ? parseShort(text.slice(first, findEnd(text, first))) : undefined
+    sample[key] = isList ? [element] : parseShort(text.slice(valueStart, valueEnd))
+    at = skip(valueEnd)
+  }
+  return sample
+}
+
+function parseShort(text: string): unknown {
+  if (text.length > maxSampleLength) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

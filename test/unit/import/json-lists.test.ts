@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process'
+import { expect, test } from 'vitest'
+import { Importer } from '../../helpers/import.js'
+import { isWindows } from '../../helpers/world.js'
+
+const hasJq = !isWindows && canRun('jq', '--version')
+
+function canRun(...[program = '', ...args]: string[]): boolean {
+  try {
+    execFileSync(program, args, { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const list = [
+  { id: 1, name: 'Fern' },
+  { id: 2, name: 'Moss' },
+]
+const pad = 'x'.repeat(1_100_000)
+
+const cases: {
+  title: string
+  value: unknown
+  file?: string
+  message: string
+  command: string
+  created?: number
+}[] = [
+  {
+    title: 'an object with a list in it',
+    value: { categories: ['a'], plants: list },
+    message:
+      'list.json is no list of plants: it is an object with the keys "categories", "plants", ' +
+      'and there are objects with "id", "name" in it',
+    command: "jq -c '.plants[]' list.json | plants import",
+  },
+  {
+    title: 'the list of plants among lists of other things',
+    value: { beds: [{ bed: 1 }, { bed: 2 }, { bed: 3 }], 'my plants': list },
+    message: 'is an object with the keys "beds", "my plants"',
+    command: `jq -c '.["my plants"][]' list.json | plants import`,
+  },
+  {
+    title: 'a list that is deeper',
+    value: { meta: { count: 2 }, data: { result: { plants: list } } },
+    message: 'is an object with the keys "meta", "data"',
+    command: "jq -c '.data.result.plants[]' list.json | plants import",
+  },
+  {
+    title: 'an object by name',
+    value: { Rosa: { id: 1, tag: 'x' }, 'Acer rubrum': { id: 2, tag: 'y' } },
+    message: 'is an object with the keys "Rosa", "Acer rubrum", and there are objects with "name"',
+    command: "jq -c 'to_entries[] | {name: .key} + .value' list.json | plants import",
+  },
+  {
+    title: 'an object by name without ids',
+    value: { Rosa: { family: 'x' }, Acer: { family: 'y' } },
+    message: 'is an object with the keys "Rosa", "Acer"',
+    command:
+      "jq -c 'to_entries[] | {name: .key} + .value' list.json | plants import --id-from next",
+  },
+  {
+    title: 'an object by id',
+    value: { 7: { name: 'Fern' }, 8: { name: 'Moss' } },
+    message: 'is an object with the keys "7", "8"',
+    command: "jq -c 'to_entries[] | {id: (.key | tonumber)} + .value' list.json | plants import",
+  },
+  {
+    title: 'GeoJSON',
+    file: 'my trees.geojson',
+    value: {
+      type: 'FeatureCollection',
+      features: list.map((properties) => ({ type: 'Feature', properties, geometry: null })),
+    },
+    message:
+      'my trees.geojson is no list of plants: it is GeoJSON, and there are objects with "id", "name" in it',
+    command: "jq -c '.features[] | .properties' 'my trees.geojson' | plants import",
+  },
+  {
+    title: 'GeoJSON with the ids outside of the properties',
+    value: {
+      type: 'FeatureCollection',
+      features: list.map(({ id, name }) => ({ type: 'Feature', id, properties: { Name: name } })),
+    },
+    message: 'it is GeoJSON, and there are objects with "id", "Name" in it',
+    command: "jq -c '.features[] | {id} + .properties' list.json | plants import",
+  },
+  {
+    title: 'fields in an object of each object',
+    value: list.map(({ id, ...tags }) => ({ type: 'node', id, tags })),
+    message: 'list.json has no key "name": it has only "type", "id", "tags"',
+    command: "jq -c '.[] | {id} + .tags' list.json | plants import",
+  },
+  {
+    title: 'a list without ids in an object that is too large to be parsed',
+    value: { note: pad, plants: [{ name: 'Fern' }, { name: 'Moss', pad }] },
+    message: 'is an object with the keys "note", "plants", and there are objects with "name" in it',
+    command: "jq -c '.plants[]' list.json | plants import --id-from next",
+    created: 1,
+  },
+]
+
+test.each(cases)(
+  '$title is named, with the program of jq that makes a list of it',
+  async ({ value, file = 'list.json', message, command }) => {
+    const user = new Importer()
+    user.write(file, JSON.stringify(value))
+    const { code, err } = await user.import([file])
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(message) })
+    expect(err).toContain(`: ${command}\n`)
+  },
+)
+
+test.skipIf(!hasJq).each(cases)(
+  '$title: the command leads to an import (needs jq)',
+  async ({ value, file = 'list.json', command, created = 2 }) => {
+    const user = new Importer()
+    user.write(file, JSON.stringify(value))
+    const [pipe = '', args = ''] = command.split(' | plants import')
+    const stdin = execFileSync('sh', ['-c', pipe], { cwd: user.home, maxBuffer: 1e8 })
+    expect(await user.import(args, stdin)).toMatchObject({ created })
+  },
+)
+
+test('a list without ids, or with other keys, has the option that helps', async () => {
+  const user = new Importer()
+  const { err } = await user.import('', '[{"name":"Fern"},{"name":"Moss"}]')
+  expect(err).toBe(
+    'plants: stdin has no key "id": it has only "name"\n' +
+      '  Generate ids with --id-from next, or choose their key with --map id=KEY\n',
+  )
+  const other = await user.import('', '[{"Nr":1,"Sorte":"Fern"}]')
+  expect(other.err).toContain('stdin has no key "id", "name": it has only "Nr", "Sorte"\n')
+  expect(other.err).toContain('Choose keys with --map id=KEY,name=KEY.')
+})
+
+test('a list whose objects have other keys has both the program and --map', async () => {
+  const user = new Importer()
+  const { err } = await user.import('', '{"items":[{"Nr":1,"Sorte":"Fern"}]}')
+  expect(err).toContain("Pick them out: jq -c '.items[]' | plants import --map id=KEY,name=KEY\n")
+})
