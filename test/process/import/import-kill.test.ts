@@ -13,6 +13,7 @@ import { canTrace } from '../../helpers/linux.js'
 import { freshDatabase } from '../../helpers/postgres.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
+import { rows, workbook } from '../../helpers/workbook.js'
 import { World } from '../../helpers/world.js'
 
 interface Target {
@@ -61,6 +62,8 @@ async function service(): Promise<Target> {
 
 interface Input {
   lines: string[]
+  /** What has these lines, instead of a file of text. */
+  workbook?: Buffer
   flags: string
   /** Of the export at the end. */
   exported: readonly string[]
@@ -99,6 +102,18 @@ function numbered(): Input {
   return { lines, flags: '--format csv --id-from next', exported }
 }
 
+function tableOfWorkbook(): Input {
+  const count = isSoak ? 200_000 : 20_000
+  const names = Array.from({ length: count }, (_, index) => `Fern ${index}`)
+  const cells = [['id', 'name'], ...names.map((name, index) => [String(index + 1), name])]
+  return {
+    lines: [],
+    workbook: workbook({ sheets: { Plants: cells.map((row) => rows(row)).join('') } }),
+    flags: '--if-exists same',
+    exported: names.map((name, index) => plant(index + 1, name).trimEnd()),
+  }
+}
+
 /** A list in which some names come again later, and others at once. */
 function named(flags: string, count: number, length: number): Input {
   const names = Array.from({ length: count }, (_, index) => `Fern ${index}`.padEnd(length, '.'))
@@ -120,6 +135,7 @@ test.each<[string, () => Promise<Target>, () => Input]>([
   ['ids in no order, into a file', file, withRejected],
   ['ids in no order, into a database', database, withRejected],
   ['CSV without ids, into a service', service, numbered],
+  ['a workbook, into a file', file, tableOfWorkbook],
   ['CSV by name, into a file', file, () => named('--if-exists same', many, 107)],
   ['CSV by name, into a service', service, () => named('--if-exists update', few, 0)],
 ])(
@@ -149,8 +165,10 @@ test.each<[string, () => Promise<Target>, () => Input]>([
 
 /** Later kills may find an import that was faster. */
 async function importWithKills(world: World, target: Target, input: Input) {
-  const args = `import plants.ndjson ${input.flags} --store ${target.store} --timeout 1h --retry 1h`
-  writeLines(world.home, input.lines)
+  const name = input.workbook ? 'plants.xlsx' : 'plants.ndjson'
+  const args = `import ${name} ${input.flags} --store ${target.store} --timeout 1h --retry 1h`
+  if (input.workbook) world.write(name, input.workbook)
+  else writeLines(world.home, input.lines)
   const kills = rounds(4)
   let child = world.start(args, { env: target.env })
   for (let kill = 1; ; kill += 1) {
