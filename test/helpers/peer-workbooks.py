@@ -1,7 +1,7 @@
 """Makes workbooks with openpyxl and XlsxWriter, changes the XML of two in three, and prints for each
 what openpyxl reads from it: rows of texts, with N before a number, or an error.
 
-Arguments: a folder, how many, a seed, and the path of LibreOffice if it shall save them first."""
+Arguments: a folder, how many, a seed, and the program of LibreOffice if it shall save them first."""
 import datetime, json, os, random, re, subprocess, sys, warnings, zipfile
 import openpyxl, xlsxwriter
 from openpyxl.utils.datetime import CALENDAR_MAC_1904

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
@@ -9,13 +9,12 @@ import { DamageError } from '../../../src/formats/workbook/damage.js'
 import { RowReader } from '../../../src/formats/workbook/rows.js'
 import { readWorkbook } from '../../../src/formats/workbook/sheets.js'
 import { parsePart } from '../../../src/formats/workbook/xml.js'
+import { isHere } from '../../helpers/linux.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const python = '/usr/bin/python3'
 const script = join(import.meta.dirname, '../../helpers/peer-workbooks.py')
-const libreOffice = '/usr/bin/soffice'
-const hasLibreOffice = existsSync(libreOffice)
 const hasPeers = spawnSync(python, ['-c', 'import openpyxl, xlsxwriter']).status === 0
 
 /** What openpyxl reads: rows of texts, with N before a number, or an error. */
@@ -37,12 +36,12 @@ test.skipIf(!hasPeers)(
   },
 )
 
-test.skipIf(!(isSoak && hasPeers && hasLibreOffice))(
+test.skipIf(!(isSoak && hasPeers && isHere('soffice')))(
   'workbooks that LibreOffice saved are read as openpyxl reads them (needs LibreOffice, in a soak)',
   { timeout: 600_000 },
   async () => {
     const count = rounds(30)
-    const { differences, equal } = await compareWorkbooks(count, libreOffice)
+    const { differences, equal } = await compareWorkbooks(count, 'soffice')
     expect(differences).toEqual([])
     expect(equal).toBeGreaterThan(count / 3)
   },
