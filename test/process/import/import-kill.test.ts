@@ -73,8 +73,8 @@ interface Input {
 }
 
 /** Lines in no order, and after some of them one that is rejected. */
-function withRejected(): Input {
-  const exported = plantLines(isSoak ? 1_000_000 : 40_000)
+function withRejected(count: number): Input {
+  const exported = plantLines(count)
   const good = shuffled(exported)
   const lines: string[] = []
   const rejected: NonNullable<Input['rejected']> = []
@@ -129,11 +129,12 @@ function named(flags: string, count: number, length: number): Input {
   }
 }
 
-const [few, many] = isSoak ? [100_000, 500_000] : [3000, 15_000]
+const [few, many, most] = isSoak ? [100_000, 500_000, 1_000_000] : [3000, 15_000, 40_000]
 
 test.each<[string, () => Promise<Target>, () => Input]>([
-  ['ids in no order, into a file', file, withRejected],
-  ['ids in no order, into a database', database, withRejected],
+  ['ids in no order, into a file', file, () => withRejected(most)],
+  ['ids in no order, into a database', database, () => withRejected(most)],
+  ['ids in no order, into a service', service, () => withRejected(few * 2)],
   ['CSV without ids, into a service', service, numbered],
   ['a workbook, into a file', file, tableOfWorkbook],
   ['CSV by name, into a file', file, () => named('--if-exists same', many, 107)],
