@@ -7,6 +7,12 @@ import { foldName } from './columns.js'
 
 export type FieldKeys = Partial<Record<FieldName, string>>
 
+interface AmbiguousKeys {
+  ambiguous: FieldName
+  /** The keys that may be this field. */
+  candidates: readonly string[]
+}
+
 /** How a key may be that of a field. */
 interface KeyMatch {
   field: FieldName
@@ -16,9 +22,11 @@ interface KeyMatch {
 /** How many keys are remembered: those of objects by name differ in each record. */
 const maxRemembered = 1000
 
+const none: readonly KeyMatch[] = []
+
 export class KeyFinder {
   readonly #map: FieldKeys
-  readonly #remembered = new Map<string, readonly KeyMatch[]>()
+  readonly #remembered = new Map<string, readonly KeyMatch[] | undefined>()
 
   /** @param map the keys that `--map` names; an empty one is not read */
   constructor(map: FieldKeys) {
@@ -26,25 +34,23 @@ export class KeyFinder {
   }
 
   /** @returns the key of each field that the object has, or the field that several may be */
-  find(record: object): FieldKeys | { ambiguous: FieldName; candidates: readonly string[] } {
+  find(record: object): FieldKeys | AmbiguousKeys {
     const found: FieldKeys = {}
-    const similar = new Map<FieldName, string[]>()
-    for (const key of Object.keys(record))
-      for (const { field, isExact } of this.#matchKey(key))
+    let similar: Partial<Record<FieldName, string[]>> | undefined
+    for (const key in record)
+      for (const { field, isExact } of this.#matchKey(key) ?? none) {
         if (isExact) found[field] = key
-        else similar.set(field, [...(similar.get(field) ?? []), key])
-    for (const [field, candidates] of similar) {
-      if (found[field] !== undefined) continue
-      const [key = ''] = candidates
-      if (candidates.length > 1) return { ambiguous: field, candidates }
-      found[field] = key
-    }
-    return found
+        else {
+          similar ??= {}
+          similar[field] = [...(similar[field] ?? []), key]
+        }
+      }
+    return similar ? addSimilarKeys(found, similar) : found
   }
 
-  #matchKey(key: string): readonly KeyMatch[] {
-    const known = this.#remembered.get(key)
-    if (known) return known
+  /** @returns undefined for a key of no field, as most keys are */
+  #matchKey(key: string): readonly KeyMatch[] | undefined {
+    if (this.#remembered.has(key)) return this.#remembered.get(key)
     const folded = foldName(key)
     const matches: KeyMatch[] = []
     for (const field of fieldNames) {
@@ -52,7 +58,22 @@ export class KeyFinder {
       if (wanted !== '' && foldName(wanted) === folded)
         matches.push({ field, isExact: key === wanted })
     }
-    if (this.#remembered.size < maxRemembered) this.#remembered.set(key, matches)
-    return matches
+    const known = matches.length > 0 ? matches : undefined
+    if (this.#remembered.size < maxRemembered) this.#remembered.set(key, known)
+    return known
   }
+}
+
+function addSimilarKeys(
+  found: FieldKeys,
+  similar: Partial<Record<FieldName, readonly string[]>>,
+): FieldKeys | AmbiguousKeys {
+  const keys: FieldKeys = { ...found }
+  for (const field of fieldNames) {
+    const [key, ...others] = similar[field] ?? []
+    if (key === undefined || found[field] !== undefined) continue
+    if (others.length > 0) return { ambiguous: field, candidates: [key, ...others] }
+    keys[field] = key
+  }
+  return keys
 }

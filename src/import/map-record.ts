@@ -91,8 +91,6 @@ export class Mapper {
     if ('reason' in parsed) return problem('input', `Not JSON: ${parsed.reason}`)
     const { value } = parsed
     if (!isObject(value)) return this.#mapRecord(value, [], key)
-    if (Object.keys(this.#rules.map).length === 0 && hasOnlyFields(value))
-      return this.#mapRecord(value, [], key)
     const keys = this.#keyFinder.find(value)
     if ('ambiguous' in keys) {
       const names = listNames(keys.candidates)
@@ -104,7 +102,9 @@ export class Mapper {
       return this.#mapJson(text, key)
     }
     this.#addOtherKeys(value, keys)
-    return this.#mapRecord(pickFields(value, keys), [], key)
+    const hasMap = Object.keys(this.#rules.map).length > 0
+    const isPlain = !hasMap && areFieldNames(keys)
+    return this.#mapRecord(isPlain ? value : pickFields(value, keys), [], key)
   }
 
   #mapRecord(record: unknown, cells: Cells, key: string | undefined): MappedChange | Problem {
@@ -187,8 +187,10 @@ export class Mapper {
 
   /** A field that `--map` reads from another key is left aside on purpose. */
   #addOtherKeys(record: object, keys: FieldKeys): void {
-    const read = new Set<string>([...Object.values(keys), ...Object.keys(this.#rules.map)])
-    for (const field in record) if (!read.has(field)) this.#addOtherField(field)
+    const { id, name, tag } = keys
+    for (const field in record)
+      if (field !== id && field !== name && field !== tag && !Object.hasOwn(this.#rules.map, field))
+        this.#addOtherField(field)
   }
 
   #addOtherField(field: string): void {
@@ -198,9 +200,9 @@ export class Mapper {
   }
 }
 
-function hasOnlyFields(record: object): boolean {
-  for (const key in record) if (key !== 'id' && key !== 'name' && key !== 'tag') return false
-  return true
+/** Whether the fields have keys of their own names, as in most files. */
+function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): boolean {
+  return id === 'id' && name === 'name' && tag === 'tag'
 }
 
 function pickFields(record: Record<string, unknown>, keys: FieldKeys): Record<string, unknown> {

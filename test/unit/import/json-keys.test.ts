@@ -23,6 +23,18 @@ test('the keys of an import compare as the names of a header do, and the exact o
   expect(await user.list()).toContain('{"id":9007199254740995,"name":"Oak"}')
 })
 
+test('a key that --map leaves out or replaces is not read', async () => {
+  const user = new Importer()
+  const record = '{"id":7,"name":"Fern","tag":"wet","Kind":"Moss"}'
+  const { out } = await user.run(['import', '--map', 'id=,tag=,name=kind', '--id-from', '40'], {
+    stdin: record,
+  })
+  expect(out).toContain('"created":1')
+  expect(await user.list()).toBe('{"id":40,"name":"Moss"}\n')
+  const { rejected } = await user.import('--map name=kind', `${record}\n{"id":8,"name":"Ivy"}`)
+  expect(rejected).toEqual({ 422: 1 })
+})
+
 test('the keys of a create are exact', async () => {
   const user = new Importer()
   const { code, err } = await user.run(['create'], { stdin: '{"ID":1,"name":"Fern"}' })
