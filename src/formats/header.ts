@@ -155,8 +155,9 @@ function parseHeader(
     throw createMissingError(missing, rules, source.name, `it has only ${listNames(names)}`)
   const columns = chooseColumns(found, source.name)
   const unread = findUnreadNames(names, columns, rules)
-  // With numbers, the names do not show which row it is.
-  const guessedLine = numbers.size > 0 ? rows.lines[row] : undefined
+  // With numbers, the names do not show which row it is. A rejects file begins with its header.
+  const isGuessed = numbers.size > 0 && !names.some(isRejectsName)
+  const guessedLine = isGuessed ? rows.lines[row] : undefined
   return { names, columns, unread, guessedLine }
 }
 
