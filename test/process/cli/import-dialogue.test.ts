@@ -318,6 +318,17 @@ test('an interrupted import is resumed with its answers', async () => {
   expect((await user.run('list')).out).toBe(`${plant(7, 'Malus')}${plant(big, 'Rosa')}`)
 })
 
+test('an interrupted import of a file that has changed since is rejected', async () => {
+  const rest = `${nextChunk}{"nr":7,"latin":"Malus"}\n`
+  const user = withFile(`{"nr":"x","latin":"Rosa"}\n${rest}`, 'list.ndjson')
+  const session = user.terminal('import list.ndjson --max-errors 1', plain)
+  await session.answer(['the id?', enter], ['the name?', enter], ['Import 1 plant?', enter])
+  await session.ended
+  user.write('list.ndjson', `{"nr":4,"latin":"Rosa"}\n${rest}`)
+  const { code, screen } = await user.terminal('import list.ndjson', plain).ended
+  expect([code, screen.includes('a file has changed since')]).toEqual([2, true])
+})
+
 test('options that were typed are not taken from an interrupted import', async () => {
   const rows = `Nr;Art\n1;Rosé\nx;Moss\n${'\n'.repeat(300_000)}7;Malus\n`
   const user = withFile(latin1(rows))

@@ -29,6 +29,17 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   if (stores === drivers || stores.length === 0) expect(modules).toEqual(['os', 'process', 'vm'])
 })
 
+test('an import of UTF-8 loads nothing of what asks, or reads other encodings', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,Fern\n')
+  const { files } = await loadedBy([join(root, 'bin/plants.js'), 'import', 'plants.csv'], folder)
+  const names = files.map((file) => basename(file))
+  expect(names.filter((name) => name.startsWith('run-import'))).toHaveLength(1)
+  expect(names.filter((name) => /^(?:complete-plan|prompts|detect-encoding)/.test(name))).toEqual(
+    [],
+  )
+})
+
 /** What the last of some runs loads, and an empty program does not. */
 async function loadsOf(runs: string[][]) {
   const folder = temporaryFolder()
