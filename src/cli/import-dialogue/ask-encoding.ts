@@ -8,7 +8,7 @@ import { tableOf } from '../../output/text-table.js'
 import { truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { commonEncodings } from './common-encodings.js'
-import { askForEncoding, askWhetherRight, tell } from './questions.js'
+import { askForEncoding, askWhetherRight, type EncodingReading, tell } from './questions.js'
 
 /**
  * Asks in which encoding the first file is, if it is not UTF-8. Only what decodes the whole file is
@@ -28,7 +28,7 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
       await assertNoneIsUtf8(plan, io)
       return encoding
     }
-    encoding = await askForEncoding(await readInEach(encodings, input, plan, io), io)
+    encoding = await askForReadable(encodings, input, plan, io)
   }
   return undefined
 }
@@ -101,21 +101,48 @@ async function readForeignLine(
   }
 }
 
-/** Reads the same line in each encoding that can read the file. */
+async function askForReadable(
+  encodings: readonly string[],
+  input: ImportInput,
+  plan: ImportPlan,
+  io: Io,
+): Promise<string> {
+  const readings = await readInEach(encodings, input, plan, io)
+  for (;;) {
+    const encoding = await askForEncoding(readings, io)
+    if (await isReadable(input, { ...plan, encoding }, io)) return encoding
+    await tell([`${input.name} is not ${encoding}: a line below has other bytes`], io)
+  }
+}
+
+/** Reads the same line in each encoding that has its bytes. */
 async function readInEach(
   encodings: readonly string[],
   input: ImportInput,
   plan: ImportPlan,
   io: Io,
-) {
-  const readings: { encoding: string; languages: string; text: string }[] = []
+): Promise<EncodingReading[]> {
+  const readings: EncodingReading[] = []
   for (const encoding of encodings) {
-    if (!(await isReadable(input, { ...plan, encoding }, io))) continue
-    const text = (await readForeignLine(input, { ...plan, encoding }, io))?.text ?? ''
-    const languages = commonEncodings.find(({ name }) => name === encoding)?.languages ?? ''
+    const text = await tryForeignLine(input, { ...plan, encoding }, io)
+    if (text === undefined) continue
+    const { languages = '' } = commonEncodings.find(({ name }) => name === encoding) ?? {}
     readings.push({ encoding, languages, text })
   }
   return readings
+}
+
+async function tryForeignLine(
+  input: ImportInput,
+  plan: ImportPlan,
+  io: Io,
+): Promise<string | undefined> {
+  try {
+    return (await readForeignLine(input, plan, io))?.text
+  } catch (error) {
+    if (error instanceof PlantsError && error.kind === 'input') return undefined
+    throw error
+  }
 }
 
 /** Another encoding would read UTF-8 without an error, but as wrong letters. */

@@ -72,11 +72,14 @@ export async function askWhetherRight(io: Io): Promise<boolean> {
   return answer === 'yes'
 }
 
-/** @param readings encodings, with the same line read in each */
-export function askForEncoding(
-  readings: readonly { encoding: string; languages: string; text: string }[],
-  io: Io,
-): Promise<string> {
+/** An encoding, with a line of the file as it reads in it. */
+export interface EncodingReading {
+  encoding: string
+  languages: string
+  text: string
+}
+
+export function askForEncoding(readings: readonly EncodingReading[], io: Io): Promise<string> {
   const choices = readings.map(({ encoding, languages, text }) => ({
     value: encoding,
     name: truncate(`${encoding} (${languages}): ${text}`, io.stderr.columns - 4),

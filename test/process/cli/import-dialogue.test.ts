@@ -275,6 +275,16 @@ test.each([
   expect([code, screen.includes('?')]).toEqual([2, false])
 })
 
+test.each([
+  '{"count":1,"plants":[{"nr":1,"latin":"Rosa"}]}',
+  '{"rose":{"nr":1},"sage":{"nr":2}}',
+  '{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"id":1}}]}',
+  '{"type":"Feature","properties":{"nr":1}}\n{"type":"Feature","properties":{"nr":2}}\n',
+])('no keys are asked for of JSON that is no list of plants: %s', async (text) => {
+  const { code, screen } = await withFile(text, 'a.json').terminal('import a.json', plain).ended
+  expect([code, screen.includes('Which key')]).toEqual([2, false])
+})
+
 test('nothing is asked where only the tag was not found', async () => {
   const user = withFile('id;name;Standort\n1;Rosa;Beet\n')
   expect((await user.terminal('import list.csv', plain).ended).code).toBe(0)
