@@ -13,7 +13,8 @@ TEXTS = ['Fern', '  a ', 'x&y <z>', '_x0041_', '#N/A', 'é\u3000', '🌵', 'a\nb
          'Moss "wet"', 'a]]>b', '\ttab', 'TRUE', '007']
 NUMBERS = [0, 1, -5, 12345678901234, 2**52, 7.0, 0.1, -1.5e-7, 3.25, 1e15 / 3]
 DATES = [datetime.datetime(2026, 3, 1), datetime.datetime(1999, 12, 31, 23, 59, 58),
-         datetime.datetime(1900, 1, 5), datetime.time(14, 30), datetime.date(2024, 2, 29)]
+         datetime.datetime(1900, 1, 5), datetime.time(14, 30), datetime.date(2024, 2, 29),
+         datetime.timedelta(hours=36, seconds=7), datetime.datetime(2026, 3, 1, 0, 0, 0, 250000)]
 # Numbers at the limits of both calendars, and their formats: 60 is the false leap day of 1900.
 DAYS = [0, 0.25, 0.75, 1, 1.5, 58, 59, 59.5, 60, 60.5, 61, 61.75, 365, 366, 1462, 46082,
         46082.604166666664, 46082.000011574074, 46082.00000001157, 0.9999999999, 59.9999999999,
@@ -42,6 +43,7 @@ def rows():
 def make_by_openpyxl(path):
     workbook = openpyxl.Workbook()
     if R.random() < 0.4: workbook.epoch = CALENDAR_MAC_1904
+    workbook.iso_dates = R.random() < 0.2
     for y, row in enumerate(rows()):
         for x, v in enumerate(row):
             cell = workbook.active.cell(y + 1, x + 1)
@@ -56,13 +58,20 @@ def make_by_xlsxwriter(path):
                'date_1904': R.random() < 0.4}
     workbook = xlsxwriter.Workbook(path, options)
     formats = {code: workbook.add_format({'num_format': code}) for code in FORMATS}
+    bold = workbook.add_format({'bold': True})
     sheet = workbook.add_worksheet()
     for y, row in enumerate(rows()):
         for x, v in enumerate(row):
             if isinstance(v, tuple): sheet.write_number(y, x, v[0], formats[v[1]])
             # A 1904 calendar has no day before it.
             elif options['date_1904'] and v == DATES[2]: sheet.write(y, x, 'early')
+            elif v == 'Fern': sheet.write_rich_string(y, x, 'Fe', bold, ' r', 'n  ', bold, '_x0041_')
             elif v is not None: sheet.write(y, x, v)
+    if R.random() < 0.3: sheet.merge_range(50, 0, 52, 3, R.choice(['merged', 5]))
+    if R.random() < 0.3: sheet.write_url(55, 1, 'https://example.com/?a=1&b=2', string='link')
+    if R.random() < 0.3: sheet.write_array_formula(56, 1, 57, 2, '{=A1:B2}', None, 4)
+    if R.random() < 0.3: sheet.write_formula(60, 2, '1/0', None, '#DIV/0!')
+    if R.random() < 0.3: sheet.write_comment(1, 1, 'a comment')
     if R.random() < 0.3: sheet.write_formula(40, 1, 'A1+1', None, R.choice([3, 'x', True]))
     workbook.close()
 
