@@ -12,24 +12,30 @@ const before = { version: 1, timeout: '7s' }
 const after = { version: 1, timeout: '8s' }
 const both = ['settings.json', 'settings.json.lock']
 
-test('processes that change settings at once lose nothing, and they are read whole', async () => {
-  const user = new World({})
-  const names = Array.from({ length: Math.min(rounds(8), 100) }, (_, index) => `s${index}`)
-  const env = { PLANTS_TIMEOUT: '5m' }
-  const add = (name: string) => user.spawn(`stores add ${name} /${name}.db`, { env })
-  let isOver = false
-  const adding = Promise.all(names.map(add)).finally(() => {
-    isOver = true
-  })
-  while (!isOver) {
-    expect((await user.run('stores list')).code).toBe(0)
-    await new Promise(setImmediate)
-  }
-  expect((await adding).filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
-  const stores = Object.fromEntries(names.map((name) => [name, { address: `/${name}.db` }]))
-  expect(user.saved).toEqual({ version: 1, stores })
-  expect(readdirSync(user.config)).toEqual(both)
-})
+test.each<[string, Record<string, string>]>([
+  ['by a rename', {}],
+  ['in place', { SNAP: '/snap/editor/1' }],
+])(
+  'processes that change settings at once %s lose nothing, and they are read whole',
+  async (_, variables) => {
+    const user = new World({})
+    const names = Array.from({ length: Math.min(rounds(8), 100) }, (_, index) => `s${index}`)
+    const env = { ...variables, PLANTS_TIMEOUT: '5m' }
+    const add = (name: string) => user.spawn(`stores add ${name} /${name}.db`, { env })
+    let isOver = false
+    const adding = Promise.all(names.map(add)).finally(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      expect((await user.run('stores list')).code).toBe(0)
+      await new Promise(setImmediate)
+    }
+    expect((await adding).filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
+    const stores = Object.fromEntries(names.map((name) => [name, { address: `/${name}.db` }]))
+    expect(user.saved).toEqual({ version: 1, stores })
+    expect(readdirSync(user.config)).toEqual(both)
+  },
+)
 
 test('a change that waits for the lock ends at once on a signal', async () => {
   const user = new World(before)

@@ -59,6 +59,30 @@ describe.runIf(canMount)('on a disk that is full at times (a tmpfs, needs unshar
   })
 })
 
+describe.runIf(canMount)('on a disk that fills up meanwhile (a tmpfs, needs unshare)', () => {
+  // The copy has two pages, and the new settings three.
+  test.each<[string, number, string, Record<string, string>]>([
+    ['by a rename', 4, 'Only a part of the settings in ', {}],
+    ['in place', 2, 'no space left on device', { SNAP: '/snap/editor/1' }],
+  ])('settings written %s stay as they were', async (_, freePages, reason, variables) => {
+    const { folder, inside, enter } = await smallDisk()
+    const user = new World()
+    const env = { ...variables, PLANTS_CONFIG_DIR: folder }
+    const file = join(inside, 'settings.json')
+    const text = JSON.stringify({ version: 1, note: 'x'.repeat(8120) })
+    writeFileSync(file, text, { mode: 0o600 })
+    fillDisk(inside, freePages)
+    const { code, out, err } = await user.spawn('stores add a /srv/a.db', { env }, ...enter)
+    expect([code, out, err]).toEqual([74, '', expect.stringContaining(reason)])
+    expect(readFileSync(file, 'utf8')).toBe(text)
+    const names = ['filler', 'settings.json', 'settings.json.lock']
+    expect(readdirSync(inside).toSorted()).toEqual(names)
+    rmSync(join(inside, 'filler'))
+    const again = await user.spawn('stores add a /srv/a.db', { env }, ...enter)
+    expect(again).toMatchObject({ code: 0, err: '' })
+  })
+})
+
 /** @param freePages how many pages of 4 KiB stay free */
 function fillDisk(inside: string, freePages: number): void {
   const filler = join(inside, 'filler')
