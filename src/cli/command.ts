@@ -171,17 +171,17 @@ export class PlantsCommand extends Command {
         this.#rejectSwallowedFlag(option, text)
         const value = this.#removeEqualsSign(option, text)
         return parseArg ? parseArg(value, before) : value
-      })
+      }, before)
     return super.addOption(option.argParser(parse))
   }
 
-  #recordFailure<T>(parse: () => T): T | undefined {
+  #recordFailure(parse: () => unknown, before?: unknown): unknown {
     try {
       return parse()
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       this.#line.failure ??= error
-      return undefined
+      return before
     }
   }
 
@@ -220,17 +220,22 @@ export class PlantsCommand extends Command {
    * commander takes the next option for the value.
    */
   #rejectSwallowedFlag({ long = '', short }: Option, text: string): void {
-    const [flag] = text.split('=', 1)
-    const isFlag = flag === '--help' || this.options.some((each) => each.long === flag)
-    if (!isFlag) return
+    const [flag = ''] = text.split('=', 1)
+    const swallowed = this.options.find((each) => each.long === flag)
+    if (!swallowed && flag !== '--help') return
     // Short flags may be joined, such as -qn.
     const flags = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`)
-    const isWordOfItsOwn = this.#line.words.some(
-      (word, index) => word === text && flags.test(this.#line.words[index - 1] ?? ''),
+    const { words } = this.#line
+    const index = words.findIndex(
+      (word, position) => word === text && flags.test(words[position - 1] ?? ''),
     )
-    if (!isWordOfItsOwn) return
+    if (index === -1) return
     const hint = `For such a value: ${long}=VALUE`
-    throw usageError(`${long} needs a value, but ${flag} follows`, hint)
+    this.#line.failure ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
+    // It may say how this error is printed. Commander parses what follows it if that is an option.
+    const value = text === flag ? words[index + 1] : text.slice(flag.length + 1)
+    if (swallowed?.required && value !== undefined && !value.startsWith('-'))
+      this.setOptionValueWithSource(swallowed.attributeName(), value, 'cli')
   }
 
   /** Takes `-o=json` for `json`. Commander would take it for `=json`. */

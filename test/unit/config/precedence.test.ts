@@ -120,6 +120,9 @@ test.each([
   ['list', '--limit', 'x', '--help', '-o=json'],
   ['list', '--tag', 'a', '--no-tag', '--nope', '--output', 'json'],
   ['--timeout', '1s', '--timeout', '2s', 'list', '-ojson'],
+  ['list', '--tag', '--output', 'json'],
+  ['list', '--output', 'json', '--output', 'json'],
+  ['list', '--search', '--tag', '--output=json'],
   ['create', '--name', '\uFFFD', '--output', 'json'],
   ['--output', 'json', 'stores', 'nope'],
 ])(
