@@ -256,6 +256,17 @@ test('an import shows what would happen, and then asks again', async () => {
   expect(await user.run('list')).toEqual(stored)
 })
 
+test('an import in one transaction asks before it begins', async () => {
+  const user = withFile(table)
+  const session = user.terminal('import list.csv --atomic', plain)
+  await session.answer(...columns)
+  await session.see('Import 2 plants?')
+  expect(user.has(user.store)).toBe(false)
+  session.type(enter)
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('list')).toEqual(stored)
+})
+
 test('a dry run asks no last question', async () => {
   const user = withFile(table)
   const session = user.terminal('import list.csv --dry-run', plain)
@@ -269,6 +280,7 @@ test.each([
   ['list.csv', { PLANTS_NO_INPUT: '1' }],
   ['list.csv --no-input', {}],
   ['list.csv --map tag=Bed', {}],
+  ['list.csv -', {}],
 ])('import %s asks nothing with %j: exit code 2', async (args, env) => {
   const user = withFile(table)
   const { code, screen } = await user.terminal(`import ${args}`, { ...plain, ...env }).ended

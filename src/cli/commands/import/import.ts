@@ -19,6 +19,7 @@ export function define(command: PlantsCommand): void {
   command
     .description(
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. ' +
+        'On a terminal, it asks for what a file does not say. ' +
         'The same command resumes an interrupted import.',
     )
     .argument('[files...]', 'files to read, also .gz; "-" for stdin')
