@@ -50,8 +50,8 @@ export function pickNestedFields(list: JqList, rules: InputOptions): JqList {
 function findNestedKey({ objects, isGeoJson }: JqList, rules: InputOptions): string | undefined {
   if (isGeoJson) return 'properties'
   return Object.keys(objects[0] ?? {}).find((key) => {
-    const nested = objects.map((object) => object[key])
-    return nested.every(isObject) && hasName(nested, rules)
+    const nested = objects.map((object) => object[key]).filter(isObject)
+    return hasName(nested, rules)
   })
 }
 
@@ -81,7 +81,7 @@ function findList(
 
 /** Whether several objects have a key of the first one, as those of one kind do. */
 function haveCommonKey(value: JsonObject): boolean {
-  const members = Object.values(value)
+  const members = Object.values(value).slice(0, maxObjects)
   const [first] = members
   if (members.length < 2 || !isObject(first) || !members.every(isObject)) return false
   return Object.keys(first).some((key) => members.every((member) => Object.hasOwn(member, key)))
@@ -97,7 +97,9 @@ function findObjectsByName(value: JsonObject, rules: InputOptions): JqList | und
       program: 'to_entries[] | {id: (.key | tonumber)} + .value',
       objects: entries.map(([key], index) => ({ id: Number(key), ...objects[index] })),
     }
-  if (entries.length === 1 && !hasId(objects, rules)) return undefined
+  // One object in an object is rather a plant, or something else.
+  const isOnly = entries.length === 1
+  if (isOnly && (hasName(objects, rules) || !hasId(objects, rules))) return undefined
   return {
     program: 'to_entries[] | {name: .key} + .value',
     objects: entries.map(([key], index) => ({ name: key, ...objects[index] })),
@@ -151,7 +153,7 @@ const maxSampleLength = 65_536
 
 /**
  * Parses the beginning of an object that is too large to be parsed: of each list, the first
- * element, and of what else is large, nothing.
+ * element, of other values the first ones, and of what is large, nothing.
  *
  * @param findEnd returns the index after the value that begins at an index
  */
@@ -160,14 +162,14 @@ export function sampleObject(
   start: number,
   findEnd: (text: string, start: number) => number,
 ): JsonObject {
-  const sample: JsonObject = {}
+  const sample: [key: string, value: unknown][] = []
   const blank = /[\s,:]*/y
   const skip = (at: number) => {
     blank.lastIndex = at
     return at + (blank.exec(text)?.[0].length ?? 0)
   }
   let at = skip(start + 1)
-  for (let count = 0; count < maxObjects && text[at] === '"'; count += 1) {
+  while (text[at] === '"') {
     const keyEnd = findEnd(text, at)
     const valueStart = skip(keyEnd)
     const valueEnd = findEnd(text, valueStart)
@@ -175,11 +177,12 @@ export function sampleObject(
     if (typeof key !== 'string') break
     const first = skip(valueStart + 1)
     const isList = text[valueStart] === '['
-    const element = isList ? parseShort(text.slice(first, findEnd(text, first))) : undefined
-    sample[key] = isList ? [element] : parseShort(text.slice(valueStart, valueEnd))
+    if (isList) sample.push([key, [parseShort(text.slice(first, findEnd(text, first)))]])
+    else if (sample.length >= maxObjects) sample.push([key, undefined])
+    else sample.push([key, parseShort(text.slice(valueStart, valueEnd))])
     at = skip(valueEnd)
   }
-  return sample
+  return Object.fromEntries(sample)
 }
 
 function parseShort(text: string): unknown {

@@ -42,6 +42,25 @@ test('a workbook of LibreOffice', async () => {
   ])
 })
 
+test('ids that are texts are read as in other tables', async () => {
+  const ids = ['="00123"', "'0007", '8.0', '1.000']
+  const table = rows(['id', 'name'], ...ids.map((id) => [id, 'a']))
+  user.write('ids.xlsx', sheetOf(table))
+  const { err, ...result } = await user.import('ids.xlsx')
+  expect(result).toMatchObject({ code: 6, created: 3, rejected: { 422: 1 } })
+  expect(err).toContain('ids.xlsx:5: Invalid plant: id must be')
+  expect(await user.list()).toBe([7, 8, 123].map((id) => plant(id, 'a')).join(''))
+})
+
+test('columns of a workbook are found by their numbers, below titles', async () => {
+  const table = rows(['Stock 2026'], ['Nr', 'Beet', 'Sorte'], ['7', '1', 'Rosa'])
+  user.write('stock.xlsx', sheetOf(table))
+  const { created, err } = await user.import('stock.xlsx --map id=1,name=3')
+  expect(created).toBe(1)
+  expect(err).toContain('The header of stock.xlsx is line 2: "Nr", "Beet", "Sorte".')
+  expect(await user.list()).toBe(plant(7, 'Rosa'))
+})
+
 const cellXfs = [0, 14, 164, 9].map((id) => `<xf numFmtId="${id}"/>`).join('')
 const numFmts = '<numFmt numFmtId="164" formatCode="000000"/>'
 const styles = `<numFmts>${numFmts}</numFmts><cellXfs>${cellXfs}</cellXfs>`
