@@ -16,6 +16,11 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const texts = decoded(blocks, encoding, name)
   if (format === 'csv' || format === 'tsv')
     return openTable(texts, format, isRejects ? chooseForRejects(options) : options, name)
+  if (format === 'ndjson' && isArray && options.format === undefined)
+    throw inputError(
+      `${name} is not NDJSON: it begins with an array`,
+      'To read it as one JSON text, add --format json',
+    )
   const chunks = format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts)
   const { first = new Chunk(), all } = await peek(chunks)
   assertKeys(first, options, { name, isArray })

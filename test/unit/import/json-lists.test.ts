@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { Importer } from '../../helpers/import.js'
 import { isWindows } from '../../helpers/world.js'
@@ -94,6 +95,22 @@ const cases: {
     command: "jq -c '.[] | {id} + .tags' list.json | plants import",
   },
   {
+    title: 'elements of OpenStreetMap, some of them without tags',
+    value: {
+      version: 0.6,
+      elements: [...list.map(({ id, ...tags }) => ({ id, tags })), { id: 3 }],
+    },
+    message: 'is an object with the keys "version", "elements"',
+    command: "jq -c '.elements[] | {id} + .tags' list.json | plants import",
+  },
+  {
+    title: 'a packed file whose name has a quote and a space',
+    file: "Bob's list.json.gz",
+    value: { plants: list },
+    message: 'is an object with the keys "plants"',
+    command: String.raw`gzip -dc 'Bob'\''s list.json.gz' | jq -c '.plants[]' | plants import`,
+  },
+  {
     title: 'a list without ids in an object that is too large to be parsed',
     value: { note: pad, plants: [{ name: 'Fern' }, { name: 'Moss', pad }] },
     message: 'is an object with the keys "note", "plants", and there are objects with "name" in it',
@@ -102,11 +119,16 @@ const cases: {
   },
 ]
 
+function writeValue(user: Importer, file: string, value: unknown): void {
+  const text = JSON.stringify(value)
+  user.write(file, file.endsWith('.gz') ? gzipSync(text) : text)
+}
+
 test.each(cases)(
   '$title is named, with the program of jq that makes a list of it',
   async ({ value, file = 'list.json', message, command }) => {
     const user = new Importer()
-    user.write(file, JSON.stringify(value))
+    writeValue(user, file, value)
     const { code, err } = await user.import([file])
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(message) })
     expect(err).toContain(`: ${command}\n`)
@@ -117,12 +139,50 @@ test.skipIf(!hasJq).each(cases)(
   '$title: the command leads to an import (needs jq)',
   async ({ value, file = 'list.json', command, created = 2 }) => {
     const user = new Importer()
-    user.write(file, JSON.stringify(value))
+    writeValue(user, file, value)
     const [pipe = '', args = ''] = command.split(' | plants import')
     const stdin = execFileSync('sh', ['-c', pipe], { cwd: user.home, maxBuffer: 1e8 })
     expect(await user.import(args, stdin)).toMatchObject({ created })
   },
 )
+
+test('objects that each have one plant have a program of jq, in one line or in several', async () => {
+  const user = new Importer()
+  const line = '{"plant":{"id":1,"name":"Fern"}}\n'
+  for (const stdin of [line, line + line])
+    expect((await user.import('', stdin)).err).toContain(
+      'stdin has no key "id", "name": it has only "plant"\n' +
+        '  Pick the fields out: jq -c .plant | plants import\n',
+    )
+})
+
+test('all keys of an object that is too large to be parsed are counted', async () => {
+  const user = new Importer()
+  const plants = Array.from({ length: 30 }, (_, id) => [
+    `Rosa ${id}`,
+    { id, pad: pad.slice(0, 4e4) },
+  ])
+  user.write('list.json', JSON.stringify(Object.fromEntries(plants)))
+  const { code, err } = await user.import('list.json')
+  expect(code).toBe(2)
+  expect(err).toContain(
+    '"Rosa 7" and 22 more, and there are objects with "name", "id", "pad" in it',
+  )
+  expect(err).toContain("jq -c 'to_entries[] | {name: .key} + .value' list.json | plants import")
+})
+
+test('a file that is named .ndjson and has an array needs --format', async () => {
+  const user = new Importer()
+  user.write('list.ndjson', JSON.stringify(list))
+  const { code, err } = await user.import('list.ndjson')
+  expect({ code, err }).toEqual({
+    code: 2,
+    err:
+      'plants: list.ndjson is not NDJSON: it begins with an array\n' +
+      '  To read it as one JSON text, add --format json\n',
+  })
+  expect(await user.import('list.ndjson --format json')).toMatchObject({ created: 2 })
+})
 
 test('a list without ids, or with other keys, has the option that helps', async () => {
   const user = new Importer()
