@@ -4,7 +4,7 @@ import { countOf, nextChunk, plant } from '../../helpers/import.js'
 import { isHere } from '../../helpers/linux.js'
 import { bin, withoutCache } from '../../helpers/process.js'
 import { Screen } from '../../helpers/screen.js'
-import { serve, testToken } from '../../helpers/service.js'
+import { serve, storeOf, testToken } from '../../helpers/service.js'
 import { terminal } from '../../helpers/terminal.js'
 import { rows, workbook } from '../../helpers/workbook.js'
 import { answer, World } from '../../helpers/world.js'
@@ -218,16 +218,21 @@ test('the dialogue fits into 40 columns', async () => {
   expect((await session.ended).code).toBe(130)
 })
 
-test('an import into a service asks, too, and keeps its answers', async () => {
-  const { address: url } = await serve()
-  const user = withFile(table)
-  const session = user.terminal(['import', 'list.csv', '--store', url], {
-    ...plain,
-    PLANTS_TOKEN: testToken,
-  })
-  await session.answer(...columns, ['Import 2 plants into ', enter])
-  const { code, screen } = await session.ended
-  expect([code, screen.includes(`--store ${url} --map`)]).toEqual([0, true])
+test('an import into a service asks, too, and is resumed with the answers', async () => {
+  const service = await serve()
+  const rest = `${nextChunk}{"nr":7,"latin":"Malus"}\n`
+  const user = withFile(`{"nr":4,"latin":"Rosa"}\n{"nr":"x","latin":"Moss"}\n${rest}`, 'a.ndjson')
+  const command = ['import', 'a.ndjson', '--store', service.address]
+  const env = { ...plain, PLANTS_TOKEN: testToken }
+  const session = user.terminal([...command, '--max-errors', '1'], env)
+  await session.answer(['the id?', enter], ['the name?', enter])
+  await session.answer(['Import 2 plants into ', enter])
+  expect((await session.ended).code).toBe(6)
+  const { code, screen } = await user.terminal(command, env).ended
+  expect([code, screen.includes('?')]).toEqual([6, false])
+  expect(screen).toContain('Resuming an interrupted import after 2 plants')
+  const { out } = await user.run(['list', '--store', storeOf(service)])
+  expect(out).toBe(`${plant(4, 'Rosa')}${plant(7, 'Malus')}`)
 })
 
 test.each<[string, [string, string][]]>([
