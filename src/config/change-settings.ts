@@ -74,7 +74,7 @@ function changeWithCopy<Result>(
       configFileMode: 0o600,
       accessPropertiesByDotNotation: false,
       serialize: (saved) => {
-        written = JSON.stringify({ ...saved, version: 1 }, undefined, '\t')
+        written = JSON.stringify(Object.assign({ version: 1 }, saved), undefined, '\t')
         return written
       },
       deserialize: (text) => parseSettings(Buffer.from(text)) ?? throwCutError(target),

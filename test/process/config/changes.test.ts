@@ -41,15 +41,29 @@ test('a change that waits for the lock ends at once on a signal', async () => {
   const user = new World(before)
   const release = await acquireLock(`${user.file}.lock`, 0, openOptions().runtime)
   const waiting = user.start(set)
-  const folder = `/proc/${waiting.pid}/fd`
-  const isWaiting = () =>
-    readdirSync(folder).some((fd) => linkOf(`${folder}/${fd}`).endsWith('.lock'))
-  await expect.poll(isWaiting, { interval: 5 }).toBe(true)
+  await expect.poll(() => isWaiting(waiting.pid), { interval: 5 }).toBe(true)
   waiting.kill('SIGINT')
   expect(await resultOf(waiting)).toMatchObject({ code: 130, out: '' })
   release()
   expect(user.saved).toEqual(before)
 })
+
+test('a run that finds settings cut waits for the change that is being made', async () => {
+  const user = new World()
+  user.save(JSON.stringify(before).slice(0, -3))
+  const release = await acquireLock(`${user.file}.lock`, 0, openOptions().runtime)
+  const waiting = user.start('config get timeout')
+  await expect.poll(() => isWaiting(waiting.pid), { interval: 5 }).toBe(true)
+  user.save(before)
+  release()
+  expect(await resultOf(waiting)).toEqual(printed('7s\n'))
+})
+
+/** Whether a process has opened the lock that it waits for. */
+function isWaiting(pid: number | undefined): boolean {
+  const folder = `/proc/${pid}/fd`
+  return readdirSync(folder).some((fd) => linkOf(`${folder}/${fd}`).endsWith('.lock'))
+}
 
 function linkOf(path: string): string {
   try {
@@ -79,6 +93,13 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
     const { code, err } = await changeWith(user, 'pwrite64:retval=10:when=1+')
     expect([code, err]).toEqual([74, expect.stringContaining('Only a part of the settings in ')])
     expect([readFileSync(user.file, 'utf8'), readdirSync(user.config)]).toEqual([text, both])
+  })
+
+  test('are written in place where a rename would cross file systems', async () => {
+    const user = new World(before)
+    const renames = '?rename,renameat,renameat2' // first of the copy, then of conf
+    const { code } = await changeWith(user, `${renames}:error=EXDEV:when=2`)
+    expect([code, user.saved, readdirSync(user.config)]).toEqual([0, after, both])
   })
 
   const calls = ['?mkdir,mkdirat', '?rename,renameat,renameat2', 'fsync', 'pwrite64', 'openat']
