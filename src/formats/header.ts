@@ -124,12 +124,23 @@ function findNumbers(
 
 /**
  * Returns the index of the row that looks most like a header: the first with the most filled cells.
- * That of a rejects file is its first row, although rejected rows may have surplus cells.
+ * If that row has a number, it is rather a plant, below a header without a name for one column or
+ * with a surplus cell: then it is a row above it without numbers that has at least half as many
+ * cells. The header of a rejects file is its first row.
  */
 export function findLikeliestHeader(records: readonly Cells[]): number {
   if (readNames(records[0] ?? []).some(isRejectsName)) return 0
   const counts = records.slice(0, maxHeaderRows).map(countFilledCells)
-  return counts.indexOf(Math.max(...counts))
+  const width = Math.max(...counts)
+  const widest = counts.indexOf(width)
+  if (!hasNumber(records[widest])) return widest
+  const above = counts.slice(0, widest).map((count, row) => (hasNumber(records[row]) ? 0 : count))
+  const most = Math.max(0, ...above)
+  return most >= Math.max(2, width / 2) ? above.indexOf(most) : widest
+}
+
+function hasNumber(row: Cells = []): boolean {
+  return row.some((cell) => typeof cell === 'string' && /^-?\d+(?:[.,]\d+)*$/.test(cell))
 }
 
 export function countFilledCells(row: Cells = []): number {

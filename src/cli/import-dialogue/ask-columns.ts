@@ -19,7 +19,6 @@ import {
   guessIsHeaderless,
   guessNameColumn,
   guessTagColumn,
-  isInteger,
   type SampleColumn,
 } from './guess-columns.js'
 import { askForColumn, askForSheet, type ColumnAnswer } from './questions.js'
@@ -82,22 +81,7 @@ function findLikeliestRow(records: readonly Cells[], { map }: ImportPlan): numbe
     const names = readNames(row).map(foldName)
     return typed.length > 0 && typed.every((name) => names.includes(name))
   })
-  return withTyped === -1 ? findNamesAbovePlants(records) : withTyped
-}
-
-/**
- * A header without a name for one of its columns has fewer cells than the plants below it, which
- * have numbers.
- */
-function findNamesAbovePlants(records: readonly Cells[]): number {
-  const likeliest = findLikeliestHeader(records)
-  const hasNumber = (row: Cells = []) =>
-    row.some((cell) => typeof cell === 'string' && isInteger(cell))
-  const width = countFilledCells(records[likeliest])
-  const above = records.findIndex(
-    (row, index) => index < likeliest && countFilledCells(row) > width / 2 && !hasNumber(row),
-  )
-  return above !== -1 && hasNumber(records[likeliest]) ? above : likeliest
+  return withTyped === -1 ? findLikeliestHeader(records) : withTyped
 }
 
 /** The fields to ask for; undefined if that is of no use. */

@@ -73,7 +73,7 @@ async function askForAnswers(
   const { answers: ofColumns, headerLine } = await askForColumns(sample, decoded, remaining, io)
   const complete = { ...answers, ...ofColumns }
   const reader = await openFirst(applyAnswers(plan, complete), io)
-  // With numbers alone, an import takes the row with the most cells for the header.
+  // With numbers alone, an import takes the row that looks most like a header.
   const { guessedLine = headerLine } = reader.header ?? {}
   if (guessedLine !== headerLine) throw remaining
   // The import may divide a table by another delimiter than that with which it was shown.

@@ -62,7 +62,7 @@ function hasUniqueIntegers({ values, isFilled }: SampleColumn): boolean {
   return isFilled && values.every(isInteger) && new Set(values).size === values.length
 }
 
-export function isInteger(text: string): boolean {
+function isInteger(text: string): boolean {
   return /^\s*-?\d{1,19}\s*$/.test(text)
 }
 

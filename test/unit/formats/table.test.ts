@@ -162,6 +162,19 @@ test('an error shows the row with the most cells that are not empty, as its deli
   await expect(readRecords(wide, csv)).rejects.toThrow('"c6", "c7" and 3 more')
 })
 
+test.each<[title: string, input: string, names: string]>([
+  [
+    'without a name for a column',
+    ',Sorte,Beet\n0,Rosa,a\n1,Oak,b\n',
+    'line 1 has only "Sorte", "Beet"',
+  ],
+  ['above a surplus cell', 'Nr,Sorte,Beet\n1,Oak, English,b\n', 'line 1 has only "Nr", "Sorte"'],
+  ['below a title', 'Stock,2026\nNr,Sorte,Beet\n1,Oak, red,b\n', 'line 2 has only "Nr"'],
+  ['with years', 'Stock\nTree,2025,2026\nOak,1,2\n', 'line 2 has only "Tree", "2025", "2026"'],
+])('an error shows a header %s', async (_, input, names) => {
+  await expect(readRecords(input, csv)).rejects.toThrow(names)
+})
+
 test.each<[title: string, input: string, map: Record<string, string>, records: string[]]>([
   [
     'below titles',
@@ -174,6 +187,12 @@ test.each<[title: string, input: string, map: Record<string, string>, records: s
     'Nr,Beet,Name\n1,3,Fern\n3,1,Moss\n',
     { id: '1', name: '3' },
     ['2: 1 Fern', '3: 3 Moss'],
+  ],
+  [
+    'above plants that have more cells',
+    ',Sorte,Beet\n0,Rosa,a\n1,Oak,b,c\n',
+    { id: '1', name: '2' },
+    ['2: 0 Rosa', '3: 400'],
   ],
   ['next to columns by name', 'a\nNr,2,Kind\n1,x,Fern\n', { id: '1', name: 'kind' }, ['3: 1 Fern']],
   ['of a column without a name', 'id,,,\n1,,Fern,x\n', { name: '3', tag: '4' }, ['2: 1 Fern/x']],

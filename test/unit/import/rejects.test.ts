@@ -54,6 +54,20 @@ test.each([
 })
 
 describe('a rejects file', () => {
+  test('is imported with the options of its input, such as --no-quotes and columns by number', async () => {
+    const rows = ['Stock', 'Nr\tSorte\tBeet', 'x1\t"Rosa\t"a"', '2\tAcer\tb', '3\tIlex\tc\t"d']
+    user.write('list.tsv', `${rows.join('\n')}\n`)
+    const options = '--no-quotes --map id=1,name=2 --map tag=3'
+    const first = await user.import(`list.tsv ${options} --rejects bad.csv`)
+    expect(first).toMatchObject({ code: 6, created: 1, rejected: { 400: 1, 422: 1 } })
+    const corrected = user.read('bad.csv').replace('\tx1\t', '\t1\t').replace('\t"""d"', '')
+    user.write('bad.csv', corrected)
+    const { code, created, err } = await user.import(`bad.csv ${options}`)
+    expect({ code, created, err }).toEqual({ code: 0, created: 2, err: '' })
+    const plants = [plant(1, '"Rosa', '"a"'), plant(2, 'Acer', 'b'), plant(3, 'Ilex', 'c')]
+    expect(await user.list()).toBe(plants.join(''))
+  })
+
   test('is not kept if it is empty', async () => {
     expect(await user.import('--rejects bad', plant(2))).toMatchObject({ code: 0 })
     expect(user.has('bad')).toBe(false)
