@@ -83,12 +83,10 @@ export function findUnreadNames(
   )
 }
 
-const maxNames = 8
-
-/** Lists names that are not empty in quotes, the first eight and how many more there are. */
-export function listNames(names: readonly string[]): string {
+/** Lists names that are not empty in quotes, the first ones and how many more there are. */
+export function listNames(names: readonly string[], maxShown = 8): string {
   const named = names.filter(Boolean)
-  const shown = named.slice(0, maxNames).map((name) => JSON.stringify(shorten(name)))
+  const shown = named.slice(0, maxShown).map((name) => JSON.stringify(shorten(name)))
   const more = named.length - shown.length
   return shown.join(', ') + (more > 0 ? ` and ${more} more` : '')
 }

@@ -186,14 +186,18 @@ function createHeaderError(
   return createMissingError(missing, rules, source.name, has)
 }
 
+/** How many columns an error shows: one that is not shown can be chosen by its number alone. */
+const maxColumns = 40
+
 function describeColumns(
   names: readonly string[],
   line: number,
   { sheet, sheets = [] }: TableSource,
 ): string {
-  if (sheet === undefined) return `line ${line} has only ${listNames(names)}`
+  const shown = listNames(names, maxColumns)
+  if (sheet === undefined) return `line ${line} has only ${shown}`
   const allSheets = sheets.length > 1 ? ` (its sheets: ${sheets.slice(0, 8).join(', ')})` : ''
-  return `line ${line} of the sheet ${listNames([sheet])} has only ${listNames(names)}${allSheets}`
+  return `line ${line} of the sheet ${listNames([sheet])} has only ${shown}${allSheets}`
 }
 
 function createMissingError(
