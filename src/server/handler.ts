@@ -76,7 +76,8 @@ export function createHandler(options: HandlerOptions): Handler {
     const startedAt = performance.now()
     const call: Call = { received, requestId, startedAt }
     const response = await answerOrExplain(call, options)
-    await received.waitToRespond()
+    const portClosing = received.findPortClosing()
+    if (portClosing) await portClosing
     finish(call, response, options)
   }
 }
@@ -184,9 +185,9 @@ function finish(call: Call, answer: LoggedResponse, { cors, log }: HandlerOption
   const { requestId, startedAt } = call
   const { response } = call.received
   const { req: request, destroyed: isAborted } = response
-  const { headers = [], status, outcome } = answer
-  const allHeaders = [...headers, ...buildCorsHeaders(request, cors), 'Request-Id', requestId]
-  if (!isAborted) respond(response, { ...answer, headers: allHeaders })
+  const { status, outcome } = answer
+  const headers = [...buildCorsHeaders(request, cors), 'Request-Id', requestId]
+  if (!isAborted) respond(response, answer, headers)
   log.record({
     requestId,
     status: isAborted ? undefined : status,

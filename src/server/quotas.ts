@@ -130,7 +130,7 @@ export class Quotas {
     quota.usedBytes += bytes - receivedBytes
     quota.admittedCount += 1
     if (isSearch) quota.isSearching = true
-    response.once('close', () => {
+    response.on('close', () => {
       quota.usedBytes -= bytes
       quota.admittedCount -= 1
       this.#admitLater(quota)

@@ -19,10 +19,15 @@ export interface ServiceResponse {
 /** Node.js keeps a buffer of the size of the largest write to a TLS connection. */
 const maxTlsWriteBytes = 65_536
 
-export function respond(response: ServerResponse, content: ServiceResponse): void {
+/** @param moreHeaders those of every response; names and values alternate */
+export function respond(
+  response: ServerResponse,
+  content: ServiceResponse,
+  moreHeaders: readonly string[] = [],
+): void {
   const { body } = content
   const bodyBytes = Buffer.byteLength(body)
-  writeHead(response, content, bodyBytes)
+  writeHead(response, content, bodyBytes, moreHeaders)
   // The Content-Length of a HEAD is that of the body which a GET would get.
   if (response.req.method === 'HEAD') response.end()
   else if (bodyBytes > maxTlsWriteBytes && 'encrypted' in response.req.socket)
@@ -34,10 +39,12 @@ function writeHead(
   response: ServerResponse,
   { status, contentType = 'application/json', headers = [] }: ServiceResponse,
   bodyBytes: number,
+  moreHeaders: readonly string[],
 ): void {
-  const contentHeaders = ['Content-Type', contentType, 'Content-Length', `${bodyBytes}`]
-  const hasContent = status !== 204
-  response.writeHead(status, hasContent ? [...contentHeaders, ...headers] : [...headers])
+  const allHeaders = status === 204 ? [] : ['Content-Type', contentType]
+  if (status !== 204) allHeaders.push('Content-Length', `${bodyBytes}`)
+  allHeaders.push(...headers, ...moreHeaders)
+  response.writeHead(status, allHeaders)
 }
 
 function writeAtEndOfTick(response: ServerResponse, body: string, bodyBytes: number): void {

@@ -41,8 +41,8 @@ export interface ReceivedRequest {
   preferConnection(): void
   /** Waits until all new connections are accepted, before work that takes long. */
   acceptConnections(): Promise<void>
-  /** Waits until the response may be sent: not while a drain closes the port. */
-  waitToRespond(): Promise<void>
+  /** Returns what settles when the response may be sent, if a drain is closing the port. */
+  findPortClosing(): Promise<void> | undefined
 }
 
 export type Handler = (request: ReceivedRequest) => Promise<void>
@@ -217,7 +217,7 @@ export class HttpServer {
     if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     const pending = { response, body, droppedCount: 0 }
     this.#requests.set(socket, pending)
-    response.once('close', () => this.#release(pending))
+    response.on('close', () => this.#release(pending))
     // Over TLS, the response before this one may still be written, or end in the next iteration.
     if (current && !current.response.closed)
       current.response.once('close', () => this.#queue(pending))
@@ -285,8 +285,8 @@ export class HttpServer {
       this.#connections.prefer(socket)
     }
     const acceptConnections = () => this.#connections.acceptWaiting()
-    const waitToRespond = async () => this.#portClosing
-    const request = { response, body, preferConnection, acceptConnections, waitToRespond }
+    const findPortClosing = () => this.#portClosing
+    const request = { response, body, preferConnection, acceptConnections, findPortClosing }
     this.#handler(request).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()

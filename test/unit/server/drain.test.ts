@@ -32,20 +32,14 @@ async function listen(handler: Handler, tls?: Tls) {
 const nextIteration = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** Waits until responses have to wait. */
-async function untilHeld({ waitToRespond }: ReceivedRequest): Promise<void> {
-  for (let isHeld = false; !isHeld; ) {
-    isHeld = true
-    void waitToRespond().then(() => {
-      isHeld = false
-    })
-    await nextIteration()
-  }
+async function untilHeld({ findPortClosing }: ReceivedRequest): Promise<void> {
+  while (findPortClosing() === undefined) await nextIteration()
 }
 
 test('a drain sends no response before it has closed the port, as its client might connect again', async () => {
   const { http, place } = await listen(async (received) => {
     await untilHeld(received)
-    await received.waitToRespond()
+    await received.findPortClosing()
     received.response.end('{}')
   })
   const connection = (await connectTo(place)).send(requestBytes(''))
@@ -76,8 +70,8 @@ test('the response to a request waits while it has to', async () => {
     bodyLimitBytes: 1,
   })
   const closing = gate()
-  const waitToRespond = () => closing.wait()
-  const { place } = await listen((received) => handler({ ...received, waitToRespond }))
+  const findPortClosing = () => closing.wait()
+  const { place } = await listen((received) => handler({ ...received, findPortClosing }))
   const connection = await connectTo(place)
   let isAnswered = false
   connection.socket.on('data', () => {
