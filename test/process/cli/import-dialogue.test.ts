@@ -16,15 +16,15 @@ const down = '\x1b[B'
 const up = '\x1b[A'
 const plain = { NO_COLOR: '1' }
 
-const table = 'Nr.;Botanischer Name;Standort\n31;Rosa × alba;Südbeet\n32;Salvia;Kräuterbeet\n'
+const table = 'Nr.;Botanischer Name;Standort\n31;Süßkirsche;Südbeet\n32;Gänseblümchen;Böschung\n'
 const columns: [string, string][] = [
   ['the id?', enter],
   ['the name?', enter],
   ['the tag?', enter],
 ]
 const stored = answer(
-  { id: 31, name: 'Rosa × alba', tag: 'Südbeet' },
-  { id: 32, name: 'Salvia', tag: 'Kräuterbeet' },
+  { id: 31, name: 'Süßkirsche', tag: 'Südbeet' },
+  { id: 32, name: 'Gänseblümchen', tag: 'Böschung' },
 )
 
 function withFile(content: string | Uint8Array, name = 'list.csv'): World {
@@ -42,7 +42,7 @@ test('an import asks for the encoding and the columns, and stores what Enter pro
   const { code, screen } = await session.ended
   expect(code).toBe(0)
   expect(screen).toContain('list.csv is not UTF-8. Read as windows-1252, it begins:')
-  expect(screen).toMatch(/ {2}Nr\. {2}Botanischer Name {2}Standort\s+31 {3}Rosa × alba {7}Südbeet/)
+  expect(screen).toMatch(/ {2}Nr\. {2}Botanischer Name {2}Standort\s+31 {3}Süßkirsche {8}Südbeet/)
   expect(screen).toContain('Nr. (31, 32)')
   expect(await user.run('list')).toEqual(stored)
 })
@@ -199,13 +199,13 @@ test('the dialogue fits into 40 columns', async () => {
       "list.csv is not UTF-8. Read as windows-1",
       "252, it begins:",
       "  Nr.  Botanischer Name  Standort",
-      "  31   Rosa × alba       Südbeet",
-      "  32   Salvia            Kräuterbeet",
+      "  31   Süßkirsche        Südbeet",
+      "  32   Gänseblümchen     Böschung",
       "✔ Is that right? Yes",
       "? Which column is the id?",
       "❯ Nr. (31, 32)",
-      "  Botanischer Name (Rosa × alba, Salv…",
-      "  Standort (Südbeet, Kräuterbeet)",
+      "  Botanischer Name (Süßkirsche, Gänse…",
+      "  Standort (Südbeet, Böschung)",
       "  No id: generate ids",
       "  No id: find plants by name, or",
       "generate ids",
@@ -255,7 +255,7 @@ test('an import shows what would happen, and then asks again', async () => {
   await session.answer(...columns)
   await session.see('1 plant will be rejected:')
   await session.see('list.csv:4: Invalid plant: id must be an integer')
-  await session.answer(['Import 2 plants?', down + enter], ['Would create Rosa × alba', ''])
+  await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
   await session.answer(['Import 2 plants?', enter])
   expect((await session.ended).code).toBe(6)
   expect(await user.run('list')).toEqual(stored)

@@ -7,8 +7,8 @@ import { World } from '../../helpers/world.js'
 
 /** The list of docs/my-first-list.md. */
 const list =
-  'Nr.;Botanischer Name;Standort\n31;Rosa × alba;Südbeet\n32;Salvia officinalis;Kräuterbeet\n' +
-  '1.033;Malus domestica;Obstwiese\n'
+  'Nr.;Botanischer Name;Standort\n31;Rosa × alba;Südbeet\n32;Süßkirsche;Böschung\n' +
+  '1.033;Gänseblümchen;Obstwiese\n'
 
 /** The command line that the dialogue prints has its place on one line. */
 const columns = 110
