@@ -28,6 +28,7 @@ const doors: Record<string, RegExp> = {
   'fast-string-truncated-width': /^src\/output\/text-table\.ts$/,
   'iconv-lite': /^src\/formats\/encoding\.ts$/,
   'https-proxy-agent': /^src\/stores\/http\/transport\.ts$/,
+  jschardet: /^src\/formats\/detect-encoding\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,
   'prom-client': /^src\/server\/admin\.ts$/,

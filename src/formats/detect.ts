@@ -1,8 +1,15 @@
 import { isUtf8 } from 'node:buffer'
 import { inputError } from '../errors.js'
+import { truncate } from '../platform/escape.js'
 import { assertKeys } from './assert-keys.js'
 import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
-import { decoded, encodingOf, isUnicode, markedEncoding } from './encoding.js'
+import { decodeText, EncodingError, type TextEncoding } from './decode-text.js'
+import {
+  decodeLeniently,
+  findEncoding,
+  findMarkedEncoding,
+  findUnmarkedUnicode,
+} from './encoding.js'
 import type { TableHead } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { openTable, readTableHead } from './open-table.js'
@@ -10,10 +17,10 @@ import type { FormatName } from './write.js'
 
 /** Throws `input` for what has no format, or not the columns. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
-  const { name, blocks, signal } = input
+  const { name, signal } = input
   if (hasWorkbookStart(input)) return openArchive(input, options)
-  const { format, encoding, isRejects, isArray } = detectFormat(input, options)
-  const texts = decoded(blocks, encoding, name)
+  const { format, isRejects, isArray, ...encoding } = await detectFormat(input, options)
+  const texts = decodeText(input, encoding)
   if (format === 'csv' || format === 'tsv')
     return openTable(texts, format, isRejects ? chooseForRejects(options) : options, name)
   if (format === 'ndjson' && isArray && options.format === undefined)
@@ -40,24 +47,22 @@ export async function readTableHeads(
   input: FormatInput,
   options: InputOptions,
 ): Promise<TableHead[]> {
-  const { name, blocks } = input
   if (hasWorkbookStart(input)) {
     const { readSheetHeads } = await import('./workbook/read.js')
     return readSheetHeads(input, options)
   }
-  const { format, encoding } = detectFormat(input, options)
+  const { format, ...encoding } = await detectFormat(input, options)
   if (format !== 'csv' && format !== 'tsv') return []
-  return [await readTableHead(decoded(blocks, encoding, name), format, options, name)]
+  return [await readTableHead(decodeText(input, encoding), format, options, input.name)]
 }
 
 /**
  * Throws `input` for bytes of another encoding. A workbook is read to its end, as an import does.
  */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
-  const { blocks, name } = input
   const parts = hasWorkbookStart(input)
     ? (await openArchive(input, options)).chunks
-    : decoded(blocks, detectFormat(input, options).encoding, name)
+    : decodeText(input, await detectFormat(input, options))
   for await (const _ of parts);
 }
 
@@ -79,33 +84,55 @@ const others: readonly [start: RegExp, what: string][] = [
 
 const saveIt = 'Save it as CSV, JSON or .xlsx'
 
-export function detectFormat(
+export async function detectFormat(
   { name, head }: Pick<FormatInput, 'name' | 'head'>,
   options: InputOptions,
-) {
+): Promise<TextEncoding & { format: FormatName; isRejects: boolean; isArray: boolean }> {
   const bytes = head.toString('latin1', 0, 1000)
   for (const [start, what] of others)
     if (start.test(bytes)) throw inputError(`${name} is ${what}`, saveIt)
-  const marked = markedEncoding(head)
+  const marked = findMarkedEncoding(head)
   const rejects = /^(?:"?|(?<brace>\{)\s*")rejected_line\b/.exec(
-    new TextDecoder(marked).decode(head),
+    decodeLeniently(head, marked ?? 'utf-8'),
   )
   // A spreadsheet may have saved rejects in the encoding of the input.
-  const isWritten = rejects && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
-  const { encoding: named } = options
-  const encoding = marked ?? (isWritten || !named ? 'utf-8' : encodingOf(named))
+  const isWritten = rejects !== null && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
+  const { encoding, source } = await chooseEncoding(marked, isWritten, options)
   const ofRejects = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
-  const start = new TextDecoder(isUnicode(encoding) ? encoding : 'latin1').decode(head).trimStart()
+  if (marked === undefined) assertByteOrder(name, head, encoding)
+  const start = decodeLeniently(head, encoding).trimStart()
   const format = ofRejects ?? options.format ?? formatOf(start, name, options)
-  return { format, encoding, isRejects: rejects !== null, isArray: start.startsWith('[') }
+  return { format, encoding, source, isRejects: rejects !== null, isArray: start.startsWith('[') }
+}
+
+async function chooseEncoding(
+  marked: string | undefined,
+  isWritten: boolean,
+  { encoding: named }: InputOptions,
+): Promise<TextEncoding> {
+  if (marked !== undefined) return { encoding: marked, source: 'mark' }
+  if (isWritten) return { encoding: 'utf-8', source: 'rejects file' }
+  if (named === undefined) return { encoding: 'utf-8', source: 'default' }
+  return { encoding: await findEncoding(named), source: 'option' }
+}
+
+/** In UTF-16 and UTF-32, ASCII characters have zeros, which no other text has. */
+function assertByteOrder(name: string, head: Buffer, encoding: string): void {
+  const likely = findUnmarkedUnicode(head)
+  if (likely === undefined || likely === encoding) return
+  const [line = ''] = decodeLeniently(head.subarray(0, 4000), likely)
+    .trim()
+    .split(/[\r\n]/, 1)
+  throw new EncodingError(
+    `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding}. ` +
+      `It is most likely ${likely} without a byte order mark, and begins: ${truncate(line, 60)}`,
+    `Add --encoding ${likely}`,
+    [likely],
+  )
 }
 
 function formatOf(start: string, name: string, options: InputOptions): FormatName {
-  if (start.slice(0, 1000).includes('\0'))
-    throw inputError(
-      `${name} is a binary file`,
-      `${saveIt}. If it is a text in UTF-16: --encoding utf-16le`,
-    )
+  if (start.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveIt)
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const named = ending?.toLowerCase()
   if (named === 'csv' || named === 'tsv') return named

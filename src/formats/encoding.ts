@@ -1,89 +1,137 @@
-import { inputError, usageError } from '../errors.js'
+/*
+ * The encodings of text that an import reads, and their decoders, all of which are strict.
+ */
+import { usageError } from '../errors.js'
 
-export function markedEncoding(head: Buffer): string | undefined {
-  if (head.toString('latin1', 0, 3) === '\xef\xbb\xbf') return 'utf-8'
-  const mark = head.toString('latin1', 0, 2)
-  return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : undefined
+/** Decodes blocks of one text. Both methods throw `UndecodableError`. */
+export interface StrictDecoder {
+  write(block: Buffer): string
+  end(): string
 }
 
-/** Its name in the Encoding Standard; otherwise, iconv-lite may know it. */
-export function encodingOf(label: string): string {
+/** Bytes are not of the encoding, or give what no plant list has: a control character of C1. */
+export class UndecodableError extends Error {}
+
+export function findMarkedEncoding(head: Buffer): string | undefined {
+  const marks: readonly [mark: string, encoding: string][] = [
+    ['\xef\xbb\xbf', 'utf-8'],
+    ['\xff\xfe\0\0', 'utf-32le'], // before UTF-16, which begins with the same two bytes
+    ['\0\0\xfe\xff', 'utf-32be'],
+    ['\xff\xfe', 'utf-16le'],
+    ['\xfe\xff', 'utf-16be'],
+  ]
+  const start = head.toString('latin1', 0, 4)
+  return marks.find(([mark]) => start.startsWith(mark))?.[1]
+}
+
+/**
+ * UTF-16 or UTF-32 without a byte order mark, by the zeros of its ASCII characters: a list has a
+ * line feed, and a comma, a tab or a quote, at the least.
+ */
+export function findUnmarkedUnicode(head: Buffer): string | undefined {
+  const start = head.subarray(0, Math.min(head.length, 4000) & ~3)
+  if (!start.includes(0)) return undefined
+  return ['utf-32le', 'utf-32be', 'utf-16le', 'utf-16be'].find((encoding) => {
+    const text = decodeLeniently(start, encoding)
+    // A surrogate pair may be cut at the end. In the other byte order, a comma is U+2C00.
+    return !/[\0\ufffd]/.test(text.slice(0, -1)) && /[\n\r,;\t"|]/.test(text)
+  })
+}
+
+/**
+ * Finds the decoder of any name that the Encoding Standard, Python or Excel has for it.
+ * @throws `usage` for a name that no decoder has
+ */
+export async function findEncoding(name: string): Promise<string> {
+  const { encodingNames } = await import('./encoding-aliases.js')
+  // Excel shows a name with its number, as in "1252 : Western European (Windows)".
+  const key = normalizeName(name.replace(/^\s*\d+\s*:/, ''))
+  const row = encodingNames.find(([, names]) => names.split(' ').includes(key))
+  if (row) return row[0]
   try {
-    return new TextDecoder(label.replace(/^ansi$/i, 'windows-1252')).encoding
+    return new TextDecoder(name).encoding.replace(/-i$/, '') // visual and logical Hebrew are one
   } catch {
-    return label
+    throw usageError(
+      'The encoding is unknown',
+      'Use a name of docs/encodings.md, for example: --encoding windows-1252',
+    )
   }
 }
 
+function normalizeName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
+}
+
 export function isUnicode(encoding: string): boolean {
-  return /^utf-(?:8|16[bl]e)$/.test(encoding)
+  return /^utf-(?:8|(?:16|32)[bl]e)$/.test(encoding)
+}
+
+/** Of the units of an encoding, which no block may divide. */
+export function getUnitBytes(encoding: string): number {
+  return encoding.startsWith('utf-16') ? 2 : encoding.startsWith('utf-32') ? 4 : 1
+}
+
+/** @param encoding as `findEncoding` returns it */
+export async function createStrictDecoder(encoding: string): Promise<StrictDecoder> {
+  if (isUnicode(encoding)) return createUnicodeDecoder(encoding)
+  const decoder = await createTableDecoder(encoding)
+  const check = (text: string | undefined): string => {
+    if (text !== undefined && /[\ufffd\u0080-\u009f]/.test(text)) throw new UndecodableError()
+    return text ?? ''
+  }
+  return { write: (block) => check(decoder.write(block)), end: () => check(decoder.end()) }
 }
 
 /**
  * Node's decoders of Korean and Big5 give other characters, without an error, for what is beyond
- * the old standards.
+ * the old standards, so iconv-lite goes first.
  */
-async function decoderOf(encoding: string) {
-  const iconv = isUnicode(encoding) ? undefined : (await import('iconv-lite')).default
-  if (iconv?.encodingExists(encoding)) return iconv.getDecoder(encoding)
-  try {
-    const decoder = new TextDecoder(encoding, { fatal: true })
-    return {
-      write: (block: Buffer) => decoder.decode(block, { stream: true }),
-      end: () => decoder.decode(),
-    }
-  } catch {
-    throw usageError('The encoding is unknown', 'For example: --encoding windows-1252')
-  }
+async function createTableDecoder(encoding: string) {
+  const { default: iconv } = await import('iconv-lite')
+  if (iconv.encodingExists(encoding)) return iconv.getDecoder(encoding)
+  return createUnicodeDecoder(encoding)
 }
 
-/**
- * Without a byte order mark, and with a line feed at the end. Throws `input` with the line of other
- * bytes.
- */
-export async function* decoded(
-  blocks: AsyncIterable<Buffer>,
-  encoding: string,
-  name: string,
-): AsyncGenerator<string> {
-  const isUtf8 = encoding === 'utf-8'
-  const decoder = await decoderOf(encoding)
-  const wrong = /[\ufffd\u0080-\u009f]/ // what is replaced, and C1 controls
-  let line = 1
+function createUnicodeDecoder(encoding: string): StrictDecoder {
+  if (encoding.startsWith('utf-32')) return createUtf32Decoder(encoding)
+  const decoder = new TextDecoder(encoding, { fatal: true })
   const decode = (block?: Buffer): string => {
-    let text: string
     try {
-      text = (block ? decoder.write(block) : decoder.end()) ?? ''
-      if (isUnicode(encoding) || !wrong.test(text)) return text
+      return decoder.decode(block, { stream: block !== undefined })
     } catch (error) {
-      if (!(error instanceof TypeError)) throw error
-      text = new TextDecoder(encoding).decode(block)
+      throw new UndecodableError(undefined, { cause: error })
     }
-    const place = line + lineFeedsIn(text, text.search(wrong))
-    throw inputError(
-      `${name} is not ${isUtf8 ? 'UTF-8' : encoding} in line ${place}`,
-      isUtf8
-        ? 'If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run'
-        : 'Correct that line, or save the file as UTF-8',
-    )
   }
-  let text = ''
-  // Where a block begins within a character, iconv-lite can lose its last one: rather, it begins
-  // with a line.
-  let rest: Buffer = Buffer.alloc(0)
-  for await (const block of blocks) {
-    if (text !== '') yield text
-    const end = isUnicode(encoding) ? block.length : block.lastIndexOf('\n') + 1
-    text = decode(Buffer.concat([rest, block.subarray(0, end)]))
-    rest = block.subarray(end)
-    line += lineFeedsIn(text)
-  }
-  yield `${omitEndOfFile(`${text}${decode(rest)}${decode()}`)}\n`
+  return { write: decode, end: () => decode() }
 }
 
-/** Omits Ctrl-Z, with which programs of DOS end a file. */
-function omitEndOfFile(text: string): string {
-  return text.endsWith('\x1a') ? text.slice(0, -1) : text
+/** Blocks that are no multiple of four bytes end the text. */
+function createUtf32Decoder(encoding: string): StrictDecoder {
+  let isFirst = true
+  const write = (block: Buffer): string => {
+    const text = decodeUtf32(block, encoding)
+    if (text.includes('\ufffd')) throw new UndecodableError()
+    const hasMark = isFirst && text.startsWith('\ufeff')
+    isFirst = isFirst && block.length === 0
+    return hasMark ? text.slice(1) : text
+  }
+  return { write, end: () => '' }
+}
+
+/** U+FFFD stands for what is not of the encoding. It is for a beginning, of which one looks. */
+export function decodeLeniently(bytes: Buffer, encoding: string): string {
+  if (encoding.startsWith('utf-32')) return decodeUtf32(bytes, encoding)
+  return new TextDecoder(isUnicode(encoding) ? encoding : 'latin1').decode(bytes)
+}
+
+function decodeUtf32(bytes: Buffer, encoding: string): string {
+  const parts: string[] = []
+  for (let at = 0; at + 4 <= bytes.length; at += 4) {
+    const point = encoding === 'utf-32le' ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at)
+    const isCharacter = point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)
+    parts.push(isCharacter ? String.fromCodePoint(point) : '\ufffd')
+  }
+  return parts.join('') + (bytes.length % 4 === 0 ? '' : '\ufffd')
 }
 
 export function lineFeedsIn(text: string, end = text.length): number {

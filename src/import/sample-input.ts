@@ -3,8 +3,9 @@
  * are, or the first line that another encoding would read otherwise.
  */
 import { type Cells, Chunk, type FormatInput } from '../formats/chunk.js'
+import { decodeText } from '../formats/decode-text.js'
 import { detectFormat, hasWorkbookStart, readTableHeads } from '../formats/detect.js'
-import { decoded, lineFeedsIn } from '../formats/encoding.js'
+import { findEncoding, lineFeedsIn } from '../formats/encoding.js'
 import { maxHeaderRows, type TableHead } from '../formats/header.js'
 import { readDocument, readNdjson } from '../formats/json.js'
 import { isObject, NumberText, parseJson } from '../plant/json.js'
@@ -26,10 +27,10 @@ export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io):
   try {
     if (hasWorkbookStart(content))
       return { type: 'workbook', heads: await readTableHeads(content, plan) }
-    const { format, encoding } = detectFormat(content, plan)
+    const { format, ...encoding } = await detectFormat(content, plan)
     if (format === 'csv' || format === 'tsv')
       return { type: 'table', heads: await readTableHeads(content, plan) }
-    const texts = decoded(content.blocks, encoding, content.name)
+    const texts = decodeText(content, encoding)
     const values =
       format === 'json' ? readDocument(texts, content.name, content.signal) : readNdjson(texts)
     return { type: 'objects', heads: [{ rows: await sampleObjects(values) }] }
@@ -79,11 +80,12 @@ export interface SampleLine {
  * Finds the first line with a letter beyond ASCII. Throws `input` for bytes of another encoding.
  */
 export async function findForeignLine(
-  { blocks, name }: Pick<FormatInput, 'blocks' | 'name'>,
-  encoding: string,
+  input: Pick<FormatInput, 'blocks' | 'name'>,
+  name: string,
 ): Promise<SampleLine | undefined> {
   let line = 1
-  for await (const text of decoded(blocks, encoding, name)) {
+  const encoding = await findEncoding(name)
+  for await (const text of decodeText(input, { encoding, source: 'option' })) {
     const index = text.search(/[^\0-\x7f]/)
     if (index === -1) {
       line += lineFeedsIn(text)

@@ -1,5 +1,6 @@
 import { inputError, must, PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
+import { EncodingError } from '../../formats/decode-text.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
 import { countFilledCells } from '../../formats/header.js'
 import { type ImportInput, type ImportPlan, openContent } from '../../import/inputs.js'
@@ -18,8 +19,11 @@ import { askForEncoding, askWhetherRight, type EncodingReading, tell } from './q
  */
 export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<string | undefined> {
   const input = must(plan.inputs[0])
-  if (plan.encoding !== undefined || (await isReadable(input, plan, io))) return undefined
-  const encodings = commonEncodings.map(({ name }) => name)
+  if (plan.encoding !== undefined) return undefined
+  const failure = await findReadError(input, plan, io)
+  if (failure === undefined) return undefined
+  const detected = failure instanceof EncodingError ? failure.encodings : []
+  const encodings = [...new Set([...detected, ...commonEncodings.map(({ name }) => name)])]
   let encoding = await findReadable(encodings, input, plan, io)
   while (encoding !== undefined) {
     await tell([`${input.name} is not UTF-8. Read as ${encoding}, it begins:`], io)
@@ -35,12 +39,20 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
 
 /** Whether the bytes of the whole file are of the encoding of the plan. */
 async function isReadable(input: ImportInput, plan: ImportPlan, io: Io): Promise<boolean> {
+  return (await findReadError(input, plan, io)) === undefined
+}
+
+async function findReadError(
+  input: ImportInput,
+  plan: ImportPlan,
+  io: Io,
+): Promise<PlantsError | undefined> {
   const content = await openContent(input, io)
   try {
     if (!hasWorkbookStart(content)) await assertEncoding(content, plan)
-    return true
+    return undefined
   } catch (error) {
-    if (error instanceof PlantsError && error.kind === 'input') return false
+    if (error instanceof PlantsError && error.kind === 'input') return error
     throw error
   } finally {
     content.close()

@@ -29,7 +29,7 @@ test.each<[string | Buffer, what: string]>([
   [latin1('SQLite format 3\0'), 'an SQLite database'],
   ['<!DOCTYPE html>\n<p>a, b</p>\n', 'HTML or XML'],
   ['\ufeff\n <TABLE><tr>', 'HTML or XML'],
-  [utf16('id,name\n'), 'a binary file'],
+  ['id,name\n\0\x01\x02', 'a binary file'],
 ])('what is no list is named: %j', async (input, what) => {
   for (const name of ['stdin', 'plants.csv']) {
     const error: Partial<PlantsError> = { kind: 'input', message: `${name} is ${what}` }
@@ -73,21 +73,20 @@ test('a block that begins within a character of GB18030 loses none', async () =>
 })
 
 test.each<[string, Buffer, string?]>([
-  ['UTF-8 in line 3', latin1('id,name\n1,x\n2,\xe4\n3,\xe4\n')],
-  ['UTF-8 in line 2', latin1('[\n"\xe4"]')],
-  ['shift_jis in line 3', latin1('id,name\n1,\x83\x56\n2,\x83\n3,\x83\x56\n'), 'shift_jis'],
-  ['cp949 in line 3', latin1('id,name\n1,\x8c\x8d\n2,\xff\n3,\xff\n'), 'cp949'],
-  ['windows-1252 in line 2', latin1('id,name\n1,\x81\n'), 'latin1'],
-  ['iso-8859-2 in line 2', latin1('id,name\n1,\x8cliwa\n'), 'latin2'], // as windows-1250 has it
-  ['utf-16le in line 2', utf16('\ufeffid,name\n1,\ud800x\n\u0a0d')],
-  ['utf-16le in line 3', utf16('\ufeffid,name\n1,\u0a0d\u0d0a\n2,x\n').subarray(0, -1)],
-  ['utf-16be in line 3', utf16('\ufeffid,name\n1,\u0a0d\n2,\udc00\n').swap16()],
+  ['UTF-8 (line 3, byte 3)', latin1('id,name\n1,x\n2,\xe4\n3,\xe4\n')],
+  ['UTF-8 (line 2, byte 2)', latin1('[\n"\xe4"]')],
+  ['shift_jis (line 3)', latin1('id,name\n1,\x83\x56\n2,\x83\n3,\x83\x56\n'), 'shift_jis'],
+  ['cp949 (line 3)', latin1('id,name\n1,\x8c\x8d\n2,\xff\n3,\xff\n'), 'cp949'],
+  ['windows-1252 (line 2)', latin1('id,name\n1,\x81\n'), 'latin1'],
+  ['iso-8859-2 (line 2)', latin1('id,name\n1,\x8cliwa\n'), 'latin2'], // as windows-1250 has it
+  ['utf-16le (line 2)', utf16('\ufeffid,name\n1,\ud800x\n\u0a0d')],
+  ['utf-16le (line 3)', utf16('\ufeffid,name\n1,\u0a0d\u0d0a\n2,x\n').subarray(0, -1)],
+  ['utf-16be (line 3)', utf16('\ufeffid,name\n1,\u0a0d\n2,\udc00\n').swap16()],
 ])('an input ends where it is not %s', async (what, input, encoding) => {
   for (const cuts of [[], input.keys()]) {
     const error = await readRecords(input, { encoding, cuts }).catch((error: PlantsError) => error)
-    expect(error).toMatchObject({ kind: 'input', message: `stdin is not ${what}` })
-    const proposal = /--encoding windows-1252/
-    expect(proposal.test('hint' in error ? `${error.hint}` : '')).toBe(what.startsWith('UTF-8'))
+    expect(error).toMatchObject({ kind: 'input' })
+    expect(`${error}`).toMatch(`PlantsError: stdin is not ${what}`)
   }
 })
 

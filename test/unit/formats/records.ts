@@ -34,7 +34,7 @@ export async function readRecords(
   const { signal } = new AbortController()
   const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), signal }
   const { chunks, header } = await openFormat(file, options)
-  const { format } = detectFormat(file, options)
+  const { format } = await detectFormat(file, options)
   const otherFields = new Set<string>()
   const mapper = new Mapper(options, header, { otherFields })
   const records: ReadRecord[] = []

@@ -1,0 +1,83 @@
+/*
+ * Which encoding bytes that are not UTF-8 are likely of. An import never decodes by a guess: it
+ * shows the guess to a person.
+ *
+ * jschardet ranks encodings by how frequent their letters are in the languages of the world. It
+ * is loaded only here, because it takes 0.1 s and more memory than an import. What it proposes is
+ * decoded: a candidate that has no such byte, or no decoder here, is left out.
+ */
+import { createStrictDecoder, findEncoding, UndecodableError } from './encoding.js'
+
+/**
+ * @param bytes a text in lines, of which those with letters beyond ASCII are looked at
+ * @returns names for `--encoding`, the most likely first. Each decodes all of the bytes, and to
+ * another text than those before it. Empty if there is none.
+ */
+export async function detectEncodings(bytes: Buffer): Promise<readonly string[]> {
+  const { detectAll } = await import('jschardet')
+  const candidates = detectAll(findSample(bytes), {
+    minimumThreshold: 0,
+    excludeEncodings: [...impossibleEncodings],
+  })
+  const namesByText = new Map<string, string>()
+  for (const { encoding } of candidates) {
+    const name = encoding === null ? undefined : await findDetectedEncoding(encoding)
+    const text = name === undefined ? undefined : await decodeStrictly(bytes, name)
+    if (name === undefined || text === undefined) continue
+    const known = namesByText.get(text)
+    if (known === undefined || rankByUse(name) < rankByUse(known)) namesByText.set(text, name)
+  }
+  return [...namesByText.values()]
+}
+
+/**
+ * Of encodings that read the same, the one that programs write most: a line that is added later
+ * may tell them apart.
+ */
+function rankByUse(encoding: string): number {
+  if (encoding === 'windows-1252') return 0
+  return encoding.startsWith('windows-') ? 1 : 2
+}
+
+/** Those of mainframes, and those in which all bytes are ASCII, so that the text is UTF-8. */
+const impossibleEncodings = [
+  ...['cp037', 'cp273', 'cp424', 'cp500', 'cp875', 'cp1026', 'cp1140'],
+  ...['utf-7', 'hz-gb-2312', 'iso-2022-kr'],
+]
+
+const sampleBytes = 65_536
+
+/** Begins with the line of the first byte that is not ASCII. */
+function findSample(bytes: Buffer): Buffer {
+  const first = bytes.findIndex((byte) => byte > 0x7f)
+  const lineStart = bytes.subarray(0, Math.max(0, first)).lastIndexOf('\n') + 1
+  const start = first - lineStart < sampleBytes / 2 ? lineStart : first
+  const sample = bytes.subarray(start, start + sampleBytes)
+  const end = sample.lastIndexOf('\n') + 1
+  // A character may be cut at the end of the sample, but not of the text.
+  return sample.length < sampleBytes || end === 0 ? sample : sample.subarray(0, end)
+}
+
+/** @returns undefined for what has no decoder here */
+async function findDetectedEncoding(name: string): Promise<string | undefined> {
+  try {
+    return await findEncoding(name.replace(/^(shift_jis|euc-jis)[_-]2004$/i, findJapanese))
+  } catch {
+    return undefined
+  }
+}
+
+/** The standards of 2004 add rare characters to those that have decoders. */
+function findJapanese(_: string, name: string): string {
+  return name.toLowerCase() === 'euc-jis' ? 'euc-jp' : 'shift_jis'
+}
+
+async function decodeStrictly(bytes: Buffer, encoding: string): Promise<string | undefined> {
+  try {
+    const decoder = await createStrictDecoder(encoding)
+    return decoder.write(bytes) + decoder.end()
+  } catch (error) {
+    if (error instanceof UndecodableError) return undefined
+    throw error
+  }
+}

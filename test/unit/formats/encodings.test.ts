@@ -1,0 +1,199 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import iconv from 'iconv-lite'
+import { expect, test } from 'vitest'
+import { EncodingError } from '../../../src/formats/decode-text.js'
+import { detectEncodings } from '../../../src/formats/detect-encoding.js'
+import { createStrictDecoder, findEncoding } from '../../../src/formats/encoding.js'
+import { encodingNames } from '../../../src/formats/encoding-aliases.js'
+import { listLanguages, writeList } from '../../helpers/plant-lists.js'
+import { readRecords, shown } from './records.js'
+
+const root = join(import.meta.dirname, '../../..')
+const latin1 = (text: string) => Buffer.from(text, 'latin1')
+const hasPython = spawnSync('python3', ['--version']).status === 0
+
+test.each([
+  ['windows-1252', 'cp1252', 'CP_1252', 'Windows 1252', 'latin_1', 'l1', 'ansi', 'ISO_8859-1:1987'],
+  ['windows-1252', '1252 : Western European (Windows)', 'Western European (Windows)', 'us-ascii'],
+  ['windows-1250', 'cp1250', 'windows_1250', 'Central European (Windows)'],
+  ['windows-874', 'cp874', 'tis_620', 'Thai (Windows)', 'ISO-8859-11'],
+  ['shift_jis', 'cp932', 'ms_kanji', 'Shift-JIS', 'x-sjis', 'Japanese (Shift-JIS)', '932'],
+  ['gbk', 'gb2312', 'CP936', 'Chinese Simplified (GB2312)'],
+  ['big5', 'big5_hkscs', 'cp950', 'Chinese Traditional (Big5)'],
+  ['cp949', 'UHC', 'ms949'],
+  ['euc-kr', 'ks_c-5601-1987', 'Korean'],
+  ['utf-8', 'U8', 'utf_8_sig', 'UTF8', 'Unicode (UTF-8)', 'cp65001', 'unicode-1-1-utf-8'],
+  ['utf-16le', 'utf_16_le', 'utf-16-le', 'UTF16', 'ucs-2', 'Unicode'],
+  ['utf-16be', 'utf_16_be', 'UnicodeBigUnmarked', 'Unicode (Big endian)'],
+  ['utf-32le', 'utf-32', 'U32', 'UTF_32_LE', 'Unicode (UTF-32)'],
+  ['macintosh', 'mac_roman', 'MacRoman', 'Western European (Mac)'],
+  ['maccenteuro', 'mac-latin2', 'Central European (Mac)'],
+  ['rk1048', 'kz_1048', 'strk1048_2002'],
+  ['iso-8859-8', 'csISO88598I', 'ISO-8859-8-I', 'logical', 'Hebrew (ISO-Logical)'],
+])('%s is the encoding that %s names, too', async (encoding, ...names) => {
+  for (const name of [encoding, ...names]) expect(await findEncoding(name)).toBe(encoding)
+})
+
+test.each(['', 'utf-9', 'base64', 'rot13', 'utf-7', 'cp037', 'hz', 'iso-2022-kr', 'johab'])(
+  '%j is no encoding that has a decoder',
+  async (name) => {
+    await expect(findEncoding(name)).rejects.toMatchObject({
+      kind: 'usage',
+      message: 'The encoding is unknown',
+      hint: expect.stringContaining('docs/encodings.md'),
+    })
+  },
+)
+
+test('every name belongs to one encoding, which decodes ASCII', async () => {
+  const names = encodingNames.flatMap(([, row]) => row.split(' '))
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+  for (const encoding of new Set(encodingNames.map(([name]) => name))) {
+    expect(await findEncoding(encoding)).toBe(encoding)
+    const bytes = Buffer.from('id,name\n1,a\n')
+    const unit = /^utf-(16|32)/.exec(encoding)?.[1]
+    if (unit) continue
+    const decoder = await createStrictDecoder(encoding)
+    expect(decoder.write(bytes) + decoder.end()).toBe('id,name\n1,a\n')
+  }
+})
+
+test.runIf(hasPython)('the table of names is what its script makes of its sources', () => {
+  const args = [join(root, 'bin/build-encodings.mjs'), '--check']
+  expect(execFileSync(process.execPath, args, { encoding: 'utf8' })).toBe('')
+})
+
+test.each(['utf-32le', 'utf-32be'])('%s is read with a mark, and with the option', async (name) => {
+  const text = 'id,name\n1,Färn 🌿\n'
+  const options = { encoding: name, cuts: [16, 17, 21, 30] }
+  expect(shown(await readRecords(iconv.encode(text, name), options))).toEqual(['2: 1 Färn 🌿'])
+  const marked = iconv.encode(`\ufeff${text}`, name)
+  expect(shown(await readRecords(marked))).toEqual(['2: 1 Färn 🌿'])
+  const wrong = Buffer.concat([marked, Buffer.from([0xff, 0xff, 0xff, 0xff])])
+  await expect(readRecords(wrong)).rejects.toThrow(`stdin is not ${name} (line 3)`)
+})
+
+test.each(['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'])(
+  '%s without a mark is named, and never read without the option',
+  async (name) => {
+    const input = iconv.encode('id,name\n1,Färn\n', name, { addBOM: false })
+    for (const encoding of [undefined, 'latin1', name === 'utf-16le' ? 'utf-16be' : 'utf-16le']) {
+      if (encoding === name) continue
+      await expect(readRecords(input, { encoding })).rejects.toMatchObject({
+        message: expect.stringMatching(`most likely ${name} without .*, and begins: id,name$`),
+        hint: `Add --encoding ${name}`,
+        encodings: [name],
+      })
+    }
+    expect(shown(await readRecords(input, { encoding: name }))).toEqual(['2: 1 Färn'])
+  },
+)
+
+test('an input that is not UTF-8 is shown in its likely encoding, and the hint reads it', async () => {
+  const input = iconv.encode('id,name\n1,Rose\n2,Żurawka wąskolistna\n3,Śliwa\n', 'windows-1250')
+  const error = await readRecords(input, { name: 'a.csv' }).catch((error: EncodingError) => error)
+  expect(error).toMatchObject({
+    message:
+      'a.csv is not UTF-8 (line 3, byte 3). It is most likely windows-1250, ' +
+      'in which line 3 reads: 2,Żurawka wąskolistna',
+    hint: 'Add --encoding windows-1250',
+  })
+  expect(error instanceof EncodingError && error.encodings[0]).toBe('windows-1250')
+  expect(shown(await readRecords(input, { encoding: 'windows-1250' }))).toContain('4: 3 Śliwa')
+})
+
+test('an input that is not of the named encoding is shown in its likely encoding', async () => {
+  const input = iconv.encode('id,name\n1,玫瑰\n2,牡丹\n3,㐀菊花\n', 'gb18030')
+  await expect(readRecords(input, { encoding: 'latin1' })).rejects.toMatchObject({
+    message: expect.stringMatching(
+      /windows-1252 \(line \d\)\. It is most likely gb18030, in which/,
+    ),
+    hint: 'Use --encoding gb18030, or correct that line',
+  })
+})
+
+test('of an encoding whose letters a later block does not have, nothing is said', async () => {
+  const lines = 'id,name\n1,Žluťucha\n2,Růže\n3,Třešeň\n4,Hvězdnice\n'
+  const start = iconv.encode(lines, 'iso-8859-2')
+  const filler = Buffer.from('5,a\n'.repeat(40_000))
+  const input = Buffer.concat([start, filler, latin1('6,\x8aafr\xe1n\n')]) // of windows-1250
+  const cuts = [start.length + filler.length]
+  const error = await readRecords(input, { cuts }).catch((error: EncodingError) => error)
+  const encodings = error instanceof EncodingError ? error.encodings : []
+  expect(encodings).toContain('windows-1250')
+  expect(encodings).not.toContain('iso-8859-2')
+})
+
+test('a UTF-8 file with a damaged line is not said to be of another encoding', async () => {
+  const input = Buffer.concat([Buffer.from('id,name\n1,ü\n2,é\n'), latin1('3,\xe9\n')])
+  await expect(readRecords(input)).rejects.toMatchObject({
+    message: 'stdin is not UTF-8 (line 4, byte 3)',
+    hint: 'Correct that line, or save the file as UTF-8',
+  })
+})
+
+test('U+FFFD and C1 controls of UTF-8 are not taken for what is not UTF-8', async () => {
+  const input = Buffer.concat([Buffer.from('id,name\n1,\ufffd\u0085\n'), latin1('2,\xe4\n')])
+  await expect(readRecords(input)).rejects.toThrow('(line 3, byte 3)')
+})
+
+test('what is not of its byte order mark cannot be changed with the option', async () => {
+  const input = Buffer.concat([Buffer.from('\ufeffid,name\n'), latin1('1,\xe4\n')])
+  await expect(readRecords(input, { encoding: 'latin1' })).rejects.toMatchObject({
+    message: 'stdin is not UTF-8 (line 2, byte 3)',
+    hint: 'Correct that line, or save the file as UTF-8',
+  })
+})
+
+/** Windows stores Vietnamese with combining tone marks, and the other letters whole. */
+function encodeList(text: string, encoding: string): Buffer {
+  const decomposed = text
+    .normalize('NFD')
+    .replace(/[aeo]\u0302|a\u0306|[ou]\u031b/gi, (letter) => letter.normalize('NFC'))
+  const written = encoding === 'windows-1258' ? decomposed : text
+  return iconv.encode(written, encoding.replace('x-mac-', 'mac'))
+}
+
+type Outcome = 'right' | 'second' | 'wrong'
+
+/** Whether the likely encoding, or the one after it, reads the list as it was written. */
+async function detectList(text: string, encoding: string): Promise<Outcome> {
+  const bytes = encodeList(text, encoding)
+  const decoded = (await detectEncodings(bytes)).map(async (name) => {
+    const decoder = await createStrictDecoder(name)
+    return decoder.write(bytes) + decoder.end()
+  })
+  const texts = (await Promise.all(decoded)).map((reading) => reading.normalize())
+  const rank = texts.indexOf(text.normalize())
+  if (rank === 0) return 'right'
+  return rank === 1 ? 'second' : 'wrong'
+}
+
+const writtenLists = listLanguages.flatMap((list) =>
+  list.encodings.map((encoding) => ({ list, encoding })),
+)
+
+/** `PLANTS_TEST_TABLE=1` prints the outcome of each list. */
+async function countOutcomes(lengths: number[], isSparse = false) {
+  const counts = { right: 0, second: 0, wrong: 0 }
+  for (const { list, encoding } of writtenLists)
+    for (const rows of lengths) {
+      const outcome = await detectList(writeList(list, { rows, isSparse }), encoding)
+      counts[outcome] += 1
+      if (process.env['PLANTS_TEST_TABLE'])
+        process.stdout.write(`${list.language}, ${encoding}, ${rows} rows: ${outcome}\n`)
+    }
+  return counts
+}
+
+test('of lists in 25 languages, the likely encoding reads them as they were written', async () => {
+  expect(await countOutcomes([3, 30, 300])).toEqual({ right: 126, second: 0, wrong: 0 })
+})
+
+test('no list in another encoding is read without the option', async () => {
+  for (const { list, encoding } of writtenLists)
+    await expect(readRecords(encodeList(writeList(list, { rows: 3 }), encoding))).rejects.toThrow(
+      /^stdin is not UTF-8 \(line \d, byte \d+\)\. It is most likely /,
+    )
+})
