@@ -84,8 +84,9 @@ export async function findForeignLine(
   name: string,
 ): Promise<SampleLine | undefined> {
   let line = 1
-  const encoding = await findEncoding(name)
-  for await (const text of decodeText(input, { encoding, source: 'option' })) {
+  // Other encodings are not looked for, as for a text whose mark names its own.
+  const encoding = { encoding: await findEncoding(name), source: 'mark' } as const
+  for await (const text of decodeText(input, encoding)) {
     const index = text.search(/[^\0-\x7f]/)
     if (index === -1) {
       line += lineFeedsIn(text)

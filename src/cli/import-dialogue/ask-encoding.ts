@@ -21,20 +21,19 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   const input = must(plan.inputs[0])
   if (plan.encoding !== undefined) return undefined
   const failure = await findReadError(input, plan, io)
-  if (failure === undefined) return undefined
   const detected = failure instanceof EncodingError ? failure.encodings : []
+  // Of a text that is mostly UTF-8, a line is to be corrected: no encoding reads it right.
+  let [encoding] = detected
+  if (encoding === undefined) return undefined
   const encodings = [...new Set([...detected, ...commonEncodings.map(({ name }) => name)])]
-  let encoding = await findReadable(encodings, input, plan, io)
-  while (encoding !== undefined) {
+  for (;;) {
     await tell([`${input.name} is not UTF-8. Read as ${encoding}, it begins:`], io)
     await tell(await describeBeginning(input, { ...plan, encoding }, io), io)
-    if (await askWhetherRight(io)) {
-      await assertNoneIsUtf8(plan, io)
-      return encoding
-    }
+    if (await askWhetherRight(io)) break
     encoding = await askForReadable(encodings, input, plan, io)
   }
-  return undefined
+  await assertNoneIsUtf8(plan, io)
+  return encoding
 }
 
 /** Whether the bytes of the whole file are of the encoding of the plan. */
@@ -57,17 +56,6 @@ async function findReadError(
   } finally {
     content.close()
   }
-}
-
-async function findReadable(
-  encodings: readonly string[],
-  input: ImportInput,
-  plan: ImportPlan,
-  io: Io,
-): Promise<string | undefined> {
-  for (const encoding of encodings)
-    if (await isReadable(input, { ...plan, encoding }, io)) return encoding
-  return undefined
 }
 
 /** The first rows, and the first line with another letter than those of ASCII. */

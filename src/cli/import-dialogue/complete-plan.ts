@@ -7,6 +7,7 @@
  */
 import { must, PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
+import { EncodingError } from '../../formats/decode-text.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import { type ImportPlan, type OpenInput, openInput } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
@@ -68,7 +69,7 @@ async function askForAnswers(
   const decoded = applyAnswers(plan, answers)
   const remaining = encoding === undefined ? failure : await findFailure(decoded, io)
   if (!remaining) return answers
-  if (remaining instanceof NoListError) throw remaining
+  if (remaining instanceof NoListError || remaining instanceof EncodingError) throw remaining
   const sample = await sampleInput(must(plan.inputs[0]), decoded, io)
   const { answers: ofColumns, headerLine } = await askForColumns(sample, decoded, remaining, io)
   const complete = { ...answers, ...ofColumns }

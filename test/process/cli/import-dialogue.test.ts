@@ -321,6 +321,26 @@ test('several files are asked about once, and must have the columns', async () =
   expect([code, screen.includes('other.csv has no column')]).toEqual([2, true])
 })
 
+test('no encoding is asked for where one line of UTF-8 is damaged', async () => {
+  const damaged = Buffer.concat([Buffer.from(table), latin1('33;Löwe;x\n')])
+  const { code, screen } = await withFile(damaged).terminal('import list.csv', plain).ended
+  expect([code, screen.includes('?'), screen.includes('Correct that line')]).toEqual([
+    2,
+    false,
+    true,
+  ])
+})
+
+test('another encoding is chosen by what a line reads in it', async () => {
+  const user = withFile(Buffer.from('Nr;Name\n1;\xaf\xf3\xbfa', 'latin1'))
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(['Is that right?', down + enter], ['Which encoding?', 'windows-1250'])
+  await session.answer(['❯ windows-1250', enter], ['Read as windows-1250', ''], ['right?', enter])
+  await session.answer(['the id?', enter], ['Import 1 plant?', enter])
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('list')).toEqual(answer({ id: 1, name: 'Żóża' }))
+})
+
 test('an encoding is not used for a file that is UTF-8', async () => {
   const user = withFile(latin1(table))
   user.write('more.csv', table)
