@@ -6,6 +6,7 @@
  * is loaded only here, because it takes 0.1 s and more memory than an import. What it proposes is
  * decoded: a candidate that has no such byte, or no decoder here, is left out.
  */
+import { isAscii } from 'node:buffer'
 import { createStrictDecoder, findEncoding, UndecodableError } from './encoding.js'
 
 /**
@@ -47,16 +48,26 @@ const impossibleEncodings = [
 
 const sampleBytes = 65_536
 
-/** Begins with the line of the first byte that is not ASCII. */
+/**
+ * Takes the lines that have bytes beyond ASCII. Names in Latin, which most lists have, say nothing
+ * about the encoding, but hide the few words that do: with them, half as many lists are right.
+ */
 function findSample(bytes: Buffer): Buffer {
-  const first = bytes.findIndex((byte) => byte > 0x7f)
-  const lineStart = bytes.subarray(0, Math.max(0, first)).lastIndexOf('\n') + 1
-  const start = first - lineStart < sampleBytes / 2 ? lineStart : first
-  const sample = bytes.subarray(start, start + sampleBytes)
-  const end = sample.lastIndexOf('\n') + 1
-  // A character may be cut at the end of the sample, but not of the text.
-  return sample.length < sampleBytes || end === 0 ? sample : sample.subarray(0, end)
+  const lines: Buffer[] = []
+  let room = sampleBytes
+  for (let start = 0; start < bytes.length && room > 0; ) {
+    const end = bytes.indexOf(lineFeed, start) + 1 || bytes.length
+    const line = bytes.subarray(start, end)
+    if (!isAscii(line)) {
+      lines.push(line.subarray(0, room))
+      room -= line.length
+    }
+    start = end
+  }
+  return Buffer.concat(lines)
 }
+
+const lineFeed = 0x0a
 
 /** @returns undefined for what has no decoder here */
 async function findDetectedEncoding(name: string): Promise<string | undefined> {
