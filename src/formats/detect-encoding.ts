@@ -28,8 +28,33 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
     const known = namesByText.get(text)
     if (known === undefined || rankByUse(name) < rankByUse(known)) namesByText.set(text, name)
   }
-  return [...namesByText.values()]
+  const readings = [...namesByText].map(([text, name]) => ({ name, rank: rankReading(text, name) }))
+  return readings.toSorted((one, other) => one.rank - other.rank).map(({ name }) => name)
 }
+
+/**
+ * Corrects the order of short lists, of which the frequency of letters says little: `Rosa × alba`
+ * is `Rosa в alba` in KOI8-U, and `Südbeet` is `Sьdbeet`.
+ */
+function rankReading(text: string, encoding: string): number {
+  if (unlikelyText.test(text)) return 2
+  const hasLetters = /[^\0-\x7f]/.test(text.replace(typographicCharacters, ''))
+  return encoding.startsWith('windows-') && !hasLetters ? 0 : 1
+}
+
+/** Characters that programs for Windows write into texts of every language. */
+const typographicCharacters = /[\xa0“”‘’„–—…•€×°™]/g
+
+/** A word of two alphabets, with a symbol in it or a ligature, controls, or lines of boxes. */
+const unlikelyText = RegExp(
+  [
+    '[A-Za-z][\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}]',
+    '[\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}][A-Za-z]',
+    '\\p{L}[“”„…•\\p{Sk}\\p{Sm}\\p{Sc}\\p{So}]\\p{L}',
+    '[\\x80-\\x9f\\u2500-\\u25ff\\ufb00-\\ufb06]',
+  ].join('|'),
+  'u',
+)
 
 /**
  * Of encodings that read the same, the one that programs write most: a line that is added later

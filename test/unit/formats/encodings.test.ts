@@ -192,7 +192,22 @@ test('of lists in 25 languages, the likely encoding reads them as they were writ
 })
 
 test('of lists with few words of their language, the likely encoding is mostly right', async () => {
-  expect(await countOutcomes([3, 30, 300], true)).toEqual({ right: 109, second: 9, wrong: 8 })
+  expect(await countOutcomes([3, 30, 300], true)).toEqual({ right: 112, second: 8, wrong: 6 })
+})
+
+test.each([
+  ['windows-1252', 'Nr.;Name;Ort', '31;Rosa × alba;Südbeet', '32;Acer campestre;Hof'],
+  ['windows-1252', 'Nr.;Name', '31;Rosa × alba'],
+  ['windows-1252', 'Nr.;Name', '31;Mentha × piperita', '32;Aesculus × carnea'],
+  ['windows-1252', 'id;name;tag', '1;Weiße Lilie;Süd'],
+  ['windows-1252', 'id,name', '1,Señorita'],
+  ['windows-1252', 'id,name', '1,“Peace” rose', '2,O’Hara'],
+  ['windows-1252', 'id,name,price', '1,Fern,€ 3'],
+  ['windows-1252', 'id,name', '1,20 °C'],
+  ['windows-1250', 'id;nazwa', '1;Żurawka', '2;Śliwa'],
+])('a list of one or two plants is likely %s: %s %s', async (encoding, ...lines) => {
+  const bytes = iconv.encode(lines.join('\r\n'), encoding)
+  expect((await detectEncodings(bytes))[0]).toBe(encoding)
 })
 
 test('no list in another encoding is read without the option', async () => {
