@@ -1,5 +1,5 @@
+import { bundledPackages } from './bin/build/bundled-packages.mjs'
 import { rawText } from './bin/build/raw-text.mjs'
-import { thirdPartyNotices } from './bin/build/third-party-notices.mjs'
 
 // Modules that packages import, and we do without.
 const replaced = [
@@ -36,7 +36,7 @@ export default {
   external: ['@photostructure/sqlite', 'pg-native'],
   tsconfig: false, // its path of saxes is for types
   resolve: { mainFields: ['module', 'main'] }, // a UMD module would require files that are not in dist
-  plugins: [withoutReplaced, rawText, thirdPartyNotices],
+  plugins: [withoutReplaced, rawText, bundledPackages],
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
   transform: {
     define: {

@@ -1,5 +1,5 @@
 // Builds the program as one file, for this machine or for the targets that are named ("all" is each
-// of them), and the licences of what is in it: npm run build:binary [-- TARGET…]. The Bun of this
+// of them), with the licences and the bill of materials of what is in it: npm run build:binary [-- TARGET…]. The Bun of this
 // machine compiles the bundle around the Bun of the target.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import { execa } from 'execa'
 import { rolldown } from 'rolldown'
 import packageLock from '../package-lock.json' with { type: 'json' }
 import config from '../rolldown.config.mjs'
+import { describeComponent, formatSbom, sbomName } from './build/bundled-packages.mjs'
 import { executableName, hostTarget, targets } from './build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -45,6 +46,7 @@ async function build() {
   mkdirSync(work, { recursive: true })
   await bundle()
   writeNotices()
+  writeSbom()
   for (const target of asked) await compile(target)
   rmSync(work, { recursive: true })
 }
@@ -64,6 +66,14 @@ function writeNotices() {
   const packages = readFileSync(join(work, 'THIRD-PARTY.txt'), 'utf8')
   const notices = ['plant-store\n', own, bun.replace('VERSION', bunOf(host).version), packages]
   writeFileSync(join(release, 'LICENSES.txt'), notices.join('\n'))
+}
+
+/** What the bundle names, and Bun, which is in each executable. */
+function writeSbom() {
+  const { components } = JSON.parse(readFileSync(join(work, sbomName), 'utf8'))
+  const { version } = bunOf(host)
+  const bun = describeComponent({ name: 'bun', version, license: 'MIT' })
+  writeFileSync(join(release, sbomName), formatSbom([...components, bun]))
 }
 
 async function compile(target) {

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { findExecutable } from '../../bench/executable.mjs'
+import packageJson from '../../package.json'
 import { isHere } from '../helpers/linux.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
@@ -10,15 +11,42 @@ const root = join(import.meta.dirname, '../..')
 const file = findExecutable() ?? ''
 const folder = dirname(file)
 const licences = 'LICENSES.txt'
+const sbom = 'sbom.cdx.json'
 
-test('the executable comes with licences, and with nothing else', () => {
-  expect(readdirSync(folder).toSorted()).toEqual([licences, basename(file)])
+test('the executable comes with licences and a bill of materials, and with nothing else', () => {
+  expect(readdirSync(folder).toSorted()).toEqual([licences, basename(file), sbom])
+})
+
+test('the bill of materials of the package names what is bundled, that of the executable Bun too', async () => {
+  const bundled = (await bundledPackages()).map(({ name, version, license }) => {
+    const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
+    return { type: 'library', name, version, licenses: [{ expression: license }], purl }
+  })
+  const bun = { name: 'bun', version: packageJson.devDependencies.bun }
+  const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'))
+  const [ofPackage, ofExecutable] = [read(join(root, 'dist', sbom)), read(join(folder, sbom))]
+  const sort = (components: { purl: string }[]) =>
+    [...new Map(components.map((component) => [component.purl, component])).values()].toSorted(
+      (a, b) => (a.purl < b.purl ? -1 : 1),
+    )
+  expect(ofPackage.components).toEqual(sort(bundled))
+  const executable = [...bundled, { ...bun, purl: `pkg:npm/bun@${bun.version}` }]
+  expect(ofExecutable.components).toMatchObject(sort(executable))
+  for (const { bomFormat, specVersion, metadata } of [ofPackage, ofExecutable]) {
+    expect([bomFormat, specVersion]).toEqual(['CycloneDX', '1.6'])
+    const { name, version } = packageJson
+    expect(metadata.component).toMatchObject({ type: 'application', name, version })
+  }
 })
 
 test('the licence of every package comes with the executable, and with the package for Node', async () => {
   const packages = await bundledPackages()
   const without = packages.filter(({ texts }) => texts.length === 0)
   expect(without.map(({ name }) => name)).toEqual(['proxy-agent-negotiate', 'saxes'])
+  const holders = [
+    'Copyright (c) Contributors',
+    'Copyright (c) Isaac Z. Schlueter and Contributors',
+  ]
   for (const notices of [join(folder, licences), join(root, 'dist/THIRD-PARTY.txt')]) {
     const sections = readFileSync(notices, 'utf8').split(/^-{80}\n/m)
     const byTitle = new Map(sections.map((text) => [text.split('\n', 1)[0], words(text)]))
@@ -27,6 +55,9 @@ test('the licence of every package comes with the executable, and with the packa
       return section === undefined || texts.some((text) => !section.includes(text))
     })
     expect(incomplete.map(({ title }) => title)).toEqual([])
+    const saxes = packages.find(({ name }) => name === 'saxes')?.title
+    const section = byTitle.get(saxes) ?? ''
+    expect([...holders, 'hereby granted'].filter((text) => !section.includes(text))).toEqual([])
   }
 })
 
@@ -80,7 +111,13 @@ async function bundledPackages() {
   return [...folders].map((path) => {
     const text = readFileSync(join(root, path, 'package.json'), 'utf8')
     const { name, version, license } = JSON.parse(text)
-    return { name, title: `${name} ${version} (${license})`, texts: licencesIn(join(root, path)) }
+    return {
+      name,
+      version,
+      license,
+      title: `${name} ${version} (${license})`,
+      texts: licencesIn(join(root, path)),
+    }
   })
 }
 
