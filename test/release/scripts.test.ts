@@ -74,8 +74,8 @@ describe('a release', () => {
     expect(await step(/- run: (awk .*) > /, tag, files)).toMatchObject({ exitCode, stdout })
   })
 
-  test('has the checksums of its executables and licences', async () => {
-    const names = ['LICENSES.txt', 'plants-linux-x64', 'plants-windows-x64.exe']
+  test('has the checksums of its executables, licences and bill of materials', async () => {
+    const names = ['LICENSES.txt', 'sbom.cdx.json', 'plants-linux-x64', 'plants-windows-x64.exe']
     const all = [...names, 'plant-store-1.0.0.tgz'].map((name) => [`release/${name}`, name])
     const { cwd } = await step(/- run: (.*sha256sum .*)/, '', Object.fromEntries(all))
     const check = { cwd: join(cwd, 'release') }
