@@ -1,6 +1,6 @@
 // Runs dist with what V8 has compiled before. A start calls hundreds of functions, which V8
 // compiles when they are first called: Node's own compile cache (node:module) keeps none of those.
-// The cache is optional: what fails is left out.
+// The cache is optional: what fails is left out. docs/design/decisions.md says why there is one.
 const fs = require('node:fs')
 const { dirname } = require('node:path')
 const { Script } = require('node:vm')

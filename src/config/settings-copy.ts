@@ -4,7 +4,7 @@
  * place. So the file is copied to a name next to it before conf writes it, and the copy stays
  * until the new file was read back. Whoever finds a copy while holding the lock follows a process
  * that was killed in between: a valid file is complete, and a copy next to it may hold a token
- * that was removed.
+ * that was removed: see docs/design/decisions.md.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

@@ -13,6 +13,8 @@
  *
  * A service has no transactions. Its changes are sent before those of the journal, and each create
  * has a key made of the import and the record: a chunk that is sent again creates nothing twice.
+ *
+ * docs/design/import-and-resume.md says why.
  */
 import { must, PlantsError, usageError } from '../errors.js'
 import { type Chunk, type Header, skipRecords } from '../formats/chunk.js'

@@ -6,6 +6,8 @@
  * - A file whose records got generated ids is remembered by its contents. Its records would get
  *   other ids the next time, so it is not imported again with generated ids, unless by name.
  * - `--restart` resumes what was begun with it. Otherwise it begins, whatever is saved.
+ *
+ * docs/design/import-and-resume.md says why.
  */
 import { hostname } from 'node:os'
 import { PlantsError, usageError } from '../errors.js'

@@ -1,3 +1,7 @@
+/*
+ * What is the same to a search and to a sort, in all stores: see docs/design/search.md.
+ */
+
 /**
  * The marks of a Latin letter in decomposed text (NFD), as a pattern of JavaScript and of
  * PostgreSQL.

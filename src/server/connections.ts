@@ -18,6 +18,8 @@
  * Tried: to resume one connection in each iteration (where thousands were idle, new clients waited
  * for twelve seconds), and always the newest first (a flood that connects again and again kept out
  * those that were there before).
+ *
+ * docs/design/http-connections.md explains this with the other limits of a service.
  */
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'

@@ -4,7 +4,7 @@
  * One request of a connection is handled at a time. A client that sends another one before it has
  * its response gets that response, and then its connection is closed (RFC 9112, 9.3.2). Which
  * connections are open, and which of them are read, is decided in `connection-limit.ts` and
- * `connections.ts`.
+ * `connections.ts`. docs/design/http-connections.md says why.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'

@@ -7,12 +7,17 @@ import { ioOf, runPlants } from './run.js'
 // What people read: the pages, and the help of the program.
 
 const root = join(import.meta.dirname, '../..')
-const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+const docs = ['docs', 'docs/design'].flatMap((folder) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.md'))
+    .toSorted()
+    .map((name) => `${folder}/${name}`),
+)
 
 export const pages: ReadonlyMap<string, string> = new Map(
   [
     ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', 'bench/README.md'],
-    ...docs.toSorted().map((name) => `docs/${name}`),
+    ...docs,
   ].map((path) => [path, readFileSync(join(root, path), 'utf8')]),
 )
 

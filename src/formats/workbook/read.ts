@@ -2,7 +2,8 @@
  * Reads a workbook (ECMA-376) as a table.
  *
  * An import opens a workbook twice: first it is examined, which reads the whole sheet, so that
- * damage is found before anything is stored; then its rows are imported. Both run this reader.
+ * damage is found before anything is stored; then its rows are imported. Both run this reader:
+ * docs/design/decisions.md says why.
  */
 import { inputError, must } from '../../errors.js'
 import {

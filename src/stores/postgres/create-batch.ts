@@ -7,6 +7,8 @@
  * One create of a batch may have to wait for another program, which has locked its id. The others
  * would wait with it: after a second, the batch is given up, and each create gets a transaction of
  * its own.
+ *
+ * docs/design/group-commit.md compares this with SQLite.
  */
 import { must } from '../../errors.js'
 import type { Create, Outcome } from '../change.js'

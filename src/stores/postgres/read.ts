@@ -1,3 +1,4 @@
+/* Reads plants, and folds texts in SQL for searches and sorts: see docs/design/search.md. */
 import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
 import type { TextName } from '../../plant/fields.js'

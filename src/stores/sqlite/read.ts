@@ -5,7 +5,7 @@
  *
  * Search and sort compare texts as `foldText` makes them, which is SQLite's `lower` for ASCII. What
  * else a search may find is decided here: a function that SQLite calls for each text takes twice
- * the time.
+ * the time. docs/design/search.md says what else was tried.
  */
 
 import { largestId, smallestId, type TextName } from '../../plant/fields.js'

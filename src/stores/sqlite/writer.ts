@@ -12,6 +12,8 @@
  * to a file that nobody can open any more. So the writer checks that the files still have their
  * names, twice: before a transaction, which then fails without having stored anything, and after a
  * commit, whose outcome is then unknown.
+ *
+ * docs/design/group-commit.md says why groups need no timer, and what may fail.
  */
 import { PlantsError } from '../../errors.js'
 import { primaryCode } from '../../platform/sqlite.js'

@@ -24,9 +24,14 @@ const exitCodes = [0, ...new Set(kinds.map(({ exitCode }) => exitCode))]
     return [code, [...new Set<number>(errors)].toSorted((one, other) => one - other)]
   })
 
-test('the README leads to every page', () => {
+test('the README leads to every page, and the architecture to every design note', () => {
   const docs = [...pages.keys()].filter((path) => path.startsWith('docs/'))
-  expect(docs.filter((path) => !readme.includes(`](${path})`))).toEqual([])
+  const isDesignNote = (path: string) => path.startsWith('docs/design/')
+  const guides = docs.filter((path) => !isDesignNote(path))
+  expect(guides.filter((path) => !readme.includes(`](${path})`))).toEqual([])
+  const notes = docs.filter(isDesignNote).map((path) => posix.relative('docs', path))
+  const architecture = pages.get('docs/architecture.md') ?? ''
+  expect(notes.filter((path) => !architecture.includes(`](${path})`))).toEqual([])
 })
 
 test('every command and subcommand is documented, and no other', () => {
