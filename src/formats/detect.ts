@@ -66,6 +66,12 @@ export async function assertEncoding(input: FormatInput, options: InputOptions):
   for await (const _ of parts);
 }
 
+/** Whether an import reads the text as UTF-8. */
+export async function isReadAsUtf8(input: FormatInput, options: InputOptions): Promise<boolean> {
+  if (hasWorkbookStart(input)) return false
+  return (await detectFormat(input, options)).encoding === 'utf-8'
+}
+
 /** Whether it is an archive, or a compound file, in which Office keeps what has a password. */
 export function hasWorkbookStart({ head }: FormatInput): boolean {
   return /^(?:PK(?:\x03\x04|\x05\x06)|\xd0\xcf\x11\xe0)/.test(head.toString('latin1', 0, 4))

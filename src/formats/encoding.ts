@@ -108,27 +108,44 @@ function createUnicodeDecoder(encoding: string): StrictDecoder {
 }
 
 /**
- * Checks bytes and then decodes them, which takes half the time of a `TextDecoder` that is `fatal`.
- * `isUtf8` knows no streams: the bytes of a character that a block divides wait for the next block,
- * and most blocks, which divide none, are not copied.
+ * Decodes blocks of ASCII as Latin-1, in a tenth of the time. `Buffer.toString` takes longer than a
+ * `TextDecoder` for any other text. The bytes of a character that a block divides wait for the next
+ * block, and most blocks, which divide none, are not copied.
  */
 function createUtf8Decoder(): StrictDecoder {
+  const decoder = createUnicodeDecoder('utf-8')
   let rest: Buffer = Buffer.alloc(0)
   let isStart = true
-  const decode = (bytes: Buffer): string => {
-    if (!isUtf8(bytes)) throw new UndecodableError()
-    const text = bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8')
-    const hasMark = isStart && text.startsWith('\ufeff')
-    isStart = isStart && bytes.length === 0
-    return hasMark ? text.slice(1) : text
-  }
   const write = (block: Buffer): string => {
-    const bytes = rest.length === 0 ? block : Buffer.concat([rest, block])
+    const bytes = joinBytes(rest, block)
     const end = findEndOfCharacters(bytes)
+    const whole = bytes.subarray(0, end)
     rest = bytes.subarray(end)
-    return decode(bytes.subarray(0, end))
+    // The decoder has to see the beginning, where a mark may be.
+    const isPlain = !isStart && isAscii(whole)
+    isStart &&= whole.length === 0
+    return isPlain ? whole.toString('latin1') : decoder.write(whole)
   }
-  return { write, end: () => decode(rest) }
+  return { write, end: () => decoder.write(rest) + decoder.end() }
+}
+
+/**
+ * Whether blocks are UTF-8 throughout, in a tenth of the time that decoding takes, which says where
+ * they are not.
+ */
+export async function areUtf8(blocks: AsyncIterable<Buffer>): Promise<boolean> {
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const block of blocks) {
+    const bytes = joinBytes(rest, block)
+    const end = findEndOfCharacters(bytes)
+    if (!isUtf8(bytes.subarray(0, end))) return false
+    rest = bytes.subarray(end)
+  }
+  return rest.length === 0
+}
+
+function joinBytes(rest: Buffer, block: Buffer): Buffer {
+  return rest.length === 0 ? block : Buffer.concat([rest, block])
 }
 
 /** Returns where the last character begins if it has further bytes after these, or the length. */

@@ -10,7 +10,8 @@ import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { inputError, systemCode } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
-import { assertEncoding, openFormat } from '../formats/detect.js'
+import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
+import { areUtf8 } from '../formats/encoding.js'
 import { smallestId } from '../plant/fields.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -126,11 +127,17 @@ async function* gatherBlocks(parts: AsyncIterable<Uint8Array>): AsyncGenerator<B
     gathered.push(part)
     length += part.length
     if (length < blockBytes) continue
-    yield Buffer.concat(gathered)
+    yield joinParts(gathered)
     gathered = []
     length = 0
   }
-  if (length > 0) yield Buffer.concat(gathered)
+  if (length > 0) yield joinParts(gathered)
+}
+
+/** Copies nothing of a file, which is read in whole blocks. */
+function joinParts(parts: readonly Uint8Array[]): Buffer {
+  const [first] = parts
+  return parts.length === 1 && first instanceof Buffer ? first : Buffer.concat(parts)
 }
 
 /** Unpacks gzip (RFC 1952), which begins with two bytes of its own. */
@@ -168,7 +175,7 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
     const hash = createHash('sha256')
     const content = await openContent(input, io, (block) => hash.update(block))
     try {
-      if (plan.idFrom === undefined) await assertEncoding(content, plan)
+      if (plan.idFrom === undefined) await examineEncoding(content, input, plan, io)
       else greatestId = await findGreatestId(await openFormat(content, plan), plan, greatestId)
     } finally {
       content.close()
@@ -176,6 +183,27 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
     hashes.push(hash.digest('hex'))
   }
   return files.length === plan.inputs.length ? { hashes, greatestId } : undefined
+}
+
+/**
+ * Throws `input` for bytes of another encoding. UTF-8 is only checked: if a file is not, then it is
+ * read again, and decoded, which says where that is.
+ */
+async function examineEncoding(
+  content: FormatInput,
+  input: ImportInput,
+  plan: ImportPlan,
+  io: Io,
+): Promise<void> {
+  if (!(await isReadAsUtf8(content, plan))) return assertEncoding(content, plan)
+  if (await areUtf8(content.blocks)) return
+  const again = await openContent(input, io)
+  try {
+    await assertEncoding(again, plan)
+  } finally {
+    again.close()
+  }
+  throw inputError(`${input.name} was changed while it was read`, 'Import it again')
 }
 
 /** Returns the SHA-256 of what each file contains, unpacked. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createStrictDecoder, UndecodableError } from '../../../src/formats/encoding.js'
+import { areUtf8, createStrictDecoder, UndecodableError } from '../../../src/formats/encoding.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
 async function decode(bytes: Buffer, length: number): Promise<string> {
@@ -8,6 +8,10 @@ async function decode(bytes: Buffer, length: number): Promise<string> {
   for (let at = 0; at < bytes.length; at += length)
     text += decoder.write(bytes.subarray(at, at + length))
   return text + decoder.end()
+}
+
+async function* divide(bytes: Buffer, length: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length)
 }
 
 const awkward = fc.constantFrom('a', '\n', 'ü', '蕨', '🌿', '\ufeff', '\0')
@@ -30,6 +34,7 @@ test('bytes are UTF-8 exactly if a TextDecoder accepts them, wherever blocks end
   check(500, [someBytes, fc.integer({ min: 1, max: 5 })], async (values, length) => {
     const bytes = Buffer.from(values)
     const isValid = !new TextDecoder().decode(bytes).includes('\ufffd')
+    expect(await areUtf8(divide(bytes, length))).toBe(isValid)
     const decoded = decode(bytes, length)
     if (isValid) expect(await decoded).toBe(bytes.toString())
     else await expect(decoded).rejects.toThrow(UndecodableError)
