@@ -74,8 +74,37 @@ function assertRest({ name, lineEnd, line, rest }: Table, isEnd: boolean): void 
  */
 function parseRow(text: string, start: number, end: number, table: Table): Row | undefined {
   const line = text.slice(start, end)
-  if (table.hasQuotes && line.includes('"')) return parseQuotedRow(text, start, line, table)
-  return { cells: line.split(table.delimiter).map(plainCell), text: line, lineCount: 1 }
+  if (!table.hasQuotes || !line.includes('"'))
+    return { cells: line.split(table.delimiter).map(plainCell), text: line, lineCount: 1 }
+  const cells = splitQuotedLine(line, table.delimiter)
+  return cells ? { cells, text: line, lineCount: 1 } : parseQuotedRow(text, start, line, table)
+}
+
+/**
+ * Splits a line as programs write it, in half the time of `parseQuotedRow`: each quoted cell begins
+ * and ends with its quotes, in the same line. Returns undefined for any other one.
+ */
+function splitQuotedLine(line: string, delimiter: string): Cells | undefined {
+  const row = line.endsWith('\r') ? line.slice(0, -1) : line
+  const cells: Cell[] = []
+  for (let start = 0; start <= row.length; ) {
+    const quote = findEndOfQuotes(row, start)
+    const isQuoted = quote > start
+    const end = isQuoted ? quote + 1 : findEndOfCell(row, delimiter, start)
+    const isPlain = isQuoted ? isEndOfCell(row, end, delimiter) : !beginsWithSpace(row, start, end)
+    if (quote === -1 || !isPlain) return undefined
+    cells.push(isQuoted ? unquote(row.slice(start + 1, quote)) : plainCell(row.slice(start, end)))
+    start = end + 1
+  }
+  return cells.slice() // without room for more cells
+}
+
+function isEndOfCell(row: string, at: number, delimiter: string): boolean {
+  return at === row.length || row[at] === delimiter
+}
+
+function beginsWithSpace(row: string, start: number, end: number): boolean {
+  return start < end && isSpace(row.charAt(start))
 }
 
 /** Parses a row cell by cell. It has further lines if a line ends within quotes. */
@@ -151,7 +180,8 @@ function findEndOfCell(row: string, delimiter: string, from: number): number {
 }
 
 function unquote(quoted: string): Cell {
-  return quoted.replaceAll('""', '"') || undefined
+  const text = quoted.includes('"') ? quoted.replaceAll('""', '"') : quoted
+  return text || undefined
 }
 
 /** Of a cell without quotes. */

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../src/errors.js'
 import { readTableHeads } from '../../../src/formats/detect.js'
 import { findLikeliestHeader } from '../../../src/formats/header.js'
+import { parseRows } from '../../../src/formats/table.js'
 import { check, fc, newPlant } from '../../helpers/fast-check.js'
 import { readRecords, shown } from './records.js'
 
@@ -307,3 +308,27 @@ function nearCsv(): fc.Arbitrary<Uint8Array> {
     .tuple(header, fc.array(bytes, { maxLength: 25 }))
     .map(([first, parts]) => Buffer.concat([Buffer.from(first), ...parts]))
 }
+
+function parseTable(text: string, delimiter: string) {
+  const table = { name: 'plants.csv', delimiter, lineEnd: '\n', hasQuotes: true, line: 1, rest: '' }
+  try {
+    const { records, lines, multilineRow } = parseRows(table, text, true)
+    return { records, lines, multilineRow }
+  } catch (error) {
+    return error
+  }
+}
+
+test('quoted rows are split as those with a space before a quote, which are parsed by cells', () => {
+  const part = fc.constantFrom('"', '"', '""', ',', ',', ' ', '\t', '\n', '\r', '#REF!', 'a', 'ü')
+  return check(
+    2000,
+    [fc.array(part, { maxLength: 12 }), fc.constantFrom(',', '\t', ' ')],
+    (parts, delimiter) => {
+      const row = `${parts.join('')}\n"1"${delimiter}2\n`
+      const split = parseTable(`"x"${delimiter}${row}`, delimiter)
+      const space = delimiter === ' ' ? '\u00a0' : ' '
+      expect(split).toEqual(parseTable(`${space}"x"${delimiter}${row}`, delimiter))
+    },
+  )
+})
