@@ -364,11 +364,13 @@ function isOfAnyRecord(outcome: Outcome): outcome is Extract<Outcome, { error: P
 }
 
 function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
-  return outcomes.flatMap((outcome, index) => {
-    if (!('error' in outcome)) return []
+  const rejections: RejectedRecord[] = []
+  for (const [index, outcome] of outcomes.entries()) {
+    if (!('error' in outcome)) continue
     const { kind, error, message } = outcome.error
-    return [{ line: must(lines[index]), raw: must(records[index]), kind, error, message }]
-  })
+    rejections.push({ line: must(lines[index]), raw: must(records[index]), kind, error, message })
+  }
+  return rejections
 }
 
 function addOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {

@@ -10,7 +10,7 @@
  * calls RAISE(IGNORE) skips the change without an error.
  */
 
-import { reasonOf } from '../../errors.js'
+import { must, reasonOf } from '../../errors.js'
 import { type NewPlant, valuesOf } from '../../plant/plant.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { type Change, type Create, idOf, type Outcome, refusedOutcome } from '../change.js'
@@ -18,46 +18,60 @@ import { planChanges } from '../plan.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
 
-/** A change, with its place in the list of changes. */
-type Entry = [index: number, change: Change]
-
 type Value = bigint | string | null
 
 const rowsPerInsert = 50
 
 export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
+  if (areInOrder(changes)) return applyInOrder(connection, changes)
+  const order = sortById(changes)
+  const sorted = applyInOrder(
+    connection,
+    order.map((index) => must(changes[index])),
+  )
   const outcomes = new Array<Outcome>(changes.length)
-  const entries = sortById(changes)
-  for (let start = 0; start < entries.length; start += rowsPerInsert) {
-    const batch = entries.slice(start, start + rowsPerInsert)
-    const creates = batch.length > 1 ? toCreates(batch) : undefined
-    const areInserted = creates !== undefined && insertTogether(connection, creates)
-    for (const [index, change] of batch)
-      outcomes[index] =
-        areInserted && change.type === 'create'
-          ? { type: 'created', plant: change.plant }
-          : applyOne(connection, change)
+  for (const [at, index] of order.entries()) outcomes[index] = must(sorted[at])
+  return outcomes
+}
+
+function applyInOrder(connection: Connection, changes: readonly Change[]): Outcome[] {
+  const outcomes: Outcome[] = []
+  for (let start = 0; start < changes.length; start += rowsPerInsert) {
+    const batch = changes.slice(start, start + rowsPerInsert)
+    const creates = batch.length > 1 && batch.every(isCreate) ? batch : undefined
+    if (creates && insertTogether(connection, creates))
+      for (const { plant } of creates) outcomes.push({ type: 'created', plant })
+    else for (const change of batch) outcomes.push(applyOne(connection, change))
   }
   return outcomes
 }
 
-/**
- * Sorts changes by id, so that those in one page of the table come one after the other: a page that
- * is left and visited again may be written twice. Changes of one id stay in their order.
- */
-function sortById(changes: readonly Change[]): Entry[] {
-  const entries = [...changes.entries()]
-  return entries.sort(([, change], [, other]) => Number(idOf(change) - idOf(other)))
+function isCreate(change: Change): change is Create {
+  return change.type === 'create'
 }
 
-/** Returns undefined unless all changes are creates. */
-function toCreates(entries: readonly Entry[]): Create[] | undefined {
-  const creates: Create[] = []
-  for (const [, change] of entries) {
-    if (change.type !== 'create') return undefined
-    creates.push(change)
-  }
-  return creates
+/** Most files are sorted by id, and sorting them again would take longer than to find that. */
+function areInOrder(changes: readonly Change[]): boolean {
+  return changes.every((change, index) => {
+    const before = changes[index - 1]
+    return !before || idOf(before) <= idOf(change)
+  })
+}
+
+/**
+ * Returns the indexes of changes by id, so that those in one page of the table come one after the
+ * other: a page that is left and visited again may be written twice. Changes of one id stay in
+ * their order.
+ */
+function sortById(changes: readonly Change[]): number[] {
+  const ids = changes.map(idOf)
+  return [...changes.keys()].sort((a, b) => compareIds(must(ids[a]), must(ids[b])))
+}
+
+/** Subtracting would make a bigint for each comparison. */
+function compareIds(id: bigint, other: bigint): number {
+  if (id === other) return 0
+  return id < other ? -1 : 1
 }
 
 /** Inserts all plants, or none of them if the store rejects one or has its id. */
