@@ -17,8 +17,8 @@ import {
 } from '../formats/chunk.js'
 import { isRejectsName, listNames } from '../formats/columns.js'
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
-import { type FieldName, fieldNames } from '../plant/fields.js'
-import { isObject, parseJson } from '../plant/json.js'
+import { type FieldName, fieldNames, isText } from '../plant/fields.js'
+import { isInt64, isObject, parseJson } from '../plant/json.js'
 import { invalidPlant, type PlantPatch, parsePlant, plantFrom } from '../plant/plant.js'
 import { problemsOf } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
@@ -63,6 +63,8 @@ export class Mapper {
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #state: MapperState
   readonly #keyFinder: KeyFinder
+  /** Whether each row has its id, and becomes a create: see `#mapPlainRow`. */
+  readonly #isPlain: boolean
   /** The key of the id in the record before, with which the next one is parsed. */
   #idKey: string
 
@@ -72,6 +74,7 @@ export class Mapper {
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
     this.#keyFinder = new KeyFinder(rules.map)
+    this.#isPlain = hasPlainRows(rules, header, state)
     this.#idKey = rules.map.id || 'id'
     for (const name of header?.unread ?? []) this.#addOtherField(name)
   }
@@ -80,10 +83,34 @@ export class Mapper {
   map(raw: RawRecord, key?: string): MappedChange | Problem {
     if (raw === null) return problem('tooLarge', recordTooLarge)
     if (typeof raw === 'string') return this.#mapJson(raw, key)
+    const plain = this.#isPlain ? this.#mapPlainRow(raw, key) : undefined
+    if (plain) return plain
     const width = must(this.#header).names.length
     if (raw.some((cell, column) => column >= width && cell !== undefined))
       return problem('input', `The row has ${raw.length} cells, but the header has ${width}`)
     return this.#mapRecord(this.#readCells(raw), raw, key)
+  }
+
+  /**
+   * Maps a valid row to its create, without the record in between that matching, generated ids and
+   * updates need. It gives what the general path gives, to which it leaves every other row.
+   */
+  #mapPlainRow(cells: Cells, key: string | undefined): MappedChange | undefined {
+    const { names, columns } = must(this.#header)
+    const idCell = cells[columns.get('id') ?? -1]
+    const name = cells[columns.get('name') ?? -1]
+    const tag = cells[columns.get('tag') ?? -1]
+    if (cells.length > names.length || typeof idCell !== 'string' || !isText(name)) return undefined
+    const id = parseId(idCell)
+    if (!isInt64(id) || (tag !== undefined && !isText(tag))) return undefined
+    return {
+      type: 'create',
+      plant: tag === undefined ? { id, name } : { id, name, tag },
+      key,
+      ifExists: chooseExistsPolicy('given', key, this.#rules.ifExists),
+      isMatched: false,
+      idSource: 'given',
+    }
   }
 
   #mapJson(text: string, key: string | undefined): MappedChange | Problem {
@@ -198,6 +225,15 @@ export class Mapper {
     if (!otherFields || otherFields.size >= 1000 || isRejectsName(field)) return
     otherFields.add(shorten(field))
   }
+}
+
+function hasPlainRows(
+  { ifExists }: InputOptions,
+  header: Header | undefined,
+  { firstId, nextId, names }: MapperState,
+): boolean {
+  const generatesIds = firstId !== undefined || nextId !== undefined
+  return header !== undefined && ifExists !== 'update' && !generatesIds && names === undefined
 }
 
 /** Whether the fields have keys of their own names, as in most files. */

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import type { Cell } from '../../../src/formats/chunk.js'
+import { Mapper } from '../../../src/import/map-record.js'
+import { fieldNames } from '../../../src/plant/fields.js'
+import { check, fc } from '../../helpers/fast-check.js'
+
+const cell = fc.constantFrom<Cell>(
+  undefined,
+  '1',
+  '-9223372036854775808',
+  '9223372036854775808',
+  '007',
+  ' 2 ',
+  '3.0',
+  "'4",
+  '="5"',
+  'a',
+  'a\0',
+  '\ud83c',
+  { text: '#REF!', reason: 'has the error #REF!' },
+)
+const columnNames = fc.constantFrom<string[]>(
+  ['id', 'name', 'tag'],
+  ['tag', 'id', 'note', 'name'],
+  ['id', 'name'],
+  ['name', 'id'],
+)
+
+test('a row of a plain import is mapped as one of an import that keeps ids free', () =>
+  check(
+    1000,
+    [columnNames, fc.array(cell, { maxLength: 5 }), fc.constantFrom('same', 'skip'), fc.boolean()],
+    (names, cells, ifExists, isSent) => {
+      const rules = { map: {}, ifExists }
+      const columns = new Map(
+        fieldNames
+          .filter((name) => names.includes(name))
+          .map((name) => [name, names.indexOf(name)] as const),
+      )
+      const header = { names, columns, unread: [] }
+      const key = isSent ? 'key-1' : undefined
+      const plain = new Mapper(rules, header, {}).map(cells, key)
+      // Without `idFrom`, the first id keeps none free, but each row takes the general path.
+      const general = new Mapper(rules, header, { firstId: 1n }).map(cells, key)
+      expect(plain).toStrictEqual(general)
+    },
+  ))
