@@ -11,7 +11,7 @@ import { parseText } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
 import type { Reporter } from '../output/reporter.js'
 import type { Io } from '../platform/io.js'
-import { proxyFor } from '../platform/urls.js'
+import { findProxy } from '../platform/urls.js'
 import { type Address, type PostgresAddress, passwordFile } from '../stores/address.js'
 import type { Login, ServiceAccess, TokenTarget } from '../stores/credentials.js'
 import { findKind } from '../stores/kinds.js'
@@ -48,7 +48,7 @@ export async function findAccess(
   reporter.log(`* token from ${found.place}`)
   assertSafe(target, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
-  const proxy = isProxySet ? await proxyFor(target, io) : undefined
+  const proxy = isProxySet ? await findProxy(target.url, io) : undefined
   if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // without its password
   const caPath = certificatesPath(settings, io)
   return {

@@ -18,8 +18,8 @@ export interface Io extends Runtime {
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** According to the proxy variables and NO_PROXY. */
-  isProxied(url: URL): Promise<boolean>
+  /** The proxy for a URL, from the variables as proxy-from-env reads them; '' if there is none. */
+  getProxyForUrl(url: URL): Promise<string>
   userName(): string | undefined
   /** They are redacted on stderr. */
   readonly secrets: Set<string>
@@ -48,7 +48,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     configFolder: () => folderOf('config'),
     // XDG_STATE_HOME on Linux; elsewhere for logs only
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'),
-    isProxied: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href) !== '',
+    getProxyForUrl: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href),
     userName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
     handleSignals: () => signals.listen(),

@@ -71,7 +71,7 @@ export function ioOf(
     configFolder: async () => '/nonexistent/config',
     stateFolder: async () => temporaryFolder(), // an import creates it, as root even in /nonexistent
     handleSignals: () => signal,
-    isProxied: async ({ href }) => inEnvironment(env, () => getProxyForUrl(href)) !== '',
+    getProxyForUrl: async ({ href }) => inEnvironment(env, () => getProxyForUrl(href)),
     userName: () => 'gardener',
     secrets: new Set(),
     now,
