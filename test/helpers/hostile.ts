@@ -130,7 +130,10 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
   }
 }
 
-/** A proxy that opens every tunnel, all to one port if it is given, or answers a status instead. */
+/**
+ * A proxy that forwards requests in absolute form and opens every tunnel, all to one port if it is
+ * given, or answers a status instead.
+ */
 export async function forwardProxy({ to, refusal }: { to?: number; refusal?: number } = {}) {
   const open = (socket: Socket) => {
     const { hostname, port } = new URL(`http://${proxy.lines.at(-1)?.replace('CONNECT ', '')}`)
@@ -144,8 +147,24 @@ export async function forwardProxy({ to, refusal }: { to?: number; refusal?: num
     }
     socket.removeAllListeners('data').on('data', record).pipe(onward)
   }
-  const proxy = await Hostile.listen({ openapi: refusal === undefined ? open : http(refusal) })
+  const pass: Answer = (socket, request) =>
+    request.line.startsWith('CONNECT') ? open(socket) : forward(socket, request, to)
+  const answer = refusal === undefined ? pass : http(refusal)
+  const proxy = await Hostile.listen({ openapi: answer, posts: [answer] })
   return proxy
+}
+
+/** Its headers for the proxy itself are left out (RFC 9110, 7.6.1). */
+function forward(socket: Socket, { line, headers, body }: Received, to?: number): void {
+  const [method = '', target = ''] = line.split(' ')
+  const { hostname, port, pathname, search } = new URL(target)
+  const fields = Object.entries(headers).filter(([name]) => !name.startsWith('proxy-'))
+  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const onward = connect(to ?? Number(port || 80), to ? '127.0.0.1' : hostname, () =>
+    onward.write(`${method} ${pathname}${search} HTTP/1.1\r\n${head}\r\n${body}`),
+  )
+  socket.once('close', () => onward.destroy())
+  onward.on('error', () => socket.destroy()).pipe(socket)
 }
 
 type Fields = Record<string, string | number>

@@ -73,7 +73,8 @@ function createFailure(client: HttpClient, request: HttpRequest, response: HttpR
   const { status, headers } = response
   const { error = status, message } = parseError(response) ?? {}
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
-  const answer = `${client.address.name} answered ${status}`
+  const way = message === undefined ? describeForwarding(client) : ''
+  const answer = `${client.address.name} answered ${status}${way}`
   const failed: FailedResponse = { error, message, answer, details: { status, requestId } }
   if (isMissingPlant(request, failed))
     return { error: new PlantsError('notFound', message ?? answer, failed.details) }
@@ -235,9 +236,17 @@ function createNoResponseFailure(
       known?.message ?? `${address.name} received the request, but did not answer: ${text}`
     return createLossFailure(request, 'unanswered', message, { cause, hint: known?.hint })
   }
-  const way = access.proxy ? ` through the proxy ${new URL(access.proxy).host}` : ''
-  const message = `Could not reach ${address.name}${way}: ${text}`
+  const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${text}`
   const kind = isTransient ? 'unavailable' : 'inaccessible'
   const ofProxy = isTransient && access.proxy ? proxyHint : hint
   return { error: new PlantsError(kind, message, { hint: ofProxy, cause }) }
+}
+
+/** A response in plain http that is no Error may be one of the proxy. */
+function describeForwarding({ address, access }: HttpClient): string {
+  return address.url.protocol === 'http:' ? describeProxy(access.proxy) : ''
+}
+
+function describeProxy(proxy: string | undefined): string {
+  return proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
 }

@@ -8,7 +8,8 @@ import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
 import { isUnknownIssuer } from '../unknown-issuer.js'
 import type { HttpOptions } from './http-options.js'
-import { callWhenOpen, createTransport, type Transport } from './transport.js'
+import type { Transport } from './protocol.js'
+import { callWhenOpen, createTransport } from './transport.js'
 
 export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -88,6 +89,9 @@ export class HttpClient {
     try {
       signal.throwIfAborted()
       const response = await this.#receive(transport, request, signal, onSent)
+      // Only a proxy answers 407 (RFC 9110, 15.5.8).
+      if (transport.forwarding && transport.createProxyError && response.status === 407)
+        return { cause: transport.createProxyError(407), isSent: false }
       if (!mayComeFromTlsPort(response)) return response
       return (await this.#examineTlsPort(transport.target, signal)) ?? response
     } catch (cause) {
@@ -101,16 +105,17 @@ export class HttpClient {
 
   /** @param onSent is called before the first byte is written */
   async #receive(
-    { request: open, target }: Transport,
+    { request: open, target, forwarding, createProxyError }: Transport,
     request: HttpRequest,
     signal: AbortSignal,
     onSent: () => void,
   ): Promise<HttpResponse> {
+    const path = this.address.url.pathname.replace(/\/$/, '') + request.path
     const outgoing = open({
       ...target,
       method: request.method,
-      path: this.address.url.pathname.replace(/\/$/, '') + request.path,
-      headers: buildHeaders(request, this.access),
+      path: forwarding ? forwarding.origin + path : path,
+      headers: { ...buildHeaders(request, this.access), ...forwarding?.headers },
     })
     signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
     let isOver = false
@@ -120,7 +125,7 @@ export class HttpClient {
     })
     // Otherwise what the proxy says would be taken for the response of the service.
     outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
-      if (statusCode !== 200) outgoing.destroy(Error(`the proxy answered ${statusCode}`))
+      if (statusCode !== 200) outgoing.destroy(createProxyError?.(statusCode))
     })
     const write = () => {
       if (isOver || outgoing.destroyed) return

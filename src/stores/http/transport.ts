@@ -1,10 +1,8 @@
-import * as http from 'node:http'
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import type { PeerCertificate, SecureContext, TLSSocket } from 'node:tls'
+import type { SecureContext, TLSSocket } from 'node:tls'
 import type { HttpAddress } from '../address.js'
 import { defaultConcurrency, type HttpOptions } from './http-options.js'
-
-export type Transport = Awaited<ReturnType<typeof createTransport>>
+import { chooseProtocol, type Transport } from './protocol.js'
 
 /** Less than the idle timeout of most services. */
 const idleTimeoutMs = 4000
@@ -17,27 +15,18 @@ export async function createTransport(
   { url }: HttpAddress,
   { access, concurrency = defaultConcurrency }: HttpOptions,
   secureContext?: SecureContext,
-) {
+): Promise<Transport> {
   const { ca, proxy } = access
-  const isTls = url.protocol === 'https:'
-  const { Agent, request } = isTls ? await import('node:https') : http
   const pool = { keepAlive: true, maxSockets: concurrency, timeout: idleTimeoutMs }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ...(secureContext ? { secureContext } : { ca }) }
-  const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
-  const service = { protocol: url.protocol, hostname, port: url.port, ...(isTls && tls) }
-  if (proxy === undefined) return { request, target: { ...service, agent: new Agent(pool) } }
-  const { HttpsProxyAgent } = await import('https-proxy-agent')
-  const { checkServerIdentity } = await import('node:tls')
-  // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
-  const agent = new HttpsProxyAgent(proxy, { ...pool, ...tls })
-  Object.assign(agent.options, {
-    // Node would expect the certificate of an IP address to be for localhost. With an own check,
-    // each request would open a connection (Node 24).
-    checkServerIdentity: (_: string, certificate: PeerCertificate) =>
-      checkServerIdentity(hostname, certificate),
-  })
-  return { request, target: { ...service, agent } }
+  if (proxy !== undefined) {
+    const { createForwarding, createTunnels } = await import('./proxied-transport.js')
+    const create = url.protocol === 'https:' ? createTunnels : createForwarding
+    return create(url, new URL(proxy), { pool, tls })
+  }
+  const { Agent, request, options } = await chooseProtocol(url, tls)
+  return { request, target: { ...options, agent: new Agent(pool) } }
 }
 
 /**

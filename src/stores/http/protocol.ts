@@ -1,0 +1,24 @@
+import * as http from 'node:http'
+
+export interface Transport {
+  request: typeof http.request
+  target: { protocol: string; hostname: string; port: string; agent: http.Agent }
+  /** Where a proxy forwards each request, instead of opening tunnels. */
+  forwarding?: Forwarding
+  /** For a response of the proxy, which has not passed the request on. */
+  createProxyError?(status: number): Error
+}
+
+interface Forwarding {
+  /** It comes before the path of each request. */
+  origin: string
+  headers: Record<string, string>
+}
+
+export async function chooseProtocol<Tls extends object>(url: URL, tls: Tls) {
+  const { protocol, port } = url
+  const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
+  const isTls = protocol === 'https:'
+  const { Agent, request } = isTls ? await import('node:https') : http
+  return { Agent, request, options: { protocol, hostname, port, ...(isTls && tls) } }
+}
