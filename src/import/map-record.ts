@@ -19,7 +19,13 @@ import { isRejectsName, listNames } from '../formats/columns.js'
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
 import { type FieldName, fieldNames, isText } from '../plant/fields.js'
 import { isInt64, isObject, parseJson } from '../plant/json.js'
-import { invalidPlant, type PlantPatch, parsePlant, plantFrom } from '../plant/plant.js'
+import {
+  invalidPlant,
+  type NewPlant,
+  type PlantPatch,
+  parsePlant,
+  plantFrom,
+} from '../plant/plant.js'
 import { problemsOf } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
 import { type Change, type Problem, problem } from '../stores/change.js'
@@ -62,8 +68,9 @@ export class Mapper {
   readonly #header: Header | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #state: MapperState
+  readonly #hasMap: boolean
   readonly #keyFinder: KeyFinder
-  /** Whether each row has its id, and becomes a create: see `#mapPlainRow`. */
+  /** Whether each record has its id, and becomes a create: see `#mapPlain`. */
   readonly #isPlain: boolean
   /** The key of the id in the record before, with which the next one is parsed. */
   #idKey: string
@@ -73,8 +80,9 @@ export class Mapper {
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
+    this.#hasMap = Object.keys(rules.map).length > 0
     this.#keyFinder = new KeyFinder(rules.map)
-    this.#isPlain = hasPlainRows(rules, header, state)
+    this.#isPlain = isPlainImport(rules, state)
     this.#idKey = rules.map.id || 'id'
     for (const name of header?.unread ?? []) this.#addOtherField(name)
   }
@@ -82,9 +90,9 @@ export class Mapper {
   /** @param key of the create at a service; undefined for a direct store */
   map(raw: RawRecord, key?: string): MappedChange | Problem {
     if (raw === null) return problem('tooLarge', recordTooLarge)
-    if (typeof raw === 'string') return this.#mapJson(raw, key)
-    const plain = this.#isPlain ? this.#mapPlainRow(raw, key) : undefined
+    const plain = this.#isPlain ? this.#mapPlain(raw, key) : undefined
     if (plain) return plain
+    if (typeof raw === 'string') return this.#mapJson(raw, key)
     const width = must(this.#header).names.length
     if (raw.some((cell, column) => column >= width && cell !== undefined))
       return problem('input', `The row has ${raw.length} cells, but the header has ${width}`)
@@ -92,25 +100,36 @@ export class Mapper {
   }
 
   /**
-   * Maps a valid row to its create, without the record in between that matching, generated ids and
-   * updates need. It gives what the general path gives, to which it leaves every other row.
+   * Maps a valid row, or an object as exports write it, to its create, without the record in
+   * between that matching, generated ids and updates need. It gives what the general path gives, to
+   * which it leaves every other one.
    */
-  #mapPlainRow(cells: Cells, key: string | undefined): MappedChange | undefined {
-    const { names, columns } = must(this.#header)
-    const idCell = cells[columns.get('id') ?? -1]
-    const name = cells[columns.get('name') ?? -1]
-    const tag = cells[columns.get('tag') ?? -1]
-    if (cells.length > names.length || typeof idCell !== 'string' || !isText(name)) return undefined
-    const id = parseId(idCell)
-    if (!isInt64(id) || (tag !== undefined && !isText(tag))) return undefined
+  #mapPlain(raw: string | Cells, key: string | undefined): MappedChange | undefined {
+    const plant = typeof raw === 'string' ? this.#parsePlainJson(raw) : this.#readPlainRow(raw)
+    if (!plant) return undefined
     return {
       type: 'create',
-      plant: tag === undefined ? { id, name } : { id, name, tag },
+      plant,
       key,
       ifExists: chooseExistsPolicy('given', key, this.#rules.ifExists),
       isMatched: false,
       idSource: 'given',
     }
+  }
+
+  #parsePlainJson(text: string): NewPlant | undefined {
+    if (this.#hasMap) return undefined
+    const [, digits, name, tag] = plainObject.exec(text) ?? []
+    return digits === undefined ? undefined : createPlainPlant(BigInt(digits), name, tag)
+  }
+
+  #readPlainRow(cells: Cells): NewPlant | undefined {
+    const { names, columns } = must(this.#header)
+    const idCell = cells[columns.get('id') ?? -1]
+    const name = cells[columns.get('name') ?? -1]
+    const tag = cells[columns.get('tag') ?? -1]
+    if (cells.length > names.length || typeof idCell !== 'string') return undefined
+    return createPlainPlant(parseId(idCell), name, tag)
   }
 
   #mapJson(text: string, key: string | undefined): MappedChange | Problem {
@@ -129,8 +148,7 @@ export class Mapper {
       return this.#mapJson(text, key)
     }
     this.#addOtherKeys(value, keys)
-    const hasMap = Object.keys(this.#rules.map).length > 0
-    const isPlain = !hasMap && areFieldNames(keys)
+    const isPlain = !this.#hasMap && areFieldNames(keys)
     return this.#mapRecord(isPlain ? value : pickFields(value, keys), [], key)
   }
 
@@ -227,13 +245,23 @@ export class Mapper {
   }
 }
 
-function hasPlainRows(
+function isPlainImport(
   { ifExists }: InputOptions,
-  header: Header | undefined,
   { firstId, nextId, names }: MapperState,
 ): boolean {
   const generatesIds = firstId !== undefined || nextId !== undefined
-  return header !== undefined && ifExists !== 'update' && !generatesIds && names === undefined
+  return ifExists !== 'update' && !generatesIds && names === undefined
+}
+
+/** An object with strings that have no escapes. Its id may still be too large for an int64. */
+const plainObject =
+  /^\{"id": ?(0|-?[1-9]\d{0,18}), ?"name": ?"([^"\\\0-\x1f]*)"(?:, ?"tag": ?"([^"\\\0-\x1f]*)")?\}\r?$/
+
+/** Returns undefined for what is no plant. */
+function createPlainPlant(id: unknown, name: unknown, tag: unknown): NewPlant | undefined {
+  if (!isInt64(id) || !isText(name)) return undefined
+  if (tag === undefined) return { id, name }
+  return isText(tag) ? { id, name, tag } : undefined
 }
 
 /** Whether the fields have keys of their own names, as in most files. */

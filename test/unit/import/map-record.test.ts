@@ -45,3 +45,42 @@ test('a row of a plain import is mapped as one of an import that keeps ids free'
       expect(plain).toStrictEqual(general)
     },
   ))
+
+const token = fc.oneof(
+  fc.constantFrom('"id"', '"name"', '"tag"', '"ID"', ':', ': ', ',', ', ', '{', '}', 'null', '\r'),
+  fc.constantFrom('0', '-0', '01', '-1', '1.0', '9223372036854775807', '9223372036854775808'),
+  fc.constantFrom('"a"', '""', '"\\n"', '"\t"', '"\u007f"', '"\ud83c"', '"\\u0000"', '"ü"'),
+)
+const plainTokens = [
+  '{',
+  '"id"',
+  ':',
+  '7',
+  ',',
+  '"name"',
+  ':',
+  '"a"',
+  ',',
+  '"tag"',
+  ':',
+  '"b"',
+  '}',
+]
+
+test('an object of a plain import is mapped as one of an import that keeps ids free', () =>
+  check(
+    2000,
+    [
+      fc.array(fc.tuple(fc.nat({ max: 12 }), token), { maxLength: 4 }),
+      fc.constantFrom(9, 13),
+      fc.constantFrom({}, { name: 'tag' }),
+    ],
+    (replacements, length, map) => {
+      const tokens = length === 9 ? [...plainTokens.slice(0, 8), '}'] : [...plainTokens]
+      for (const [at, replacement] of replacements) tokens[at] = replacement
+      const text = tokens.join('')
+      const rules = { map, ifExists: 'same' as const }
+      const plain = new Mapper(rules, undefined, {}).map(text)
+      expect(plain).toStrictEqual(new Mapper(rules, undefined, { firstId: 1n }).map(text))
+    },
+  ))
