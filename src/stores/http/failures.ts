@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
@@ -5,8 +6,14 @@ import { isTimeout } from '../../platform/runtime.js'
 import { isLoopback, urlOf } from '../../platform/urls.js'
 import type { HttpAddress } from '../address.js'
 import { formatWithScheme } from './address.js'
-import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
-import { excerpt, parseError } from './plant-request.js'
+import {
+  CutResponseError,
+  type HttpClient,
+  type HttpRequest,
+  type HttpResponse,
+  type NoResponse,
+} from './http-client.js'
+import { excerpt, findCompression, parseError } from './plant-request.js'
 
 /**
  * Why a request has no result. If it is open whether it was done, only a repetition can settle it.
@@ -160,9 +167,13 @@ function describeContent(
     return `, and redirects to ${excerpt(target.origin + target.pathname)}`
   if (body.length === 0) return ' with nothing'
   if (isCut) return ' with more than 16 MiB'
+  const compression = findCompression(headers)
+  if (compression !== undefined)
+    return ` with a body that is compressed (${excerpt(compression)}), which the request did not allow`
   const text = body.toString('utf8', 0, 1000)
   if (status !== 200) return `: ${excerpt(text)}`
   const type = headers['content-type'] ?? 'no Content-Type'
+  if (isJsonType(type) && !isUtf8(body)) return ` with a body that is not UTF-8: ${excerpt(text)}`
   const other = `${type.replace(/;.*/, '')}, not application/json`
   const what = isJsonType(type) ? `no ${expected.what}` : other
   return ` with ${excerpt(what)}: ${excerpt(text)}`
@@ -233,7 +244,10 @@ function createNoResponseFailure(
   if (isSent) {
     // A port that speaks TLS has hardly read the request, although no answer says so.
     const message =
-      known?.message ?? `${address.name} received the request, but did not answer: ${text}`
+      known?.message ??
+      (cause instanceof CutResponseError
+        ? `The response of ${address.name} ${cause.message}`
+        : `${address.name} received the request, but did not answer: ${text}`)
     return createLossFailure(request, 'unanswered', message, { cause, hint: known?.hint })
   }
   const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${text}`

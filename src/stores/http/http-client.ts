@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type * as http from 'node:http'
 import type { TLSSocket } from 'node:tls'
+import { systemCode } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
@@ -39,6 +40,13 @@ export interface NoResponse {
   cause: unknown
   /** A byte of the request may have left, so that the service may have received all of it. */
   isSent: boolean
+}
+
+/** The connection was closed within the body of a response. */
+export class CutResponseError extends Error {
+  constructor(status: number, received: string, cause: unknown) {
+    super(`(${status}) was cut short: the connection was closed after ${received}`, { cause })
+  }
 }
 
 /** A plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
@@ -199,9 +207,16 @@ function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
 async function readResponse(incoming: http.IncomingMessage): Promise<HttpResponse> {
   const { statusCode: status = 0, headers } = incoming
   const received = new GrowingBuffer()
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    received.append(chunk)
-    if (received.length > maxBodyBytes) break
+  try {
+    for await (const chunk of incoming as AsyncIterable<Buffer>) {
+      received.append(chunk)
+      if (received.length > maxBodyBytes) break
+    }
+  } catch (error) {
+    if (systemCode(error) !== 'ECONNRESET') throw error
+    const announced = headers['content-length']
+    const end = announced === undefined ? 'bytes, without its end' : `of ${announced} bytes`
+    throw new CutResponseError(status, `${received.length} ${end}`, error)
   }
   return { status, headers, body: received.bytes, isCut: received.length > maxBodyBytes }
 }
@@ -209,6 +224,8 @@ async function readResponse(incoming: http.IncomingMessage): Promise<HttpRespons
 function buildHeaders({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {
   return {
     accept: 'application/json',
+    // Without it, any encoding is acceptable (RFC 9110, 12.5.3).
+    'accept-encoding': 'identity',
     authorization: `Bearer ${token}`,
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),

@@ -71,10 +71,16 @@ export function parseStoredPlant(value: unknown): StoredPlant | undefined {
 
 /** @param exactKey the member whose number is exact */
 export function readJson({ headers, body, isCut }: HttpResponse, exactKey = 'id'): unknown {
-  if (isCut || headers['content-encoding'] !== undefined || !isUtf8(body)) return undefined
+  if (isCut || findCompression(headers) !== undefined || !isUtf8(body)) return undefined
   if (!isJsonType(headers['content-type'] ?? '')) return undefined
   const parsed = parseJson(body.toString(), { idKey: exactKey, isList: true })
   return 'value' in parsed ? parsed.value : undefined
+}
+
+/** Its Content-Encoding, such as "gzip". */
+export function findCompression(headers: HttpResponse['headers']): string | undefined {
+  const encoding = headers['content-encoding'] ?? ''
+  return encoding === '' || encoding.toLowerCase() === 'identity' ? undefined : encoding
 }
 
 export function parseError(response: HttpResponse): ErrorBody | undefined {

@@ -58,6 +58,7 @@ test('the request is the one of the specification, to the byte', async () => {
   expect(line).toBe('POST /v1/plants HTTP/1.1')
   const named = fields.map((field) => field.replace(/^[^:]*/, (name) => name.toLowerCase()))
   expect(named.toSorted()).toEqual([
+    'accept-encoding: identity',
     'accept: application/json',
     `authorization: Bearer ${token}`,
     'connection: keep-alive',

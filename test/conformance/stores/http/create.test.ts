@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
 import { runPlants } from '../../../helpers/run.js'
 import { token } from '../../../helpers/service.js'
-import { settableTime } from '../../../helpers/time.js'
+import { countingClock, settableTime } from '../../../helpers/time.js'
 import { createAt, created } from './steps.js'
 
 const fern = '{"name":"Fern"}'
@@ -37,7 +38,16 @@ test.each<[string, Answer, shown: string, status?: number]>([
   ['a Plant as text', as('text/plain'), `application/json: ${fern}`],
   ['a Plant without a type', http(200, fern), 'no Content-Type'],
   ['another API', json(200, { hello: 'you' }), '{"hello":"you"}'],
-  ['no UTF-8', as('application/json', Buffer.from('{"name":"\xff"}', 'latin1')), '"\ufffd"'],
+  [
+    'JSON that is not UTF-8',
+    as('application/json', Buffer.from('{"name":"F\xe4rn"}', 'latin1')),
+    'URL answered 200 with a body that is not UTF-8: {"name":"F\ufffdrn"}',
+  ],
+  [
+    'a compressed body, which no request asked for',
+    http(200, gzipSync(fern), { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }),
+    'URL answered 200 with a body that is compressed (gzip), which the request did not allow',
+  ],
   ['a number as the tag', json(200, { name: 'Fern', tag: 1 }), '"tag":1'],
   ['a prototype', json(200, `{"__proto__":${fern}}`), '__proto__'],
   ['201', json(201, fern), `201: ${fern}`, 201],
@@ -51,6 +61,32 @@ test.each<[string, Answer, shown: string, status?: number]>([
 ])('takes only 200 with a Plant for success, not %s', async (_, answer, shown, status = 200) => {
   const error = { error: 502, message: telling(shown), status, ...unknown }
   expect(await createdBy(answer)).toEqual(failed(5, error))
+})
+
+describe('a response that is cut short', () => {
+  const head = `${jsonHead}Content-Length: 25\r\n\r\n`
+  const cut = (text: string) => (socket: Socket) => void socket.end(text)
+
+  test.each<[string, Answer, string]>([
+    ['before its Content-Length', cut(head + fern), '15 of 25 bytes'],
+    [
+      'within its chunks',
+      cut(`${jsonHead}Transfer-Encoding: chunked\r\n\r\nf\r\n${fern}\r\n`),
+      '15 bytes, without its end',
+    ],
+  ])('is named, with what was received: %s', async (_, answer, received) => {
+    const message = `The response of URL (200) was cut short: the connection was closed after ${received}`
+    const { code, said } = await createdBy(answer, countingClock(600_000))
+    expect({ code, last: said.at(-1) }).toEqual({
+      code: 5,
+      last: expect.objectContaining({ error: 504, message, ...unknown }),
+    })
+  })
+
+  test('is repeated where the key prevents a second plant', async () => {
+    const service = await Hostile.listen({ posts: [cut(head + fern), plant], openapi: keyed })
+    expect(await createAt(service)).toMatchObject({ code: 0, out: created.out })
+  })
 })
 
 test.each([301, 302, 307, 308])('does not follow a redirect: %i', async (status) => {
@@ -257,7 +293,11 @@ describe('a plant without an answer is sent again, when the service keeps keys',
   test('and the description is fetched once', async () => {
     const service = await Hostile.listen({ posts: [reset, reset, reset, plant], openapi: keyed })
     expect((await createAt(service, ['--store', `${service.url}/v1/`])).code).toBe(0)
-    const headers = { accept: 'application/json', authorization: `Bearer ${token}` }
+    const headers = {
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      authorization: `Bearer ${token}`,
+    }
     const gets = service.requests.filter(({ line }) => line.startsWith('GET'))
     expect(gets).toMatchObject([{ line: 'GET /v1/openapi.json', headers, body: '' }])
   })

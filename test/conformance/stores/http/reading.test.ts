@@ -155,9 +155,30 @@ describe('an answer to a request that reads', () => {
     ['a link to nowhere', page([fern], 'http://['), 'plant 1 after plant 1'],
     ['a rounded id', page([rounded]), rounded],
     ['more than 16 MiB', json(200, `[${' '.repeat(16_777_216)}]`), 'more than 16 MiB'],
+    [
+      'compressed plants',
+      json(200, `[${fern}]`, { 'Content-Encoding': 'br' }),
+      'URL answered 200 with a body that is compressed (br), which the request did not allow',
+    ],
+    [
+      'plants that are not UTF-8',
+      http(200, Buffer.from(`[${fern.replace('e', '\xe4')}]`, 'latin1'), {
+        'Content-Type': 'application/json',
+      }),
+      'URL answered 200 with a body that is not UTF-8',
+    ],
+    [
+      'less than was announced',
+      (socket) => void socket.end(page([fern]).toString().replace('h: 24', 'h: 34')),
+      'The response of URL (200) was cut short: the connection was closed after 24 of 34 bytes',
+    ],
   ])('of a list is rejected: %s', async (_, answer, message) => {
-    const result = await list(answer, 'list --limit 1000')
-    expect(result).toMatchObject({ code: 4, last: { message: telling(message) } })
+    const { code, last } = await runAt(
+      'list --limit 1000',
+      { 'GET /plants': [answer] },
+      { now: countingClock(600_000) },
+    )
+    expect({ code, last }).toMatchObject({ code: 4, last: { message: telling(message) } })
   })
 
   test('is checked against --no-tag, which the service may not know', async () => {
