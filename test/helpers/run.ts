@@ -80,7 +80,7 @@ export function ioOf(
   }
 }
 
-function inEnvironment<T>(env: Record<string, string>, call: () => T): T {
+export function inEnvironment<T>(env: Record<string, string>, call: () => T): T {
   const before = process.env
   process.env = env
   try {
