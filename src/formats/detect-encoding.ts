@@ -21,7 +21,9 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
     excludeEncodings: [...impossibleEncodings],
   })
   const namesByText = new Map<string, string>()
-  for (const { encoding } of candidates) {
+  const detected = candidates.map(({ encoding }) => encoding)
+  // jschardet leaves it out where a syllable is not one of EUC-KR.
+  for (const encoding of [...detected, 'cp949']) {
     const name = encoding === null ? undefined : await findDetectedEncoding(encoding)
     const text = name === undefined ? undefined : await decodeStrictly(bytes, name)
     if (name === undefined || text === undefined) continue
@@ -38,9 +40,13 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
  */
 function rankReading(text: string, encoding: string): number {
   if (unlikelyText.test(text)) return 2
-  const hasLetters = /[^\0-\x7f]/.test(text.replace(typographicCharacters, ''))
-  return encoding.startsWith('windows-') && !hasLetters ? 0 : 1
+  const letters = text.replace(typographicCharacters, '').replace(/[\0-\x7f]/g, '')
+  if (letters === '') return encoding.startsWith('windows-') ? 0 : 1
+  return koreanText.test(letters) ? 0 : 1
 }
+
+/** Few words of Chinese, but all of Korean, read as syllables of Hangul alone. */
+const koreanText = /^\p{sc=Hangul}{12,}$/u
 
 /** Characters that programs for Windows write into texts of every language. */
 const typographicCharacters = /[\xa0“”‘’„–—…•€×°™]/g
