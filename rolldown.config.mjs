@@ -1,25 +1,6 @@
 import { bundledPackages } from './bin/build/bundled-packages.mjs'
 import { rawText } from './bin/build/raw-text.mjs'
-
-// Modules that packages import, and we do without.
-const replaced = [
-  { id: 'node:child_process', importer: '/commander/' }, // for subcommands that are programs: 3 ms of each start
-  { id: 'env-paths', importer: '/conf/' }, // throws where a user has no home
-  { id: 'pgpass', importer: '/pg/' }, // reads the password file of libpq, as src/auth does
-  { id: 'pg-connection-string', importer: '/pg/' }, // parses addresses, as src/stores/postgres does
-  { id: 'debug', importer: '/https-proxy-agent/' }, // prints the password of a proxy where DEBUG is set
-]
-const withoutReplaced = {
-  name: 'without-replaced',
-  // One for each package, so that none of them loads the chunk of another.
-  resolveId: (id, importer) => {
-    const entry = replaced.find(
-      (candidate) => candidate.id === id && importer?.includes(candidate.importer),
-    )
-    return entry && `\0empty${entry.importer}${id}`
-  },
-  load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
-}
+import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 
 // A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load what
 // speaks to a service. What only `doctor`, `auth`, `backup`, `restore` and a wrong scheme need is in neither.
@@ -36,7 +17,7 @@ export default {
   external: ['@photostructure/sqlite', 'pg-native'],
   tsconfig: false, // its path of saxes is for types
   resolve: { mainFields: ['module', 'main'] }, // a UMD module would require files that are not in dist
-  plugins: [withoutReplaced, rawText, bundledPackages],
+  plugins: [withoutReplacedModules, rawText, bundledPackages],
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
   transform: {
     define: {
