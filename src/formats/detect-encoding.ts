@@ -42,7 +42,24 @@ function rankReading(text: string, encoding: string): number {
   if (unlikelyText.test(text)) return 2
   const letters = text.replace(typographicCharacters, '').replace(/[\0-\x7f]/g, '')
   if (letters === '') return encoding.startsWith('windows-') ? 0 : 1
-  return koreanText.test(letters) ? 0 : 1
+  return koreanText.test(letters) && isCommon(letters) ? 0 : 1
+}
+
+/** Whether most syllables are of the 2,350 that EUC-KR has, as those of Korean texts are. */
+function isCommon(letters: string): boolean {
+  const syllables = Array.from(letters)
+  const commonSyllables = listCommonSyllables()
+  const common = syllables.filter((syllable) => commonSyllables.has(syllable))
+  return common.length >= 0.8 * syllables.length
+}
+
+/** The rows 0xB0 to 0xC8 of EUC-KR, of 94 syllables each. */
+function listCommonSyllables(): Set<string> {
+  const bytes = Array.from({ length: 25 * 94 }, (_, index) => [
+    0xb0 + Math.floor(index / 94),
+    0xa1 + (index % 94),
+  ])
+  return new Set(new TextDecoder('euc-kr').decode(Uint8Array.from(bytes.flat())))
 }
 
 /** Few words of Chinese, but all of Korean, read as syllables of Hangul alone. */
