@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createSecureServer } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../../src/errors.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, forwardProxy, Hostile, http, json } from '../../../helpers/hostile.js'
+import { ipv4 } from '../../../helpers/proxies.js'
 import { runPlants } from '../../../helpers/run.js'
 import { token } from '../../../helpers/service.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
@@ -252,9 +252,6 @@ test('a port that closes connections, but does not speak TLS, is not said to', a
   expect(code).toBe(5)
   expect(JSON.stringify(said)).not.toContain('TLS')
 })
-
-const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
-const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address
 
 const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const host = `${ipv4}`
