@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { versions } from '../../../bench/nodes.mjs'
 import packageJson from '../../../package.json'
+import { blocksOf, pages } from '../../helpers/documents.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 interface Workflow {
@@ -84,6 +85,13 @@ test('a release attests its executables before it publishes anything, and its im
 test('the weekly audit includes the packages that are bundled', () => {
   const audits = steps.flatMap(({ run = '' }) => run.match(/npm audit.*/g) ?? [])
   expect(audits).toEqual(['npm audit --package-lock-only --include=dev'])
+})
+
+test('the parser of GitHub finds no fault in the workflow of the recipes', async () => {
+  const blocks = blocksOf(pages.get('docs/recipes.md') ?? '')
+  const workflow = blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text)
+  expect(workflow).toHaveLength(1)
+  expect(await findFaults('plants.yml', workflow[0] ?? '')).toEqual([])
 })
 
 test('a workflow runs actions of a known commit, and no scripts of packages', () => {
