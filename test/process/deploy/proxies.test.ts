@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
+import { isHere } from '../../helpers/linux.js'
+import { serve } from '../../helpers/service.js'
+import { World } from '../../helpers/world.js'
+
+const deploy = join(import.meta.dirname, '../../../deploy')
+const sbin = '/usr/sbin'
+const hasNginx = isHere('nginx') || isHereIn(sbin, 'nginx')
+const hasHaproxy = isHere('haproxy') || isHereIn(sbin, 'haproxy')
+
+function isHereIn(folder: string, program: string): boolean {
+  try {
+    closeSync(openSync(join(folder, program), 'r'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A file of `deploy`, with other texts in the place of some. */
+function adapt(name: string, changes: readonly (readonly [from: string, to: string])[]): string {
+  return changes.reduce(
+    (text, [from, to]) => {
+      expect(text).toContain(from)
+      return text.replaceAll(from, () => to)
+    },
+    readFileSync(join(deploy, name), 'utf8'),
+  )
+}
+
+/** Runs a proxy until the end of the test, with what it prints in `proxy.log`. */
+function startProxy(program: string, args: string[], folder: string): ChildProcess {
+  const log = openSync(join(folder, 'proxy.log'), 'a')
+  const env = { PATH: `${process.env['PATH']}:${sbin}`, HOME: folder }
+  const child = spawn(program, args, { env, cwd: folder, stdio: ['ignore', log, log] })
+  closeSync(log)
+  onTestFinished(async () => {
+    if (child.kill()) await once(child, 'exit')
+  })
+  return child
+}
+
+function createProxiedWorld() {
+  const world = new World()
+  const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
+  const port = randomInt(10_000, 20_000)
+  const at = (line: string, token: string) =>
+    world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, {
+      env: { PLANTS_TOKEN: token },
+    })
+  return { world, own, port, at }
+}
+
+test.runIf(hasOpenssl && hasNginx)(
+  'a service on a socket is used over TLS through nginx, whose logs have no URL (needs nginx and openssl)',
+  async () => {
+    const { world, own, port, at } = createProxiedWorld()
+    const socket = join(world.home, 'plants.sock')
+    const options = { folder: world.home, rights: 'create,read' }
+    const { token, stop } = await serve(['--socket', socket], options)
+    const site = adapt('nginx.conf', [
+      ['/run/plants/plants.sock', socket],
+      ['listen 443', `listen 127.0.0.1:${port}`],
+      ['plants.example.com', 'localhost'],
+      ['/etc/ssl/plants/fullchain.pem', own.path],
+      ['/etc/ssl/plants/privkey.pem', own.keyPath],
+      ['/var/log/nginx', world.home],
+    ])
+    const isRoot = process.getuid?.() === 0
+    const names = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    const folders = names.map((name) => `${name}_temp_path ${join(world.home, name)};`)
+    const main = `${isRoot ? 'user root;' : ''} pid ${world.home}/nginx.pid; daemon off;
+      events {} http { ${folders.join(' ')} ${site} }`
+    writeFileSync(join(world.home, 'nginx.conf'), main)
+    startProxy('nginx', ['-e', 'stderr', '-c', join(world.home, 'nginx.conf')], world.home)
+    expect((await at('create --id 1 --name Fern --retry 1h', token)).code).toBe(0)
+    const search = 'list --search fern --output ndjson'
+    expect((await at(search, token)).out).toBe('{"id":1,"name":"Fern"}\n')
+    await stop()
+    expect((await at(`${search} --timeout 500ms`, token)).code).toBe(4)
+    const logs = ['plants.log', 'plants-error.log', 'proxy.log'].map((name) => world.read(name))
+    expect(logs[0]).toMatch(/ POST 200 .*\n(?:.* GET 200 .*\n)+(?:.* GET 502 .*\n)+$/)
+    expect(logs.join('')).not.toMatch(/fern|\/plants\?/)
+  },
+)
+
+test.runIf(hasOpenssl && hasHaproxy)(
+  'clients of two nodes behind haproxy notice nothing when one drains (needs haproxy and openssl)',
+  async () => {
+    const { world, own, port, at } = createProxiedWorld()
+    const options = { folder: world.home, rights: 'create,read' }
+    const first = await serve(['--admin-port', '0'], options)
+    const second = await serve(['--admin-port', '0'], options)
+    const addresses = [first, second].map(({ address, log }) => {
+      const admin = new URL(`${log.find((line) => line['admin'])?.['admin']}`)
+      return [new URL(address).host, admin.port] as const
+    })
+    const pem = join(world.home, 'plants.pem')
+    writeFileSync(pem, readFileSync(own.path, 'utf8') + readFileSync(own.keyPath, 'utf8'))
+    const config = adapt('haproxy.cfg', [
+      ['bind :443', `bind 127.0.0.1:${port}`],
+      ['/etc/haproxy/plants.pem', pem],
+      ...addresses.map(([host, admin], index) => {
+        const from = `192.0.2.1${index + 1}:4010 port 9011`
+        return [from, `${host} port ${admin}`] as const
+      }),
+    ])
+    writeFileSync(join(world.home, 'haproxy.cfg'), config)
+    startProxy('haproxy', ['-db', '-f', 'haproxy.cfg'], world.home)
+    expect((await at('create --id 1 --name Fern --retry 1h', second.token)).code).toBe(0)
+    await first.stop()
+    const created = await Promise.all(
+      [2, 3, 4, 5].map((id) => at(`create --id ${id} --name Moss`, second.token)),
+    )
+    expect(created.map(({ code }) => code)).toEqual([0, 0, 0, 0])
+    expect((await at('list --search fern --output ndjson', second.token)).out).toContain('"Fern"')
+    await expect.poll(() => world.read('proxy.log')).toMatch(/POST 200 .*node2/)
+    expect(world.read('proxy.log')).not.toMatch(/fern|\/plants\?/)
+  },
+)
+
+test('the compose file runs the container as docs/deployment.md does', () => {
+  const { services } = parse(readFileSync(join(deploy, 'compose.yaml'), 'utf8'))
+  const { ports, volumes, read_only, cap_drop, security_opt, stop_grace_period } = services.plants
+  const page = readFileSync(join(deploy, '../docs/deployment.md'), 'utf8').replaceAll('\\\n', '')
+  const command = /^docker run --detach .*$/m.exec(page)?.[0] ?? ''
+  const asFlags = [
+    `--publish ${ports} `,
+    `--stop-timeout ${Number.parseInt(stop_grace_period, 10)} `,
+    `--volume ${volumes} `,
+    read_only && '--read-only',
+    `--cap-drop ${cap_drop}`,
+    `--security-opt ${security_opt}`,
+  ]
+  expect(asFlags.filter((flag) => !command.replaceAll(/\s+/g, ' ').includes(flag))).toEqual([])
+})
