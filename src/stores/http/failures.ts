@@ -101,7 +101,7 @@ function createFailure(client: HttpClient, request: HttpRequest, response: HttpR
   const rejection = new PlantsError(rejectedKind, text + describeDelay(retryAfterMs), {
     ...failed.details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: findHint(client, kind, status),
+    hint: findHint(client, kind, failed),
     retryAfterMs,
   })
   return { error: rejection }
@@ -122,8 +122,12 @@ function findKind({ error, message, details: { status } }: FailedResponse): Erro
   return kinds[isSpecific ? error : status] ?? (isRejection ? 'rejected' : 'unusable')
 }
 
-function findHint({ address, access }: HttpClient, kind: ErrorKind, status: number) {
+function findHint(client: HttpClient, kind: ErrorKind, { message, details }: FailedResponse) {
+  const { address, access } = client
+  const { status } = details
   if (kind === 'unauthorized') return access.tokenHint
+  const mayBeOfProxy = message === undefined && describeForwarding(client) !== ''
+  if (kind === 'forbidden' && mayBeOfProxy) return proxyHint
   if (status === 404 || status === 405) return notOffered
   return hints[kind] ?? `This message is from ${address.name}`
 }

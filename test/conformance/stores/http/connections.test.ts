@@ -332,6 +332,17 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
   })
 
+  test('is not said to answer 403 itself when its proxy may have', async () => {
+    const proxy = await forwardProxy({ refusal: 403 })
+    const service = await Hostile.listen({ posts, host })
+    const { code, error } = await createdThrough(service, { http_proxy: proxy.url })
+    expect([code, service.connections]).toEqual([3, 0])
+    expect(error).toMatchObject({
+      message: expect.stringContaining(`403 through the proxy ${new URL(proxy.url).host}`),
+      hint: 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY',
+    })
+  })
+
   test('is not reached when its proxy is not there', async () => {
     const service = await Hostile.listen({ posts, host })
     const HTTP_PROXY = `http://127.0.0.1:${closedPort}`
