@@ -65,6 +65,9 @@ const hints: Partial<Record<ErrorKind, string>> = {
 const notOffered =
   'This service does not offer this, or the address is wrong: it is the base URL, the part before /plants'
 
+const unreadableHint =
+  'The service, or a proxy in front of it, must send JSON in UTF-8, uncompressed: tell its operator'
+
 /** What a response without a result says. */
 interface FailedResponse {
   /** The `error` of the body; the status if the body is no Error. */
@@ -101,7 +104,7 @@ function createFailure(client: HttpClient, request: HttpRequest, response: HttpR
   const rejection = new PlantsError(rejectedKind, text + describeDelay(retryAfterMs), {
     ...failed.details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: findHint(client, kind, failed),
+    hint: isUnreadable(response) ? unreadableHint : findHint(client, kind, failed),
     retryAfterMs,
   })
   return { error: rejection }
@@ -130,6 +133,11 @@ function findHint(client: HttpClient, kind: ErrorKind, { message, details }: Fai
   if (kind === 'forbidden' && mayBeOfProxy) return proxyHint
   if (status === 404 || status === 405) return notOffered
   return hints[kind] ?? `This message is from ${address.name}`
+}
+
+function isUnreadable({ status, headers, body }: HttpResponse): boolean {
+  if (status !== 200 || !isJsonType(headers['content-type'] ?? '')) return false
+  return findCompression(headers) !== undefined || !isUtf8(body)
 }
 
 function describeDelay(retryAfterMs: number | undefined): string {

@@ -181,6 +181,11 @@ describe('an answer to a request that reads', () => {
     expect({ code, last }).toMatchObject({ code: 4, last: { message: telling(message) } })
   })
 
+  test('of a list that is compressed ends with what its operator must change', async () => {
+    const { last } = await list(json(200, `[${fern}]`, { 'Content-Encoding': 'gzip' }))
+    expect(last).toMatchObject({ error: 503, hint: telling('uncompressed: tell its operator') })
+  })
+
   test('is checked against --no-tag, which the service may not know', async () => {
     const answer = page(['{"id":1,"name":"Fern","tag":"a"}'])
     const { code, out } = await list(answer, 'list --no-tag --limit 10')
