@@ -125,7 +125,7 @@ export function systemCode(error: unknown): string | undefined {
  * The first line of the message. V8's sentence about JSON that does not parse quotes the UTF-16
  * unit where it stopped, which may be half of a surrogate pair.
  */
-export function reasonOf(error: unknown): string {
+export function describeReason(error: unknown): string {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1)
   return line.toWellFormed()
 }

@@ -1,7 +1,7 @@
 import { Command, Option, type ParseOptionsResult } from 'commander'
 import { outputFormats, parseChoice } from '../config/option-values.js'
 import type { OptionValues } from '../config/resolve.js'
-import { type SettingName, settingNames, settingOf } from '../config/setting-table.js'
+import { getSetting, type SettingName, settingNames } from '../config/setting-table.js'
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
@@ -285,7 +285,7 @@ export function findFullName(command: Command): string {
 export function globalOptions(): Option[] {
   return [
     ...settingNames.flatMap((name) =>
-      settingOf(name).flags === undefined ? [] : [createSettingOption(name)],
+      getSetting(name).flags === undefined ? [] : [createSettingOption(name)],
     ),
     new Option('-v, --verbose', 'log requests and responses on stderr'),
     new Option('-q, --quiet', 'print only results and errors'),
@@ -296,7 +296,7 @@ export function globalOptions(): Option[] {
 
 /** The value is parsed with the settings. */
 export function createSettingOption(name: SettingName): Option {
-  const { flags = `--${name} <command>`, meaning, variable } = settingOf(name)
+  const { flags = `--${name} <command>`, meaning, variable } = getSetting(name)
   const option = new Option(flags, meaning)
   // Completion offers them.
   if (name === 'output') option.argChoices = [...outputFormats]

@@ -4,7 +4,7 @@ import { idFromText } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { wholeLines } from '../platform/lines.js'
-import { decoderOf, explainRead, maxDocumentBytes } from '../platform/text-files.js'
+import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 import { parseId } from './options.js'
 
 export const idsMeaning = 'ids of the plants; "-" for ids or plants on stdin, one on each line'
@@ -44,7 +44,7 @@ function parseIdLine(text: string, line: number): bigint {
  * choose an id that is deleted.
  */
 async function* linesOfStdin(io: Io): AsyncGenerator<string> {
-  const decode = decoderOf('Stdin')
+  const decode = createUtf8Decoder('Stdin')
   const tooLong = () => inputError('A line of stdin is too long for a plant', linesHint)
   const max = 6 * maxDocumentBytes // an escape takes six bytes
   try {

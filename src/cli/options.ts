@@ -1,4 +1,4 @@
-import { choiceIn, duration, invalidValue, parseCount } from '../config/option-values.js'
+import { duration, findChoice, invalidValue, parseCount } from '../config/option-values.js'
 import { usageError } from '../errors.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idRule } from '../plant/fields.js'
@@ -61,7 +61,7 @@ export const rightsRule = `separated by commas: ${rights.join(', ')}`
 
 export function parseRights(flag: string, text: string): readonly Right[] {
   const words = text.split(',').map((word) => word.trim())
-  const chosen = words.map((word) => choiceIn(rights, word))
+  const chosen = words.map((word) => findChoice(rights, word))
   if (!chosen.includes(undefined)) return rights.filter((right) => chosen.includes(right))
   const rule = `one or more of ${rights.join(', ')}, separated by commas`
   throw invalidValue(flag, rule, text, 'create,read')

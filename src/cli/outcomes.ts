@@ -10,7 +10,7 @@ import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
 import {
   type Change,
-  idOf,
+  getTargetId,
   notFound,
   type Outcome,
   type Problem,
@@ -49,14 +49,14 @@ export async function changePlants(
   const { isSingle, isDryRun } = options
   const style = await context.style()
   const what = isDryRun ? `Would ${verb}` : { update: 'Updated', delete: 'Deleted' }[verb]
-  const lineOf = (plant: PrintedPlant) =>
+  const formatLine = (plant: PrintedPlant) =>
     plant.before
       ? describeChange(what, plant.before, plant, style)
       : `${what} ${describePlant(plant, style)}`
   const isSilent = context.reporter.isQuiet && !isDryRun
   const text = (plants: PrintedPlant[]) =>
-    isSilent ? '' : plants.map((plant) => `${lineOf(plant)}\n`).join('')
-  const results = resultsOf(changes, store, options, context)
+    isSilent ? '' : plants.map((plant) => `${formatLine(plant)}\n`).join('')
+  const results = makeResults(changes, store, options, context)
   return printResults(results, context.printer({ text }, isSingle), context, options)
 }
 
@@ -70,7 +70,7 @@ export function* inPages<T>(items: readonly T[]): Generator<T[]> {
   for (let from = 0; from < items.length; from += pageSize) yield items.slice(from, from + pageSize)
 }
 
-async function* resultsOf(
+async function* makeResults(
   changes: readonly Change[],
   store: Store | undefined,
   { isDryRun, missing = [] }: ChangeOptions,
@@ -80,22 +80,22 @@ async function* resultsOf(
   for (const page of inPages(changes)) {
     signal.throwIfAborted()
     const outcomes =
-      isDryRun || !store ? await plannedOutcomes(page, store) : await store.write(page, { signal })
+      isDryRun || !store ? await planOutcomes(page, store) : await store.write(page, { signal })
     yield outcomes.flatMap((outcome, at) =>
-      resultOf(outcome, idOf(must(page[at])), isDryRun, context),
+      toResult(outcome, getTargetId(must(page[at])), isDryRun, context),
     )
     if (outcomes.some(({ type }) => type === 'unsent')) return
   }
   yield missing.map((id) => ({ error: notFound(id) }))
 }
 
-async function plannedOutcomes(page: Change[], store: Store | undefined): Promise<Outcome[]> {
-  const stored = await store?.get(page.map(idOf))
+async function planOutcomes(page: Change[], store: Store | undefined): Promise<Outcome[]> {
+  const stored = await store?.get(page.map(getTargetId))
   const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
   return planChanges(plants, page).outcomes
 }
 
-function resultOf(
+function toResult(
   outcome: Outcome,
   id: bigint,
   isDryRun: boolean,
@@ -131,7 +131,7 @@ export async function printResults(
     if (plants.length > 0) await printer.rows(plants).catch(ignoreClosedReader)
     succeeded += plants.length
     for (const reason of findProblems(page, ignoresMissing)) {
-      const error = errorOf(reason, context)
+      const error = toStoreError(reason, context)
       await context.reporter.reportError(error)
       worst = chooseWorse(worst, error)
     }
@@ -154,7 +154,7 @@ function chooseWorse(first: PlantsError | undefined, second: PlantsError): Plant
 }
 
 /** An id that no plant has is an error of this store, which may be the wrong one. */
-function errorOf(reason: Problem, { address, storeFlag }: CommandContext): PlantsError {
+function toStoreError(reason: Problem, { address, storeFlag }: CommandContext): PlantsError {
   const { kind, message } = reason
   if (kind !== 'notFound') return toError(reason)
   const addressHint = findKind(address).findAddressHint(address)

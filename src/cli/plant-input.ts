@@ -1,7 +1,7 @@
 import { inputError, PlantsError, usageError } from '../errors.js'
 import { unknownFields } from '../output/output.js'
 import { isObject, parseJson } from '../plant/json.js'
-import { idFromText, invalidPlant, otherFieldsOf, parsePlant } from '../plant/plant.js'
+import { idFromText, invalidPlant, listOtherFields, parsePlant } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
 import type { InputPlant } from '../stores/next-id.js'
@@ -84,10 +84,10 @@ async function acceptPlant(
   const value = isNext && isObject(given) ? { ...given, id: 0n } : given
   const plant = parsePlant(value)
   if (!plant) {
-    const { problemsOf } = await import('../plant/schema.js')
-    throw new PlantsError('invalid', invalidPlant(problemsOf(value)), { hint })
+    const { findProblems } = await import('../plant/schema.js')
+    throw new PlantsError('invalid', invalidPlant(findProblems(value)), { hint })
   }
-  const unknown = isObject(value) ? otherFieldsOf(value).map(shorten) : []
+  const unknown = isObject(value) ? listOtherFields(value).map(shorten) : []
   if (unknown.length > 0) await reporter.warn(unknownFields(unknown), 'warning')
   return isNext ? { ...plant, id: 'next' } : plant
 }

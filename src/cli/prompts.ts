@@ -1,7 +1,7 @@
 import { confirm, input, password, search, select } from '@inquirer/prompts'
 import { PlantsError } from '../errors.js'
 import { idFromText } from '../plant/plant.js'
-import { problemOf } from '../plant/schema.js'
+import { findFieldProblem } from '../plant/schema.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { InputPlant } from '../stores/next-id.js'
@@ -19,11 +19,11 @@ export async function askForPlant(
 ): Promise<InputPlant> {
   const parseId = (text: string) => (mayBeNext && text === 'next' ? 'next' : idFromText(text))
   const checkId = (text: string) =>
-    parseId(text) === undefined ? problemOf('id', text) : undefined
+    parseId(text) === undefined ? findFieldProblem('id', text) : undefined
   // An empty name is valid, but often a mistake.
   const checkName = (text: string) =>
-    text === '' ? 'Enter a name. For an empty one, use --name=' : problemOf('name', text)
-  const checkTag = (text: string) => problemOf('tag', text)
+    text === '' ? 'Enter a name. For an empty one, use --name=' : findFieldProblem('name', text)
+  const checkTag = (text: string) => findFieldProblem('tag', text)
 
   const idQuestion = mayBeNext ? { message: 'id, or next', default: 'next' } : { message: 'id' }
   const id = known.id ?? parseId(await ask(idQuestion, checkId, io)) ?? 'next'

@@ -1,6 +1,6 @@
 import { commonFormats, isJson, type OutputFormat, parseOutput } from '../config/option-values.js'
 import { EffectiveSettings } from '../config/resolve.js'
-import { settingsIn } from '../config/setting-table.js'
+import { listSettings } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
 import type { Column, PlantRecord } from '../formats/write.js'
 import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../output/output.js'
@@ -55,7 +55,7 @@ export class SettingsContext {
     isChange = false,
   ): Promise<SettingsContext> {
     const file = await readSettings(io)
-    if (isChange) for (const name of settingsIn('user')) Reflect.deleteProperty(file.saved, name)
+    if (isChange) for (const name of listSettings('user')) Reflect.deleteProperty(file.saved, name)
     const settings = new EffectiveSettings({ values: options.values, io, file })
     const context = new SettingsContext(settings, options, io, formats)
     const { warning } = file
@@ -115,8 +115,8 @@ export class SettingsContext {
     layout: Layout<Row> = {},
   ): Promise<Printer<Row>> {
     if (this.output !== 'text') return this.printer(layout)
-    const { tableOf } = await import('../output/text-table.js')
-    const text = tableOf(titles, formatCells, await this.style(), this.io.stdout)
+    const { formatTable } = await import('../output/text-table.js')
+    const text = formatTable(titles, formatCells, await this.style(), this.io.stdout)
     return this.printer({ ...layout, text })
   }
 

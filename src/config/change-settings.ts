@@ -9,11 +9,11 @@ import type Conf from 'conf'
 import { PlantsError, unlessSystemError, usageError } from '../errors.js'
 import { unwritable } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
-import { makeFolder, targetOf } from '../platform/files.js'
+import { makeFolder, resolveLink } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
 import { describeKindsWith, findKind, hasCapability } from '../stores/kinds.js'
-import { type SettingName, settingOf, settingsIn } from './setting-table.js'
+import { getSetting, listSettings, type SettingName } from './setting-table.js'
 import {
   copySettings,
   recoverSettings,
@@ -44,7 +44,7 @@ export async function changeSettings<Result>(
   const path = await settingsPath(io)
   try {
     makeFolder(dirname(path))
-    const target = targetOf(path)
+    const target = resolveLink(path)
     const release = await acquireLock(toLockPath(target), timeoutMs, io)
     try {
       recoverSettings(target)
@@ -121,8 +121,8 @@ export function assertStoreName(name: string): void {
 
 /** Throws `usage` for a setting that has no effect at the address. */
 export function assertSettingsFor(address: Address, saved: SavedStore): void {
-  for (const name of settingsIn('store')) {
-    const { needs } = settingOf(name)
+  for (const name of listSettings('store')) {
+    const { needs } = getSetting(name)
     if (saved[name] === undefined || needs === undefined || hasCapability(address, needs)) continue
     const others = describeKindsWith(needs)
     const message = `--${name} is for ${others}, and ${address.name} is ${findKind(address).noun}`
@@ -137,13 +137,13 @@ export function without<Fields extends object>(fields: Fields, name: string): Fi
 }
 
 /** True or false, the absolute path of a file, or the text unchanged. Throws `usage`. */
-export async function savedValue(
+export async function parseSavedValue(
   name: SettingName,
   source: string,
   text: string,
   io: Io,
 ): Promise<string | boolean> {
-  const { parse, isSwitch } = settingOf(name)
+  const { parse, isSwitch } = getSetting(name)
   const value = parse(source, text)
   if (isSwitch) return value === true
   if (name !== 'ca-cert') return text

@@ -66,13 +66,13 @@ export function parseChoice<W extends string>(
   words: readonly W[],
   hint?: string,
 ): W {
-  const word = choiceIn(words, text)
+  const word = findChoice(words, text)
   if (word !== undefined) return word
   throw usageError(invalidValue(flag, `one of ${words.join(', ')}`, text).message, hint)
 }
 
 /** In any letter case. */
-export function choiceIn<W extends string>(
+export function findChoice<W extends string>(
   words: readonly W[],
   text: string | undefined,
 ): W | undefined {

@@ -3,16 +3,16 @@ import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
 import { findKind, parseAddress } from '../stores/kinds.js'
 import {
+  getSetting,
+  listSettings,
   type SettingName,
   type SettingValue,
-  settingOf,
-  settingsIn,
-  textOf,
   toOptionKey,
+  toSettingText,
 } from './setting-table.js'
 import type { SettingsFile } from './settings-file.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
-import { savedStore } from './settings-text.js'
+import { findSavedStore } from './settings-text.js'
 import { isStoreName } from './store-name.js'
 
 export interface SettingSource {
@@ -45,11 +45,11 @@ export class EffectiveSettings {
     this.#values = values
     this.#io = io
     const { saved } = file
-    for (const name of settingsIn('user')) this.#addSaved(name, saved[name], 'config')
+    for (const name of listSettings('user')) this.#addSaved(name, saved[name], 'config')
     const name = this.value('store') ?? ''
-    const store = isStoreName(name) ? savedStore(saved, name) : undefined
+    const store = isStoreName(name) ? findSavedStore(saved, name) : undefined
     this.storeName = store && name
-    for (const name of settingsIn('store')) this.#addSaved(name, store?.[name], 'store')
+    for (const name of listSettings('store')) this.#addSaved(name, store?.[name], 'store')
   }
 
   #addSaved(name: SettingName, value: string | boolean | undefined, source: 'config' | 'store') {
@@ -61,9 +61,9 @@ export class EffectiveSettings {
   source(name: SettingName): SettingSource {
     const { storeName } = this
     const { path } = this.file
-    const { variable = '', default: preset } = settingOf(name)
+    const { variable = '', default: preset } = getSetting(name)
     const key = toOptionKey(name)
-    const value = textOf(this.#values.getOptionValue(key))
+    const value = toSettingText(this.#values.getOptionValue(key))
     switch (this.#values.getOptionValueSource(key)) {
       case 'cli':
         return { value, source: 'flag', place: `--${name}` }
@@ -85,7 +85,7 @@ export class EffectiveSettings {
     const { value, place } = this.source(name)
     if (value === undefined) return undefined
     // The parser in the entry of the setting returns a value of this type.
-    return settingOf(name).parse(place, value) as SettingValue<Name>
+    return getSetting(name).parse(place, value) as SettingValue<Name>
   }
 
   /** Throws `usage` for an unknown store. */
@@ -93,7 +93,7 @@ export class EffectiveSettings {
     const { saved, path } = this.file
     const isArgument = source === 'flag'
     if (!isStoreName(value)) return resolveAddress(value, place, this.#io, { isArgument })
-    const { address } = knownStore(value, saved, place)
+    const { address } = getSavedStore(value, saved, place)
     return resolveAddress(address, `stores.${value}.address in ${path}`, this.#io)
   }
 }
@@ -111,12 +111,12 @@ export function resolveAddress(
 }
 
 /** A saved name as it is, an address without its secrets, and `***` for what is neither. */
-export async function shownStore(
+export async function formatStore(
   text: string,
   io: Io,
   saved: SavedSettings = { version: 1 },
 ): Promise<string> {
-  if (text === 'local' || (isStoreName(text) && savedStore(saved, text))) return text
+  if (text === 'local' || (isStoreName(text) && findSavedStore(saved, text))) return text
   try {
     const address = await resolveAddress(text, '', io, { env: {} }) // which may be wrong itself
     const mayHavePassword = findKind(address).credential === 'password'
@@ -128,13 +128,19 @@ export async function shownStore(
 }
 
 /** Leaves out entries whose key cannot be the name of a store. */
-export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
+export function listNamedStores({
+  stores = {},
+}: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
 /** Throws `usage` for an unknown store, without its name: a token may stand in its place. */
-export function knownStore(name: string, saved: SavedSettings, place = 'The argument'): SavedStore {
-  const store = savedStore(saved, name)
+export function getSavedStore(
+  name: string,
+  saved: SavedSettings,
+  place = 'The argument',
+): SavedStore {
+  const store = findSavedStore(saved, name)
   if (store) return store
   throw usageError(`${place} does not name a saved store`, 'List them with: plants stores list')
 }

@@ -78,16 +78,16 @@ export type SettingValue<Name extends SettingName> = ReturnType<
 >
 export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
 
-export function settingOf(name: SettingName): Setting {
+export function getSetting(name: SettingName): Setting {
   return settingsTable[name]
 }
 
-export function settingsIn(scope: Scope): SettingName[] {
-  return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
+export function listSettings(scope: Scope): SettingName[] {
+  return settingNames.filter((name) => getSetting(name).scopes.includes(scope))
 }
 
-export function defaultOf(name: SettingName): string {
-  const { default: preset } = settingOf(name)
+export function getDefault(name: SettingName): string {
+  const { default: preset } = getSetting(name)
   return typeof preset === 'string' ? preset : preset.words
 }
 
@@ -96,6 +96,6 @@ export function toOptionKey(name: SettingName): string {
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-export function textOf(value: unknown): string | undefined {
+export function toSettingText(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }

@@ -11,7 +11,7 @@ import { basename, dirname, join } from 'node:path'
 import { PlantsError, unlessSystemError } from '../errors.js'
 import { AtomicFile, replaceFile } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
-import { syncFolder, targetOf } from '../platform/files.js'
+import { resolveLink, syncFolder } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
 import { parseSettings, toCopyPath, toLockPath } from './settings-text.js'
 
@@ -81,7 +81,7 @@ export async function recoverForReader(
   timeoutMs: number,
   runtime: Runtime,
 ): Promise<void> {
-  const target = unlessSystemError(() => targetOf(path))
+  const target = unlessSystemError(() => resolveLink(path))
   // Without this file, nobody has ever begun a change.
   if (target === undefined || !existsSync(toLockPath(target))) return
   let release: () => void

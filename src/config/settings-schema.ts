@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { isObject } from '../plant/json.js'
 import { isLoginAddress } from '../stores/address.js'
-import { type Scope, type SettingName, settingOf, settingsIn } from './setting-table.js'
+import { getSetting, listSettings, type Scope, type SettingName } from './setting-table.js'
 import { isStoreName } from './store-name.js'
 
 const string = z.string({ error: 'must be a string' })
@@ -32,8 +32,8 @@ type Shape = { [name in SettingName]: z.ZodMiniExactOptional<z.ZodMiniType<strin
 /** The settings that can be saved for all stores, or with one. */
 function buildShape(scope: Scope): Shape {
   const shape = {} as Shape // which has those in the scope, and knows no other
-  for (const name of settingsIn(scope))
-    shape[name] = z.exactOptional(settingOf(name).isSwitch ? boolean : string)
+  for (const name of listSettings(scope))
+    shape[name] = z.exactOptional(getSetting(name).isSwitch ? boolean : string)
   return shape
 }
 

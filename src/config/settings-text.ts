@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isObject } from '../plant/json.js'
-import { type Scope, settingOf, settingsIn } from './setting-table.js'
+import { getSetting, listSettings, type Scope } from './setting-table.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
 
 /** Next to the settings while they are changed. Empty, it stands for no file. */
@@ -48,9 +48,11 @@ export function isSavedSettings(value: unknown): value is SavedSettings {
 }
 
 function hasSettings(values: Record<string, unknown>, scope: Scope): boolean {
-  return settingsIn(scope).every((name) => {
+  return listSettings(scope).every((name) => {
     const value = values[name]
-    return value === undefined || typeof value === (settingOf(name).isSwitch ? 'boolean' : 'string')
+    return (
+      value === undefined || typeof value === (getSetting(name).isSwitch ? 'boolean' : 'string')
+    )
   })
 }
 
@@ -68,6 +70,9 @@ function isString(value: unknown): boolean {
 }
 
 /** A name may also be that of a property that every object inherits. */
-export function savedStore({ stores = {} }: SavedSettings, name: string): SavedStore | undefined {
+export function findSavedStore(
+  { stores = {} }: SavedSettings,
+  name: string,
+): SavedStore | undefined {
   return Object.hasOwn(stores, name) ? stores[name] : undefined
 }

@@ -3,11 +3,21 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { systemCode, usageError } from '../errors.js'
-import { documentIn, type FileFormat, type FormatName, formatNames } from '../formats/write.js'
+import {
+  createRecordWriter,
+  type FileFormat,
+  type FormatName,
+  formatNames,
+} from '../formats/write.js'
 import type { StoredPlant } from '../plant/plant.js'
-import { AtomicFile, descriptorOf, isWrittenInPlace, unwritable } from '../platform/atomic-file.js'
+import {
+  AtomicFile,
+  findDescriptor,
+  isWrittenInPlace,
+  unwritable,
+} from '../platform/atomic-file.js'
 import { shorten } from '../platform/escape.js'
-import { targetOf } from '../platform/files.js'
+import { resolveLink } from '../platform/files.js'
 
 type Pages = AsyncIterable<StoredPlant[]>
 
@@ -34,18 +44,18 @@ export async function exportFile(
   let file: AtomicFile | undefined
   let target = path
   let plants = 0
-  async function* counted(): AsyncGenerator<StoredPlant[]> {
+  async function* countPlants(): AsyncGenerator<StoredPlant[]> {
     for await (const page of pages) {
       yield page
       plants += page.length
     }
   }
-  const encoded = Readable.from(await encode(counted(), format))
+  const encoded = Readable.from(await encode(countPlants(), format))
   try {
     const old = statSync(path, { throwIfNoEntry: false })
-    target = targetOf(path)
+    target = resolveLink(path)
     if (!isWrittenInPlace(path, old)) file = new AtomicFile(target, { followsUmask: !old })
-    const fd = descriptorOf(path, old)
+    const fd = findDescriptor(path, old)
     const out = file
       ? createWriteStream(file.path, { flags: 'r+' })
       : createWriteStream(path, fd === undefined ? { flags: 'a' } : { fd, autoClose: false })
@@ -67,13 +77,13 @@ async function encode(
   pages: Pages,
   format: FileFormat,
 ): Promise<AsyncIterable<string | Uint8Array>> {
-  if (format !== 'xlsx') return textOf(pages, format)
+  if (format !== 'xlsx') return formatPages(pages, format)
   const { writeWorkbook } = await import('./workbook.js')
   return writeWorkbook(pages)
 }
 
-async function* textOf(pages: Pages, format: FormatName): AsyncGenerator<string> {
-  const { add, end } = documentIn(format)
+async function* formatPages(pages: Pages, format: FormatName): AsyncGenerator<string> {
+  const { add, end } = createRecordWriter(format)
   for await (const page of pages) yield add(page)
   yield end()
 }

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
 import { inputError } from '../errors.js'
 import { fieldNames } from '../plant/fields.js'
-import { grouped, type StoredPlant } from '../plant/plant.js'
+import { groupDigits, type StoredPlant } from '../plant/plant.js'
 
 /** Fails with `input` for a plant that a workbook cannot hold. */
 export function writeWorkbook(pages: AsyncIterable<StoredPlant[]>): AsyncIterable<Uint8Array> {
@@ -58,8 +58,8 @@ function assertFits({ id, name, tag = '' }: StoredPlant): void {
 
 function assertFieldFits(id: bigint, field: string, text: string): void {
   if (text.length <= maxCellLength) return
-  const length = `its ${field} has ${grouped(text.length)} UTF-16 units`
-  throw createUnfitError(id, `${length}, and a cell at most ${grouped(maxCellLength)}`)
+  const length = `its ${field} has ${groupDigits(text.length)} UTF-16 units`
+  throw createUnfitError(id, `${length}, and a cell at most ${groupDigits(maxCellLength)}`)
 }
 
 function createUnfitError(id: bigint, reason: string): Error {
@@ -68,7 +68,7 @@ function createUnfitError(id: bigint, reason: string): Error {
 
 function createTooManyError({ id }: StoredPlant): Error {
   return inputError(
-    `Plant ${id} does not fit in a workbook: a sheet has at most ${grouped(maxPlants)} plants`,
+    `Plant ${id} does not fit in a workbook: a sheet has at most ${groupDigits(maxPlants)} plants`,
     anotherFormat,
   )
 }

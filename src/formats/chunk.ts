@@ -122,7 +122,7 @@ export function isTooLarge(text: string): boolean {
 
 export const recordTooLarge = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
 
-export function brokenRecord(
+export function createBrokenRecord(
   name: string,
   line: number,
   reason: string,

@@ -8,11 +8,11 @@ import { truncate } from '../platform/escape.js'
 import type { FormatInput } from './chunk.js'
 import { detectEncodings } from './detect-encoding.js'
 import {
+  countLineFeeds,
   createStrictDecoder,
   decodeLeniently,
   getUnitBytes,
   isUnicode,
-  lineFeedsIn,
   type StrictDecoder,
   UndecodableError,
 } from './encoding.js'
@@ -66,7 +66,7 @@ export async function* decodeText(
     const part = bytes.subarray(0, end)
     text = await decode(part)
     rest = bytes.subarray(end)
-    line += lineFeedsIn(text)
+    line += countLineFeeds(text)
     lineStart = findLineStart(lineStart, part, encoding)
   }
   yield `${omitEndOfFile(`${text}${await decode(rest, true)}`)}\n`
@@ -134,7 +134,7 @@ const seeEncodings = 'Add --encoding with a name of docs/encodings.md, or save t
 
 function createUnicodeError({ name, encoding, line, bytes }: UndecodableText): EncodingError {
   const text = decodeLeniently(bytes, encoding)
-  const place = line + lineFeedsIn(text, text.indexOf('\ufffd'))
+  const place = line + countLineFeeds(text, text.indexOf('\ufffd'))
   return new EncodingError(`${name} is not ${encoding} (line ${place})`, correctLine)
 }
 

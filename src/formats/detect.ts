@@ -107,7 +107,7 @@ export async function detectFormat(
   const ofRejects = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
   if (marked === undefined) assertByteOrder(name, head, encoding)
   const start = decodeLeniently(head, encoding).trimStart()
-  const format = ofRejects ?? options.format ?? formatOf(start, name, options)
+  const format = ofRejects ?? options.format ?? guessFormat(start, name, options)
   return { format, encoding, source, isRejects: rejects !== null, isArray: start.startsWith('[') }
 }
 
@@ -137,7 +137,7 @@ function assertByteOrder(name: string, head: Buffer, encoding: string): void {
   )
 }
 
-function formatOf(start: string, name: string, options: InputOptions): FormatName {
+function guessFormat(start: string, name: string, options: InputOptions): FormatName {
   if (start.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveIt)
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const named = ending?.toLowerCase()

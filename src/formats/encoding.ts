@@ -195,7 +195,7 @@ function decodeUtf32(bytes: Buffer, encoding: string): string {
   return parts.join('') + (bytes.length % 4 === 0 ? '' : '\ufffd')
 }
 
-export function lineFeedsIn(text: string, end = text.length): number {
+export function countLineFeeds(text: string, end = text.length): number {
   let count = 0
   for (let at = text.indexOf('\n'); at !== -1 && at < end; at = text.indexOf('\n', at + 1))
     count += 1

@@ -3,15 +3,15 @@ import { parseJson } from '../plant/json.js'
 import { checkSignal } from '../platform/runtime.js'
 import { createNoListError } from './assert-keys.js'
 import {
-  brokenRecord,
   Chunk,
+  createBrokenRecord,
   type InputOptions,
   isTooLarge,
   maxRecordBytes,
   maxUnpacked,
   recordTooLarge,
 } from './chunk.js'
-import { lineFeedsIn } from './encoding.js'
+import { countLineFeeds } from './encoding.js'
 import { findListInObject, sampleObject } from './json-shape.js'
 
 /** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
@@ -76,7 +76,7 @@ function assertValid({ records, lines }: Chunk<string>, name: string): void {
   for (const [index, record] of records.entries()) {
     const parsed = parseJson(record)
     if ('reason' in parsed)
-      throw brokenRecord(name, must(lines[index]), `Not JSON: ${parsed.reason}`)
+      throw createBrokenRecord(name, must(lines[index]), `Not JSON: ${parsed.reason}`)
   }
 }
 
@@ -105,7 +105,11 @@ function* findValues(
     }
   }
   if (cursor.isInArray)
-    throw brokenRecord(name, chunk.lines.at(-1) ?? cursor.line, 'Not JSON: the array is not closed')
+    throw createBrokenRecord(
+      name,
+      chunk.lines.at(-1) ?? cursor.line,
+      'Not JSON: the array is not closed',
+    )
   yield chunk
 }
 
@@ -123,7 +127,7 @@ function addValue(
     const list = rules && findListInObject(sample, rules)
     throw list
       ? createNoListError(sample, list, rules, name)
-      : brokenRecord(name, line, recordTooLarge)
+      : createBrokenRecord(name, line, recordTooLarge)
   }
   chunk.add(value.trimEnd(), line)
   chunk.characters += value.length
@@ -180,7 +184,7 @@ class Cursor {
   }
 
   #skip(part: string): void {
-    this.line += lineFeedsIn(part)
+    this.line += countLineFeeds(part)
     this.at += part.length
   }
 }

@@ -1,8 +1,8 @@
 import {
-  brokenRecord,
   type Cell,
   type Cells,
   Chunk,
+  createBrokenRecord,
   isTooLarge,
   maxRecordBytes,
   recordTooLarge,
@@ -45,7 +45,7 @@ export function parseRows(
   for (let end = all.indexOf(lineEnd); end !== -1; end = all.indexOf(lineEnd, start)) {
     const row = parseRow(all, start, end, table)
     if (!row) break
-    if (isTooLarge(row.text)) throw brokenRecord(name, table.line, recordTooLarge)
+    if (isTooLarge(row.text)) throw createBrokenRecord(name, table.line, recordTooLarge)
     if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, table.line)
     if (row.lineCount > 1) rows.multilineRow ??= table.line
     table.line += row.lineCount
@@ -59,8 +59,8 @@ export function parseRows(
 function assertRest({ name, lineEnd, line, rest }: Table, isEnd: boolean): void {
   const isAllowed = isEnd ? rest === '' : rest.length <= maxRecordBytes
   if (isAllowed) return
-  if (!rest.includes(lineEnd)) throw brokenRecord(name, line, recordTooLarge)
-  throw brokenRecord(
+  if (!rest.includes(lineEnd)) throw createBrokenRecord(name, line, recordTooLarge)
+  throw createBrokenRecord(
     name,
     line,
     'A quote is not closed',

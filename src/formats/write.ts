@@ -21,25 +21,25 @@ interface RecordDocument {
 }
 
 /** In a table (RFC 4180), the cell of a missing field is empty; JSON omits the field. */
-export function documentIn(
+export function createRecordWriter(
   format: FormatName,
   fields: readonly Column[] = fieldNames,
 ): RecordDocument {
   const pick = (record: PlantRecord) =>
     toJson(Object.fromEntries(fields.map((name) => [name, record[name]])))
   const writeJson = fields === fieldNames ? toJson : pick // which is slower
-  if (format === 'json') return documentOf(writeJson, ['[\n', ',\n', '\n]\n'], '[\n]\n')
-  if (format === 'ndjson') return documentOf((record) => `${writeJson(record)}\n`)
+  if (format === 'json') return createTextWriter(writeJson, ['[\n', ',\n', '\n]\n'], '[\n]\n')
+  if (format === 'ndjson') return createTextWriter((record) => `${writeJson(record)}\n`)
   const delimiter = format === 'csv' ? ',' : '\t'
   const header = `${fields.join(delimiter)}\n`
-  const cellOf = (value: PlantRecord[Column]) =>
+  const formatValue = (value: PlantRecord[Column]) =>
     typeof value === 'string' ? tableCell(value, delimiter) : String(value ?? '')
   const writeRow = (record: PlantRecord) =>
-    `${fields.map((name) => cellOf(record[name])).join(delimiter)}\n`
-  return documentOf(writeRow, [header, '', ''], header)
+    `${fields.map((name) => formatValue(record[name])).join(delimiter)}\n`
+  return createTextWriter(writeRow, [header, '', ''], header)
 }
 
-function documentOf(
+function createTextWriter(
   write: (record: PlantRecord) => string,
   [start, separator, end] = ['', '', ''],
   empty = '',

@@ -22,7 +22,7 @@ import { isRejectsName } from '../formats/columns.js'
 import { equalFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
-import { type Outcome, type Problem, rejected, toError } from '../stores/change.js'
+import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
 import type { CheckpointChange, DirectStore, Store, Transaction } from '../stores/store.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
@@ -345,7 +345,7 @@ function mergeOutcomes(
 ): Outcome[] {
   const remaining = outcomes.values()
   return mapped.map((change) => {
-    if ('error' in change) return rejected(change)
+    if ('error' in change) return createRejectedOutcome(change)
     const outcome = must(remaining.next().value)
     assertAnswered(outcome)
     return outcome

@@ -16,7 +16,7 @@ import { smallestId } from '../plant/fields.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
-import { idOf } from '../stores/change.js'
+import { getTargetId } from '../stores/change.js'
 import type { ImportAnswers } from './answers.js'
 import { isGenerated, Mapper } from './map-record.js'
 
@@ -239,7 +239,7 @@ async function findGreatestId(
     for (const raw of records) {
       const change = mapper.map(raw)
       if ('error' in change || isGenerated(change.idSource)) continue
-      const id = idOf(change)
+      const id = getTargetId(change)
       if (greatest === undefined || id > greatest) greatest = id
     }
   return greatest

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { PlantsError, reasonOf, systemReason } from '../errors.js'
+import { describeReason, PlantsError, systemReason } from '../errors.js'
 import { makeFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
@@ -19,7 +19,9 @@ export async function openJournal(options: SqliteOptions, io: Io): Promise<Direc
   } catch (cause) {
     if (cause instanceof PlantsError && cause.isInterruption) throw cause
     const reason = systemReason(cause)
-    const message = reason ? `The journal ${path} could not be used: ${reason}` : reasonOf(cause)
+    const message = reason
+      ? `The journal ${path} could not be used: ${reason}`
+      : describeReason(cause)
     throw new PlantsError('unwritable', message, {
       hint: 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR',
       cause,

@@ -26,7 +26,7 @@ import {
   parsePlant,
   plantFrom,
 } from '../plant/plant.js'
-import { problemsOf } from '../plant/schema.js'
+import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
 import { type Change, type Problem, problem } from '../stores/change.js'
 
@@ -216,7 +216,7 @@ export class Mapper {
       const cell = cells[column]
       if (typeof cell === 'object') return [`${name} ${cell.reason}`]
     }
-    return problemsOf(record, form)
+    return findProblems(record, form)
   }
 
   #readCells(cells: Cells): Record<string, unknown> {

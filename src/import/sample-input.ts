@@ -5,7 +5,7 @@
 import { type Cells, Chunk, type FormatInput } from '../formats/chunk.js'
 import { decodeText } from '../formats/decode-text.js'
 import { detectFormat, hasWorkbookStart, readTableHeads } from '../formats/detect.js'
-import { findEncoding, lineFeedsIn } from '../formats/encoding.js'
+import { countLineFeeds, findEncoding } from '../formats/encoding.js'
 import { maxHeaderRows, type TableHead } from '../formats/header.js'
 import { readDocument, readNdjson } from '../formats/json.js'
 import { isObject, NumberText, parseJson } from '../plant/json.js'
@@ -89,13 +89,13 @@ export async function findForeignLine(
   for await (const text of decodeText(input, encoding)) {
     const index = text.search(/[^\0-\x7f]/)
     if (index === -1) {
-      line += lineFeedsIn(text)
+      line += countLineFeeds(text)
       continue
     }
     const start = text.lastIndexOf('\n', index) + 1
     const end = text.indexOf('\n', index)
     const found = text.slice(start, end === -1 ? undefined : end)
-    return { line: line + lineFeedsIn(text, index), text: found.trim() }
+    return { line: line + countLineFeeds(text, index), text: found.trim() }
   }
   return undefined
 }

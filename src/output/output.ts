@@ -57,11 +57,11 @@ export function describeChange(
   after: StoredPlant,
   style: Style,
 ): string {
-  const shown = (text: string | undefined) =>
+  const formatValue = (text: string | undefined) =>
     text === undefined ? 'none' : escapeControlChars(JSON.stringify(text))
   const changes = (['name', 'tag'] as const)
     .filter((field) => before[field] !== after[field])
-    .map((field) => `${field} ${shown(before[field])} → ${shown(after[field])}`)
+    .map((field) => `${field} ${formatValue(before[field])} → ${formatValue(after[field])}`)
   const plant = describePlant({ id: before.id, name: before.name }, style)
   return changes.length > 0 ? `${verb} ${plant}: ${changes.join(', ')}` : `${plant} is unchanged`
 }

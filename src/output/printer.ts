@@ -1,4 +1,4 @@
-import { type Column, documentIn, type FormatName } from '../formats/write.js'
+import { type Column, createRecordWriter, type FormatName } from '../formats/write.js'
 import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { writeAnswer } from './output.js'
@@ -16,7 +16,7 @@ export interface Layout<Row> {
 export class Printer<Row extends object> {
   readonly #io: Io
   readonly #text: ((rows: Row[]) => string) | undefined
-  readonly #document: ReturnType<typeof documentIn>
+  readonly #document: ReturnType<typeof createRecordWriter>
   /** Cells on a terminal: JSON and `text` have no control characters. */
   readonly #isRaw: boolean
   /** 0 after the first print */
@@ -27,7 +27,7 @@ export class Printer<Row extends object> {
     this.#io = io
     this.#text = format === 'text' ? text : undefined
     this.#isRaw = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
-    this.#document = documentIn(format === 'text' ? 'ndjson' : format, fields)
+    this.#document = createRecordWriter(format === 'text' ? 'ndjson' : format, fields)
     this.#first = this.#text ? first : 0
   }
 

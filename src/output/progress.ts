@@ -1,4 +1,4 @@
-import { grouped } from '../plant/plant.js'
+import { groupDigits } from '../plant/plant.js'
 import type { Io, Output } from '../platform/io.js'
 
 interface ProgressState {
@@ -29,19 +29,19 @@ export class Progress {
     this.#isDrawn = true
     this.#first ??= { time, state }
     const text = describe(state, this.#first.state, (time - this.#first.time) / 1000)
-    void this.#io.stderr.log(lineOf(text, this.#io.stderr))
+    void this.#io.stderr.log(formatLine(text, this.#io.stderr))
   }
 
   async clear(): Promise<void> {
     if (!this.#isDrawn) return
     this.#isDrawn = false
     this.#nextTime = -Infinity
-    await this.#io.stderr.write(lineOf('', this.#io.stderr))
+    await this.#io.stderr.write(formatLine('', this.#io.stderr))
   }
 }
 
 /** Replaces the line of the cursor. */
-function lineOf(text: string, { columns }: Output): string {
+function formatLine(text: string, { columns }: Output): string {
   return `\r${text.slice(0, columns - 1)}\u001b[K`
 }
 
@@ -51,18 +51,18 @@ function describe(
   first: ProgressState,
   seconds: number,
 ): string {
-  const texts = [`${grouped(done)} done`]
+  const texts = [`${groupDigits(done)} done`]
   if (part !== undefined) texts.unshift(`${Math.floor(part * 100)} %`)
-  if (rejected > 0) texts.push(`${grouped(rejected)} rejected`)
-  if (seconds > 0) texts.push(`${grouped(Math.round((done - first.done) / seconds))}/s`)
+  if (rejected > 0) texts.push(`${groupDigits(rejected)} rejected`)
+  if (seconds > 0) texts.push(`${groupDigits(Math.round((done - first.done) / seconds))}/s`)
   const partOfRun = (part ?? 0) - (first.part ?? 0)
   if (part !== undefined && partOfRun > 0 && seconds >= 1)
-    texts.push(`${clockOf((seconds * (1 - part)) / partOfRun)} left`)
+    texts.push(`${formatClock((seconds * (1 - part)) / partOfRun)} left`)
   return texts.join(', ')
 }
 
 /** Such as `40 s`, `1 min 30 s` and `2 h 5 min`. */
-function clockOf(seconds: number): string {
+function formatClock(seconds: number): string {
   const whole = Math.max(1, Math.round(seconds))
   const minutes = Math.floor(whole / 60)
   if (minutes === 0) return `${whole} s`

@@ -7,33 +7,33 @@ import type { Style } from './output.js'
  * can only widen them. On a terminal, a text that is too wide is truncated; elsewhere, it moves the
  * rest of its line.
  */
-export function tableOf<Row>(
+export function formatTable<Row>(
   titles: string[],
   cellsOf: (row: Row) => string[],
   { faint }: Pick<Style, 'faint'>,
   { isTerminal, columns }: Pick<Output, 'isTerminal' | 'columns'>,
 ): (page: Row[]) => string {
-  const heading = titles.map(measured)
+  const heading = titles.map(measureText)
   let widths = heading.map(({ width }) => width)
   let isFirst = true
-  const lineOf = (row: MeasuredText[]) => {
+  const formatLine = (row: MeasuredText[]) => {
     const cells = row.map((cell, column) => {
       const width = widths[column] ?? 0
       if (isNumber(titles[column])) return cell.text.padStart(width)
-      const shown = isTerminal ? truncated(cell, width) : cell
+      const shown = isTerminal ? truncateText(cell, width) : cell
       return shown.text + ' '.repeat(Math.max(0, width - shown.width))
     })
     return cells.join(gap).trimEnd()
   }
   return (page) => {
-    const rows = page.map((row) => cellsOf(row).map(measured))
+    const rows = page.map((row) => cellsOf(row).map(measureText))
     widths = widths.map((width, column) =>
       rows.reduce((widest, row) => Math.max(widest, row[column]?.width ?? 0), width),
     )
-    if (isTerminal) widths = fitted(widths, titles, columns)
-    const head = isFirst ? `${faint(lineOf(heading))}\n` : ''
+    if (isTerminal) widths = fitWidths(widths, titles, columns)
+    const head = isFirst ? `${faint(formatLine(heading))}\n` : ''
     isFirst = false
-    return head + rows.map((row) => `${lineOf(row)}\n`).join('')
+    return head + rows.map((row) => `${formatLine(row)}\n`).join('')
   }
 }
 
@@ -48,14 +48,14 @@ interface MeasuredText {
 /** A name may be a mebibyte long, and each row of a page is padded to the widest. */
 const maxWidth = 1000
 
-function measured(text: string): MeasuredText {
-  const beginning = beginningOf(text)
+function measureText(text: string): MeasuredText {
+  const beginning = takeBeginning(text)
   const width = onlyNarrow.test(beginning) ? beginning.length : truncatedWidth(beginning).width
   return { text, width: Math.min(width, maxWidth) }
 }
 
 /** The library is slow on long texts. */
-function beginningOf(text: string): string {
+function takeBeginning(text: string): string {
   return text.slice(0, 2 * maxWidth)
 }
 
@@ -66,12 +66,12 @@ function beginningOf(text: string): string {
 const onlyNarrow =
   /^[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u1e00-\u1fff\u2010-\u2027\u20a0-\u20bf]*$/
 
-function truncated(cell: MeasuredText, limit: number): MeasuredText {
+function truncateText(cell: MeasuredText, limit: number): MeasuredText {
   if (cell.width <= limit) return cell
-  const text = beginningOf(cell.text)
+  const text = takeBeginning(cell.text)
   const { index } = truncatedWidth(text, { limit, ellipsis: '…', ellipsisWidth: 1 })
   // The library counts a rare ideograph as one code unit, and so may cut it in two.
-  return measured(`${text.slice(0, index).replace(/[\ud800-\udbff]$/, '')}…`)
+  return measureText(`${text.slice(0, index).replace(/[\ud800-\udbff]$/, '')}…`)
 }
 
 /** Such columns are aligned to the right, and never truncated. */
@@ -80,12 +80,12 @@ function isNumber(title: string | undefined): boolean {
 }
 
 /** The widest columns become equally wide, until the line fits. */
-function fitted(widths: number[], titles: string[], columns: number): number[] {
-  const capped = (cap: number) =>
+function fitWidths(widths: number[], titles: string[], columns: number): number[] {
+  const capWidths = (cap: number) =>
     widths.map((width, column) => (isNumber(titles[column]) ? width : Math.min(width, cap)))
-  const widthOf = (line: number[]) =>
+  const measureLine = (line: number[]) =>
     line.reduce((sum, width) => sum + width, (line.length - 1) * gap.length)
   let cap = maxWidth
-  while (cap > 4 && widthOf(capped(cap)) > columns) cap -= 1
-  return capped(cap)
+  while (cap > 4 && measureLine(capWidths(cap)) > columns) cap -= 1
+  return capWidths(cap)
 }

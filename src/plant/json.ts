@@ -4,7 +4,7 @@
  * that occurs once, else by a second parse, with the numbers in quotes. Libraries that keep the
  * digits parse by JavaScript, which is slow for an import.
  */
-import { reasonOf } from '../errors.js'
+import { describeReason } from '../errors.js'
 
 /**
  * Like `JSON.parse`, except that a numeric id of the object is exact: a bigint if it is an int64,
@@ -19,7 +19,7 @@ export function parseJson(
   try {
     value = JSON.parse(text)
   } catch (error) {
-    return { reason: reasonOf(error) }
+    return { reason: describeReason(error) }
   }
   const isExact = !inexact.test(text)
   if (isList && Array.isArray(value)) {
@@ -28,7 +28,7 @@ export function parseJson(
       if (isObject(item) && typeof item[idKey] === 'number')
         item[idKey] = exact(item[idKey], quoted[index]?.[idKey])
   } else if (isObject(value) && typeof value[idKey] === 'number')
-    value[idKey] = exact(value[idKey], isExact ? undefined : digitsOf(text, idKey))
+    value[idKey] = exact(value[idKey], isExact ? undefined : findDigits(text, idKey))
   return { value }
 }
 
@@ -44,7 +44,7 @@ function exact(number: number, digits: string | undefined): bigint | NumberText 
 }
 
 /** Of a member that the object has. */
-function digitsOf(json: string, key: string): string {
+function findDigits(json: string, key: string): string {
   const name = JSON.stringify(key)
   const at = json.indexOf(name)
   member.lastIndex = at + name.length
@@ -84,13 +84,13 @@ export class NumberText {
  * exponent is compared, not expanded, so `1e999999999` costs nothing.
  */
 export function parseInt64(text: string): bigint | undefined {
-  const value = isPlain.test(text) ? BigInt(text) : integerIn(text)
+  const value = isPlain.test(text) ? BigInt(text) : parseInteger(text)
   return isInt64(value) ? value : undefined
 }
 
 const isPlain = /^-?[1-9]\d{0,18}$/
 
-function integerIn(text: string): bigint | undefined {
+function parseInteger(text: string): bigint | undefined {
   const match = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)
   if (!match) return undefined
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
@@ -109,7 +109,7 @@ export function isInt64(value: unknown): value is bigint {
 
 /** One line, with bigints as integers. Escapes what a terminal or a line reader may interpret. */
 export function toJson(fields: object): string {
-  return plantJson(fields, quoted) ?? escapeUnsafe(toWireJson(fields))
+  return plantJson(fields, quoteString) ?? escapeUnsafe(toWireJson(fields))
 }
 
 /** Only with the escapes that JSON requires. */
@@ -136,7 +136,7 @@ function plantJson(fields: object, quote: (text: string) => string): string | un
 }
 
 /** Few texts need an escape. To search for one first takes half the time. */
-function quoted(text: string): string {
+function quoteString(text: string): string {
   return special.test(text) ? escapeUnsafe(JSON.stringify(text)) : `"${text}"`
 }
 

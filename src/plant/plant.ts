@@ -47,10 +47,7 @@ export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantP
 }
 
 /** Undefined if both lack a name. */
-export function patchedPlant(
-  { id, ...patch }: PlantPatch,
-  stored?: Plant,
-): StoredPlant | undefined {
+export function applyPatch({ id, ...patch }: PlantPatch, stored?: Plant): StoredPlant | undefined {
   const { name = stored?.name, tag = stored?.tag } = patch
   return name == null ? undefined : plantFrom(id, name, tag)
 }
@@ -59,7 +56,7 @@ export function plantFrom(id: bigint, name: string, tag: string | null | undefin
   return tag == null ? { id, name } : { id, name, tag }
 }
 
-export function otherFieldsOf(value: object): string[] {
+export function listOtherFields(value: object): string[] {
   return Object.keys(value).filter((key) => !fieldNames.some((name) => name === key))
 }
 
@@ -67,21 +64,21 @@ export function invalidPlant(problems: readonly string[]): string {
   return `Invalid plant: ${problems.join('; ')}`
 }
 
-export function plantOf({ name, tag }: Plant): Plant {
+export function omitId({ name, tag }: Plant): Plant {
   return tag === undefined ? { name } : { name, tag }
 }
 
-export function valuesOf(plant: StoredPlant): (bigint | string | null)[] {
+export function toRowValues(plant: StoredPlant): (bigint | string | null)[] {
   return [plant.id, plant.name, plant.tag ?? null]
 }
 
 /** `toLocaleString` would load 10 MB of ICU. */
-export function grouped(number: number | bigint): string {
+export function groupDigits(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
 export function plantCount(count: number | bigint): string {
-  return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
+  return `${groupDigits(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
 
 /** In UTF-16 code units. */

@@ -59,12 +59,12 @@ export const responseSchemas = {
 }
 
 /** A sentence for each invalid field. */
-export function problemsOf(value: unknown, form: PlantForm = 'newPlant'): string[] {
+export function findProblems(value: unknown, form: PlantForm = 'newPlant'): string[] {
   const { error } = schemas[form].safeParse(value, { jitless: true })
   return error?.issues.map(({ message }) => message) ?? []
 }
 
-export function problemOf(field: FieldName, value: unknown): string | undefined {
+export function findFieldProblem(field: FieldName, value: unknown): string | undefined {
   const { error } = { id, name, tag }[field].safeParse(value, { jitless: true })
   return error?.issues[0]?.message
 }

@@ -146,14 +146,14 @@ export function assertOwnFile(path: string, { uid }: Stats, hint: string): void 
 /** Whether this is a device, a pipe, or a file that the shell has opened. */
 export function isWrittenInPlace(path: string, stats: Stats | undefined): boolean {
   if (stats === undefined || stats.isDirectory()) return false
-  return !stats.isFile() || descriptorOf(path, stats) !== undefined
+  return !stats.isFile() || findDescriptor(path, stats) !== undefined
 }
 
 /**
  * Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over
  * from its start.
  */
-export function descriptorOf(path: string, stats: Stats | undefined): number | undefined {
+export function findDescriptor(path: string, stats: Stats | undefined): number | undefined {
   const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)
     ?.groups?.['name']
   if (name === undefined || !stats?.isFile()) return undefined

@@ -40,7 +40,7 @@ export function printable(text: string, io: Io): string {
 }
 
 /** Replaces the secrets that the program has read, also in JSON, percent-encoded, or cut short. */
-export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = formsOf): string {
+export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = listForms): string {
   let redacted = text
   // The longest one first: another may be its beginning.
   for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
@@ -58,13 +58,13 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = f
 
 /** For JSON, which stays JSON: a secret with a quote, as it is, would match the syntax. */
 export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
-  return redact(lines, io, (secret) => formsOf(secret).map(inJson))
+  return redact(lines, io, (secret) => listForms(secret).map(inJson))
 }
 
 /** A message may cut a secret: its beginning, of so many characters, is redacted, too. */
 const startLength = 10
 
-function formsOf(secret: string): string[] {
+function listForms(secret: string): string[] {
   return [...new Set([secret, inJson(secret), encodeURIComponent(secret.toWellFormed())])]
 }
 

@@ -1,8 +1,15 @@
 import { closeSync, constants, existsSync, lstatSync, openSync, rmSync } from 'node:fs'
 import { PlantsError } from '../errors.js'
-import { identityOf } from './files.js'
+import { findFileIdentity } from './files.js'
 import type { Runtime } from './runtime.js'
-import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf } from './sqlite.js'
+import {
+  buildUri,
+  connect,
+  type Database,
+  isBusy,
+  isSqliteError,
+  retryWhileBusy,
+} from './sqlite.js'
 
 /**
  * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process
@@ -23,7 +30,7 @@ export async function acquireLock(
     db?.close()
   }
   try {
-    const opened = connect(uriOf(path, 'mode=rw'), { readOnly: false })
+    const opened = connect(buildUri(path, 'mode=rw'), { readOnly: false })
     db = opened
     // Neither statement writes to the disk.
     const lock = () => opened.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
@@ -83,16 +90,16 @@ async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock)
     assertIsLockFile(path)
     // The file must be there before its identity is read. A link is not followed.
     if (!existsSync(path)) closeSync(openSync(path, createFlags, 0o600))
-    const identity = identityOf(path)
+    const identity = findFileIdentity(path)
     let release: () => void
     try {
       release = await acquireLock(path, Math.max(0, end - runtime.now()), runtime)
     } catch (error) {
-      const wasRemoved = identity !== identityOf(path)
+      const wasRemoved = identity !== findFileIdentity(path)
       if (wasRemoved && runtime.now() < end) continue
       throw error
     }
-    if (identity !== undefined && identity === identityOf(path)) return release
+    if (identity !== undefined && identity === findFileIdentity(path)) return release
     release()
   }
 }

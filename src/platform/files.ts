@@ -50,12 +50,12 @@ export function syncFolder(folder: string): void {
 
 /** Whether both paths name one file, which exists. */
 export function isSameFile(path: string, other: string): boolean {
-  const identity = identityOf(path)
-  return identity !== undefined && identity === identityOf(other)
+  const identity = findFileIdentity(path)
+  return identity !== undefined && identity === findFileIdentity(other)
 }
 
 /** A file system without identities, such as of a network, says 0. */
-export function identityOf(path: string): string | undefined {
+export function findFileIdentity(path: string): string | undefined {
   const stats = unlessSystemError(() => statSync(path, { bigint: true }))
   return stats?.ino ? `${stats.dev}:${stats.ino}` : undefined
 }
@@ -88,7 +88,7 @@ export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined
  * What a symbolic link names; any other path as it is. Throws the system error of a link to
  * nothing.
  */
-export function targetOf(path: string): string {
+export function resolveLink(path: string): string {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
   return isLink ? realpathSync(path) : path
 }

@@ -34,7 +34,7 @@ export function withOutput(io: Io, own: Pick<Io, 'stdout' | 'stderr' | 'handleSi
 
 /** `end` sets the exit code: without it, a crash or a hanging promise is a defect. */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
-  const env = environmentOf(process.env)
+  const env = copyEnvironment(process.env)
   // A driver would use PostgreSQL's variables for every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
@@ -44,10 +44,10 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     stderr: processOutput(2, signals),
     env,
     resolvePath,
-    dataFolder: () => folderOf('data'),
-    configFolder: () => folderOf('config'),
+    dataFolder: () => findFolder('data'),
+    configFolder: () => findFolder('config'),
     // XDG_STATE_HOME on Linux; elsewhere for logs only
-    stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'),
+    stateFolder: () => findFolder(process.platform === 'linux' ? 'log' : 'data'),
     getProxyForUrl: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href),
     userName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
@@ -69,7 +69,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
 }
 
 /** Windows ignores the case of a name; a copy of its environment does not. */
-export function environmentOf(env: Io['env'], system = { isWindows }): Io['env'] {
+export function copyEnvironment(env: Io['env'], system = { isWindows }): Io['env'] {
   if (!system.isWindows) return { ...env }
   return Object.fromEntries(Object.entries(env).map(([name, text]) => [name.toUpperCase(), text]))
 }
@@ -94,7 +94,7 @@ function resolveInCurrentFolder(path: string): string {
   }
 }
 
-async function folderOf(name: 'data' | 'config' | 'log'): Promise<string> {
+async function findFolder(name: 'data' | 'config' | 'log'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(withoutHome)
   const folder = envPaths('plants', { suffix: '' })[name]
   return isAbsolute(folder) ? folder : withoutHome()

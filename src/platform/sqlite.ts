@@ -88,7 +88,7 @@ function loadPackage(): Driver {
 }
 
 /** Of an absolute path (https://sqlite.org/uri.html). */
-export function uriOf(path: string, query: string): string {
+export function buildUri(path: string, query: string): string {
   return `${pathToFileURL(path)}?${query}`
 }
 
@@ -109,7 +109,7 @@ export function primaryCode(error: unknown): number | undefined {
 }
 
 /** Undefined where the driver does not tell. */
-export function extendedCode(error: unknown): number | undefined {
+export function findExtendedCode(error: unknown): number | undefined {
   if (!isSqliteError(error) || !('errcode' in error)) return undefined
   return typeof error.errcode === 'number' ? error.errcode : undefined
 }

@@ -36,13 +36,13 @@ export function processInput(signals: Signals): Input {
       return isTerminal(0)
     },
     get isPiped() {
-      return !(statsOf(0)?.isCharacterDevice() ?? isTerminal(0))
+      return !(readStats(0)?.isCharacterDevice() ?? isTerminal(0))
     },
     async *chunks() {
       yield* process.stdin
       // Ctrl-C ends the writer of a pipe, too: our signal may come milliseconds after the end of
       // its data.
-      if (signals.areHandled && !statsOf(0)?.isFile())
+      if (signals.areHandled && !readStats(0)?.isFile())
         await new Promise((resolve) => setTimeout(resolve, 20))
     },
     stream: () => process.stdin,
@@ -74,7 +74,7 @@ export function processOutput(fd: 1 | 2, signals: Signals): Output {
     if (waitingBytes > 0) return false
     // `fs.write` would show UTF-8 in the code page of a console of Windows.
     if (isWindows && isTerminal(fd)) return false
-    return !signals.areHandled || statsOf(fd)?.isFile() === true
+    return !signals.areHandled || readStats(fd)?.isFile() === true
   }
   return {
     get isTerminal() {
@@ -105,11 +105,12 @@ export function processOutput(fd: 1 | 2, signals: Signals): Output {
 
 /** A terminal that has closed is none, but Node would restore its mode, and fail with SIGABRT. */
 function closeLostTerminals(): void {
-  for (const fd of [0, 1, 2]) if (statsOf(fd)?.isCharacterDevice() && !isTerminal(fd)) closeSync(fd)
+  for (const fd of [0, 1, 2])
+    if (readStats(fd)?.isCharacterDevice() && !isTerminal(fd)) closeSync(fd)
 }
 
 function isTerminal(fd: number): boolean {
-  const stats = statsOf(fd)
+  const stats = readStats(fd)
   const isNull = () => stats?.rdev === unlessSystemError(() => statSync(devNull))?.rdev
   // A start without a terminal does not load node:tty, which loads node:net: 5 ms.
   if (stats && (!stats.isCharacterDevice() || isNull())) return false
@@ -117,7 +118,7 @@ function isTerminal(fd: number): boolean {
 }
 
 /** Undefined for a console of Windows. */
-function statsOf(fd: number): Stats | undefined {
+function readStats(fd: number): Stats | undefined {
   return unlessSystemError(() => fstatSync(fd))
 }
 

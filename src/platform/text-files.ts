@@ -24,7 +24,7 @@ export async function readText(path: string, io: Io, hint: string): Promise<stri
   } catch (error) {
     throw explainRead(path, error, hint)
   }
-  return decoderOf(source)(Buffer.concat(parts))
+  return createUtf8Decoder(source)(Buffer.concat(parts))
 }
 
 export function readTextFile(path: string, hint: string): string {
@@ -45,7 +45,7 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
 }
 
 /** For UTF-8, without a byte order mark at the start. What is returned throws `input`. */
-export function decoderOf(source: string): (bytes: Uint8Array, isLast?: boolean) => string {
+export function createUtf8Decoder(source: string): (bytes: Uint8Array, isLast?: boolean) => string {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   return (bytes, isLast = true) => {
     try {

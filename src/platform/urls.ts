@@ -7,7 +7,7 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /** In Node 20, an optimised `URL.canParse` also rejects `https://plänts.example`. */
-export function urlOf(text: string, base?: string): URL | undefined {
+export function parseUrl(text: string, base?: string): URL | undefined {
   return unlessSystemError(() => new URL(text, base))
 }
 

@@ -16,7 +16,7 @@ import { type AddressInfo, connect, type Server } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, systemCode, systemReason, toDescriptorsHint, usageError } from '../errors.js'
 import { withTransientLock } from '../platform/file-lock.js'
-import { identityOf, makeFolderHint } from '../platform/files.js'
+import { findFileIdentity, makeFolderHint } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
 
 export interface TcpAddress {
@@ -125,9 +125,9 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
     const hint = 'Choose a path with --socket in a directory that you can write to'
     throw toListenError(error, path, 'unavailable', hint)
   }
-  const identity = identityOf(path)
+  const identity = findFileIdentity(path)
   server.once('close', () => {
-    if (identityOf(path) === identity) rmSync(path, { force: true })
+    if (findFileIdentity(path) === identity) rmSync(path, { force: true })
   })
 }
 

@@ -1,5 +1,5 @@
 /** The log of a service: text on a terminal, and lines of JSON elsewhere. */
-import { PlantsError, reasonOf } from '../errors.js'
+import { describeReason, PlantsError } from '../errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
@@ -64,7 +64,7 @@ export class Log {
   error(error: unknown, requestId?: string): void {
     if (error instanceof PlantsError && error.kind !== 'defect') {
       const { kind: code, message: msg, cause } = error
-      this.#write('error', { msg, requestId, code, reason: cause && reasonOf(cause) })
+      this.#write('error', { msg, requestId, code, reason: cause && describeReason(cause) })
     } else {
       const stack = error instanceof Error ? error.stack : String(error)
       this.#write('error', { msg: 'failed', requestId, stack })

@@ -11,7 +11,7 @@ import {
   type PlantPatch,
   parsePlant,
 } from '../plant/plant.js'
-import { problemsOf } from '../plant/schema.js'
+import { findProblems } from '../plant/schema.js'
 import { HttpError } from './http-error.js'
 
 /** The most header lines of a request. */
@@ -57,7 +57,7 @@ export function parsePlantBody(bytes: Buffer): NewPlant {
   const value = parseJsonBody(bytes)
   const plant = parsePlant(value)
   if (plant) return plant
-  throw new HttpError(422, invalidPlant(problemsOf(value)))
+  throw new HttpError(422, invalidPlant(findProblems(value)))
 }
 
 /**
@@ -73,7 +73,7 @@ export function parsePatchBody(bytes: Buffer, id: bigint): PlantPatch {
   if (patch?.id === id) return patch
   const problems = patch
     ? [`id must be ${id}, as in the path, but was ${patch.id}`]
-    : problemsOf(value, 'patch')
+    : findProblems(value, 'patch')
   throw new HttpError(422, invalidPlant(problems))
 }
 

@@ -1,7 +1,7 @@
 /** Does what the operations of the service mean, with the store. */
 import type { ServerResponse } from 'node:http'
 import { toWireJson } from '../plant/json.js'
-import { plantOf, type StoredPlant, textLength } from '../plant/plant.js'
+import { omitId, type StoredPlant, textLength } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
 import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
@@ -24,7 +24,7 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       const plant = parsePlantBody(input.body)
       input.plantId = plant.id
       const { plant: created } = await writeOne(store, { type: 'create', plant, key })
-      return { outcome: 'created', status: 200, body: toWireJson(plantOf(created)) }
+      return { outcome: 'created', status: 200, body: toWireJson(omitId(created)) }
     },
     listPlants: async ({ response, query: { limit, ...query } }) => {
       const signal = createClosedSignal(response)

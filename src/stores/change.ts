@@ -60,7 +60,7 @@ export function toError(reason: Problem): PlantsError {
   return new PlantsError(reason.kind, reason.message, { ...reason })
 }
 
-export function idOf(change: Change): bigint {
+export function getTargetId(change: Change): bigint {
   if (change.type === 'delete') return change.id
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
@@ -71,24 +71,24 @@ export async function writeOne(
   change: Change,
 ): Promise<Changed> {
   const [outcome] = await store.write([change])
-  return changedBy(must(outcome))
+  return unwrapOutcome(must(outcome))
 }
 
 type Changed = Extract<Outcome, { plant: StoredPlant }>
 
-export function changedBy(outcome: Outcome): Changed {
+export function unwrapOutcome(outcome: Outcome): Changed {
   if ('error' in outcome) throw toError(outcome.error)
   if (outcome.type === 'skipped') throw new RangeError('The change was skipped')
   return outcome
 }
 
-export function rejected(error: Problem): Outcome {
+export function createRejectedOutcome(error: Problem): Outcome {
   return { type: 'rejected', error }
 }
 
-export function refusedOutcome(change: Change, reason: string): Outcome {
-  const message = `The store does not accept plant ${idOf(change)}: ${reason}`
-  return rejected(problem('constraint', message, constraintHint))
+export function createConstraintOutcome(change: Change, reason: string): Outcome {
+  const message = `The store does not accept plant ${getTargetId(change)}: ${reason}`
+  return createRejectedOutcome(problem('constraint', message, constraintHint))
 }
 
 export const constraintHint =
@@ -105,7 +105,7 @@ export function existingOutcome(change: Create, stored: StoredPlant | undefined)
   const message = isMatched
     ? `Plant ${plant.id} has this name${differs}`
     : `A ${different}plant with id ${plant.id} already exists`
-  return rejected(problem('conflict', message))
+  return createRejectedOutcome(problem('conflict', message))
 }
 
 /** The outcome of a change that `isMatched`, if the plant with its id has another name. */
@@ -115,13 +115,13 @@ export function otherNameOutcome(
 ): Outcome | undefined {
   const { name } = change.type === 'create' ? change.plant : change.patch
   if (!change.isMatched || !stored || stored.name === name) return undefined
-  return rejected(problem('conflict', `Plant ${stored.id} has another name now`))
+  return createRejectedOutcome(problem('conflict', `Plant ${stored.id} has another name now`))
 }
 
 export function missingOutcome({ patch, ifMissing }: Update): Outcome {
-  if (ifMissing !== 'create') return rejected(notFound(patch.id))
+  if (ifMissing !== 'create') return createRejectedOutcome(notFound(patch.id))
   const why = `Invalid plant: name must be ${textRule}, but is missing`
-  return rejected(problem('invalid', `${why}, and no plant has id ${patch.id}`))
+  return createRejectedOutcome(problem('invalid', `${why}, and no plant has id ${patch.id}`))
 }
 
 export function notFound(id: bigint): Problem {

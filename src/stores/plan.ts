@@ -3,16 +3,16 @@
  * ids. It reads and writes nothing: a direct store looks the plants up, and then does what the plan
  * says.
  */
-import { equalFields, type NewPlant, patchedPlant, type StoredPlant } from '../plant/plant.js'
+import { applyPatch, equalFields, type NewPlant, type StoredPlant } from '../plant/plant.js'
 import {
   type Change,
   type Create,
+  createRejectedOutcome,
   existingOutcome,
   missingOutcome,
   notFound,
   type Outcome,
   otherNameOutcome,
-  rejected,
   type Update,
 } from './change.js'
 
@@ -76,7 +76,7 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
   const stored = plants.get(patch.id)?.plant
   const otherName = otherNameOutcome(change, stored)
   if (otherName) return otherName
-  const plant = patchedPlant(patch, stored)
+  const plant = applyPatch(patch, stored)
   const mayCreate = ifMissing === 'create'
   if (!plant || (!stored && !mayCreate)) return missingOutcome(change)
   if (!stored) {
@@ -91,7 +91,7 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
 
 function applyDelete(plants: PlantsById, id: bigint): Outcome {
   const stored = plants.get(id)?.plant
-  if (!stored) return rejected(notFound(id))
+  if (!stored) return createRejectedOutcome(notFound(id))
   plants.delete(id)
   return { type: 'deleted', plant: stored }
 }

@@ -40,7 +40,7 @@ export function addCount(counts: TextCounts, text: string | undefined, count: bi
 export const pageRows = 1000
 
 /** @param readPage returns at most `rows` rows after an id, and none at the end */
-export async function* pagesOf<Row extends { id: bigint }>(
+export async function* readInPages<Row extends { id: bigint }>(
   { after, limit = Infinity, signal }: ReadQuery,
   readPage: (after: bigint | undefined, rows: number) => Promise<Row[]>,
 ): AsyncIterable<Row[]> {

@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander'
-import { namedStores } from '../../config/resolve.js'
+import { listNamedStores } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { PlantsError } from '../../errors.js'
 import { writeAnswer } from '../../output/output.js'
@@ -133,7 +133,7 @@ async function listValues(of: Option | Argument, io: Io): Promise<Candidate[]> {
 async function listSavedStores(io: Io): Promise<Candidate[]> {
   try {
     const { saved } = await readSettings(io, 0)
-    return namedStores(saved).map(([name]) => [name, 'a saved store'])
+    return listNamedStores(saved).map(([name]) => [name, 'a saved store'])
   } catch (error) {
     if (error instanceof PlantsError) return []
     throw error

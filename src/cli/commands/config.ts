@@ -1,10 +1,10 @@
-import { type EffectiveSettings, shownStore } from '../../config/resolve.js'
+import { type EffectiveSettings, formatStore } from '../../config/resolve.js'
 import {
-  defaultOf,
+  getDefault,
+  getSetting,
+  listSettings,
   type SettingName,
   settingNames,
-  settingOf,
-  settingsIn,
 } from '../../config/setting-table.js'
 import { isStoreName } from '../../config/store-name.js'
 import { PlantsError } from '../../errors.js'
@@ -15,7 +15,7 @@ import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { SettingsContext } from '../settings-context.js'
 
 export function define(command: PlantsCommand): void {
-  const savedNames = settingsIn('user')
+  const savedNames = listSettings('user')
   const hint = 'For one store: plants stores add --replace'
   command
     .description(
@@ -47,7 +47,7 @@ export function define(command: PlantsCommand): void {
 async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const entry = await findEntry(name, context.settings, io)
-  const hint = `The default applies: ${defaultOf(name)}`
+  const hint = `The default applies: ${getDefault(name)}`
   if (entry.value === undefined) throw new PlantsError('notFound', `${name} is not set`, { hint })
   await context.printWord(entry.value, entry)
 }
@@ -60,15 +60,15 @@ export async function saveSetting(
 ): Promise<void> {
   const context = await SettingsContext.read(options, io, undefined, true)
   const { settings } = context
-  const { changeSettings, savedValue } = await import('../../config/change-settings.js')
+  const { changeSettings, parseSavedValue } = await import('../../config/change-settings.js')
   const isStore = name === 'store'
   const saved = isStore
     ? await formatSavedStore(text, context)
-    : await savedValue(name, name, text, io)
+    : await parseSavedValue(name, name, text, io)
   await changeSettings(io, context.timeout, (all) => all.set(name, saved))
   const { source, place } = settings.source(name)
   if (source === 'variable') await context.warn(`${place} is still set, and takes precedence`)
-  const value = isStore ? await shownStore(String(saved), io, settings.file.saved) : String(saved)
+  const value = isStore ? await formatStore(String(saved), io, settings.file.saved) : String(saved)
   await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
 }
 
@@ -112,6 +112,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 async function findEntry(name: SettingName, settings: EffectiveSettings, io: Io) {
   const { value, source } = settings.source(name)
   const { saved } = settings.file
-  const shown = name === 'store' && value !== undefined ? await shownStore(value, io, saved) : value
-  return { name, value: shown, source, meaning: settingOf(name).meaning }
+  const shown =
+    name === 'store' && value !== undefined ? await formatStore(value, io, saved) : value
+  return { name, value: shown, source, meaning: getSetting(name).meaning }
 }

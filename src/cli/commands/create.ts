@@ -1,7 +1,7 @@
 import { invalidValue } from '../../config/option-values.js'
 import { PlantsError, usageError } from '../../errors.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
-import { isIdempotencyKey, plantFrom, plantOf } from '../../plant/plant.js'
+import { isIdempotencyKey, omitId, plantFrom } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { writeOne } from '../../stores/change.js'
 import { hasCapability } from '../../stores/kinds.js'
@@ -76,7 +76,7 @@ async function plantOne(
         : (await writeOne(store, { type: 'create', plant: plantFrom(id, name, tag), key })).plant
     const sentence = `Planted ${describePlant(created, await context.style())}`
     // The specification's Plant has no id, but one that the store chose is the result.
-    await context.print(id === 'next' ? created : plantOf(created), sentence)
+    await context.print(id === 'next' ? created : omitId(created), sentence)
   } finally {
     await store.close()
   }
@@ -99,7 +99,7 @@ async function preview(
       quoteIfNeeded(address.name) + (isDirect && !store ? ', which would be created' : '')
     const isNumbered = isDirect || id !== 'next'
     const shown = isNumbered ? describePlant(plant, await context.style()) : quoteIfNeeded(name)
-    const fields = id === 'next' && isDirect ? plant : plantOf(plant)
+    const fields = id === 'next' && isDirect ? plant : omitId(plant)
     await context.printResult({ dryRun: true, ...fields }, `Would plant ${shown} in ${place}`)
   } finally {
     await store?.close()

@@ -1,4 +1,4 @@
-import { must, PlantsError, reasonOf } from '../../errors.js'
+import { describeReason, must, PlantsError } from '../../errors.js'
 import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -44,7 +44,9 @@ async function* getPlants(
     const answers = await Promise.allSettled(page.map((id) => all ?? store?.get([id])))
     // Signals take 2 ms of a start.
     if (page[0] !== ids[0]) io.handleSignals().throwIfAborted()
-    const reasons = new Set(answers.map((answer) => 'reason' in answer && reasonOf(answer.reason)))
+    const reasons = new Set(
+      answers.map((answer) => 'reason' in answer && describeReason(answer.reason)),
+    )
     yield page.map((id, index): PlantResult => {
       const answer = must(answers[index])
       if ('value' in answer) {

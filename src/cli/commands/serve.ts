@@ -16,7 +16,7 @@ import { escapeControlChars, redact, redactJson } from '../../platform/escape.js
 import { findOpenFileLimit } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { shellWord } from '../../platform/shell.js'
-import { urlOf } from '../../platform/urls.js'
+import { parseUrl } from '../../platform/urls.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
@@ -233,7 +233,7 @@ const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '3
 
 /** As `new URL(…).origin` writes it, which is what browsers send. */
 function parseOrigin(text: string, before: string[] = []): string[] {
-  if (text === '*' || urlOf(text)?.origin === text) return [...before, text]
+  if (text === '*' || parseUrl(text)?.origin === text) return [...before, text]
   throw invalidValue('--cors', 'an origin without a path, or *', text, 'https://garden.example.com')
 }
 

@@ -2,11 +2,16 @@ import {
   assertSettingsFor,
   assertStoreName,
   changeSettings,
-  savedValue,
+  parseSavedValue,
   without,
 } from '../../config/change-settings.js'
-import { knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
-import { settingsIn, textOf, toOptionKey } from '../../config/setting-table.js'
+import {
+  formatStore,
+  getSavedStore,
+  listNamedStores,
+  resolveAddress,
+} from '../../config/resolve.js'
+import { listSettings, toOptionKey, toSettingText } from '../../config/setting-table.js'
 import type { SavedStore } from '../../config/settings-schema.js'
 import { usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
@@ -37,7 +42,7 @@ export function define(command: PlantsCommand): void {
     .description('Save a store under a name, with the values of these options.')
     .argument('<name>', 'letters, digits, "-" and "_"')
     .argument('<address>', 'a path, http(s)://… or postgres://…')
-  for (const name of settingsIn('store')) add.addOption(createSettingOption(name))
+  for (const name of listSettings('store')) add.addOption(createSettingOption(name))
   add
     .option('--replace', 'replace a store of this name, and all that is saved with it')
     .handler(addStore)
@@ -88,11 +93,11 @@ async function storeWith(options: object, address: Address, io: Io): Promise<Sav
   const kind = findKind(address)
   const text = kind.isDefault(address) ? 'local' : kind.format(address)
   const store: SavedStore = { address: text }
-  for (const name of settingsIn('store')) {
-    const value = textOf(Reflect.get(options, toOptionKey(name)))
+  for (const name of listSettings('store')) {
+    const value = toSettingText(Reflect.get(options, toOptionKey(name)))
     if (value === undefined) continue
     assertSettingsFor(address, { ...store, [name]: value })
-    store[name] = await savedValue(name, `--${name}`, value, io)
+    store[name] = await parseSavedValue(name, `--${name}`, value, io)
   }
   return store
 }
@@ -122,7 +127,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   const { saved } = context.settings.file
   const { value: used = 'local' } = context.settings.source('store')
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
-  const sorted = namedStores(saved).toSorted(([one], [other]) => (one < other ? -1 : 1))
+  const sorted = listNamedStores(saved).toSorted(([one], [other]) => (one < other ? -1 : 1))
   const named = await Promise.all(sorted.map(([name, store]) => describeStore(name, store, io)))
   const rows = [local, ...named].map((row) => ({ ...row, inUse: row.name === used }))
   const titles = ['', 'NAME', 'ADDRESS', 'SETTINGS']
@@ -145,13 +150,13 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
     throw usageError('The store local is built in', 'To use another: plants stores use NAME')
   const { address, hasToken } = await changeSettings(io, context.timeout, (settings) => {
     const stores = settings.get('stores', {})
-    const { address } = knownStore(name, { version: 1, stores })
+    const { address } = getSavedStore(name, { version: 1, stores })
     if (settings.get('store') === name)
       throw usageError(`${name} is the default store`, 'Use another: plants stores use local')
     settings.set('stores', without(stores, name))
     return { address, hasToken: Object.hasOwn(settings.get('tokens', {}), address) }
   })
-  const shown = await shownStore(address, io)
+  const shown = await formatStore(address, io)
   const place = `Its plants are still in ${quoteIfNeeded(shown)}`
   if (hasToken)
     await context.warn(
@@ -162,6 +167,8 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
 }
 
 async function describeStore(name: string, store: SavedStore, io: Io) {
-  const values = Object.fromEntries(settingsIn('store').map((setting) => [setting, store[setting]]))
-  return { name, address: await shownStore(store.address, io), ...values }
+  const values = Object.fromEntries(
+    listSettings('store').map((setting) => [setting, store[setting]]),
+  )
+  return { name, address: await formatStore(store.address, io), ...values }
 }

@@ -53,7 +53,7 @@ async function readPatch({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch,
   }
   const value = { id: 0n, ...patch }
   if (parsePlant(value, 'patch')) return patch
-  const { problemsOf } = await import('../../plant/schema.js')
-  const message = invalidPlant(problemsOf(value, 'patch'))
+  const { findProblems } = await import('../../plant/schema.js')
+  const message = invalidPlant(findProblems(value, 'patch'))
   throw new PlantsError('invalid', message, { hint: 'Correct the options' })
 }

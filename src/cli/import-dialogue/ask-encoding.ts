@@ -5,7 +5,7 @@ import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
 import { countFilledCells } from '../../formats/header.js'
 import { type ImportInput, type ImportPlan, openContent } from '../../import/inputs.js'
 import { findForeignLine, type SampleLine, sampleInput } from '../../import/sample-input.js'
-import { tableOf } from '../../output/text-table.js'
+import { formatTable } from '../../output/text-table.js'
 import { truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { commonEncodings } from './common-encodings.js'
@@ -77,7 +77,7 @@ function layOutRows(rows: readonly string[][], io: Io): string[] {
     Array.from({ length: count }, (_, column) => truncate(row[column] ?? '', maxCellLength)),
   )
   const terminal = { isTerminal: true, columns: io.stderr.columns - indent.length }
-  const lay = tableOf<string[]>(titles, (row) => row, { faint: (text) => text }, terminal)
+  const lay = formatTable<string[]>(titles, (row) => row, { faint: (text) => text }, terminal)
   return lay(others)
     .split('\n')
     .filter(Boolean)

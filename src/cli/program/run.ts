@@ -1,5 +1,5 @@
 import { version } from '../../../package.json'
-import { choiceIn, isJson, outputFormats } from '../../config/option-values.js'
+import { findChoice, isJson, outputFormats } from '../../config/option-values.js'
 import { EffectiveSettings } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { PlantsError, systemCode, usageError } from '../../errors.js'
@@ -59,7 +59,7 @@ async function report(failure: PlantsError, line: CommandLine, io: Io): Promise<
   const { output, color = true } = command.readOptions()
   // Which store is meant may be what is wrong.
   command.setOptionValueWithSource('store', 'local', 'cli')
-  let format = choiceIn(outputFormats, output)
+  let format = findChoice(outputFormats, output)
   try {
     const file = await readSettings(io, 0)
     format = new EffectiveSettings({ values: command, io, file }).value('output')

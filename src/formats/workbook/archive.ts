@@ -8,7 +8,7 @@
 import { posix } from 'node:path'
 import { crc32, createInflateRaw } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
-import { reasonOf, systemCode } from '../../errors.js'
+import { describeReason, systemCode } from '../../errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { maxUnpacked } from '../chunk.js'
 import { createTooLargeError, DamageError } from './damage.js'
@@ -89,7 +89,7 @@ export class Archive {
     const { fileDataStart: start } = await this.#zip
       .readLocalFileHeaderPromise(entry, { minimal: true })
       .catch((error: unknown) => {
-        throw new DamageError(`${path} is not where the directory says: ${reasonOf(error)}`)
+        throw new DamageError(`${path} is not where the directory says: ${describeReason(error)}`)
       })
     return this.#bytes.subarray(start, start + entry.compressedSize)
   }
@@ -112,7 +112,9 @@ async function readDirectory(
     return { zip, entries }
   } catch (error) {
     signal.throwIfAborted()
-    throw new DamageError(`its directory cannot be read (${reasonOf(error)})`, { cause: error })
+    throw new DamageError(`its directory cannot be read (${describeReason(error)})`, {
+      cause: error,
+    })
   }
 }
 
@@ -131,7 +133,7 @@ async function* inflate(packed: Buffer, entry: Entry, path: string): AsyncGenera
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {
     if (!systemCode(error)?.startsWith('Z')) throw error
-    throw new DamageError(`${path} cannot be unpacked (${reasonOf(error)})`, { cause: error })
+    throw new DamageError(`${path} cannot be unpacked (${describeReason(error)})`, { cause: error })
   }
 }
 

@@ -1,8 +1,8 @@
 import {
-  brokenRecord,
   type Cell,
   type Cells,
   Chunk,
+  createBrokenRecord,
   isTooLarge,
   maxRecordBytes,
   recordTooLarge,
@@ -187,7 +187,7 @@ export class RowReader implements ElementHandler {
   }
 
   #createSizeError(): Error {
-    return brokenRecord(this.#file, this.#rowNumber, recordTooLarge)
+    return createBrokenRecord(this.#file, this.#rowNumber, recordTooLarge)
   }
 
   /**

@@ -8,7 +8,7 @@
  * only where saxes has read the tag before it to its end, which `#isBetweenItems` says.
  */
 import { SaxesParser } from 'saxes'
-import { reasonOf } from '../../errors.js'
+import { describeReason } from '../../errors.js'
 import { maxRecordBytes } from '../chunk.js'
 import type { Archive } from './archive.js'
 import { DamageError } from './damage.js'
@@ -163,7 +163,7 @@ class PartParser {
 
   #listenForErrors(): void {
     this.#parser.on('error', (error) => {
-      throw new DamageError(`${this.#path} is not well-formed XML (${reasonOf(error)})`)
+      throw new DamageError(`${this.#path} is not well-formed XML (${describeReason(error)})`)
     })
     this.#parser.on('doctype', () => {
       throw new DamageError(`${this.#path} has a document type declaration`)

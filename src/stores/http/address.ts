@@ -1,8 +1,8 @@
-import { urlOf } from '../../platform/urls.js'
+import { parseUrl } from '../../platform/urls.js'
 import { addressError, type HttpAddress } from '../address.js'
 
 export function parseHttp(address: string, source: string): HttpAddress {
-  const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
+  const url = /^https?:\/\//i.test(address) ? parseUrl(address) : undefined
   if (!url) throw addressError(source, 'is not a valid URL')
   if (url.username || url.password)
     throw addressError(

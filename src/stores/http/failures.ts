@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
-import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../errors.js'
+import { describeReason, type ErrorKind, PlantsError, systemCode } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { isTimeout } from '../../platform/runtime.js'
-import { isLoopback, urlOf } from '../../platform/urls.js'
+import { isLoopback, parseUrl } from '../../platform/urls.js'
 import type { HttpAddress } from '../address.js'
 import { formatWithScheme } from './address.js'
 import {
@@ -173,7 +173,7 @@ function describeContent(
   { status, headers, body, isCut }: HttpResponse,
 ): string {
   const target =
-    headers.location === undefined ? undefined : urlOf(headers.location, address.url.href)
+    headers.location === undefined ? undefined : parseUrl(headers.location, address.url.href)
   // User information and query may hold secrets.
   if (target && status >= 300 && status < 400)
     return `, and redirects to ${excerpt(target.origin + target.pathname)}`
@@ -249,7 +249,7 @@ function createNoResponseFailure(
 ): Failure {
   const code = systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
   const reason = reasons[code] ?? other
-  const { text = reasonOf(cause), isTransient } = reason
+  const { text = describeReason(cause), isTransient } = reason
   const hint = reason === noTls ? hintWithoutTls(address) : reason.hint
   const known = cause instanceof PlantsError ? cause : undefined
   if (known && (!isSent || request.method === 'GET')) return { error: known }

@@ -3,7 +3,7 @@ import { PlantsError, usageError } from '../../errors.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import { shellWord } from '../../platform/shell.js'
 import type { HttpAddress } from '../address.js'
-import { type Change, idOf, type Outcome } from '../change.js'
+import { type Change, getTargetId, type Outcome } from '../change.js'
 import type { CountQuery, ReadQuery } from '../query.js'
 import type { Store, WriteOptions } from '../store.js'
 import { HttpClient } from './http-client.js'
@@ -92,7 +92,7 @@ function lacksOperation(error: unknown): boolean {
 }
 
 function createHint(change: Change, service: string, error: PlantsError): string | undefined {
-  return error.mayBeOwnPlant ? describeLook(idOf(change), service) : error.hint
+  return error.mayBeOwnPlant ? describeLook(getTargetId(change), service) : error.hint
 }
 
 function describeLook(id: bigint, service: string): string {
@@ -105,7 +105,7 @@ function createUnknownHint(
   service: string,
   { kind, hint }: PlantsError,
 ): string {
-  const id = idOf(change)
+  const id = getTargetId(change)
   const start = hint === undefined ? '' : `${hint}. `
   if (change.type === 'create')
     return `${start}Whether plant ${id} is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`

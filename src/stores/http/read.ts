@@ -1,6 +1,6 @@
 import { PlantsError } from '../../errors.js'
 import type { StoredPlant } from '../../plant/plant.js'
-import { urlOf } from '../../platform/urls.js'
+import { parseUrl } from '../../platform/urls.js'
 import { formatQuery, pageRows, type ReadQuery } from '../query.js'
 import type { Expected, HttpClient } from './http-client.js'
 import { parseStoredPlant, readJson } from './plant-request.js'
@@ -61,7 +61,7 @@ const expectedPage: Expected<Page> = {
 function findNextPath(link: string): string | undefined {
   const target = /<(?<target>[^<>]*)>[^,<]*;\s*rel\s*=\s*"?next\b/i.exec(link)?.groups?.['target']
   if (target === undefined) return undefined
-  return `/plants${urlOf(target, 'http://localhost')?.search ?? ''}`
+  return `/plants${parseUrl(target, 'http://localhost')?.search ?? ''}`
 }
 
 function createForeignError({ address }: HttpClient, what: string): PlantsError {

@@ -1,16 +1,16 @@
 import { setMaxListeners } from 'node:events'
 import { type ErrorKind, must, PlantsError } from '../../errors.js'
 import { toWireJson } from '../../plant/json.js'
-import { equalFields, patchedPlant, type StoredPlant } from '../../plant/plant.js'
+import { applyPatch, equalFields, type StoredPlant } from '../../plant/plant.js'
 import {
   type Change,
+  createRejectedOutcome,
   existingOutcome,
-  idOf,
+  getTargetId,
   missingOutcome,
   notFound,
   type Outcome,
   otherNameOutcome,
-  rejected,
 } from '../change.js'
 import type { WriteOptions } from '../store.js'
 import { isOfPlant } from './failures.js'
@@ -27,7 +27,7 @@ export async function sendChange(ask: Send, change: Change): Promise<Outcome> {
   if (change.type === 'create') return sendCreate(ask, change)
   if (change.type === 'update') return sendUpdate(ask, change)
   const plant = await unless(['notFound'], ask(requestForPlant('DELETE', change.id)))
-  return plant ? { type: 'deleted', plant } : rejected(notFound(change.id))
+  return plant ? { type: 'deleted', plant } : createRejectedOutcome(notFound(change.id))
 }
 
 async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
@@ -45,7 +45,7 @@ async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
     if (!stored) throw error
     const outcome = existingOutcome(change, stored)
     if (outcome.type !== 'rejected' || !error.mayBeOwnPlant) return outcome
-    return rejected({ ...outcome.error, mayBeOwnPlant: true })
+    return createRejectedOutcome({ ...outcome.error, mayBeOwnPlant: true })
   }
 }
 
@@ -56,16 +56,16 @@ async function sendUpdate(ask: Send, change: Of<'update'>): Promise<Outcome> {
   const stored = isMatched && key === undefined ? await fetchPlant(ask, id) : undefined
   const other = otherNameOutcome(change, stored)
   if (other) return other
-  if (stored && equalFields(stored, must(patchedPlant(patch, stored))))
+  if (stored && equalFields(stored, must(applyPatch(patch, stored))))
     return { type: 'updated', plant: stored, before: stored }
-  const whole = ifMissing === 'create' && !stored ? patchedPlant(patch) : undefined
+  const whole = ifMissing === 'create' && !stored ? applyPatch(patch) : undefined
   const create = { type: 'create', ifExists: 'skip', isMatched, key } as const
   const created = whole && (await sendCreate(ask, { ...create, plant: whole }))
   if (created && created.type !== 'skipped') return created
   const body = toWireJson(fields)
   const plant = await unless(['notFound'], ask({ ...requestForPlant('PATCH', id), body }))
   if (plant) return { type: 'updated', plant }
-  return whole || stored ? rejected(notFound(id)) : missingOutcome(change)
+  return whole || stored ? createRejectedOutcome(notFound(id)) : missingOutcome(change)
 }
 
 export function fetchPlant(ask: Send, id: bigint): Promise<StoredPlant | undefined> {
@@ -114,7 +114,7 @@ export async function sendChanges(
     while (next < changes.length && !stop.aborted) {
       const index = next
       next += 1
-      const id = idOf(must(changes[index]))
+      const id = getTargetId(must(changes[index]))
       const done = Promise.resolve(latest.get(id)).then(() => sendOne(index))
       latest.set(id, done)
       await done
@@ -150,7 +150,7 @@ function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
   const { kind, error, message, hint, mayBeOwnPlant } = outcome.error
   if (!isRepetition && !mayBeOwnPlant) return outcome
   const explained = `${message}. It may be the plant of this record, changed since it was stored`
-  return rejected({ kind, error, message: explained, hint })
+  return createRejectedOutcome({ kind, error, message: explained, hint })
 }
 
 export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {

@@ -51,39 +51,39 @@ export function parsePostgres(
   context: AddressContext,
 ): PostgresAddress {
   const { given, password } = parseUri(address, source, context)
-  const textOf = (name: string) => {
+  const readParameter = (name: string) => {
     const text = given.get(name) ?? (context.env[variables[name] ?? ''] || undefined)
     const isPath = name in files && text !== undefined && text !== 'system'
     return isPath ? context.resolvePath(text) : text
   }
-  const user = textOf('user') ?? context.userName()
+  const user = readParameter('user') ?? context.userName()
   if (user === undefined) throw addressError(source, 'has no user', example)
-  const database = textOf('dbname') ?? user
-  const sslrootcert = textOf('sslrootcert')
+  const database = readParameter('dbname') ?? user
+  const sslrootcert = readParameter('sslrootcert')
   // The system trusts a certificate of any host, so that the name must be verified.
-  const mode = sslrootcert === 'system' ? 'verify-full' : (textOf('sslmode') ?? 'prefer')
+  const mode = sslrootcert === 'system' ? 'verify-full' : (readParameter('sslmode') ?? 'prefer')
   const sslmode = sslModes.find((each) => each === mode)
   if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, example)
 
-  const max = Number(textOf('max') ?? 4)
+  const max = Number(readParameter('max') ?? 4)
   if (!(Number.isInteger(max) && max >= 1))
     throw usageError('max must be a whole number from 1 on', example)
   const socket = '/var/run/postgresql'
-  const servers = textOf('host') ?? (existsSync(socket) ? socket : 'localhost')
-  const hosts = hostsFrom(servers, textOf('port') ?? '', source)
+  const servers = readParameter('host') ?? (existsSync(socket) ? socket : 'localhost')
+  const hosts = hostsFrom(servers, readParameter('port') ?? '', source)
   const place = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
   const query = options
-    .filter((name) => textOf(name) !== undefined)
-    .map((name) => `${name}=${encodeURIComponent(`${textOf(name)}`).replaceAll('%2F', '/')}`)
+    .filter((name) => readParameter(name) !== undefined)
+    .map((name) => `${name}=${encodeURIComponent(`${readParameter(name)}`).replaceAll('%2F', '/')}`)
   return {
     scheme: 'postgres',
     name: `postgres://${place}`,
     href: query.length === 0 ? login : `${login}?${query.join('&')}`,
     ...{ hosts, user, database, password, sslmode, sslrootcert, max },
-    sslcert: textOf('sslcert'),
-    sslkey: textOf('sslkey'),
-    targetSessionAttrs: parseTargetSessionAttrs(textOf('target_session_attrs')),
+    sslcert: readParameter('sslcert'),
+    sslkey: readParameter('sslkey'),
+    targetSessionAttrs: parseTargetSessionAttrs(readParameter('target_session_attrs')),
   }
 }
 
@@ -112,7 +112,7 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
   const groups = uri.exec(address)?.groups
   if (!groups) throw invalid(source)
   const { user = '', password: encoded = '', hosts = '', dbname = '', query = '' } = groups
-  const password = encoded === '' ? undefined : decoded(encoded, source)
+  const password = encoded === '' ? undefined : decodePart(encoded, source)
   if (password !== undefined) {
     secrets.add(password).add(encoded)
     const why = 'contains a password, which other users could see in the list of processes'
@@ -123,14 +123,14 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
   const ports = hosts.split(',').map((server) => /:(?<port>\d*)$/.exec(server)?.groups?.['port'])
   const given = new Map<string, string>()
   for (const [name, text] of Object.entries({ user, host, port: ports.join(), dbname }))
-    if (text !== '') given.set(name, decoded(text, source))
+    if (text !== '') given.set(name, decodePart(text, source))
   for (const part of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = part.split('=')
     if (!parameters.includes(name)) {
       const hint = `The parameters are: ${parameters.join(', ')}`
       throw addressError(source, 'contains a parameter that is not supported', hint)
     }
-    given.set(name, decoded(values.join('='), source))
+    given.set(name, decodePart(values.join('='), source))
   }
   return { given, password }
 }
@@ -139,7 +139,7 @@ function invalid(source: string): PlantsError {
   return addressError(source, 'is not a valid address of a database', example)
 }
 
-function decoded(text: string, source: string): string {
+function decodePart(text: string, source: string): string {
   try {
     return decodeURIComponent(text)
   } catch (error) {

@@ -7,7 +7,7 @@ import { within } from '../../platform/runtime.js'
 import type { StoreServer } from '../store.js'
 import { type Access, formatHost } from './address.js'
 import { LimitedClient } from './client.js'
-import { explained, ReadOnlyServerError, wasRolledBack } from './errors.js'
+import { ReadOnlyServerError, toPlantsError, wasRolledBack } from './errors.js'
 
 export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
@@ -22,7 +22,7 @@ interface Notice {
  * @throws {PlantsError} `inaccessible` if a plant would not be safe there, `unavailable` if the
  * server is read-only and the address asks for one that accepts writes
  */
-export async function examineServer(connection: Connection): Promise<StoreServer> {
+export async function examineServer(connection: PostgresConnection): Promise<StoreServer> {
   const [[encoding, fsync, isReadOnly] = []] = await connection.read(
     `SELECT current_setting('server_encoding'), current_setting('fsync'),
       current_setting('transaction_read_only')`,
@@ -42,7 +42,7 @@ const nameWritable =
   'Add the server that accepts writes to the address, or read from this one with target_session_attrs=any'
 
 /** Each statement has the timeout, and fails with a `PlantsError`. */
-export class Connection {
+export class PostgresConnection {
   readonly name: string
   /** Its host and its port, as they are in an address. */
   readonly server: string
@@ -178,7 +178,7 @@ export class Connection {
   }
 
   /** Returns the number of rows. */
-  async copyIn(table: string, rows: string): Promise<number> {
+  async insertByCopy(table: string, rows: string): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
     this.#client.limitRows(0)
     const stream = this.#client.query(copy).end(rows)
@@ -236,7 +236,7 @@ export class Connection {
   #toFailure(error: unknown): PlantsError {
     if (error instanceof pg.DatabaseError) this.#isAnswerMissing = false
     this.#access.runtime.handleSignals().throwIfAborted()
-    return explained(error, this.#access)
+    return toPlantsError(error, this.#access)
   }
 
   /**

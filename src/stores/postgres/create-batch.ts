@@ -12,7 +12,7 @@
  */
 import { must } from '../../errors.js'
 import type { Create, Outcome } from '../change.js'
-import type { Connection } from './connection.js'
+import type { PostgresConnection } from './connection.js'
 import type { PostgresDatabase } from './database.js'
 import { isLockTimeout } from './errors.js'
 import { makeChanges } from './write.js'
@@ -58,7 +58,7 @@ export class CreateBatch {
     }
   }
 
-  #storeOn(connection: Connection): Promise<BatchResult> {
+  #storeOn(connection: PostgresConnection): Promise<BatchResult> {
     this.#isOpen = false
     const creates = this.#creates
     if (creates.length === 1) return connection.transaction(() => makeChanges(connection, creates))
@@ -68,7 +68,7 @@ export class CreateBatch {
 }
 
 async function makeUnlessLocked(
-  connection: Connection,
+  connection: PostgresConnection,
   creates: readonly Create[],
 ): Promise<BatchResult> {
   try {

@@ -20,14 +20,14 @@ import type { CreateSystemContext } from '../credentials.js'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import { isUnknownIssuer } from '../unknown-issuer.js'
 import type { Access } from './address.js'
-import { Connection, type Row, untilSignal } from './connection.js'
-import { explained, isPoolFull, lacksTls, ReadOnlyServerError, raiseMax } from './errors.js'
+import { PostgresConnection, type Row, untilSignal } from './connection.js'
+import { isPoolFull, lacksTls, ReadOnlyServerError, raiseMax, toPlantsError } from './errors.js'
 import { createTlsOptions, newPool } from './pool.js'
 
 /** A failover takes some seconds, a lost connection none. */
 const backoff = { firstMs: 10, longestMs: 1000 }
 
-type Action<T> = (connection: Connection) => Promise<T>
+type Action<T> = (connection: PostgresConnection) => Promise<T>
 type Parse<T> = (chunks: AsyncIterable<Buffer>) => AsyncGenerator<T>
 
 interface ScanOptions {
@@ -141,7 +141,7 @@ export class PostgresDatabase {
   /** On a connection of its own. */
   async *#copyOut(select: string): AsyncGenerator<Buffer> {
     const client = await this.#connect()
-    const connection = new Connection(client, this.#access)
+    const connection = new PostgresConnection(client, this.#access)
     try {
       yield* connection.copyOut(select)
     } finally {
@@ -152,7 +152,7 @@ export class PostgresDatabase {
 
   /** A connection that failed may be lost, in a transaction, or read-only: it is dropped. */
   async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
-    const connection = new Connection(client, this.#access)
+    const connection = new PostgresConnection(client, this.#access)
     const result = await action(connection).catch(async (error: unknown) => {
       await connection.cancel()
       client.release(true)
@@ -194,7 +194,7 @@ export class PostgresDatabase {
       } catch (reason) {
         signal.throwIfAborted()
         lastReason = reason
-        const error = explained(reason, this.#access)
+        const error = toPlantsError(reason, this.#access)
         this.#assertOtherMayServe(reason, error)
         if (!failure?.isRetryable) failure = error
       }

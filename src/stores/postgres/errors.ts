@@ -1,17 +1,17 @@
 import pg from 'pg'
-import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../errors.js'
+import { describeReason, type ErrorKind, PlantsError, systemCode } from '../../errors.js'
 import type { Access } from './address.js'
 
 /**
  * Explains an error of the server (https://www.postgresql.org/docs/current/errcodes-appendix.html),
  * of the driver or of the system. One of ours stays as it is.
  */
-export function explained(error: unknown, access: Access): PlantsError {
+export function toPlantsError(error: unknown, access: Access): PlantsError {
   if (error instanceof PlantsError) return error
   const { name } = access.address
   // The addresses of one host fail together.
-  const reason = reasonOf(error instanceof AggregateError ? error.errors[0] : error)
-  const { code = '' } = reportedBy(error) ?? {}
+  const reason = describeReason(error instanceof AggregateError ? error.errors[0] : error)
+  const { code = '' } = findDatabaseError(error) ?? {}
   const { kind, message, hint } =
     findConnectionProblem(error, code, reason, name) ??
     findLoginProblem(code, reason, access) ??
@@ -102,11 +102,11 @@ const hints: Record<string, string> = {
 
 /** The driver has no codes for these two. */
 export function isPoolFull(error: unknown): boolean {
-  return reasonOf(error) === 'timeout exceeded when trying to connect'
+  return describeReason(error) === 'timeout exceeded when trying to connect'
 }
 
 export function lacksTls(error: unknown): boolean {
-  return reasonOf(error) === 'The server does not support SSL connections'
+  return describeReason(error) === 'The server does not support SSL connections'
 }
 
 /**
@@ -114,12 +114,12 @@ export function lacksTls(error: unknown): boolean {
  * tell: a partition or a shard reports the name of its own, such as `plants_p0_pkey`.
  */
 export function isUniqueViolation(error: unknown): boolean {
-  return reportedBy(error)?.code === '23505'
+  return findDatabaseError(error)?.code === '23505'
 }
 
 /** Whether a statement has waited for a lock as long as it may. */
 export function isLockTimeout(error: unknown): boolean {
-  return reportedBy(error)?.code === '55P03'
+  return findDatabaseError(error)?.code === '55P03'
 }
 
 /**
@@ -127,9 +127,9 @@ export function isLockTimeout(error: unknown): boolean {
  * errors are those of the server's state, and those of objects of ours (3F, 42), which lack the
  * context of a function, `where`.
  */
-export function refusalIn(error: unknown): string | undefined {
+export function findConstraintMessage(error: unknown): string | undefined {
   if (error instanceof PlantsError && error.kind === 'constraint') return error.message
-  const { code = '', message, where, routine } = reportedBy(error) ?? {}
+  const { code = '', message, where, routine } = findDatabaseError(error) ?? {}
   const isPolicy = routine === 'ExecWithCheckOptions'
   const isOurs = where === undefined && !isPolicy && /^(3F|42)/.test(code)
   return isOurs || /^(08|25|28|40|53|55|57|58|XX)/.test(code) ? undefined : message
@@ -140,10 +140,10 @@ export function refusalIn(error: unknown): string | undefined {
  * class 08, and with 40003 the server does not know it itself.
  */
 export function wasRolledBack(error: unknown): boolean {
-  return /^(23|40(?!003)|57014)/.test(reportedBy(error)?.code ?? '')
+  return /^(23|40(?!003)|57014)/.test(findDatabaseError(error)?.code ?? '')
 }
 
-function reportedBy(error: unknown): pg.DatabaseError | undefined {
+function findDatabaseError(error: unknown): pg.DatabaseError | undefined {
   const cause = error instanceof PlantsError ? error.cause : error
   return cause instanceof pg.DatabaseError ? cause : undefined
 }

@@ -5,7 +5,7 @@ import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
 import type { Access } from './address.js'
 import { LimitedClient, SecretiveClient } from './client.js'
-import { Connection, examineServer } from './connection.js'
+import { examineServer, PostgresConnection } from './connection.js'
 
 export function createTlsOptions({ address, login }: Access): ConnectionOptions {
   const { sslmode } = address
@@ -41,7 +41,7 @@ export function newPool(
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
     Client: isPrivate ? LimitedClient : SecretiveClient,
-    onConnect: async (client) => void (await examineServer(new Connection(client, access))),
+    onConnect: async (client) => void (await examineServer(new PostgresConnection(client, access))),
   })
   // Of an idle connection, which is dropped, and of a statement, which fails with it.
   pool.on('error', () => undefined)

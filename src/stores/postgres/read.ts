@@ -3,7 +3,13 @@ import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
 import type { TextName } from '../../plant/fields.js'
 import { foldText, latinMarks, normalForms } from '../../plant/folding.js'
-import { addCount, type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'
+import {
+  addCount,
+  type CountQuery,
+  type ReadQuery,
+  readInPages,
+  type TextCounts,
+} from '../query.js'
 import { createTooLongError, createTooManyRowsError, maxRowBytes } from './client.js'
 import type { Row } from './connection.js'
 import type { PostgresDatabase } from './database.js'
@@ -15,8 +21,8 @@ import { columns, plants } from './schema.js'
  * million bytes.
  */
 export function readPages(database: PostgresDatabase, query: ReadQuery) {
-  return pagesOf(query, async (after, rows) => {
-    const { where, order } = await clausesOf(database, { ...query, after })
+  return readInPages(query, async (after, rows) => {
+    const { where, order } = await buildClauses(database, { ...query, after })
     const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
     const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
     const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
@@ -34,11 +40,11 @@ function mayScan({ tag, search, sort = 'id' }: ReadQuery): boolean {
 
 /** One consistent snapshot, in arrays of about 64 KiB. */
 export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery) {
-  const { where, order } = await clausesOf(database, query)
+  const { where, order } = await buildClauses(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
   let rowsLeft = query.limit ?? Infinity
-  const parse = (chunks: AsyncIterable<Buffer>) => rowsOf(chunks, database.name)
+  const parse = (chunks: AsyncIterable<Buffer>) => parseCopyRows(chunks, database.name)
   for await (const rows of database.streamRows(select, parse)) {
     query.signal?.throwIfAborted()
     rowsLeft -= rows.length
@@ -52,13 +58,13 @@ export async function queryTextCounts(
   field: TextName,
   query: CountQuery,
 ): Promise<TextCounts> {
-  const { where } = await clausesOf(database, query)
+  const { where } = await buildClauses(database, query)
   // Another collation, which the owner of the table may choose, can take other texts for equal.
   const exactText = `${field} COLLATE "C"`
   const select = `SELECT ${exactText}, count(*) FROM ${plants} ${where} GROUP BY ${exactText}`
   return database.collectRows(select, async (chunks) => {
     const counts: TextCounts = new Map()
-    for await (const rows of rowsOf(chunks, database.name)) {
+    for await (const rows of parseCopyRows(chunks, database.name)) {
       query.signal?.throwIfAborted()
       for (const [text, count] of rows)
         addCount(counts, toText(field, text, database.name), toCount(count, database.name))
@@ -72,7 +78,7 @@ export async function queryTextCounts(
  *
  * @param server names it in errors
  */
-export async function* rowsOf(
+export async function* parseCopyRows(
   pieces: AsyncIterable<Buffer>,
   server: string,
 ): AsyncGenerator<Row[]> {
@@ -86,7 +92,7 @@ export async function* rowsOf(
       yield bytes
         .toString()
         .split('\n')
-        .map((line) => line.split('\t').map(textOf))
+        .map((line) => line.split('\t').map(parseCopyCell))
       begun = []
       begunBytes = 0
     }
@@ -96,7 +102,7 @@ export async function* rowsOf(
   }
 }
 
-function textOf(cell: string): string | null {
+function parseCopyCell(cell: string): string | null {
   if (!cell.includes('\\')) return cell
   if (cell === '\\N') return null
   return cell.replace(/\\(.)/g, (_, letter: string) => controls.get(letter) ?? letter)
@@ -104,7 +110,7 @@ function textOf(cell: string): string | null {
 
 const controls = new Map(Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }))
 
-export async function clausesOf(database: PostgresDatabase, query: ReadQuery) {
+export async function buildClauses(database: PostgresDatabase, query: ReadQuery) {
   const { after, tag, search, sort = 'id', desc } = query
   const direction = desc ? 'DESC' : 'ASC'
   const isFolded = search !== undefined || sort !== 'id'
@@ -121,7 +127,7 @@ export async function clausesOf(database: PostgresDatabase, query: ReadQuery) {
     conditions.push(`(${found.join(' OR ')})`)
   }
   const byText = () =>
-    `${sort} IS NULL, ${foldedSql(sort, `${collation}`)} ${direction}, ${sort} COLLATE "C" ${direction}, id`
+    `${sort} IS NULL, ${buildFoldedText(sort, `${collation}`)} ${direction}, ${sort} COLLATE "C" ${direction}, id`
   return {
     where: conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`,
     order: sort === 'id' ? `id ${direction}` : byText(),
@@ -143,7 +149,7 @@ const plain =
 /** Latin letters that fold to one other each, but for `ß`. */
 const composedLatin = 'À-ňŊ-ɏḀ-ẙẛ-ẝẟ-ỿ'
 
-export function foldedSql(column: string, collation: string): string {
+export function buildFoldedText(column: string, collation: string): string {
   const inLowerCase = `lower(upper(${column} COLLATE "${collation}") COLLATE "${collation}") COLLATE "C"`
   const lower = `replace(replace(${inLowerCase}, 'ς', 'σ'), 'ß', 'ss')`
   const bare = `regexp_replace(normalize(${lower}, NFD), '${latinMarks}', '', 'g')`
@@ -160,8 +166,8 @@ function containsSql(column: string, folded: string, collation: string): string 
   const sought = escapeLiteral(folded)
   const text = folded.includes('s') ? `replace(${column}, 'ß', 'ss')` : column
   return `CASE WHEN ${isAscii(column)} THEN strpos(lower(${column} COLLATE "C"), ${sought}) > 0
-    WHEN ${column} !~ '[^${plain}${composedLatin}]' THEN ${text} ~ ${escapeLiteral(patternOf(folded))}
-    ELSE strpos(${foldedSql(column, collation)}, ${sought}) > 0 END`
+    WHEN ${column} !~ '[^${plain}${composedLatin}]' THEN ${text} ~ ${escapeLiteral(buildPattern(folded))}
+    ELSE strpos(${buildFoldedText(column, collation)}, ${sought}) > 0 END`
 }
 
 function isAscii(column: string): string {
@@ -169,7 +175,7 @@ function isAscii(column: string): string {
 }
 
 /** Each character, or another that folds to it, as a pattern of PostgreSQL. */
-function patternOf(folded: string): string {
+function buildPattern(folded: string): string {
   return Array.from(folded, (character) => {
     const others = letters().get(character)
     return others ? `[${character}${others}]` : character.replace(/[$()*+.?[\\\]^{|}]/, '\\$&')

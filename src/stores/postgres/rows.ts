@@ -13,10 +13,10 @@ type Cell = Row[number] | undefined
 
 /** @param server names it in errors */
 export function toPlants(rows: readonly Row[], server: string): StoredPlant[] {
-  return rows.map((row) => toPlant(row, server))
+  return rows.map((row) => parsePlantRow(row, server))
 }
 
-export function toPlant([id, name, tag]: Row, server: string): StoredPlant {
+export function parsePlantRow([id, name, tag]: Row, server: string): StoredPlant {
   const number = parseBigint(id)
   if (number === undefined) throw createInvalidRowError(server, 'a plant without a valid id')
   if (!isText(name)) throw createInvalidRowError(server, 'a plant without a valid name')

@@ -1,5 +1,5 @@
 import { PlantsError } from '../../errors.js'
-import type { Connection } from './connection.js'
+import type { PostgresConnection } from './connection.js'
 
 export const plants = 'plant_store.plants'
 export const tokens = 'plant_store.tokens'
@@ -31,7 +31,7 @@ const schema = `
   CREATE TABLE ${versions} (version integer PRIMARY KEY);
   INSERT INTO ${versions} VALUES (${version})`
 
-export async function assertStore(connection: Connection): Promise<void> {
+export async function assertStore(connection: PostgresConnection): Promise<void> {
   const [[found] = []] = await connection.read(`SELECT max(version) FROM ${versions}`)
   if (found === String(version)) return
   const message = `The store at ${connection.name} has version ${found} of the schema, but this program needs version ${version}`
@@ -39,7 +39,7 @@ export async function assertStore(connection: Connection): Promise<void> {
 }
 
 /** Returns whether there was none. The lock lets several processes do so at once. */
-export function createStore(connection: Connection): Promise<boolean> {
+export function createStore(connection: PostgresConnection): Promise<boolean> {
   return connection.transaction(async () => {
     const { rows } = await connection.query(
       `SELECT pg_advisory_xact_lock(hashtext('plant_store')); SELECT to_regclass('${versions}')`,

@@ -4,7 +4,7 @@ import type { TextName } from '../../plant/fields.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
-import { type CountQuery, pagesOf, type ReadQuery, type TextCounts } from '../query.js'
+import { type CountQuery, type ReadQuery, readInPages, type TextCounts } from '../query.js'
 import type {
   DirectStore,
   StoreServer,
@@ -20,11 +20,11 @@ import {
   tokenColumns,
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
-import { type Connection, examineServer } from './connection.js'
+import { examineServer, type PostgresConnection } from './connection.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
 import { ReadOnlyServerError } from './errors.js'
-import { clausesOf, queryTextCounts, readPages, readSnapshot } from './read.js'
+import { buildClauses, queryTextCounts, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
@@ -62,7 +62,7 @@ export class PostgresStore implements DirectStore {
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {
-    const { where } = await clausesOf(this.#database, query)
+    const { where } = await buildClauses(this.#database, query)
     const select = `SELECT count(*) FROM ${plants} ${where}`
     const [[count] = []] = await this.#database.scan(select, { signal: query.signal })
     return toCount(count, this.#database.name)
@@ -90,7 +90,7 @@ export class PostgresStore implements DirectStore {
     work: (transaction: Transaction) => Promise<T>,
     { isRepeatable, commits }: TransactionOptions<T> = {},
   ): Promise<T> {
-    const transact = (connection: Connection) => {
+    const transact = (connection: PostgresConnection) => {
       const transaction: Transaction = {
         write: async (changes, { signal } = {}) => {
           signal?.throwIfAborted()
@@ -173,7 +173,7 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       return must(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
     },
     list: () =>
-      pagesOf({}, (after = 0n, rows) =>
+      readInPages({}, (after = 0n, rows) =>
         select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`, rows),
       ),
     revoke: (id, at) => {

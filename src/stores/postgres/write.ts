@@ -14,26 +14,26 @@
  */
 import { escapeLiteral } from 'pg'
 import { PlantsError } from '../../errors.js'
-import { type Change, idOf, type Outcome, refusedOutcome } from '../change.js'
+import { type Change, createConstraintOutcome, getTargetId, type Outcome } from '../change.js'
 import { type KeyedPlant, type Plan, planChanges, planNewPlants } from '../plan.js'
 import { type CheckpointChange, CheckpointMovedError } from '../store.js'
-import type { Connection, Row } from './connection.js'
-import { isUniqueViolation, refusalIn } from './errors.js'
-import { toPlant } from './rows.js'
+import type { PostgresConnection, Row } from './connection.js'
+import { findConstraintMessage, isUniqueViolation } from './errors.js'
+import { parsePlantRow } from './rows.js'
 import { columns, imports, plants } from './schema.js'
 
 export async function makeChanges(
-  connection: Connection,
+  connection: PostgresConnection,
   changes: readonly Change[],
 ): Promise<Outcome[]> {
   try {
     return await tryChanges(connection, changes)
   } catch (error) {
-    const refusal = refusalIn(error)
+    const refusal = findConstraintMessage(error)
     if (refusal === undefined) throw error
     await connection.query(undo)
     const [change, ...others] = changes
-    if (change && others.length === 0) return [refusedOutcome(change, refusal)]
+    if (change && others.length === 0) return [createConstraintOutcome(change, refusal)]
     const half = Math.ceil(changes.length / 2)
     const first = await makeChanges(connection, changes.slice(0, half))
     await keepChanges(connection)
@@ -42,7 +42,7 @@ export async function makeChanges(
 }
 
 /** What comes later in the transaction undoes no further. */
-export async function keepChanges(connection: Connection): Promise<void> {
+export async function keepChanges(connection: PostgresConnection): Promise<void> {
   await connection.query('RELEASE changes; SAVEPOINT changes')
 }
 
@@ -51,7 +51,10 @@ const undo = 'ROLLBACK TO changes'
 /** Another writer may create one of the plants, again and again, after they were looked up. */
 const maxTries = 6
 
-async function tryChanges(connection: Connection, changes: readonly Change[]): Promise<Outcome[]> {
+async function tryChanges(
+  connection: PostgresConnection,
+  changes: readonly Change[],
+): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
   // Mostly, the ids of creates are free, so that nothing is looked up the first time.
@@ -77,21 +80,27 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
 }
 
 /** Locks the plants unless all changes are creates, which never change a plant that exists. */
-async function planWithStored(connection: Connection, changes: readonly Change[]): Promise<Plan> {
+async function planWithStored(
+  connection: PostgresConnection,
+  changes: readonly Change[],
+): Promise<Plan> {
   const areCreates = changes.every(({ type }) => type === 'create')
-  const ids = [...new Set(changes.map(idOf))].toSorted(compareIds)
+  const ids = [...new Set(changes.map(getTargetId))].toSorted(compareIds)
   const stored = await (areCreates ? findPlants : lockPlants)(connection, ids)
   return planChanges(stored, changes)
 }
 
-async function findPlants(connection: Connection, ids: bigint[]): Promise<KeyedPlant[]> {
+async function findPlants(connection: PostgresConnection, ids: bigint[]): Promise<KeyedPlant[]> {
   const select = `SELECT ${keyedColumns} FROM ${plants} WHERE id = ANY ($1::bigint[])`
   const { rows } = await connection.query(select, [ids], ids.length)
   return rows.map((row) => toKeyedPlant(row, connection.name))
 }
 
 /** @param ids in ascending order, which is that of all writers: they never wait for one another */
-async function lockPlants(connection: Connection, ids: readonly bigint[]): Promise<KeyedPlant[]> {
+async function lockPlants(
+  connection: PostgresConnection,
+  ids: readonly bigint[],
+): Promise<KeyedPlant[]> {
   const results = await connection.queryEach(
     ids.map((id) => `SELECT ${keyedColumns} FROM ${plants} WHERE id = '${id}' FOR UPDATE`),
     1,
@@ -100,7 +109,7 @@ async function lockPlants(connection: Connection, ids: readonly bigint[]): Promi
 }
 
 function toKeyedPlant(row: Row, server: string): KeyedPlant {
-  return { plant: toPlant(row, server), key: row[3] ?? undefined }
+  return { plant: parsePlantRow(row, server), key: row[3] ?? undefined }
 }
 
 function changesNothing({ deleted, replaced, created }: Plan): boolean {
@@ -110,7 +119,7 @@ function changesNothing({ deleted, replaced, created }: Plan): boolean {
 /** If not all is saved, another writer may have taken an id, or a trigger ignores a row. */
 type SaveResult = 'saved' | { violation: unknown }
 
-async function save(connection: Connection, plan: Plan): Promise<SaveResult> {
+async function save(connection: PostgresConnection, plan: Plan): Promise<SaveResult> {
   try {
     const isSaved =
       (await changeRows(connection, plan.deleted.map(formatDelete))) &&
@@ -124,7 +133,7 @@ async function save(connection: Connection, plan: Plan): Promise<SaveResult> {
 }
 
 /** Returns whether each of the statements has changed a row. */
-async function changeRows(connection: Connection, statements: string[]): Promise<boolean> {
+async function changeRows(connection: PostgresConnection, statements: string[]): Promise<boolean> {
   const results = await connection.queryEach(statements)
   return results.every(({ rowCount }) => rowCount === 1)
 }
@@ -144,14 +153,14 @@ function formatLiteral(text: string | undefined): string {
 
 /** Returns whether all are inserted. */
 async function insertPlants(
-  connection: Connection,
+  connection: PostgresConnection,
   created: readonly KeyedPlant[],
 ): Promise<boolean> {
   if (created.length === 0) return true
   // All writers have one order, so that they never wait for one another.
   const sorted = created.toSorted((one, other) => compareIds(one.plant.id, other.plant.id))
   if (sorted.length > maxRowsPerInsert)
-    return (await connection.copyIn(target, formatCopyRows(sorted))) === sorted.length
+    return (await connection.insertByCopy(target, formatCopyRows(sorted))) === sorted.length
   // As text, which takes less of the processor than four parameters a row.
   const rows = sorted.map(formatRow)
   const { rowCount } = await connection.query(`INSERT INTO ${target} VALUES ${rows.join()}`)
@@ -189,7 +198,7 @@ const special = /[\\\t\n\r]/g
 const letters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
 
 export async function saveCheckpoint(
-  connection: Connection,
+  connection: PostgresConnection,
   { id, from, to }: CheckpointChange,
 ): Promise<void> {
   if (from === to) return

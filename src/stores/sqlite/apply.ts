@@ -10,10 +10,16 @@
  * calls RAISE(IGNORE) skips the change without an error.
  */
 
-import { must, reasonOf } from '../../errors.js'
-import { type NewPlant, valuesOf } from '../../plant/plant.js'
+import { describeReason, must } from '../../errors.js'
+import { type NewPlant, toRowValues } from '../../plant/plant.js'
 import { primaryCode } from '../../platform/sqlite.js'
-import { type Change, type Create, idOf, type Outcome, refusedOutcome } from '../change.js'
+import {
+  type Change,
+  type Create,
+  createConstraintOutcome,
+  getTargetId,
+  type Outcome,
+} from '../change.js'
 import { planChanges } from '../plan.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
@@ -54,7 +60,7 @@ function isCreate(change: Change): change is Create {
 function areInOrder(changes: readonly Change[]): boolean {
   return changes.every((change, index) => {
     const before = changes[index - 1]
-    return !before || idOf(before) <= idOf(change)
+    return !before || getTargetId(before) <= getTargetId(change)
   })
 }
 
@@ -64,7 +70,7 @@ function areInOrder(changes: readonly Change[]): boolean {
  * their order.
  */
 function sortById(changes: readonly Change[]): number[] {
-  const ids = changes.map(idOf)
+  const ids = changes.map(getTargetId)
   return [...changes.keys()].sort((a, b) => compareIds(must(ids[a]), must(ids[b])))
 }
 
@@ -97,7 +103,7 @@ function applyOne(connection: Connection, change: Change): Outcome {
     const isCreated = change.type === 'create' && insert(connection, change.plant, change.key)
     return isCreated ? { type: 'created', plant: change.plant } : applyPlan(connection, change)
   })
-  return 'result' in attempt ? attempt.result : refusedOutcome(change, attempt.reason)
+  return 'result' in attempt ? attempt.result : createConstraintOutcome(change, attempt.reason)
 }
 
 /**
@@ -106,18 +112,18 @@ function applyOne(connection: Connection, change: Change): Outcome {
  * @returns undefined if a trigger skips it
  */
 function applyPlan(connection: Connection, change: Change): Outcome | undefined {
-  const rows = connection.prepare(selectStored).all(idOf(change))
+  const rows = connection.prepare(selectStored).all(getTargetId(change))
   const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
   const plan = planChanges(stored, [change])
   const isApplied =
     plan.created.every(({ plant }) => insert(connection, plant)) &&
-    plan.replaced.every(({ plant }) => runOnRow(connection, updatePlant, ...valuesOf(plant))) &&
+    plan.replaced.every(({ plant }) => runOnRow(connection, updatePlant, ...toRowValues(plant))) &&
     plan.deleted.every(({ id }) => runOnRow(connection, deletePlant, id))
   return isApplied ? plan.outcomes[0] : undefined
 }
 
 function insert(connection: Connection, plant: NewPlant, key?: string): boolean {
-  return runOnRow(connection, insertPlant, ...valuesOf(plant), key ?? null)
+  return runOnRow(connection, insertPlant, ...toRowValues(plant), key ?? null)
 }
 
 /** @returns whether the statement has changed its row */
@@ -151,7 +157,7 @@ function runOrUndo<T>({ db, prepare }: Connection, work: () => T | undefined): A
   } catch (error) {
     // A trigger that calls RAISE(ROLLBACK) has ended the transaction, and with it the savepoint.
     if (!isRejection(error) || !db.isTransaction) throw error
-    attempt = { reason: reasonOf(error) }
+    attempt = { reason: describeReason(error) }
   }
   if ('reason' in attempt) prepare('ROLLBACK TO change').run()
   prepare('RELEASE change').run()

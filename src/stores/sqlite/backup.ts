@@ -6,9 +6,9 @@ import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { PlantsError, systemCode, usageError } from '../../errors.js'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
-import { readBytes, targetOf } from '../../platform/files.js'
+import { readBytes, resolveLink } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { uriOf } from '../../platform/sqlite.js'
+import { buildUri } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
 import {
   belongsToStore,
@@ -38,7 +38,7 @@ export async function backUp(
   file: string,
   { onLarger, ...options }: BackupOptions,
 ) {
-  const target = targetOf(file)
+  const target = resolveLink(file)
   const backup = `The backup ${target}`
   if (belongsToStore(name, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
   const old = statSync(target, { throwIfNoEntry: false })
@@ -115,7 +115,7 @@ function isBackup(path: string): boolean {
  * DETACH closes the file at once, as `Connection.close` may not, and Windows replaces no open file.
  */
 function countAttached(store: Connection, path: string): bigint {
-  store.db.prepare('ATTACH ? AS copy').run(uriOf(path, immutable))
+  store.db.prepare('ATTACH ? AS copy').run(buildUri(path, immutable))
   try {
     return countSound(store, 'copy')
   } finally {
@@ -163,7 +163,7 @@ export async function restoreStore(
   let kept: string | undefined
   try {
     await new Writer(store).transaction(async () => {
-      db.prepare('ATTACH ? AS copy').run(uriOf(file, immutable))
+      db.prepare('ATTACH ? AS copy').run(buildUri(file, immutable))
       if (!isNew) {
         kept = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
         while (existsSync(kept)) kept += '-2'

@@ -12,11 +12,11 @@ import {
 } from '../../platform/files.js'
 import type { Runtime } from '../../platform/runtime.js'
 import {
+  buildUri,
   connect,
   type Database,
   retryWhileBusy,
   type Statement,
-  uriOf,
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
 import { createClosedError, createUnusableStoreError, explainSqliteError } from './errors.js'
@@ -73,7 +73,7 @@ export class Connection {
     const readOnly = !isWritableFile(path)
     this.path = path
     this.#options = options
-    this.db = connect(uriOf(path, readOnly ? chooseReadMode(path) : 'mode=rw'), { readOnly })
+    this.db = connect(buildUri(path, readOnly ? chooseReadMode(path) : 'mode=rw'), { readOnly })
     addFoldFunction(this.db)
   }
 

@@ -9,15 +9,15 @@
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
+  describeReason,
   type ErrorKind,
   isOutOfDescriptors,
   PlantsError,
-  reasonOf,
   reasonOfCode,
   systemCode,
   toDescriptorsHint,
 } from '../../errors.js'
-import { extendedCode, primaryCode, systemCodeBehind } from '../../platform/sqlite.js'
+import { findExtendedCode, primaryCode, systemCodeBehind } from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
 
 /** The store holds what only a failed disk, or another program, can have written. */
@@ -82,7 +82,7 @@ export function explainSqliteError(
 
 function explainCode(failure: Failure, code: number): PlantsError {
   const { error, subject } = failure
-  const reason = reasonOf(error)
+  const reason = describeReason(error)
   switch (code) {
     case BUSY:
     case LOCKED:
@@ -98,7 +98,7 @@ function explainCode(failure: Failure, code: number): PlantsError {
     case FULL:
       return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
     case IOERR: {
-      const guess = extendedCode(error) === IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
+      const guess = findExtendedCode(error) === IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
       return explainFailedCall(failure, systemCodeBehind(error) ?? guess)
     }
     case CANTOPEN: {
@@ -121,7 +121,7 @@ function explainCode(failure: Failure, code: number): PlantsError {
 
 /** @param code of the system, or a guess where the driver does not give it */
 function explainFailedCall(failure: Failure, code: string): PlantsError {
-  const reason = reasonOfCode(code) ?? reasonOf(failure.error)
+  const reason = reasonOfCode(code) ?? describeReason(failure.error)
   const descriptorsHint = toDescriptorsHint(code)
   if (descriptorsHint !== undefined)
     return toStoreError(failure, 'unavailable', { reason, hint: descriptorsHint })

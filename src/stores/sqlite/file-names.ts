@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { unlessSystemError } from '../../errors.js'
-import { identityOf } from '../../platform/files.js'
+import { findFileIdentity } from '../../platform/files.js'
 
 const descriptorFolder = '/proc/self/fd'
 
@@ -32,9 +32,9 @@ function checkByDescriptor(link: string, path: string): () => boolean {
 function checkByIdentity(path: string): () => boolean {
   // The log does not exist before the first write: its identity is that of the first file that is
   // seen.
-  let expected = identityOf(path)
+  let expected = findFileIdentity(path)
   return () => {
-    const present = identityOf(path)
+    const present = findFileIdentity(path)
     expected ??= present
     return present === expected
   }

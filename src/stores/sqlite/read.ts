@@ -42,7 +42,7 @@ export async function* readPlants(connection: Connection, query: ReadQuery) {
 
 function stepsById({ prepare }: Connection, query: ReadQuery) {
   const { desc = false } = query
-  const { where, values, matches } = filterOf(query)
+  const { where, values, matches } = buildFilter(query)
   const order = `ORDER BY id ${desc ? 'DESC' : 'ASC'}`
   const select = `SELECT id, name, tag ${ofRange} AND ${where} ${order}`
   const ranges = new IdRanges(prepare, query, { rows: stepRows, bytes: stepBytes })
@@ -129,12 +129,12 @@ class IdRanges {
 /** Of one statement: a transaction must hold its moment. */
 function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQuery) {
   const { after, limit, desc, search } = query
-  const { where, values, matches } = filterOf(query)
+  const { where, values, matches } = buildFilter(query)
   const direction = desc ? 'DESC' : 'ASC'
   // With any LIMIT, SQLite sorts into a b-tree, in twice the time.
   const select = `SELECT id, name, tag FROM plants
     WHERE ${where} ${after === undefined ? '' : `AND id > ${after}`}
-    ORDER BY ${sort} IS NULL, ${foldedSql(sort)} ${direction}, ${sort} ${direction}, id
+    ORDER BY ${sort} IS NULL, ${buildFoldedText(sort)} ${direction}, ${sort} ${direction}, id
     ${limit === undefined || search !== undefined ? '' : `LIMIT ${limit}`}`
   let rows: Iterator<unknown[]> | undefined
   return (): StoredPlant[] | undefined => {
@@ -158,7 +158,7 @@ const countStep = { rows: 10_000, bytes: 1_048_576 }
 export async function countPlants(connection: Connection, query: CountQuery = {}): Promise<bigint> {
   if (query.search !== undefined) return countMatches(connection, query)
   if (query.inSteps) return countInSteps(connection, query)
-  const { where, values } = filterOf(query)
+  const { where, values } = buildFilter(query)
   const select = `SELECT count(*) FROM plants WHERE ${where}`
   const [count] = await connection.retry(() => connection.prepare(select).get(...values))
   return count
@@ -172,7 +172,7 @@ async function countMatches(connection: Connection, query: CountQuery): Promise<
 }
 
 async function countInSteps(connection: Connection, query: CountQuery): Promise<bigint> {
-  const { where, values } = filterOf(query)
+  const { where, values } = buildFilter(query)
   const select = `SELECT count(*) ${ofRange} AND ${where}`
   let count = 0n
   await forEachRange(connection, query, (range) => {
@@ -195,7 +195,7 @@ export async function countTexts(
       for (const { [field]: text } of plants) addCount(counts, text, 1n)
     return counts
   }
-  const { where, values } = filterOf(query)
+  const { where, values } = buildFilter(query)
   const select = `SELECT ${field}, count(*) ${ofRange} AND ${where} GROUP BY ${field}`
   await forEachRange(connection, query, (range) => {
     const rows: [unknown, bigint][] = connection.prepare(select).all(...range, ...values)
@@ -235,7 +235,7 @@ function toText(field: TextName, value: unknown): string | undefined {
 }
 
 /** A plant matches that `where` finds, and `matches`. */
-function filterOf({ tag, search }: CountQuery) {
+function buildFilter({ tag, search }: CountQuery) {
   const conditions: string[] = []
   const values: string[] = []
   if (tag === false) conditions.push('tag IS NULL')
@@ -257,7 +257,7 @@ function filterOf({ tag, search }: CountQuery) {
 const everything = 'true'
 
 /** The SQL of `foldText`. */
-function foldedSql(column: string): string {
+function buildFoldedText(column: string): string {
   return `CASE WHEN ${isNotAscii(column)} THEN ${foldFunction}(${column}) ELSE lower(${column}) END`
 }
 

@@ -1,4 +1,4 @@
-import { pagesOf } from '../query.js'
+import { readInPages } from '../query.js'
 import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../tokens.js'
 import type { Connection } from './connection.js'
 import type { Writer } from './writer.js'
@@ -31,7 +31,7 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
       }),
 
     list: () =>
-      pagesOf({}, (after = 0n, rows) =>
+      readInPages({}, (after = 0n, rows) =>
         connection.retry(() => prepare(selectPage).all(after, rows).map(toToken)),
       ),
 

@@ -2,7 +2,7 @@ import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ErrorKind, PlantsError } from '../../../src/errors.js'
-import { problem, rejected } from '../../../src/stores/change.js'
+import { createRejectedOutcome, problem } from '../../../src/stores/change.js'
 import type { Store } from '../../../src/stores/store.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import { exchange } from '../../helpers/raw-http.js'
@@ -55,7 +55,7 @@ test.each<[ErrorKind | 'a bug', status: number, error: number]>([
   const failure =
     kind === 'a bug' ? new TypeError(what) : new PlantsError(kind, what, { hint, cause: 'SECRET' })
   const writes: Store['write'][] = [() => Promise.reject(failure)]
-  if (kind !== 'a bug') writes.push(async () => [rejected(problem(kind, what, hint))])
+  if (kind !== 'a bug') writes.push(async () => [createRejectedOutcome(problem(kind, what, hint))])
   for (const write of writes) {
     const service = await serveStore({ ...quick, write })
     const answer = await exchange(service, { body: fern })

@@ -1,5 +1,5 @@
-import { equalFields, type NewPlant, patchedPlant } from '../../../src/plant/plant.js'
-import { type Change, type Create, idOf, type Update } from '../../../src/stores/change.js'
+import { applyPatch, equalFields, type NewPlant } from '../../../src/plant/plant.js'
+import { type Change, type Create, getTargetId, type Update } from '../../../src/stores/change.js'
 import { fc } from '../../helpers/fast-check.js'
 
 interface Stored {
@@ -23,7 +23,7 @@ export class Model {
 
   /** The type of the outcome, or the `error` of a rejected change. */
   apply(change: Change): string | number {
-    const stored = this.#stored.get(idOf(change))
+    const stored = this.#stored.get(getTargetId(change))
     if (change.type === 'create') return this.#create(change, stored)
     if (change.type === 'update') return this.#update(change, stored)
     return this.#stored.delete(change.id) ? 'deleted' : 404
@@ -40,7 +40,7 @@ export class Model {
   }
 
   #update({ patch, ifMissing }: Update, stored: Stored | undefined): string | number {
-    const plant = patchedPlant(patch, stored?.plant)
+    const plant = applyPatch(patch, stored?.plant)
     if (!stored && ifMissing !== 'create') return 404
     if (!plant) return 422
     // To repeat an import changes nothing. A service cannot know that a PATCH is one.

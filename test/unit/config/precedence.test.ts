@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
-import { type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
+import { getSetting, type SettingName, settingNames } from '../../../src/config/setting-table.js'
 import type { Result } from '../../helpers/run.js'
 import { objectsOf, World } from '../../helpers/world.js'
 
@@ -30,7 +30,7 @@ class Desk {
   }
 
   give(name: SettingName, source: Source, value: string): void {
-    const { variable = '', isSwitch } = settingOf(name)
+    const { variable = '', isSwitch } = getSetting(name)
     const inFile = isSwitch ? value === 'true' : value
     if (source === 'flag') this.flags.push(`--${name}`, ...(isSwitch ? [] : [value]))
     if (source === 'variable') this.env[variable] = value
@@ -57,7 +57,7 @@ class Desk {
 
 /** All sources of a setting, the strongest first. */
 function sourcesOf(name: SettingName): Source[] {
-  const { flags, variable, scopes } = settingOf(name)
+  const { flags, variable, scopes } = getSetting(name)
   return [
     ...(flags === undefined ? [] : ['flag' as const]),
     ...(variable === undefined ? [] : ['variable' as const]),
@@ -76,7 +76,7 @@ test.each(sources)('$name goes by its $source, whatever is below', async ({ name
   const { valid } = values[name]
   for (const [index, value] of valid.entries())
     if (index >= at) desk.give(name, sourcesOf(name)[index] ?? 'default', value)
-  const { default: preset } = settingOf(name)
+  const { default: preset } = getSetting(name)
   const value = valid[at] ?? (typeof preset === 'string' ? preset : undefined)
   expect(await desk.effective(name)).toEqual([value, source])
 })
@@ -105,7 +105,7 @@ test.each(given)(
     const { code, out, err } = await desk.run(['create', '--id', '1', '--name', 'Fern'])
     const place = {
       flag: `--${name}`,
-      variable: `${settingOf(name).variable}`,
+      variable: `${getSetting(name).variable}`,
       store: `stores.team.${name} in ${desk.user.file}`,
       saved: `${name} in ${desk.user.file}`,
       default: '',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { settingOf, settingsIn } from '../../../src/config/setting-table.js'
+import { getSetting, listSettings } from '../../../src/config/setting-table.js'
 import { findSettingsProblems, settingsSchema } from '../../../src/config/settings-schema.js'
 import { isSavedSettings } from '../../../src/config/settings-text.js'
 import { check, fc } from '../../helpers/fast-check.js'
@@ -37,9 +37,9 @@ function section(entry: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
 }
 
 const switches = { 'allow-http': fc.boolean() }
-const settings = fields(['version', ...settingsIn('user'), 'stores', 'tokens'], {
+const settings = fields(['version', ...listSettings('user'), 'stores', 'tokens'], {
   version: fc.constant(1),
-  stores: section(fields(['address', ...settingsIn('store')], switches)),
+  stores: section(fields(['address', ...listSettings('store')], switches)),
   tokens: section(fields(['token', 'savedAt'])),
 })
 
@@ -58,12 +58,12 @@ const secret = 's3cret-Token'
 const team = 'https://plants.example.com'
 const valid = {
   version: 1,
-  ...Object.fromEntries(settingsIn('user').map((name) => [name, 'text'])),
+  ...Object.fromEntries(listSettings('user').map((name) => [name, 'text'])),
   stores: {
     team: {
       address: team,
       ...Object.fromEntries(
-        settingsIn('store').map((name) => [name, settingOf(name).isSwitch ? true : 'text']),
+        listSettings('store').map((name) => [name, getSetting(name).isSwitch ? true : 'text']),
       ),
     },
   },

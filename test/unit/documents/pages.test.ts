@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { expect, test } from 'vitest'
 import packageJson from '../../../package.json'
-import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
+import { getDefault, getSetting, settingNames } from '../../../src/config/setting-table.js'
 import { errorKinds } from '../../../src/errors.js'
 import { allHelps, documentation, pages, program } from '../../helpers/documents.js'
 import { runPlants } from '../../helpers/run.js'
@@ -133,9 +133,9 @@ test('every setting is documented with its option, variable and default', () => 
   ])
   const scopeNames = { user: 'all stores', store: 'one store' }
   const expected = settingNames.map((name) => {
-    const { variable = '-', scopes } = settingOf(name)
+    const { variable = '-', scopes } = getSetting(name)
     const saved = scopes.map((scope) => scopeNames[scope]).join(', ')
-    return [name, `--${name}`, variable, saved, defaultOf(name)]
+    return [name, `--${name}`, variable, saved, getDefault(name)]
   })
   expect(rows).toEqual(expected)
 })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { tableOf } from '../../../src/output/text-table.js'
+import { formatTable } from '../../../src/output/text-table.js'
 
 /** The rows of a table on a terminal, with a second column that shows where the first one ends. */
 function rowsOf(names: string[], columns: number): string[] {
   const style = { faint: String }
-  const table = tableOf(['NAME', 'TAG'], (name: string) => [name, '|'], style, {
+  const table = formatTable(['NAME', 'TAG'], (name: string) => [name, '|'], style, {
     isTerminal: true,
     columns,
   })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { FieldName } from '../../../src/plant/fields.js'
 import { isObject, NumberText } from '../../../src/plant/json.js'
-import { isIdempotencyKey, otherFieldsOf, parsePlant } from '../../../src/plant/plant.js'
-import { problemOf, problemsOf, schemas } from '../../../src/plant/schema.js'
+import { isIdempotencyKey, listOtherFields, parsePlant } from '../../../src/plant/plant.js'
+import { findFieldProblem, findProblems, schemas } from '../../../src/plant/schema.js'
 import { character, check, fc } from '../../helpers/fast-check.js'
 
 const wrongId = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but'
@@ -16,8 +16,8 @@ test.each<[value: unknown, problems: string[], otherFields?: string[]]>([
   [JSON.parse('{"__proto__":{"tag":"x"}}'), [`${wrongId} is missing`, noName], ['__proto__']],
   [null, ['it must be an object, but was null']],
 ])('each wrong field of a new plant is a problem: %o', (value, problems, otherFields = []) => {
-  expect(problemsOf(value)).toEqual(problems)
-  expect(isObject(value) ? otherFieldsOf(value) : []).toEqual(otherFields)
+  expect(findProblems(value)).toEqual(problems)
+  expect(isObject(value) ? listOtherFields(value) : []).toEqual(otherFields)
 })
 
 test.each<[FieldName, unknown, string]>([
@@ -34,7 +34,7 @@ test.each<[FieldName, unknown, string]>([
   ['tag', null, `${wrong('tag')} was null`],
   ['tag', '\udf31\ud83c', `${wrong('tag')} was "\\udf31\\ud83c"`],
 ])('the problem of the %s %o: %s', (field, value, problem) => {
-  expect(problemOf(field, value)).toBe(problem)
+  expect(findFieldProblem(field, value)).toBe(problem)
 })
 
 test('an idempotency key is 1 to 255 visible ASCII characters', () => {
@@ -62,6 +62,6 @@ test.each([
     const { data, error } = schemas[form].safeParse(given)
     const defined = data && Object.entries(data).filter(([, each]) => each !== undefined)
     expect(parse(given)).toEqual(defined && Object.fromEntries(defined))
-    expect(problemsOf(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
+    expect(findProblems(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
   })
 })

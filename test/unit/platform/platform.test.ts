@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { environmentOf } from '../../../src/platform/io.js'
+import { copyEnvironment } from '../../../src/platform/io.js'
 import { connect } from '../../../src/platform/sqlite.js'
 
 test('a connection cannot change the schema of a file past the checks of SQLite', () => {
@@ -14,6 +14,6 @@ test('a connection cannot change the schema of a file past the checks of SQLite'
 test('a variable has any case on Windows alone', () => {
   const env = { plants_Store: 'a.db', Path: 'C:\\' }
   const upper = { PLANTS_STORE: 'a.db', PATH: 'C:\\' }
-  expect(environmentOf(env, { isWindows: true })).toEqual(upper)
-  expect(environmentOf(env, { isWindows: false })).toEqual(env)
+  expect(copyEnvironment(env, { isWindows: true })).toEqual(upper)
+  expect(copyEnvironment(env, { isWindows: false })).toEqual(env)
 })

@@ -11,7 +11,7 @@ import {
   writeAnswer,
 } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
-import { equalFields, grouped, plantCount } from '../../../plant/plant.js'
+import { equalFields, groupDigits, plantCount } from '../../../plant/plant.js'
 import { shellOption } from '../../../platform/shell.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
@@ -90,7 +90,9 @@ export class ImportReport {
 
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
-      await reporter.warn(`Rows without an id, a name and a tag: ${grouped(emptyRows)}, left out`)
+      await reporter.warn(
+        `Rows without an id, a name and a tag: ${groupDigits(emptyRows)}, left out`,
+      )
     await this.#warnOfGuessedHeaders(importer)
     await this.#warnOfMultilineRows(importer)
     await this.#warnOfIgnoredCells(importer)
@@ -98,7 +100,7 @@ export class ImportReport {
 
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
-      .map(([name, count]) => `${grouped(count)} ${name}`)
+      .map(([name, count]) => `${groupDigits(count)} ${name}`)
     const read = `${dryRun ? 'Dry run of' : 'Read'} ${plantCount(done)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = findRejectsPath(position)
@@ -131,7 +133,7 @@ export class ImportReport {
       )
     if (surplusRows > 0)
       await reporter.warn(
-        `Rows with cells to the right of the header: ${grouped(surplusRows)}, these cells ignored`,
+        `Rows with cells to the right of the header: ${groupDigits(surplusRows)}, these cells ignored`,
       )
   }
 

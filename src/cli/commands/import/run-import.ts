@@ -15,7 +15,7 @@ import { formatRejectsHeader, openRejects } from '../../../import/rejects-file.j
 import { decideStart, describeSource, findSavedImport } from '../../../import/resume.js'
 import { plantCount } from '../../../plant/plant.js'
 import type { Io } from '../../../platform/io.js'
-import { type Change, idOf, type Outcome } from '../../../stores/change.js'
+import { type Change, getTargetId, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { nextId } from '../../../stores/next-id.js'
 import { planChanges } from '../../../stores/plan.js'
@@ -213,7 +213,7 @@ async function planOutcomes(changes: readonly Change[], isService: boolean): Pro
   // Only a plant that exists can be updated without a name.
   const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
   const updates = isService ? changes.filter(needsPlant) : []
-  const plants = updates.map((change) => ({ plant: { id: idOf(change), name: '' } }))
+  const plants = updates.map((change) => ({ plant: { id: getTargetId(change), name: '' } }))
   return planChanges(plants, changes).outcomes
 }
 

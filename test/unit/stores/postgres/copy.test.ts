@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { largestId, smallestId } from '../../../../src/plant/fields.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import { rowsOf } from '../../../../src/stores/postgres/read.js'
+import { parseCopyRows } from '../../../../src/stores/postgres/read.js'
 import { formatCopyRows } from '../../../../src/stores/postgres/write.js'
 import { gathered } from '../../../helpers/store.js'
 
@@ -31,7 +31,7 @@ test.each([1, 2, 7, 64, bytes.length])(
       bytes.subarray(index * size, (index + 1) * size),
     )
     const input = Readable.from(pieces)
-    expect(await gathered(rowsOf(input, 'h1'))).toEqual(
+    expect(await gathered(parseCopyRows(input, 'h1'))).toEqual(
       plants.map(({ id, name, tag = null }, index) => [`${id}`, name, tag, `${index}`]),
     )
   },
