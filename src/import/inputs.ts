@@ -105,7 +105,7 @@ function openSource({ path, name }: ImportInput, io: Io): Source {
       }
     } catch (error) {
       signal.throwIfAborted()
-      throw explainRead(name, error, useFiles)
+      throw explainRead(name, error, checkName)
     }
   }
   return {
@@ -115,7 +115,7 @@ function openSource({ path, name }: ImportInput, io: Io): Source {
   }
 }
 
-const useFiles = 'Use files that contain plants, or "-" for stdin'
+const checkName = 'Check the name of the file, or use "-" for stdin'
 
 const blockBytes = 196_608
 
@@ -249,6 +249,6 @@ function readStats({ path, name }: ImportInput): Stats {
   try {
     return statSync(path)
   } catch (error) {
-    throw explainRead(name, error, useFiles)
+    throw explainRead(name, error, checkName)
   }
 }
