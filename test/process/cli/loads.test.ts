@@ -15,12 +15,12 @@ const drivers = ['driver', 'sqlite-store']
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 127, []],
   ['create --help', [['create', '--help']], 8, 133, []],
-  ['a Tab', [tab], 8, 133, []],
-  ['create', [fern], 10, 157, drivers],
-  ['get', [fern, ['get', '1']], 10, 158, drivers],
+  ['a Tab', [tab], 8, 134, []],
+  ['create', [fern], 10, 158, drivers],
+  ['get', [fern, ['get', '1']], 10, 159, drivers],
   ['list', [fern, ['list']], 10, 154, drivers],
-  ['create at a service', [service], 12, 162, ['http-store']],
-  ['create in a database', [database], 12, 271, ['postgres-store']],
+  ['create at a service', [service], 12, 163, ['http-store']],
+  ['create in a database', [database], 12, 272, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)
