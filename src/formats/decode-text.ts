@@ -2,7 +2,7 @@
  * Decodes the text of an input, block for block, and says of one that is not of its encoding where
  * that is, and which encoding it likely is.
  */
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { PlantsError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
 import type { FormatInput } from './chunk.js'
@@ -10,10 +10,12 @@ import { detectEncodings } from './detect-encoding.js'
 import {
   countLineFeeds,
   createStrictDecoder,
+  decodeBytes,
   decodeLeniently,
   getUnitBytes,
   isUnicode,
   type StrictDecoder,
+  splitLines,
   UndecodableError,
 } from './encoding.js'
 
@@ -141,12 +143,11 @@ function createUnicodeError({ name, encoding, line, bytes }: UndecodableText): E
 /** Lines end with the same byte in every encoding here but UTF-16 and UTF-32. */
 async function findUndecodableLine({ encoding, line, bytes }: UndecodableText) {
   let number = line
-  for (let offset = 0; offset < bytes.length; number += 1) {
-    const lineFeed = bytes.indexOf('\n', offset)
-    const end = lineFeed === -1 ? bytes.length : lineFeed + 1
-    const lineBytes = bytes.subarray(offset, end)
+  let offset = 0
+  for (const lineBytes of splitLines(bytes)) {
     if (!(await isDecodable(lineBytes, encoding))) return { line: number, offset, lineBytes }
-    offset = end
+    number += 1
+    offset += lineBytes.length
   }
   // A text whose lines depend on each other, as in ISO-2022-JP.
   return { line, offset: 0, lineBytes: bytes }
@@ -184,13 +185,9 @@ function findInvalidByte(line: Buffer): number {
 /** Whether most of the lines that are not ASCII are UTF-8: a few lines are damaged. */
 function isMostlyUtf8(bytes: Buffer): boolean {
   let surplus = 0
-  for (let offset = 0; offset < bytes.length; ) {
-    const lineFeed = bytes.indexOf('\n', offset)
-    const end = lineFeed === -1 ? bytes.length : lineFeed + 1
-    const line = bytes.subarray(offset, end)
+  for (const line of splitLines(bytes)) {
     if (!isUtf8(line)) surplus -= 1
-    else if (line.some((byte) => byte > 0x7f)) surplus += 1
-    offset = end
+    else if (!isAscii(line)) surplus += 1
   }
   return surplus > 0
 }
@@ -239,8 +236,7 @@ async function listCandidates(bytes: Buffer): Promise<Candidate[]> {
 
 /** What is around the first letter beyond ASCII, so that a person sees whether it is right. */
 async function readExcerpt(line: Buffer, encoding: string): Promise<string> {
-  const decoder = await createStrictDecoder(encoding)
-  const text = (decoder.write(line) + decoder.end()).trim().replaceAll('\t', '  ')
+  const text = (await decodeBytes(line, encoding)).trim().replaceAll('\t', '  ')
   const start = Math.max(0, text.search(/[^\0-\x7f]/) - excerptLength / 2)
   return `${start === 0 ? '' : '…'}${truncate(text.slice(start), excerptLength)}`
 }

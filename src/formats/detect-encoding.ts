@@ -1,5 +1,5 @@
 /*
- * Which encoding bytes that are not UTF-8 are likely of. An import never decodes by a guess: it
+ * Finds the likely encodings of bytes that are not UTF-8. An import never decodes by a guess: it
  * shows the guess to a person.
  *
  * jschardet ranks encodings by how frequent their letters are in the languages of the world. It
@@ -7,7 +7,7 @@
  * decoded: a candidate that has no such byte, or no decoder here, is left out.
  */
 import { isAscii } from 'node:buffer'
-import { createStrictDecoder, findEncoding, UndecodableError } from './encoding.js'
+import { decodeBytes, findEncoding, splitLines, UndecodableError } from './encoding.js'
 
 /**
  * @param bytes a text in lines, of which those with letters beyond ASCII are looked at
@@ -24,8 +24,8 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
   const detected = candidates.map(({ encoding }) => encoding)
   // jschardet leaves it out where a syllable is not one of EUC-KR.
   for (const encoding of [...detected, 'cp949']) {
-    const name = encoding === null ? undefined : await findDetectedEncoding(encoding)
-    const text = name === undefined ? undefined : await decodeStrictly(bytes, name)
+    const name = await findDetectedEncoding(encoding)
+    const text = name && (await decodeStrictly(bytes, name))
     if (name === undefined || text === undefined) continue
     const known = namesByText.get(text)
     if (known === undefined || rankByUse(name) < rankByUse(known)) namesByText.set(text, name)
@@ -39,14 +39,17 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
  * is `Rosa в alba` in KOI8-U, and `Südbeet` is `Sьdbeet`.
  */
 function rankReading(text: string, encoding: string): number {
-  if (unlikelyText.test(text)) return 2
+  if (unlikelyText.test(text)) return ranks.unlikely
   const letters = text.replace(typographicCharacters, '').replace(/[\0-\x7f]/g, '')
-  if (letters === '') return encoding.startsWith('windows-') ? 0 : 1
-  return koreanText.test(letters) && isCommon(letters) ? 0 : 1
+  const isWindowsText = letters === '' && encoding.startsWith('windows-')
+  const isKorean = koreanText.test(letters) && hasCommonSyllables(letters)
+  return isWindowsText || isKorean ? ranks.likely : ranks.possible
 }
 
+const ranks = { likely: 0, possible: 1, unlikely: 2 }
+
 /** Whether most syllables are of the 2,350 that EUC-KR has, as those of Korean texts are. */
-function isCommon(letters: string): boolean {
+function hasCommonSyllables(letters: string): boolean {
   const syllables = Array.from(letters)
   const commonSyllables = listCommonSyllables()
   const common = syllables.filter((syllable) => commonSyllables.has(syllable))
@@ -68,7 +71,7 @@ const koreanText = /^\p{sc=Hangul}{12,}$/u
 /** Characters that programs for Windows write into texts of every language. */
 const typographicCharacters = /[\xa0“”‘’„–—…•€×°™]/g
 
-/** A word of two alphabets, with a symbol in it or a ligature, controls, or lines of boxes. */
+/** Finds a word of two alphabets, a symbol or a ligature in a word, a control, or a box drawing. */
 const unlikelyText = RegExp(
   [
     '[A-Za-z][\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}]',
@@ -88,7 +91,7 @@ function rankByUse(encoding: string): number {
   return encoding.startsWith('windows-') ? 1 : 2
 }
 
-/** Those of mainframes, and those in which all bytes are ASCII, so that the text is UTF-8. */
+/** Mainframes use the first ones. Texts in the others are ASCII, and so pass for UTF-8. */
 const impossibleEncodings = [
   ...['cp037', 'cp273', 'cp424', 'cp500', 'cp875', 'cp1026', 'cp1140'],
   ...['utf-7', 'hz-gb-2312', 'iso-2022-kr'],
@@ -103,22 +106,18 @@ const sampleBytes = 65_536
 function findSample(bytes: Buffer): Buffer {
   const lines: Buffer[] = []
   let room = sampleBytes
-  for (let start = 0; start < bytes.length && room > 0; ) {
-    const end = bytes.indexOf(lineFeed, start) + 1 || bytes.length
-    const line = bytes.subarray(start, end)
-    if (!isAscii(line)) {
-      lines.push(line.subarray(0, room))
-      room -= line.length
-    }
-    start = end
+  for (const line of splitLines(bytes)) {
+    if (isAscii(line)) continue
+    lines.push(line.subarray(0, room))
+    room -= line.length
+    if (room <= 0) break
   }
   return Buffer.concat(lines)
 }
 
-const lineFeed = 0x0a
-
 /** @returns undefined for what has no decoder here */
-async function findDetectedEncoding(name: string): Promise<string | undefined> {
+async function findDetectedEncoding(name: string | null): Promise<string | undefined> {
+  if (name === null) return undefined
   try {
     return await findEncoding(name.replace(/^(shift_jis|euc-jis)[_-]2004$/i, findJapanese))
   } catch {
@@ -133,8 +132,7 @@ function findJapanese(_: string, name: string): string {
 
 async function decodeStrictly(bytes: Buffer, encoding: string): Promise<string | undefined> {
   try {
-    const decoder = await createStrictDecoder(encoding)
-    return decoder.write(bytes) + decoder.end()
+    return await decodeBytes(bytes, encoding)
   } catch (error) {
     if (error instanceof UndecodableError) return undefined
     throw error

@@ -72,6 +72,12 @@ export function getUnitBytes(encoding: string): number {
   return encoding.startsWith('utf-16') ? 2 : encoding.startsWith('utf-32') ? 4 : 1
 }
 
+/** @throws {UndecodableError} */
+export async function decodeBytes(bytes: Buffer, encoding: string): Promise<string> {
+  const decoder = await createStrictDecoder(encoding)
+  return decoder.write(bytes) + decoder.end()
+}
+
 /** @param encoding as `findEncoding` returns it */
 export async function createStrictDecoder(encoding: string): Promise<StrictDecoder> {
   if (encoding === 'utf-8') return createUtf8Decoder()
@@ -193,6 +199,15 @@ function decodeUtf32(bytes: Buffer, encoding: string): string {
     parts.push(isCharacter ? String.fromCodePoint(point) : '\ufffd')
   }
   return parts.join('') + (bytes.length % 4 === 0 ? '' : '\ufffd')
+}
+
+/** Yields each line of bytes with the line feed that ends it. */
+export function* splitLines(bytes: Buffer): Generator<Buffer> {
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf('\n', start) + 1 || bytes.length
+    yield bytes.subarray(start, end)
+    start = end
+  }
 }
 
 export function countLineFeeds(text: string, end = text.length): number {

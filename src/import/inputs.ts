@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { inputError, systemCode } from '../errors.js'
+import { inputError, PlantsError, systemCode } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
 import { areUtf8 } from '../formats/encoding.js'
@@ -251,4 +251,9 @@ function readStats({ path, name }: ImportInput): Stats {
   } catch (error) {
     throw explainRead(name, error, checkName)
   }
+}
+
+/** Whether the cause lies in the input, and not in the store or in the program. */
+export function isInputError(error: unknown): error is PlantsError {
+  return error instanceof PlantsError && error.kind === 'input'
 }

@@ -94,16 +94,13 @@ function findFieldsToAsk(
     return columns.filter(({ name }) => foldName(name) === wanted).length
   }
   const missing = fieldNames.filter((field) => plan.map[field] !== '' && count(field) !== 1)
-  // What was typed is wrong, and no answer changes it.
+  // The name of a column that was typed is wrong, and no answer changes it.
   if (missing.some((field) => plan.map[field] !== undefined)) return undefined
   const hasIds = (plan.idFrom ?? plan.match) !== undefined && count('id') === 0
   const asked = missing.filter((field) => field !== 'id' || !hasIds)
-  const isTagAmbiguous = count('tag') > 1
-  return asked.join() === 'tag' && !isTagAmbiguous
-    ? undefined
-    : asked.length > 0
-      ? asked
-      : undefined
+  // A plant needs no tag, so the want of a column for it alone asks nothing.
+  const isOnlyTagMissing = asked.join() === 'tag' && count('tag') === 0
+  return asked.length === 0 || isOnlyTagMissing ? undefined : asked
 }
 
 function listColumns(rows: readonly Cells[], headerIndex: number): SampleColumn[] {
@@ -251,7 +248,7 @@ class ColumnDialogue {
     return map
   }
 
-  /** By its number, if its name does not tell it from others, or cannot be typed. */
+  /** Names a column by its number if its name is not unique, or cannot be typed. */
   #nameColumn({ name, index }: SampleColumn): string {
     const isUnique =
       this.#columns.filter((column) => foldName(column.name) === foldName(name)).length === 1

@@ -1,9 +1,14 @@
-import { inputError, must, PlantsError } from '../../errors.js'
+import { inputError, must, type PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
 import { EncodingError } from '../../formats/decode-text.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
 import { countFilledCells } from '../../formats/header.js'
-import { type ImportInput, type ImportPlan, openContent } from '../../import/inputs.js'
+import {
+  type ImportInput,
+  type ImportPlan,
+  isInputError,
+  openContent,
+} from '../../import/inputs.js'
 import { findForeignLine, type SampleLine, sampleInput } from '../../import/sample-input.js'
 import { formatTable } from '../../output/text-table.js'
 import { truncate } from '../../platform/escape.js'
@@ -22,7 +27,7 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   if (plan.encoding !== undefined) return undefined
   const failure = await findReadError(input, plan, io)
   const detected = failure instanceof EncodingError ? failure.encodings : []
-  // Of a text that is mostly UTF-8, a line is to be corrected: no encoding reads it right.
+  // A text that is mostly UTF-8 has a damaged line: no other encoding reads it right.
   let [encoding] = detected
   if (encoding === undefined) return undefined
   const encodings = [...new Set([...detected, ...commonEncodings.map(({ name }) => name)])]
@@ -51,7 +56,7 @@ async function findReadError(
     if (!hasWorkbookStart(content)) await assertEncoding(content, plan)
     return undefined
   } catch (error) {
-    if (error instanceof PlantsError && error.kind === 'input') return error
+    if (isInputError(error)) return error
     throw error
   } finally {
     content.close()
@@ -140,7 +145,7 @@ async function tryForeignLine(
   try {
     return (await readForeignLine(input, plan, io))?.text
   } catch (error) {
-    if (error instanceof PlantsError && error.kind === 'input') return undefined
+    if (isInputError(error)) return undefined
     throw error
   }
 }

@@ -5,11 +5,11 @@
  * It begins where an import without a terminal ends, with the failure of that. So it asks for
  * nothing that the import finds by itself, and it ends with the same failure if no answer helps.
  */
-import { must, PlantsError } from '../../errors.js'
+import { must, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
 import { EncodingError } from '../../formats/decode-text.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
-import { type ImportPlan, type OpenInput, openInput } from '../../import/inputs.js'
+import { type ImportPlan, isInputError, type OpenInput, openInput } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
 import { plantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -87,7 +87,7 @@ async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | unde
     await openFirst(plan, io)
     return undefined
   } catch (error) {
-    if (error instanceof PlantsError && error.kind === 'input') return error
+    if (isInputError(error)) return error
     throw error
   }
 }

@@ -4,11 +4,11 @@ import type { FieldName } from '../../plant/fields.js'
 
 /** A column, or a key of JSON, as a person chooses it. */
 export interface SampleColumn {
-  /** From 0. */
+  /** It counts from 0. */
   index: number
-  /** Empty if it has none. */
+  /** It is empty if the column has none. */
   name: string
-  /** Of the rows below the header, without empty cells. */
+  /** The cells below the header that are not empty. */
   values: readonly string[]
   /** Whether each row has a value. */
   isFilled: boolean

@@ -5,7 +5,7 @@ import type { Io } from '../../platform/io.js'
 import { askToChoose, askToSearch, type Choice } from '../prompts.js'
 import type { SampleColumn } from './guess-columns.js'
 
-/** What is answered in place of a column. */
+/** A column, or what is answered instead of one. */
 export type ColumnAnswer = number | 'none' | 'generate' | 'match' | 'firstRow'
 
 interface ColumnQuestion {

@@ -6,6 +6,7 @@ import {
   examineInputs,
   type ImportPlan,
   isExamined,
+  isInputError,
   type OpenInput,
   openInput,
 } from '../../../import/inputs.js'
@@ -69,8 +70,8 @@ async function openInputs(
   try {
     return await examinePlan(plan, context.io)
   } catch (failure) {
-    const mayAnswer = failure instanceof PlantsError && failure.kind === 'input'
-    if (!mayAnswer || !context.mayAsk || !plan.inputs.every(isExamined)) throw failure
+    const mayAsk = context.mayAsk && plan.inputs.every(isExamined)
+    if (!isInputError(failure) || !mayAsk) throw failure
     const { completePlan } = await import('../../import-dialogue/complete-plan.js')
     const showDryRun = (dryRun: ImportPlan) => showOutcomes(dryRun, context)
     const complete = await completePlan({ plan, failure, context, words, showDryRun })
