@@ -3,12 +3,17 @@ import { rawText } from './bin/build/raw-text.mjs'
 import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 
 // A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load what
-// speaks to a service. What only `doctor`, `auth`, `backup`, `restore` and a wrong scheme need is in neither.
-const store =
-  /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!diagnose|check-token|backup|tls-port)[\w-]+\.ts$/
+// speaks to a service. What only `doctor`, `auth`, `backup`, `restore`, a wrong scheme and a wrong response need is
+// in neither.
+const rare =
+  'diagnose|check-token|backup|tls-port|response-schemas|explain-response|description-request'
+const store = RegExp(
+  String.raw`[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!${rare})[\w-]+\.ts$`,
+)
 
-// The lock is for changes of settings and imports, from several entries: no start needs it.
-const common = /[\\/]src[\\/](?!platform[\\/]file-lock)/
+// The lock is for changes of settings and imports, and schemas, with zod, are for explanations, from several entries:
+// no start needs them.
+const common = /[\\/]src[\\/](?!platform[\\/]file-lock|plant[\\/]schema)/
 
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {

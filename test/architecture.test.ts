@@ -36,7 +36,7 @@ const doors: Record<string, RegExp> = {
   saxes: /^src\/formats\/workbook\/xml\.ts$/,
   yauzl: /^src\/formats\/workbook\/archive\.ts$/,
   yazl: /^src\/export\/workbook\.ts$/,
-  zod: /^src\/(plant|config|import)\//,
+  zod: /^src\/(plant|config|import|stores\/http)\//,
 }
 
 /** What each module may import; docs/architecture.md has the same table. */

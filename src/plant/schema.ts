@@ -1,9 +1,10 @@
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
-import { type FieldName, idRule, isText, largestId, type TextName, textRule } from './fields.js'
+import { type FieldName, idRule, isText, type TextName, textRule } from './fields.js'
 import { NumberText } from './json.js'
 
-function sentence(subject: string, rule: string) {
+/** Such as "name must be a string, but is missing", as the `error` of a schema. */
+export function buildSentence(subject: string, rule: string) {
   return ({ input }: { input?: unknown }) => `${subject} must be ${rule}, but ${describe(input)}`
 }
 
@@ -20,19 +21,19 @@ const id = z
   .int64({
     error: ({ input }) => {
       const hasOtherDigits = typeof input === 'string' && /[^\P{Nd}0-9]/u.test(input)
-      return sentence('id', hasOtherDigits ? 'in the digits 0 to 9' : idRule)({ input })
+      return buildSentence('id', hasOtherDigits ? 'in the digits 0 to 9' : idRule)({ input })
     },
   })
   .check(z.describe('Identification number of the plant, kept exact'))
 
 function buildText(field: TextName, description: string) {
-  const error = sentence(field, textRule)
+  const error = buildSentence(field, textRule)
   return z.string({ error }).check(z.refine(isText, { error }), z.describe(description))
 }
 
 const name = buildText('name', 'The name of the plant')
 const tag = buildText('tag', 'Tag that specifies the type of the plant')
-const error = sentence('it', 'an object')
+const error = buildSentence('it', 'an object')
 
 export const plantSchema = z.object({ name, tag: z.optional(tag) }, { error })
 
@@ -46,17 +47,17 @@ export const schemas = {
 export type PlantForm = keyof typeof schemas
 
 /** The specification's Error. */
-export const errorSchema = z.object({
-  error: z.int32().check(z.describe('Numeric error value')),
-  message: z.string().check(z.describe('Error text')),
-})
-
-/** What a client accepts of a service, which may keep other texts, and write null for no tag. */
-export const responseSchemas = {
-  plant: z.object({ name: z.string(), tag: z.nullish(z.string()) }),
-  count: z.object({ count: z.bigint().check(z.gte(0n), z.lte(largestId)) }),
-  error: errorSchema,
-}
+export const errorSchema = z.object(
+  {
+    error: z
+      .int32({ error: buildSentence('error', 'an integer of 32 bits') })
+      .check(z.describe('Numeric error value')),
+    message: z
+      .string({ error: buildSentence('message', 'a string') })
+      .check(z.describe('Error text')),
+  },
+  { error },
+)
 
 /** A sentence for each invalid field. */
 export function findProblems(value: unknown, form: PlantForm = 'newPlant'): string[] {

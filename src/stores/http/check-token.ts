@@ -18,7 +18,7 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
     const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
     const response = await client.send(probe, timeout, [signal])
     signal.throwIfAborted()
-    const result = interpretResponse(client, probe, response)
+    const result = await interpretResponse(client, probe, response)
     if ('value' in result) {
       const message = `${address.name} answered 200 to an empty object`
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }

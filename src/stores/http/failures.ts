@@ -13,7 +13,8 @@ import {
   type HttpResponse,
   type NoResponse,
 } from './http-client.js'
-import { excerpt, findCompression, parseError } from './plant-request.js'
+import { excerpt, findCompression, parseError, readJson } from './plant-request.js'
+import type { ResponseShape } from './response-schemas.js'
 
 /**
  * Why a request has no result. If it is open whether it was done, only a repetition can settle it.
@@ -25,11 +26,11 @@ interface Failure {
 
 type Result<T> = { value: T } | Failure
 
-export function interpretResponse<T>(
+export async function interpretResponse<T>(
   client: HttpClient,
   request: HttpRequest<T>,
   response: HttpResponse | NoResponse,
-): Result<T> {
+): Promise<Result<T>> {
   if ('cause' in response) return createNoResponseFailure(client, request, response)
   const value = response.status === 200 ? request.expected.read(response) : undefined
   return value === undefined ? createFailure(client, request, response) : { value }
@@ -79,7 +80,11 @@ interface FailedResponse {
   details: { status: number; requestId: string | undefined }
 }
 
-function createFailure(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
+async function createFailure(
+  client: HttpClient,
+  request: HttpRequest,
+  response: HttpResponse,
+): Promise<Failure> {
   const { status, headers } = response
   const { error = status, message } = parseError(response) ?? {}
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
@@ -89,7 +94,7 @@ function createFailure(client: HttpClient, request: HttpRequest, response: HttpR
   if (isMissingPlant(request, failed))
     return { error: new PlantsError('notFound', message ?? answer, failed.details) }
   const kind = findKind(failed)
-  const text = message ?? answer + describeContent(client, request, response)
+  const text = message ?? answer + (await describeContent(client, request, response))
   if (kind === 'unusable' && status >= 500)
     return createLossFailure(
       request,
@@ -167,11 +172,12 @@ function createLossFailure(
   return { error: new PlantsError('unavailable', message, { ...details, hint }) }
 }
 
-function describeContent(
+async function describeContent(
   { address }: HttpClient,
   { expected }: HttpRequest,
-  { status, headers, body, isCut }: HttpResponse,
-): string {
+  response: HttpResponse,
+): Promise<string> {
+  const { status, headers, body, isCut } = response
   const target =
     headers.location === undefined ? undefined : parseUrl(headers.location, address.url.href)
   // User information and query may hold secrets.
@@ -182,13 +188,28 @@ function describeContent(
   const compression = findCompression(headers)
   if (compression !== undefined)
     return ` with a body that is compressed (${excerpt(compression)}), which the request did not allow`
-  const text = body.toString('utf8', 0, 1000)
-  if (status !== 200) return `: ${excerpt(text)}`
+  const text = excerpt(body.toString('utf8', 0, 1000))
+  if (status !== 200) {
+    const why = status < 400 ? '' : await explainShape('error', response)
+    return why === '' ? `: ${text}` : ` with no Error${why}: ${text}`
+  }
   const type = headers['content-type'] ?? 'no Content-Type'
-  if (isJsonType(type) && !isUtf8(body)) return ` with a body that is not UTF-8: ${excerpt(text)}`
-  const other = `${type.replace(/;.*/, '')}, not application/json`
-  const what = isJsonType(type) ? `no ${expected.what}` : other
-  return ` with ${excerpt(what)}: ${excerpt(text)}`
+  if (isJsonType(type) && !isUtf8(body)) return ` with a body that is not UTF-8: ${text}`
+  if (!isJsonType(type))
+    return ` with ${excerpt(type.replace(/;.*/, ''))}, not application/json: ${text}`
+  return ` with no ${expected.what}${await explainShape(expected.shape, response)}: ${text}`
+}
+
+/** In brackets, why JSON does not have the shape. Empty for what is no JSON. */
+async function explainShape(
+  shape: ResponseShape | undefined,
+  response: HttpResponse,
+): Promise<string> {
+  const body = shape && readJson(response, shape)
+  if (shape === undefined || body === undefined) return ''
+  const { explainResponse } = await import('./explain-response.js')
+  const why = explainResponse(shape, body)
+  return why === undefined ? '' : ` (${excerpt(why)})`
 }
 
 interface Reason {

@@ -10,6 +10,7 @@ import type { ServiceAccess } from '../credentials.js'
 import { isUnknownIssuer } from '../unknown-issuer.js'
 import type { HttpOptions } from './http-options.js'
 import type { Transport } from './protocol.js'
+import type { ResponseShape } from './response-schemas.js'
 import { callWhenOpen, createTransport } from './transport.js'
 
 export interface HttpRequest<T = unknown> {
@@ -24,6 +25,8 @@ export interface HttpRequest<T = unknown> {
 export interface Expected<T> {
   /** As messages name it: "Plant". */
   what: string
+  /** Of the JSON of the response. Undefined where no message says why it is another. */
+  shape?: ResponseShape
   /** Undefined for another response with 200. */
   read(response: HttpResponse): T | undefined
 }

@@ -10,6 +10,7 @@ import {
 import { takeCharacters, truncate } from '../../platform/escape.js'
 import { type CountQuery, formatQuery } from '../query.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
+import type { ResponseShape } from './response-schemas.js'
 
 export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
   const body = toWireJson(plant)
@@ -22,6 +23,7 @@ export function requestForPlant(
 ): HttpRequest<StoredPlant> {
   const expected: Expected<StoredPlant> = {
     what: `StoredPlant with id ${id}`,
+    shape: 'storedPlant',
     read(response) {
       const plant = parseStoredPlant(readJson(response))
       return plant?.id === id ? plant : undefined
@@ -39,9 +41,8 @@ export function requestToCount(query: CountQuery): HttpRequest<bigint> {
 
 const expectedCount: Expected<bigint> = {
   what: 'count',
-  read(response) {
-    return parseResponseCount(readJson(response, 'count'))
-  },
+  shape: 'count',
+  read: (response) => parseResponseCount(readJson(response, 'count')),
 }
 
 export function parseResponseCount(value: unknown): bigint | undefined {
@@ -51,12 +52,13 @@ export function parseResponseCount(value: unknown): bigint | undefined {
 
 export const expectedPlant: Expected<Plant> = {
   what: 'Plant',
+  shape: 'plant',
   read: (response) => parseResponsePlant(readJson(response)),
 }
 
 /**
  * As the other parsers of responses, accepts what a schema of `responseSchemas` accepts, without
- * zod: a create at a service would load it. Some services write `"tag":null` for no tag.
+ * zod: a create at a service would load it. `explainResponse` says why a response is not accepted.
  */
 export function parseResponsePlant(value: unknown): Plant | undefined {
   if (!isObject(value)) return undefined
@@ -69,11 +71,16 @@ export function parseStoredPlant(value: unknown): StoredPlant | undefined {
   return isObject(value) ? parsePlant({ ...parseResponsePlant(value), id: value['id'] }) : undefined
 }
 
-/** @param exactKey the member whose number is exact */
-export function readJson({ headers, body, isCut }: HttpResponse, exactKey = 'id'): unknown {
+export function readJson(
+  { headers, body, isCut }: HttpResponse,
+  shape: ResponseShape = 'plant',
+): unknown {
   if (isCut || findCompression(headers) !== undefined || !isUtf8(body)) return undefined
   if (!isJsonType(headers['content-type'] ?? '')) return undefined
-  const parsed = parseJson(body.toString(), { idKey: exactKey, isList: true })
+  const parsed = parseJson(body.toString(), {
+    idKey: shape === 'count' ? 'count' : 'id',
+    isList: true,
+  })
   return 'value' in parsed ? parsed.value : undefined
 }
 
@@ -99,34 +106,4 @@ export function parseResponseError(value: unknown): ErrorBody | undefined {
 export function excerpt(text: string): string {
   const line = takeCharacters(text, 1000).replace(/\s+/g, ' ').trim()
   return truncate(line, 200).toWellFormed()
-}
-
-export const requestToDescribe: HttpRequest<boolean> = {
-  method: 'GET',
-  path: '/openapi.json',
-  expected: {
-    what: 'OpenAPI description',
-    read({ body }) {
-      const parsed = parseJson(body.toString())
-      const document = 'value' in parsed ? parsed.value : undefined
-      return isObject(at(document, 'paths')) ? listsKeys(document) : undefined
-    },
-  },
-}
-
-function listsKeys(document: unknown): boolean {
-  const parameters = at(document, 'paths', '/plants', 'post', 'parameters')
-  if (!Array.isArray(parameters)) return false
-  return parameters.some((parameter: unknown) => {
-    const reference = at(parameter, '$ref')
-    const key = typeof reference === 'string' && reference.replace('#/components/parameters/', '')
-    const target = key ? at(document, 'components', 'parameters', key) : parameter
-    const name = at(target, 'name')
-    const isName = typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
-    return isName && at(target, 'in') === 'header'
-  })
-}
-
-function at(value: unknown, ...keys: string[]): unknown {
-  return keys.reduce((member, key) => (isObject(member) ? member[key] : undefined), value)
 }

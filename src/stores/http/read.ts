@@ -46,6 +46,7 @@ interface Page {
 
 const expectedPage: Expected<Page> = {
   what: 'list of plants',
+  shape: 'plants',
   read(response) {
     const list = readJson(response)
     const plants = Array.isArray(list) ? list.map((item) => parseStoredPlant(item)) : undefined

@@ -3,7 +3,6 @@ import { retry } from '../../platform/retry.js'
 import { chooseRetryBudgetMs, describeRetry, findRetryPauseMs } from '../retry.js'
 import { interpretResponse } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
-import { requestToDescribe } from './plant-request.js'
 
 /** A service that is started again takes some seconds. */
 const backoff = { firstMs: 100, longestMs: 2000 }
@@ -61,7 +60,7 @@ async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Ca
   call.signal.throwIfAborted()
   const { token } = client.access
   const response = await client.send(request, findTimeLeft(client, call), call.inFlightSignals)
-  const result = interpretResponse(client, request, response)
+  const result = await interpretResponse(client, request, response)
   if ('value' in result) return result.value
   const { error, isOpen } = result
   // A token may have expired, and a 401 changes nothing.
@@ -139,9 +138,16 @@ async function mayRepeat(
   options: SendOptions,
 ): Promise<boolean> {
   if (method !== 'POST') return true
-  client.keepsKeys ??= send(client, requestToDescribe, options).catch((error: unknown) => {
+  client.keepsKeys ??= askForKeys(client, options)
+  return client.keepsKeys
+}
+
+async function askForKeys(client: HttpClient, options: SendOptions): Promise<boolean> {
+  const { requestToDescribe } = await import('./description-request.js')
+  try {
+    return await send(client, requestToDescribe, options)
+  } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return false
-  })
-  return client.keepsKeys
+  }
 }

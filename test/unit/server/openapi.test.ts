@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import * as z from 'zod/mini'
-import { errorSchema, plantSchema, responseSchemas, schemas } from '../../../src/plant/schema.js'
+import { errorSchema, plantSchema, schemas } from '../../../src/plant/schema.js'
 import document from '../../../src/server/openapi.json'
+import { responseSchemas } from '../../../src/stores/http/response-schemas.js'
 
 const described = document.components.schemas
 const answer = document.paths['/plants/count'].get.responses['200']

@@ -37,7 +37,17 @@ test.each<[string, Answer, shown: string, status?: number]>([
   ['HTML', as('text/html; charset=utf-8', '<h1>Hi</h1>'), '200 with text/html, not application'],
   ['a Plant as text', as('text/plain'), `application/json: ${fern}`],
   ['a Plant without a type', http(200, fern), 'no Content-Type'],
-  ['another API', json(200, { hello: 'you' }), '{"hello":"you"}'],
+  [
+    'another API',
+    json(200, { hello: 'you' }),
+    'URL answered 200 with no Plant (name must be a string, but is missing): {"hello":"you"}',
+  ],
+  [
+    'a list of Plants',
+    json(200, `[${fern}]`),
+    'no Plant (it must be an object, but was an array): [',
+  ],
+  ['cut JSON', json(200, '{"name":'), '200 with no Plant: {"name":'],
   [
     'JSON that is not UTF-8',
     as('application/json', Buffer.from('{"name":"F\xe4rn"}', 'latin1')),
@@ -48,7 +58,11 @@ test.each<[string, Answer, shown: string, status?: number]>([
     http(200, gzipSync(fern), { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }),
     'URL answered 200 with a body that is compressed (gzip), which the request did not allow',
   ],
-  ['a number as the tag', json(200, { name: 'Fern', tag: 1 }), '"tag":1'],
+  [
+    'a number as the tag',
+    json(200, { name: 'Fern', tag: 1 }),
+    '(tag must be a string, but was a number)',
+  ],
   ['a prototype', json(200, `{"__proto__":${fern}}`), '__proto__'],
   ['201', json(201, fern), `201: ${fern}`, 201],
   ['204', 'HTTP/1.1 204 No Content\r\n\r\n', '204 with nothing', 204],
@@ -109,13 +123,16 @@ test.each([
   expect(await createdBy(answer)).toEqual(failed(code, said))
 })
 
-test.each(['2147483648,"message":"No"', '"409","message":"No"', '409,"message":{}'])(
-  'an Error with the error %s is none',
-  async (rest) => {
-    const error = { error: 400, message: telling(`400: {"error":${rest}}`), status: 400 }
-    expect(await createdBy(json(400, `{"error":${rest}}`))).toEqual(failed(1, error))
-  },
-)
+test.each([
+  ['2147483648,"message":"No"', 'error must be an integer of 32 bits, but was a number'],
+  ['"409","message":"No"', 'error must be an integer of 32 bits, but was "409"'],
+  ['409,"message":{}', 'message must be a string, but was an object'],
+  ['409', 'message must be a string, but is missing'],
+])('an Error with the error %s is none: %s', async (rest, why) => {
+  const shown = `URL answered 400 with no Error (${why}): {"error":${rest}}`
+  const error = { error: 400, message: shown, status: 400 }
+  expect(await createdBy(json(400, `{"error":${rest}}`))).toEqual(failed(1, error))
+})
 
 const length = `${jsonHead}Content-Length: 15\r\n`
 

@@ -126,13 +126,21 @@ describe('a count', () => {
     },
   )
 
-  test.each(['{"count":-1}', '{"count":1.5}', '{"count":"1"}', '{}', '[]', '1'])(
-    'is rejected: %s',
-    async (body) => {
-      const { code, last } = await count({ 'GET /plants/count': [json(200, body)] })
-      expect({ code, last }).toMatchObject({ code: 4, last: { message: telling('no count: ') } })
-    },
-  )
+  const rule = 'count must be an integer from 0 to 9223372036854775807'
+
+  test.each([
+    ['{"count":-1}', `${rule}, but was -1`],
+    ['{"count":1.5}', `${rule}, but was 1.5`],
+    ['{"count":9223372036854775808}', `${rule}, but was 9223372036854775808`],
+    ['{"count":"1"}', `${rule}, but was "1"`],
+    ['{}', `${rule}, but is missing`],
+    ['[]', 'it must be an object, but was an array'],
+    ['1', 'it must be an object, but was a number'],
+  ])('is rejected: %s: %s', async (body, why) => {
+    const { code, last } = await count({ 'GET /plants/count': [json(200, body)] })
+    const message = `URL answered 200 with no count (${why}): ${body}`
+    expect({ code, last }).toMatchObject({ code: 4, last: { message } })
+  })
 })
 
 describe('an answer to a request that reads', () => {
@@ -153,7 +161,16 @@ describe('an answer to a request that reads', () => {
     ['the same page again', page([fern, moss], 'plants?after=2'), 'plant 1 after plant 2'],
     ['an empty page in the middle', page([], 'plants?after=2'), 'an empty page'],
     ['a link to nowhere', page([fern], 'http://['), 'plant 1 after plant 1'],
-    ['a rounded id', page([rounded]), rounded],
+    [
+      'a rounded id',
+      page([fern, rounded, rounded]),
+      `URL answered 200 with no list of plants (plant 2: id must be an integer from -9223372036854775808 to 9223372036854775807, but was 1.0000000000000000001): [${fern},${rounded}`,
+    ],
+    [
+      'plants without names and tags',
+      page(['{"id":1,"tag":5,"nme":"F"}']),
+      '(plant 1: name must be a string of Unicode text without U+0000, but is missing; plant 1: tag must be',
+    ],
     ['more than 16 MiB', json(200, `[${' '.repeat(16_777_216)}]`), 'more than 16 MiB'],
     [
       'compressed plants',

@@ -1,20 +1,34 @@
 import { expect, test } from 'vitest'
 import { NumberText } from '../../../../src/plant/json.js'
-import { responseSchemas } from '../../../../src/plant/schema.js'
 import {
   parseResponseCount,
   parseResponseError,
   parseResponsePlant,
+  parseStoredPlant,
 } from '../../../../src/stores/http/plant-request.js'
+import { responseSchemas } from '../../../../src/stores/http/response-schemas.js'
 import { check, fc } from '../../../helpers/fast-check.js'
 
 const value = fc.oneof(
-  fc.constantFrom<unknown>('Fern', '', null, true, [], {}, new NumberText('1.5'), 1.5, -1, 2 ** 31),
+  fc.constantFrom<unknown>(
+    'Fern',
+    '',
+    '\0',
+    '\ud800',
+    null,
+    true,
+    [],
+    {},
+    new NumberText('1.5'),
+    1.5,
+    -1,
+    2 ** 31,
+  ),
   fc.constantFrom(0n, -1n, 2n ** 63n - 1n, 2n ** 63n),
   fc.integer(),
   fc.string(),
 )
-const names = ['name', 'tag', 'count', 'error', 'message']
+const names = ['id', 'name', 'tag', 'count', 'error', 'message']
 const fields = Object.fromEntries(names.map((name) => [name, value]))
 const response = fc.oneof(
   { weight: 20, arbitrary: fc.record(fields, { requiredKeys: [] }) },
@@ -23,6 +37,7 @@ const response = fc.oneof(
 
 test.each<[keyof typeof responseSchemas, (value: unknown) => unknown]>([
   ['plant', parseResponsePlant],
+  ['storedPlant', parseStoredPlant],
   ['count', parseResponseCount],
   ['error', parseResponseError],
 ])('the schema and the parser of a %s in a response agree', (name, parse) =>
