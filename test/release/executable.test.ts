@@ -1,10 +1,11 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { findExecutable } from '../../bench/executable.mjs'
 import packageJson from '../../package.json'
 import { isHere } from '../helpers/linux.js'
+import { runReleaseStep } from '../helpers/release-workflow.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')
@@ -16,6 +17,22 @@ const sbom = 'sbom.cdx.json'
 test('the executable comes with licences and a bill of materials, and with nothing else', () => {
   expect(readdirSync(folder).toSorted()).toEqual([licences, basename(file), sbom])
 })
+
+test.skipIf(process.platform === 'win32')(
+  'the step of a release that runs an executable finds its version, and creates a plant',
+  async () => {
+    const cwd = temporaryFolder()
+    cpSync(folder, join(cwd, 'release'), { recursive: true })
+    const name = 'Run the executable'
+    const settings = { HOME: cwd, FILE: basename(file) }
+    const env = { ...settings, GITHUB_REF_NAME: `v${packageJson.version}` }
+    const { exitCode, stdout } = await runReleaseStep(name, cwd, env)
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/"name":"Fern"\}$/)
+    const wrong = await runReleaseStep(name, cwd, { ...settings, GITHUB_REF_NAME: 'v0.0.9' })
+    expect(wrong.exitCode).toBe(1)
+  },
+)
 
 test('the bill of materials of the package names what is bundled, that of the executable Bun too', async () => {
   const bundled = (await bundledPackages()).map(({ name, version, license }) => {
@@ -62,7 +79,7 @@ test('the licence of every package comes with the executable, and with the packa
 })
 
 test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== 'x64')(
-  'the container image has the executable alone, and runs it as a user without rights (needs buildah)',
+  'the container image has the executable with its licences and components, and runs it as a user without rights (needs buildah)',
   async () => {
     const home = temporaryFolder()
     const storage = join(home, 'storage.conf')
@@ -72,7 +89,7 @@ test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== '
     const buildah = async (line: string) =>
       (await execa('buildah', line.split(' '), options)).stdout
     // An empty base instead of that of a registry, so that all that the image has is what this project puts there.
-    const how = '--isolation chroot --format docker --build-arg BASE=scratch'
+    const how = '--isolation chroot --format docker --from scratch'
     const image = await buildah(`build --quiet ${how} --file deploy/Dockerfile release`)
     const { Docker } = JSON.parse(await buildah(`inspect --type image ${image}`))
     const program = '/usr/local/bin/plants'
@@ -90,6 +107,7 @@ test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== '
     const { stdout } = await execa('find', find, { cwd: place })
     expect(stdout.split('\n').toSorted()).toEqual([
       `644 ./usr/share/doc/plants/${licences}`,
+      `644 ./usr/share/doc/plants/${sbom}`,
       `755 .${program}`,
     ])
     const built = readFileSync(join(root, 'release/plants-linux-x64'))

@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { runReleaseStep } from '../helpers/release-workflow.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')
@@ -41,45 +42,78 @@ test.each([
 })
 
 describe('a release', () => {
-  const workflow = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8')
+  const check = 'Check the version, the branch and the repository'
 
-  /** Runs the command of the workflow that a pattern finds, in a folder with some files. */
-  async function step(pattern: RegExp, tag: string, files: Record<string, string>) {
-    const [, command = 'false'] = pattern.exec(workflow) ?? []
-    const cwd = temporaryFolder()
+  /** Makes a folder with files, by their paths in it. */
+  function folderOf(files: Record<string, string>): string {
+    const folder = temporaryFolder()
     for (const [name, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(cwd, name)), { recursive: true })
-      writeFileSync(join(cwd, name), text)
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), text)
     }
-    const options = { cwd, reject: false, env: { GITHUB_REF_NAME: tag } }
-    const { exitCode, stdout } = await execa('bash', ['-eo', 'pipefail', '-c', command], options)
-    return { exitCode, stdout, cwd }
+    return folder
+  }
+
+  /** Makes a clone with one commit on main, and then one that is on no branch of the remote. */
+  async function clone(): Promise<string> {
+    const repository = { url: 'git+https://github.com/garden/plants.git' }
+    const cwd = folderOf({ 'package.json': JSON.stringify({ version: '1.1.0', repository }) })
+    const who = ['-c', 'user.name=Fern', '-c', 'user.email=fern@example.com']
+    const git = (line: string) => execa('git', [...who, ...line.split(' ')], { cwd })
+    await git('init --quiet')
+    await git('add package.json')
+    await git('commit --quiet --message=main')
+    await git('update-ref refs/remotes/origin/main HEAD')
+    await git('commit --quiet --allow-empty --message=aside')
+    await git('update-ref refs/heads/aside HEAD')
+    return cwd
   }
 
   test.each([
-    ['v1.1.0', 0],
-    ['v1.1.1', 1],
-    ['1.1.0', 1],
-  ])('of version 1.1.0 has the tag v1.1.0: with %s, the exit code is %i', async (tag, code) => {
-    const files = { 'package.json': '{"name":"x","version":"1.1.0"}' }
-    expect((await step(/- run: (test .*) #/, tag, files)).exitCode).toBe(code)
+    { tag: 'v1.1.0', commit: 'origin/main', repository: 'garden/plants', error: undefined },
+    { tag: 'v1.1.1', commit: 'origin/main', repository: 'garden/plants', error: 'version 1.1.0' },
+    { tag: '1.1.0', commit: 'origin/main', repository: 'garden/plants', error: 'version 1.1.0' },
+    { tag: 'v1.1.0', commit: 'aside', repository: 'garden/plants', error: 'not on main' },
+    { tag: 'v1.1.0', commit: 'origin/main', repository: 'fork/plants', error: 'fork/plants.git' },
+  ])('of $commit in $repository with the tag $tag fails with: $error', async (scenario) => {
+    const cwd = await clone()
+    await execa('git', ['checkout', '--quiet', '--detach', scenario.commit], { cwd })
+    const env = { GITHUB_REF_NAME: scenario.tag, GITHUB_REPOSITORY: scenario.repository }
+    const { exitCode, stdout } = await runReleaseStep(check, cwd, env)
+    const isAccepted = scenario.error === undefined
+    expect({ exitCode, stdout }).toEqual({
+      exitCode: isAccepted ? 0 : 1,
+      stdout: isAccepted ? '' : expect.stringMatching(RegExp(`^::error::.*${scenario.error}`)),
+    })
   })
 
   test.each([
-    ['v1.1.0', 0, '\n### Added\n\n- Trees.\n'],
-    ['v1.0.1', 1, ''],
-  ])('%s has the entries of the changelog as its notes', async (tag, exitCode, stdout) => {
+    { tag: 'v1.1.0', exitCode: 0, notes: '\n### Added\n\n- Trees.\n\n' },
+    { tag: 'v1.0.1', exitCode: 1, notes: '' },
+  ])('$tag has the entries of the changelog as its notes', async ({ tag, exitCode, notes }) => {
     const entries = '## [1.1.0] - 2026-02-01\n\n### Added\n\n- Trees.\n\n## [1.0.0]\n\n- Ferns.\n'
-    const files = { 'CHANGELOG.md': `# Changelog\n\n${entries}` }
-    expect(await step(/- run: (awk .*) > /, tag, files)).toMatchObject({ exitCode, stdout })
+    const cwd = folderOf({
+      'CHANGELOG.md': `# Changelog\n\n${entries}`,
+      'release/LICENSES.txt': '',
+    })
+    const result = await runReleaseStep('Write the notes', cwd, { GITHUB_REF_NAME: tag })
+    expect(result.exitCode).toBe(exitCode)
+    expect(readFileSync(join(cwd, 'release/NOTES.md'), 'utf8')).toBe(notes)
   })
 
-  test('has the checksums of its executables, licences and bill of materials', async () => {
-    const names = ['LICENSES.txt', 'sbom.cdx.json', 'plants-linux-x64', 'plants-windows-x64.exe']
-    const all = [...names, 'plant-store-1.0.0.tgz'].map((name) => [`release/${name}`, name])
-    const { cwd } = await step(/- run: (.*sha256sum .*)/, '', Object.fromEntries(all))
-    const check = { cwd: join(cwd, 'release') }
-    const { stdout } = await execa('sha256sum', ['--check', 'SHA256SUMS'], check)
+  test('has the checksums of all that it publishes', async () => {
+    const archive = 'plant-store-1.0.0.tgz'
+    const names = [
+      'LICENSES.txt',
+      'sbom.cdx.json',
+      archive,
+      'plants-linux-x64',
+      'plants-windows-x64.exe',
+    ]
+    const cwd = folderOf(Object.fromEntries(names.map((name) => [`release/${name}`, name])))
+    await runReleaseStep('Write the checksums', cwd)
+    const options = { cwd: join(cwd, 'release') }
+    const { stdout } = await execa('sha256sum', ['--check', 'SHA256SUMS'], options)
     expect(stdout.split('\n')).toEqual(names.map((name) => `${name}: OK`))
   })
 })
