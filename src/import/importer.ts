@@ -24,7 +24,6 @@ import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
 import type { CheckpointChange, DirectStore, Store, Transaction } from '../stores/store.js'
-import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
 import {
   isGenerated,
@@ -33,6 +32,7 @@ import {
   type MapperState,
   type PlantNames,
 } from './map-record.js'
+import type { Checkpoint, Counts, Position } from './parse-checkpoint.js'
 import {
   appendRows,
   disownFile,

@@ -27,7 +27,7 @@ import { tableCell } from '../formats/write.js'
 import { assertOwnFile, unwritable } from '../platform/atomic-file.js'
 import { syncFolder } from '../platform/files.js'
 import type { Problem } from '../stores/change.js'
-import type { RejectsFile } from './checkpoint.js'
+import type { RejectsFile } from './parse-checkpoint.js'
 
 export interface RejectedRecord extends Problem {
   line: number

@@ -12,9 +12,9 @@
 import { hostname } from 'node:os'
 import { PlantsError, usageError } from '../errors.js'
 import type { DirectStore } from '../stores/store.js'
-import type { ImportAnswers } from './answers.js'
-import { buildCheckpointId, type Checkpoint, countDone, parseCheckpoint } from './checkpoint.js'
+import { buildCheckpointId, countDone } from './checkpoint.js'
 import type { ImportPlan, OpenInput } from './inputs.js'
+import type { Checkpoint, ImportAnswers } from './parse-checkpoint.js'
 import { formatRejectsHeader } from './rejects-file.js'
 
 type StartDecision =
@@ -61,7 +61,7 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
   for (const id of [idOfPaths, ...rememberedFiles.map(({ checkpointId }) => checkpointId)]) {
     const state = id && (await checkpoints.checkpoint?.(id))
     if (!state) continue
-    const checkpoint = parseCheckpoint(state)
+    const checkpoint = await parseState(state)
     const isSame = checkpoint === 'invalid' || hasSource(checkpoint, source)
     if (id === idOfPaths || isSame) return { id, state, checkpoint, rememberedFiles }
   }
@@ -83,7 +83,7 @@ export async function findEarlierAnswers(
   const rememberedIds = files.map(({ checkpointId }) => checkpointId)
   for (const id of [buildCheckpointId(hostname(), store, ...paths), ...rememberedIds]) {
     const state = id && (await checkpoints.checkpoint?.(id))
-    const checkpoint = state ? parseCheckpoint(state) : undefined
+    const checkpoint = state ? await parseState(state) : undefined
     if (typeof checkpoint !== 'object') continue
     if (plan.restart && !checkpoint.restart) continue
     return checkpoint.answers
@@ -92,6 +92,12 @@ export async function findEarlierAnswers(
   const hasIds = Boolean(plan.map.id) // it is typed where they are
   if (isRemembered && !plan.restart && !plan.match && !hasIds) throw createRepetitionError('add')
   return undefined
+}
+
+/** Its schema loads zod, which an import that has no checkpoint does not need. */
+async function parseState(state: string): Promise<Checkpoint | 'otherVersion' | 'invalid'> {
+  const { parseCheckpoint } = await import('./parse-checkpoint.js')
+  return parseCheckpoint(state)
 }
 
 async function findRememberedFiles({

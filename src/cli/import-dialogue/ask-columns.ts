@@ -7,8 +7,8 @@ import {
   findLikeliestHeader,
   type TableHead,
 } from '../../formats/header.js'
-import type { ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
+import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 import type { Sample } from '../../import/sample-input.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
 import { escapeControlChars } from '../../platform/escape.js'

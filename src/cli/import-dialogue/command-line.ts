@@ -1,5 +1,5 @@
 import { isWindows } from '../../errors.js'
-import type { ImportAnswers } from '../../import/answers.js'
+import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 
 /**
  * Builds the command that does without questions what was answered: the words that were typed, and

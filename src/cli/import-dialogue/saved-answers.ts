@@ -1,6 +1,6 @@
-import type { ImportAnswers } from '../../import/answers.js'
 import { hashInputs, type ImportPlan } from '../../import/inputs.js'
 import { openJournal } from '../../import/journal.js'
+import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 import { findEarlierAnswers } from '../../import/resume.js'
 import { findKind, hasCapability } from '../../stores/kinds.js'
 import type { DirectStore } from '../../stores/store.js'

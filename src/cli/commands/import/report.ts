@@ -1,8 +1,9 @@
 import { must, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
-import { countDone, countRejected, type Position } from '../../../import/checkpoint.js'
+import { countDone, countRejected } from '../../../import/checkpoint.js'
 import type { Importer } from '../../../import/importer.js'
 import type { ImportPlan } from '../../../import/inputs.js'
+import type { Position } from '../../../import/parse-checkpoint.js'
 import type { RejectedRecord } from '../../../import/rejects-file.js'
 import {
   describeChange,

@@ -1,5 +1,5 @@
 import { must, PlantsError } from '../../../errors.js'
-import { type Checkpoint, countDone, createCheckpoint } from '../../../import/checkpoint.js'
+import { countDone, createCheckpoint } from '../../../import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../import/importer.js'
 import {
   type ExaminedInputs,
@@ -12,6 +12,7 @@ import {
 } from '../../../import/inputs.js'
 import { openJournal } from '../../../import/journal.js'
 import type { PlantNames } from '../../../import/map-record.js'
+import type { Checkpoint } from '../../../import/parse-checkpoint.js'
 import { formatRejectsHeader, openRejects } from '../../../import/rejects-file.js'
 import { decideStart, describeSource, findSavedImport } from '../../../import/resume.js'
 import { plantCount } from '../../../plant/plant.js'
