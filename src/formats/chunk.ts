@@ -86,6 +86,17 @@ export class Chunk<R extends RawRecord = RawRecord> {
     if (from === 0 && to >= this.records.length) return this
     return new Chunk(this.records.slice(from, to), this.lines.slice(from, to))
   }
+
+  /** Yields at least one chunk. The first one has the counts of rows that are no records. */
+  *split(maxRecords: number): Generator<Chunk<R>> {
+    const first = this.slice(0, maxRecords)
+    first.emptyRows = this.emptyRows
+    first.surplusRows = this.surplusRows
+    first.multilineRow = this.multilineRow
+    yield first
+    for (let from = maxRecords; from < this.records.length; from += maxRecords)
+      yield this.slice(from, from + maxRecords)
+  }
 }
 
 export async function* skipRecords<R extends RawRecord>(

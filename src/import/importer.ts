@@ -14,6 +14,8 @@
  * A service has no transactions. Its changes are sent before those of the journal, and each create
  * has a key made of the import and the record: a chunk that is sent again creates nothing twice.
  *
+ * While a server works on a chunk, the next one is read and mapped.
+ *
  * docs/design/import-and-resume.md says why.
  */
 import { must, PlantsError, usageError } from '../errors.js'
@@ -33,6 +35,7 @@ import {
   type PlantNames,
 } from './map-record.js'
 import type { Checkpoint, Counts, Position } from './parse-checkpoint.js'
+import { ReadAhead } from './read-ahead.js'
 import {
   appendRows,
   disownFile,
@@ -65,13 +68,22 @@ type OnChunk = (
   importer: Importer,
 ) => Promise<void>
 
+/** It may be made before the one before it is stored, so it depends on nothing that is saved. */
 interface MappedChunk {
   chunk: Chunk
   /** For each record, its change, or why it is rejected. */
   mapped: readonly (MappedChange | Problem)[]
   changes: readonly MappedChange[]
+  /** Of the record after the chunk. */
+  nextId: bigint | undefined
+}
+
+/** A chunk that is being stored. */
+interface OpenChunk extends MappedChunk {
   /** What is saved about the file if one of its records got a generated id. */
   remembered: readonly CheckpointChange[]
+  /** Is called while a server works on the chunk. */
+  onWait: () => void
 }
 
 interface CommittedChunk {
@@ -197,43 +209,60 @@ export class Importer {
 
   /** Returns false if too many records were rejected. */
   async #importInput(reader: OpenInput, file: string): Promise<boolean> {
-    const { plan, target } = this.#start
-    const maxRecords = target.send ? maxRequests : maxRecordsAtOnce
-    const mapper = new Mapper(plan, reader.header, this.#mapperState)
-    for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
-      this.emptyRows += chunk.emptyRows
-      this.surplusRows += chunk.surplusRows
-      this.#recordMultilineRow(chunk, reader, file)
-      for (let from = 0; from < chunk.records.length; from += maxRecords) {
+    const { plan } = this.#start
+    const chunks = new ReadAhead(this.#mapChunks(reader))
+    try {
+      for (;;) {
+        const mapped = await chunks.read()
+        if (mapped === undefined) return true
+        const { chunk } = mapped
+        this.emptyRows += chunk.emptyRows
+        this.surplusRows += chunk.surplusRows
+        this.#recordMultilineRow(chunk, reader, file)
+        if (chunk.records.length === 0) continue
         if (this.rejections >= plan.maxErrors) return false
-        await this.#importChunk(chunk.slice(from, from + maxRecords), mapper, reader)
+        await this.#importChunk(mapped, chunks, reader)
         await checkSignal(this.#io.handleSignals())
       }
+    } finally {
+      await chunks.end()
     }
-    return true
   }
 
-  async #importChunk(chunk: Chunk, mapper: Mapper, reader: OpenInput): Promise<void> {
-    const mapped = this.#mapRecords(chunk, mapper)
-    const sent = await this.#sendToService(mapped)
-    const committed = await this.#commitChunk(mapped, sent, reader)
+  async #importChunk(
+    mapped: MappedChunk,
+    chunks: ReadAhead<MappedChunk>,
+    reader: OpenInput,
+  ): Promise<void> {
+    const remembered = mapped.changes.some(({ idSource }) => isGenerated(idSource))
+      ? this.#rememberFile(this.position.input)
+      : []
+    const open = { ...mapped, remembered, onWait: () => chunks.prepare() }
+    const sent = await this.#sendToService(open)
+    const committed = await this.#commitChunk(open, sent, reader)
     this.#advanceTo(committed)
     await this.#onChunk(committed.outcomes, committed.rejections, this)
     await this.#appendRejects(formatRejectsHeader(reader))
   }
 
-  #mapRecords(chunk: Chunk, mapper: Mapper): MappedChunk {
+  async *#mapChunks(reader: OpenInput): AsyncGenerator<MappedChunk> {
+    const { plan, target, checkpoint } = this.#start
     const { records, input } = this.position
-    const { target, checkpoint } = this.#start
+    const maxRecords = target.send ? maxRequests : maxRecordsAtOnce
+    const mapper = new Mapper(plan, reader.header, this.#mapperState)
     const keyPrefix = target.send && `${checkpoint.importId}-${input}-`
-    const mapped = chunk.records.map((raw, index) =>
-      mapper.map(raw, keyPrefix && `${keyPrefix}${records + index}`),
-    )
-    const changes = mapped.filter((change): change is MappedChange => !('error' in change))
-    const remembered = changes.some(({ idSource }) => isGenerated(idSource))
-      ? this.#rememberFile(input)
-      : []
-    return { chunk, mapped, changes, remembered }
+    let before = records
+    for await (const chunk of skipRecords(reader.chunks, records)) {
+      for (const part of chunk.split(maxRecords)) {
+        const first = before
+        const mapped = part.records.map((raw, index) =>
+          mapper.map(raw, keyPrefix && `${keyPrefix}${first + index}`),
+        )
+        const changes = mapped.filter((change): change is MappedChange => !('error' in change))
+        before += part.records.length
+        yield { chunk: part, mapped, changes, nextId: this.#mapperState.nextId }
+      }
+    }
   }
 
   /** The change that says which import generated ids for the records of a file. */
@@ -244,7 +273,7 @@ export class Importer {
   }
 
   /** Returns undefined for a direct store, which writes the changes with the checkpoint. */
-  async #sendToService({ changes, remembered }: MappedChunk): Promise<Outcome[] | undefined> {
+  async #sendToService({ changes, remembered }: OpenChunk): Promise<Outcome[] | undefined> {
     const { send } = this.#start.target
     if (!send) return undefined
     // What is sent may be stored, even if this process ends before the answer.
@@ -256,15 +285,16 @@ export class Importer {
 
   /** @param sent the outcomes at a service */
   #commitChunk(
-    { chunk, mapped, changes, remembered }: MappedChunk,
+    { chunk, mapped, changes, remembered, nextId, onWait }: OpenChunk,
     sent: Outcome[] | undefined,
     reader: OpenInput,
   ): Promise<CommittedChunk> {
     const commit = async ({ write, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
       const signal = this.#io.handleSignals()
-      const outcomes = mergeOutcomes(mapped, sent ?? (await write(changes, { signal })))
+      const outcomes = mergeOutcomes(mapped, sent ?? (await write(changes, { signal, onWait })))
       const rejections = findRejections(chunk, outcomes)
-      const position = this.#findPositionAfter(outcomes, formatRejectedRows(rejections, reader))
+      const rejectedRows = formatRejectedRows(rejections, reader)
+      const position = this.#findPositionAfter(outcomes, rejectedRows, nextId)
       const saved = [...this.#replaceCheckpoint(position), ...(sent ? [] : remembered)]
       for (const change of saved) await saveCheckpoint(change)
       return { outcomes, rejections, position, saved }
@@ -272,13 +302,17 @@ export class Importer {
     return this.#direct.transaction(commit, { isRepeatable: true })
   }
 
-  #findPositionAfter(outcomes: readonly Outcome[], rejectedRows: string): Position {
+  #findPositionAfter(
+    outcomes: readonly Outcome[],
+    rejectedRows: string,
+    nextId: bigint | undefined,
+  ): Position {
     const { records, counts, rejects } = this.position
     return {
       ...this.position,
       records: records + outcomes.length,
       counts: addOutcomes(counts, outcomes),
-      nextId: this.#mapperState.nextId?.toString(),
+      nextId: nextId?.toString(),
       rejects: rejects && { ...rejects, rows: rejectedRows },
     }
   }

@@ -60,6 +60,8 @@ export interface WriteOptions {
   signal?: AbortSignal | undefined
   /** An interrupted import may have sent these changes before. Only a service asks. */
   isRepetition?: boolean
+  /** Is called, maybe more than once, when a server has the changes, and this process waits. */
+  onWait?: (() => void) | undefined
 }
 
 export interface TransactionOptions<T> {

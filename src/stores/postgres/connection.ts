@@ -177,11 +177,19 @@ export class PostgresConnection {
     throw createUnknownOutcomeError(what, 'Wait until its standby is connected, then look')
   }
 
-  /** Returns the number of rows. */
-  async insertByCopy(table: string, rows: string): Promise<number> {
+  /**
+   * Returns the number of rows.
+   *
+   * @param onWait is called when all rows are on their way
+   */
+  async insertByCopy(table: string, rows: string, onWait?: () => void): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
     this.#client.limitRows(0)
-    const stream = this.#client.query(copy).end(rows)
+    const stream = this.#client.query(copy)
+    stream.write(rows, (error) => {
+      if (!error) onWait?.()
+    })
+    stream.end()
     await this.#waitFor(finished(stream))
     return stream.rowCount
   }

@@ -92,9 +92,9 @@ export class PostgresStore implements DirectStore {
   ): Promise<T> {
     const transact = (connection: PostgresConnection) => {
       const transaction: Transaction = {
-        write: async (changes, { signal } = {}) => {
+        write: async (changes, { signal, onWait } = {}) => {
           signal?.throwIfAborted()
-          const outcomes = await makeChanges(connection, changes)
+          const outcomes = await makeChanges(connection, changes, onWait)
           await keepChanges(connection)
           return outcomes
         },

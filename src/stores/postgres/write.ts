@@ -22,12 +22,14 @@ import { findConstraintMessage, isUniqueViolation } from './errors.js'
 import { parsePlantRow } from './rows.js'
 import { columns, imports, plants } from './schema.js'
 
+/** @param onWait see `WriteOptions` */
 export async function makeChanges(
   connection: PostgresConnection,
   changes: readonly Change[],
+  onWait?: () => void,
 ): Promise<Outcome[]> {
   try {
-    return await tryChanges(connection, changes)
+    return await tryChanges(connection, changes, onWait)
   } catch (error) {
     const refusal = findConstraintMessage(error)
     if (refusal === undefined) throw error
@@ -54,6 +56,7 @@ const maxTries = 6
 async function tryChanges(
   connection: PostgresConnection,
   changes: readonly Change[],
+  onWait?: () => void,
 ): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
@@ -66,7 +69,7 @@ async function tryChanges(
       await connection.logMessage()
       return plan.outcomes
     }
-    const result = await save(connection, plan)
+    const result = await save(connection, plan, onWait)
     if (result === 'saved') return plan.outcomes
     await connection.query(undo)
     const nextPlan = await planWithStored(connection, changes)
@@ -119,12 +122,16 @@ function changesNothing({ deleted, replaced, created }: Plan): boolean {
 /** If not all is saved, another writer may have taken an id, or a trigger ignores a row. */
 type SaveResult = 'saved' | { violation: unknown }
 
-async function save(connection: PostgresConnection, plan: Plan): Promise<SaveResult> {
+async function save(
+  connection: PostgresConnection,
+  plan: Plan,
+  onWait?: () => void,
+): Promise<SaveResult> {
   try {
     const isSaved =
       (await changeRows(connection, plan.deleted.map(formatDelete))) &&
       (await changeRows(connection, plan.replaced.map(formatUpdate))) &&
-      (await insertPlants(connection, plan.created))
+      (await insertPlants(connection, plan.created, onWait))
     return isSaved ? 'saved' : { violation: undefined }
   } catch (error) {
     if (isUniqueViolation(error)) return { violation: error }
@@ -155,12 +162,15 @@ function formatLiteral(text: string | undefined): string {
 async function insertPlants(
   connection: PostgresConnection,
   created: readonly KeyedPlant[],
+  onWait?: () => void,
 ): Promise<boolean> {
   if (created.length === 0) return true
   // All writers have one order, so that they never wait for one another.
   const sorted = created.toSorted((one, other) => compareIds(one.plant.id, other.plant.id))
-  if (sorted.length > maxRowsPerInsert)
-    return (await connection.insertByCopy(target, formatCopyRows(sorted))) === sorted.length
+  if (sorted.length > maxRowsPerInsert) {
+    const rowCount = await connection.insertByCopy(target, formatCopyRows(sorted), onWait)
+    return rowCount === sorted.length
+  }
   // As text, which takes less of the processor than four parameters a row.
   const rows = sorted.map(formatRow)
   const { rowCount } = await connection.query(`INSERT INTO ${target} VALUES ${rows.join()}`)
