@@ -26,14 +26,14 @@ export const errorKinds = {
   unwell: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
   // Nothing was stored, and somebody must change something first.
-  inaccessible: { error: 503, exitCode: 4 },
+  accessDenied: { error: 503, exitCode: 4 },
   unknownOutcome: { error: 500, exitCode: 5, isOutcomeUnknown: true }, // of a commit
   // The response violates the specification.
-  unusable: { error: 502, exitCode: 5, isOutcomeUnknown: true },
+  badResponse: { error: 502, exitCode: 5, isOutcomeUnknown: true },
   // A service received the plant and did not respond.
-  unanswered: { error: 504, exitCode: 5, isOutcomeUnknown: true },
+  noResponse: { error: 504, exitCode: 5, isOutcomeUnknown: true },
   incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
-  defect: { error: 500, exitCode: 70 },
+  internalError: { error: 500, exitCode: 70 },
   unwritable: { error: 500, exitCode: 74 },
   interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" at a prompt
   terminated: { error: 500, exitCode: 143 },
@@ -177,7 +177,7 @@ export function isOutOfDescriptors(): boolean {
   }
 }
 
-export function must<T>(value: T | undefined): T {
+export function assertDefined<T>(value: T | undefined): T {
   if (value === undefined) throw new RangeError('An index is out of range')
   return value
 }

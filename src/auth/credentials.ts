@@ -17,7 +17,7 @@ interface CredentialContext {
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
-  place: string
+  origin: string
   /** Of a token from the settings file. ISO 8601. */
   savedAt?: string | undefined
 }
@@ -32,17 +32,17 @@ export async function findToken(
   io: Io,
 ): Promise<Credential | undefined> {
   const variable = readTokenVariable('PLANTS_TOKEN', io)
-  if (variable !== undefined) return { token: variable, source: 'variable', place: 'PLANTS_TOKEN' }
+  if (variable !== undefined) return { token: variable, source: 'variable', origin: 'PLANTS_TOKEN' }
   if (command !== undefined) {
     const { runTokenCommand } = await import('./token-command.js')
     const token = await runTokenCommand(command, { address: name, storeName, timeoutMs }, io)
     io.secrets.add(token)
-    return { token, source: 'command', place: `the token command of ${storeName}` }
+    return { token, source: 'command', origin: `the token command of ${storeName}` }
   }
   const { token, savedAt } = findSavedToken(file.saved, name) ?? {}
   if (token === undefined) return undefined
   parseToken(token, 'The saved token')
-  return { token, source: 'file', place: file.path, savedAt }
+  return { token, source: 'file', origin: file.path, savedAt }
 }
 
 function findSavedToken({ tokens = {} }: SavedSettings, address: string) {

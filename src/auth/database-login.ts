@@ -8,7 +8,7 @@ import { isSocket, type PostgresAddress, type PostgresHost } from '../stores/add
 import type { Login } from '../stores/credentials.js'
 
 interface FoundPassword {
-  place: string
+  origin: string
   /** A password file may have one for each host. */
   of(host: PostgresHost): string | undefined
 }
@@ -33,9 +33,9 @@ export function findPassword(
 }
 
 function findGivenPassword({ password }: PostgresAddress, { env }: Io): FoundPassword | undefined {
-  if (password !== undefined) return { place: 'the address', of: () => password }
+  if (password !== undefined) return { origin: 'the address', of: () => password }
   const variable = env['PGPASSWORD']
-  return variable ? { place: 'PGPASSWORD', of: () => variable } : undefined
+  return variable ? { origin: 'PGPASSWORD', of: () => variable } : undefined
 }
 
 function readPasswordFile(
@@ -44,17 +44,17 @@ function readPasswordFile(
   log: (line: string) => void,
 ): FoundPassword | undefined {
   const ofWindows = isWindows && APPDATA && join(APPDATA, 'postgresql', 'pgpass.conf')
-  const place = resolvePath(PGPASSFILE || ofWindows || '~/.pgpass')
-  const stats = unlessSystemError(() => statSync(place))
+  const path = resolvePath(PGPASSFILE || ofWindows || '~/.pgpass')
+  const stats = unlessSystemError(() => statSync(path))
   if (!stats?.isFile()) return undefined
   if (!isWindows && (stats.mode & 0o077) !== 0) {
     const why = `it is open to others ${octal(stats.mode)}`
-    log(`* password file ${place} ignored: ${why}. Fix it with: chmod 600 ${shellWord(place)}`)
+    log(`* password file ${path} ignored: ${why}. Fix it with: chmod 600 ${shellWord(path)}`)
     return undefined
   }
-  const text = unlessSystemError(() => readFileSync(place, 'utf8')) ?? ''
+  const text = unlessSystemError(() => readFileSync(path, 'utf8')) ?? ''
   const of = (host: PostgresHost) => parsePasswordFile(text, address, host)
-  return address.hosts.some(of) ? { place, of } : undefined
+  return address.hosts.some(of) ? { origin: path, of } : undefined
 }
 
 /** https://www.postgresql.org/docs/current/libpq-pgpass.html */

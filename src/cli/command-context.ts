@@ -23,10 +23,10 @@ export class CommandContext extends SettingsContext {
     formats?: readonly OutputFormat[],
   ) {
     super(settings, options, io, formats)
-    const { timeout, reporter } = this
+    const { timeoutMs, reporter } = this
     this.address = address
     this.openContext = {
-      timeout,
+      timeoutMs,
       runtime: io,
       retry: options.retry,
       concurrency: options.concurrency,
@@ -34,7 +34,7 @@ export class CommandContext extends SettingsContext {
       findLogin: async (database) => (await loadStoreAccess()).findLogin(database, this),
       onCreated: (path) => reporter.warn(`Created store ${path}`),
       onExposed: (warning) => reporter.warn(warning, 'warning'),
-      onAway: async (failure, retryBudgetMs = timeout) => {
+      onUnreachable: async (failure, retryBudgetMs = timeoutMs) => {
         if (failure) await reporter.warnMeanwhile(describeRetry(failure, retryBudgetMs))
       },
     }

@@ -22,7 +22,7 @@ export interface GlobalOptions {
 
 /** What the commands of one line share. */
 export interface CommandLine {
-  readonly words: readonly string[]
+  readonly argv: readonly string[]
   /** The last command whose options were parsed. */
   command?: PlantsCommand
   /**
@@ -61,8 +61,8 @@ export class PlantsCommand extends Command {
   }
 
   /** The words of the command line behind the name of the program. */
-  get words(): readonly string[] {
-    return this.#line.words
+  get argv(): readonly string[] {
+    return this.#line.argv
   }
 
   /** An option whose value is parsed, and rejected with its name. */
@@ -70,9 +70,9 @@ export class PlantsCommand extends Command {
     flags: string,
     description: string,
     parse: (flag: string, text: string) => T,
-    preset?: string,
+    defaultValue?: string,
   ): this {
-    return this.#addParsed(new Option(flags, description), parse, preset)
+    return this.#addParsed(new Option(flags, description), parse, defaultValue)
   }
 
   /**
@@ -94,20 +94,29 @@ export class PlantsCommand extends Command {
     )
   }
 
-  choice(flags: string, description: string, words: readonly string[], preset?: string): this {
-    const option = new Option(flags, description).choices(words) // which completion offers
-    return this.#addParsed(option, (flag, text) => parseChoice(flag, text, words), preset)
+  choice(
+    flags: string,
+    description: string,
+    choices: readonly string[],
+    defaultValue?: string,
+  ): this {
+    const option = new Option(flags, description).choices(choices) // which completion offers
+    return this.#addParsed(option, (flag, text) => parseChoice(flag, text, choices), defaultValue)
   }
 
-  /** An argument that is one of these words. */
-  choiceArgument(name: string, words: readonly string[], hint?: string): this {
-    const argument = this.createArgument(`<${name}>`, words.join(', ')).choices(words)
-    return this.addArgument(argument.argParser((text) => parseChoice(name, text, words, hint)))
+  /** An argument that is one of the choices. */
+  choiceArgument(name: string, choices: readonly string[], hint?: string): this {
+    const argument = this.createArgument(`<${name}>`, choices.join(', ')).choices(choices)
+    return this.addArgument(argument.argParser((text) => parseChoice(name, text, choices, hint)))
   }
 
-  #addParsed<T>(option: Option, parse: (flag: string, text: string) => T, preset?: string): this {
+  #addParsed<T>(
+    option: Option,
+    parse: (flag: string, text: string) => T,
+    defaultValue?: string,
+  ): this {
     const parser = (text: string) => parse(option.long ?? option.flags, text)
-    if (preset !== undefined) option.default(parser(preset), preset)
+    if (defaultValue !== undefined) option.default(parser(defaultValue), defaultValue)
     return this.addOption(option.argParser(parser))
   }
 
@@ -121,9 +130,9 @@ export class PlantsCommand extends Command {
     })
   }
 
-  override parseOptions(words: string[]): ParseOptionsResult {
+  override parseOptions(argv: string[]): ParseOptionsResult {
     this.#line.command = this
-    return super.parseOptions(words)
+    return super.parseOptions(argv)
   }
 
   /** Those of the line, also before the name of the command. The values have the others, too. */
@@ -225,22 +234,22 @@ export class PlantsCommand extends Command {
     if (!swallowed && flag !== '--help') return
     // Short flags may be joined, such as -qn.
     const flags = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`)
-    const { words } = this.#line
-    const index = words.findIndex(
-      (word, position) => word === text && flags.test(words[position - 1] ?? ''),
+    const { argv } = this.#line
+    const index = argv.findIndex(
+      (word, position) => word === text && flags.test(argv[position - 1] ?? ''),
     )
     if (index === -1) return
     const hint = `For such a value: ${long}=VALUE`
     this.#line.failure ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
     // It may say how this error is printed. Commander parses what follows it if that is an option.
-    const value = text === flag ? words[index + 1] : text.slice(flag.length + 1)
+    const value = text === flag ? argv[index + 1] : text.slice(flag.length + 1)
     if (swallowed?.required && value !== undefined && !value.startsWith('-'))
       this.setOptionValueWithSource(swallowed.attributeName(), value, 'cli')
   }
 
   /** Takes `-o=json` for `json`. Commander would take it for `=json`. */
   #removeEqualsSign({ short }: Option, text: string): string {
-    const isJoined = text.startsWith('=') && this.#line.words.includes(`${short}${text}`)
+    const isJoined = text.startsWith('=') && this.#line.argv.includes(`${short}${text}`)
     return isJoined ? text.slice(1) : text
   }
 
@@ -296,8 +305,8 @@ export function globalOptions(): Option[] {
 
 /** The value is parsed with the settings. */
 export function createSettingOption(name: SettingName): Option {
-  const { flags = `--${name} <command>`, meaning, variable } = getSetting(name)
-  const option = new Option(flags, meaning)
+  const { flags = `--${name} <command>`, description, variable } = getSetting(name)
+  const option = new Option(flags, description)
   // Completion offers them.
   if (name === 'output') option.argChoices = [...outputFormats]
   return variable === undefined ? option : option.env(variable)

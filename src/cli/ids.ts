@@ -46,9 +46,9 @@ function parseIdLine(text: string, line: number): bigint {
 async function* linesOfStdin(io: Io): AsyncGenerator<string> {
   const decode = createUtf8Decoder('Stdin')
   const tooLong = () => inputError('A line of stdin is too long for a plant', linesHint)
-  const max = 6 * maxDocumentBytes // an escape takes six bytes
+  const maxBytes = 6 * maxDocumentBytes // an escape takes six bytes
   try {
-    for await (const block of wholeLines(io.stdin.chunks(), { max, tooLong }))
+    for await (const block of wholeLines(io.stdin.chunks(), { maxBytes, tooLong }))
       yield* decode(block).replace(/\n$/, '').split('\n')
   } catch (error) {
     throw explainRead('-', error, linesHint)

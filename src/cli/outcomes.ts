@@ -4,7 +4,7 @@
  * code.
  */
 
-import { must, PlantsError, systemCode } from '../errors.js'
+import { assertDefined, PlantsError, systemCode } from '../errors.js'
 import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
@@ -64,10 +64,10 @@ export async function changePlants(
  * Of changes in one transaction, or in flight: if stdout is on a full disk, no more of them are
  * hidden.
  */
-const pageSize = 64
+const pageRows = 64
 
 export function* inPages<T>(items: readonly T[]): Generator<T[]> {
-  for (let from = 0; from < items.length; from += pageSize) yield items.slice(from, from + pageSize)
+  for (let from = 0; from < items.length; from += pageRows) yield items.slice(from, from + pageRows)
 }
 
 async function* makeResults(
@@ -82,7 +82,7 @@ async function* makeResults(
     const outcomes =
       isDryRun || !store ? await planOutcomes(page, store) : await store.write(page, { signal })
     yield outcomes.flatMap((outcome, at) =>
-      toResult(outcome, getTargetId(must(page[at])), isDryRun, context),
+      toResult(outcome, getTargetId(assertDefined(page[at])), isDryRun, context),
     )
     if (outcomes.some(({ type }) => type === 'unsent')) return
   }

@@ -64,7 +64,7 @@ export class SettingsContext {
   }
 
   /** How long to wait for a store or the settings, in milliseconds. */
-  get timeout(): number {
+  get timeoutMs(): number {
     return this.settings.value('timeout') ?? 0
   }
 

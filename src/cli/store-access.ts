@@ -20,7 +20,7 @@ import type { SettingsContext } from './settings-context.js'
 /** Undefined if there is none. */
 export function tokenFor(
   target: TokenTarget,
-  { settings, timeout: timeoutMs, io }: SettingsContext,
+  { settings, timeoutMs, io }: SettingsContext,
 ): Promise<Credential | undefined> {
   const { storeName, file } = settings
   const tokenCommand = settings.value('token-command')
@@ -45,7 +45,7 @@ export async function findAccess(
   const { settings, reporter, storeFlag, io } = context
   const found = given ?? (await tokenFor(target, context))
   if (!found) throw createNoTokenError(target, storeFlag)
-  reporter.log(`* token from ${found.place}`)
+  reporter.log(`* token from ${found.origin}`)
   assertSafe(target, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await findProxy(target.url, io) : undefined
@@ -56,7 +56,7 @@ export async function findAccess(
     tokenHint:
       found.source === 'file'
         ? `The token was saved. Save another with: plants auth login${storeFlag}`
-        : `The token is from ${found.place}: set another one there`,
+        : `The token is from ${found.origin}: set another one there`,
     renew: found.source === 'command' ? createRenewal(target, context) : undefined,
     userAgent: `plants/${version}`,
     ca: caPath && (await import('../platform/certificates.js')).readCertificates(caPath),
@@ -80,8 +80,8 @@ function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAc
 }
 
 function certificatesPath(settings: EffectiveSettings, io: Io): string | undefined {
-  const { value, place } = settings.source('ca-cert')
-  return value === undefined ? undefined : io.resolvePath(parseText(place, value))
+  const { value, origin } = settings.source('ca-cert')
+  return value === undefined ? undefined : io.resolvePath(parseText(origin, value))
 }
 
 async function loadSystemContext(
@@ -97,13 +97,13 @@ export async function findLogin(
   { settings, reporter, io }: SettingsContext,
 ): Promise<Login> {
   const found = findPassword(address, io, (line) => reporter.log(line))
-  reporter.log(`* password from ${found?.place ?? 'no source'}`)
+  reporter.log(`* password from ${found?.origin ?? 'no source'}`)
   const certificates = await readLoginCertificates(address, certificatesPath(settings, io))
   const trustsSystem = address.sslmode === 'verify-full' && certificates.ca === undefined
   return {
     password: (host) => found?.of(host),
     passwordHint: found
-      ? `The password is from ${found.place}: set another one there`
+      ? `The password is from ${found.origin}: set another one there`
       : `Set PGPASSWORD, or write the password to ${passwordFile}`,
     ...certificates,
     createSystemContext: trustsSystem ? () => loadSystemContext(io, certificates) : undefined,

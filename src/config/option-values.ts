@@ -63,21 +63,21 @@ export function parseText(flag: string, text: string): string {
 export function parseChoice<W extends string>(
   flag: string,
   text: string,
-  words: readonly W[],
+  choices: readonly W[],
   hint?: string,
 ): W {
-  const word = findChoice(words, text)
+  const word = findChoice(choices, text)
   if (word !== undefined) return word
-  throw usageError(invalidValue(flag, `one of ${words.join(', ')}`, text).message, hint)
+  throw usageError(invalidValue(flag, `one of ${choices.join(', ')}`, text).message, hint)
 }
 
 /** In any letter case. */
 export function findChoice<W extends string>(
-  words: readonly W[],
+  choices: readonly W[],
   text: string | undefined,
 ): W | undefined {
   const typed = text?.toLowerCase()
-  return words.find((word) => word === typed)
+  return choices.find((word) => word === typed)
 }
 
 export function invalidValue(name: string, rule: string, text: string, example?: string) {

@@ -19,7 +19,7 @@ export interface SettingSource {
   value: string | undefined
   source: 'flag' | 'variable' | 'store' | 'saved' | 'default'
   /** Such as `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json`. */
-  place: string
+  origin: string
 }
 
 /** Where commander keeps a value of each option, and its source. */
@@ -61,53 +61,53 @@ export class EffectiveSettings {
   source(name: SettingName): SettingSource {
     const { storeName } = this
     const { path } = this.file
-    const { variable = '', default: preset } = getSetting(name)
+    const { variable = '', default: defaultValue } = getSetting(name)
     const key = toOptionKey(name)
     const value = toSettingText(this.#values.getOptionValue(key))
     switch (this.#values.getOptionValueSource(key)) {
       case 'cli':
-        return { value, source: 'flag', place: `--${name}` }
+        return { value, source: 'flag', origin: `--${name}` }
       case 'env':
-        return { value, source: 'variable', place: variable }
+        return { value, source: 'variable', origin: variable }
       case 'store':
-        return { value, source: 'store', place: `stores.${storeName}.${name} in ${path}` }
+        return { value, source: 'store', origin: `stores.${storeName}.${name} in ${path}` }
       case 'config':
-        return { value, source: 'saved', place: `${name} in ${path}` }
+        return { value, source: 'saved', origin: `${name} in ${path}` }
       default: {
-        const usual = typeof preset === 'string' ? preset : undefined
-        return { value: usual, source: 'default', place: 'default' }
+        const usual = typeof defaultValue === 'string' ? defaultValue : undefined
+        return { value: usual, source: 'default', origin: 'default' }
       }
     }
   }
 
   /** Throws `usage` for an invalid value. */
   value<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
-    const { value, place } = this.source(name)
+    const { value, origin } = this.source(name)
     if (value === undefined) return undefined
     // The parser in the entry of the setting returns a value of this type.
-    return getSetting(name).parse(place, value) as SettingValue<Name>
+    return getSetting(name).parse(origin, value) as SettingValue<Name>
   }
 
   /** Throws `usage` for an unknown store. */
-  async address({ value = 'local', place, source } = this.source('store')): Promise<Address> {
+  async address({ value = 'local', origin, source } = this.source('store')): Promise<Address> {
     const { saved, path } = this.file
     const isArgument = source === 'flag'
-    if (!isStoreName(value)) return resolveAddress(value, place, this.#io, { isArgument })
-    const { address } = getSavedStore(value, saved, place)
+    if (!isStoreName(value)) return resolveAddress(value, origin, this.#io, { isArgument })
+    const { address } = getSavedStore(value, saved, origin)
     return resolveAddress(address, `stores.${value}.address in ${path}`, this.#io)
   }
 }
 
 export function resolveAddress(
   text: string,
-  place: string,
+  origin: string,
   io: Io,
   { isArgument = false, env = io.env } = {},
 ): Promise<Address> {
   const { resolvePath, userName, secrets } = io
   const dataFolder = async () =>
     env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder()
-  return parseAddress(text, place, { resolvePath, dataFolder, env, userName, secrets, isArgument })
+  return parseAddress(text, origin, { resolvePath, dataFolder, env, userName, secrets, isArgument })
 }
 
 /** A saved name as it is, an address without its secrets, and `***` for what is neither. */
@@ -138,9 +138,9 @@ export function listNamedStores({
 export function getSavedStore(
   name: string,
   saved: SavedSettings,
-  place = 'The argument',
+  origin = 'The argument',
 ): SavedStore {
   const store = findSavedStore(saved, name)
   if (store) return store
-  throw usageError(`${place} does not name a saved store`, 'List them with: plants stores list')
+  throw usageError(`${origin} does not name a saved store`, 'List them with: plants stores list')
 }

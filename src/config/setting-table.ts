@@ -8,15 +8,15 @@ const settingsTable = {
     scopes: ['user'],
     parse: parseText,
     default: 'local',
-    meaning: 'store: a saved name, a path or an address',
+    description: 'store: a saved name, a path or an address',
   },
   output: {
     flags: '-o, --output <format>',
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
-    default: { words: 'text on a terminal, else JSON' },
-    meaning: 'output format; csv and tsv for plants',
+    default: { text: 'text on a terminal, else JSON' },
+    description: 'output format; csv and tsv for plants',
   },
   timeout: {
     flags: '--timeout <duration>',
@@ -24,7 +24,7 @@ const settingsTable = {
     scopes: ['user', 'store'],
     parse: parseTimeout,
     default: '30s',
-    meaning: 'how long to wait for a store: 500ms, 30s, 2m',
+    description: 'how long to wait for a store: 500ms, 30s, 2m',
   },
   'ca-cert': {
     flags: '--ca-cert <path>',
@@ -32,8 +32,8 @@ const settingsTable = {
     scopes: ['user', 'store'],
     parse: parseText,
     needs: 'token',
-    default: { words: 'those of Node.js and of the system' },
-    meaning: 'a file of trusted PEM certificates',
+    default: { text: 'those of Node.js and of the system' },
+    description: 'a file of trusted PEM certificates',
   },
   'allow-http': {
     flags: '--allow-http',
@@ -43,14 +43,14 @@ const settingsTable = {
     needs: 'token',
     isSwitch: true,
     default: 'false',
-    meaning: 'send the token without TLS, also to other machines',
+    description: 'send the token without TLS, also to other machines',
   },
   'token-command': {
     scopes: ['store'],
     parse: (source, text) => parseText(source, text.trim()),
     needs: 'token',
-    default: { words: 'none' },
-    meaning: 'get the token from the output of this command, which a shell runs',
+    default: { text: 'none' },
+    description: 'get the token from the output of this command, which a shell runs',
   },
 } satisfies Record<string, Setting>
 
@@ -61,8 +61,8 @@ interface Setting {
   scopes: Scope[]
   parse(source: string, text: string): unknown
   /** A value, or what happens without one. */
-  default: string | { words: string }
-  meaning: string
+  default: string | { text: string }
+  description: string
   /** Saved as true or false, not as a string. */
   isSwitch?: boolean
   /** Saved with a store, it has no effect unless the store can do this. */
@@ -87,8 +87,8 @@ export function listSettings(scope: Scope): SettingName[] {
 }
 
 export function getDefault(name: SettingName): string {
-  const { default: preset } = getSetting(name)
-  return typeof preset === 'string' ? preset : preset.words
+  const { default: defaultValue } = getSetting(name)
+  return typeof defaultValue === 'string' ? defaultValue : defaultValue.text
 }
 
 /** Commander's name of the value of an option, such as `caCert` for `ca-cert`. */

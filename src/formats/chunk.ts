@@ -125,7 +125,7 @@ export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): 
 }
 
 export const maxRecordBytes = maxDocumentBytes
-export const maxUnpacked = 268_435_456
+export const maxUnpackedBytes = 268_435_456
 
 export function isTooLarge(text: string): boolean {
   return text.length > maxRecordBytes / 3 && Buffer.byteLength(text) > maxRecordBytes

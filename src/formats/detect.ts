@@ -153,8 +153,8 @@ function guessFormat(start: string, name: string, options: InputOptions): Format
  * block is rather a whole document without line feeds, such as an answer of a service.
  */
 function isOneOfLines(start: string): boolean {
-  const isLong = start.length >= maxFirstLine && !start.includes('\n')
+  const isLong = start.length >= maxFirstLineBytes && !start.includes('\n')
   return !isLong && !/^.*[^}\s]\s*\n/.test(start)
 }
 
-const maxFirstLine = 65_000
+const maxFirstLineBytes = 65_000

@@ -1,5 +1,5 @@
 /* The header of a table: in which row it is, and which of its columns have the fields. */
-import { inputError, must, type PlantsError } from '../errors.js'
+import { assertDefined, inputError, type PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import {
   type Cells,
@@ -79,7 +79,7 @@ function copyWithoutEmptyRows(
   copy.multilineRow = multilineRow
   for (const [index, row] of records.entries())
     if (isEmpty(row)) copy.emptyRows += 1
-    else copy.add(row, must(lines[index]))
+    else copy.add(row, assertDefined(lines[index]))
   return copy
 }
 
@@ -153,8 +153,9 @@ function parseHeader(
   rules: InputOptions,
   source: TableSource,
 ): Header {
-  const names = row === -1 ? must(rules.columns) : readNames(must(rows.records[row]))
-  const width = row === -1 ? must(rows.records[0]).length : 0
+  const names =
+    row === -1 ? assertDefined(rules.columns) : readNames(assertDefined(rows.records[row]))
+  const width = row === -1 ? assertDefined(rows.records[0]).length : 0
   if (width > names.length)
     throw inputError(
       `The first row of ${source.name} has ${width} cells`,
@@ -179,10 +180,10 @@ function createHeaderError(
   source: TableSource,
 ): PlantsError {
   const likeliest = findLikeliestHeader(records)
-  const names = readNames(must(records[likeliest]))
+  const names = readNames(assertDefined(records[likeliest]))
   const found = findColumns(names, rules, findNumbers(records, likeliest, rules))
   const missing = findMissingFields(found, rules)
-  const has = describeColumns(names, must(lines[likeliest]), source)
+  const has = describeColumns(names, assertDefined(lines[likeliest]), source)
   return createMissingError(missing, rules, source.name, has)
 }
 
@@ -225,7 +226,7 @@ function chooseColumns(
         `Several columns of ${source} may be the ${field}`,
         `Choose one with --map ${field}=COLUMN, by its number or another name`,
       )
-    chosen.set(field, must(columns[0]))
+    chosen.set(field, assertDefined(columns[0]))
   }
   return chosen
 }

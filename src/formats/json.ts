@@ -1,4 +1,4 @@
-import { inputError, must } from '../errors.js'
+import { assertDefined, inputError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import { checkSignal } from '../platform/runtime.js'
 import { createNoListError } from './assert-keys.js'
@@ -8,7 +8,7 @@ import {
   type InputOptions,
   isTooLarge,
   maxRecordBytes,
-  maxUnpacked,
+  maxUnpackedBytes,
   recordTooLarge,
 } from './chunk.js'
 import { countLineFeeds } from './encoding.js'
@@ -22,7 +22,7 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
   let chunk = new Chunk()
   for await (const text of texts) {
     const lines = (rest + text).split('\n')
-    rest = must(lines.pop())
+    rest = assertDefined(lines.pop())
     for (const record of lines) {
       if (isRestTooLarge || isTooLarge(record)) chunk.add(null, line)
       else if (record.trim() !== '') chunk.add(record, line)
@@ -52,7 +52,7 @@ export async function* readDocument(
   let text = ''
   for await (const part of texts) {
     text += part
-    if (text.length > maxUnpacked)
+    if (text.length > maxUnpackedBytes)
       throw inputError(
         `${name} is a JSON text of more than 256 MiB`,
         'Write NDJSON: one plant on each line',
@@ -76,7 +76,7 @@ function assertValid({ records, lines }: Chunk<string>, name: string): void {
   for (const [index, record] of records.entries()) {
     const parsed = parseJson(record)
     if ('reason' in parsed)
-      throw createBrokenRecord(name, must(lines[index]), `Not JSON: ${parsed.reason}`)
+      throw createBrokenRecord(name, assertDefined(lines[index]), `Not JSON: ${parsed.reason}`)
   }
 }
 

@@ -20,7 +20,7 @@ interface KeyMatch {
 }
 
 /** How many keys are remembered: those of objects by name differ in each record. */
-const maxRemembered = 1000
+const maxRememberedKeys = 1000
 
 const none: readonly KeyMatch[] = []
 
@@ -59,7 +59,7 @@ export class KeyFinder {
         matches.push({ field, isExact: key === wanted })
     }
     const known = matches.length > 0 ? matches : undefined
-    if (this.#remembered.size < maxRemembered) this.#remembered.set(key, known)
+    if (this.#remembered.size < maxRememberedKeys) this.#remembered.set(key, known)
     return known
   }
 }

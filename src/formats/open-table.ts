@@ -2,7 +2,7 @@
  * Opens a table of text: finds its delimiter and its header among its first rows, and reads the
  * rows below.
  */
-import { inputError, must } from '../errors.js'
+import { assertDefined, inputError } from '../errors.js'
 import { type Cells, Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
 import {
   countFilledCells,
@@ -91,7 +91,7 @@ function chooseTrial(start: Start, format: FormatName, options: InputOptions, na
     return { delimiter, rows, ...rateHeader(rows, options) }
   })
   trials.sort((a, b) => a.rank - b.rank || b.width - a.width)
-  const trial = must(trials[0])
+  const trial = assertDefined(trials[0])
   if (trial.rows.records.length === 0 && !isWhole)
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   return trial

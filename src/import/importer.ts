@@ -18,7 +18,7 @@
  *
  * docs/design/import-and-resume.md says why.
  */
-import { must, PlantsError, usageError } from '../errors.js'
+import { assertDefined, PlantsError, usageError } from '../errors.js'
 import { type Chunk, type Header, skipRecords } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/columns.js'
 import { equalFields } from '../plant/plant.js'
@@ -380,7 +380,7 @@ function mergeOutcomes(
   const remaining = outcomes.values()
   return mapped.map((change) => {
     if ('error' in change) return createRejectedOutcome(change)
-    const outcome = must(remaining.next().value)
+    const outcome = assertDefined(remaining.next().value)
     assertAnswered(outcome)
     return outcome
   })
@@ -394,7 +394,7 @@ function assertAnswered(outcome: Outcome): void {
 /** Whether each other record would fare the same: a hint says what must change first. */
 function isOfAnyRecord(outcome: Outcome): outcome is Extract<Outcome, { error: Problem }> {
   if (outcome.type !== 'unknown') return false
-  return outcome.error.kind === 'unusable' || outcome.error.hint !== undefined
+  return outcome.error.kind === 'badResponse' || outcome.error.hint !== undefined
 }
 
 function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
@@ -402,7 +402,13 @@ function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[])
   for (const [index, outcome] of outcomes.entries()) {
     if (!('error' in outcome)) continue
     const { kind, error, message } = outcome.error
-    rejections.push({ line: must(lines[index]), raw: must(records[index]), kind, error, message })
+    rejections.push({
+      line: assertDefined(lines[index]),
+      raw: assertDefined(records[index]),
+      kind,
+      error,
+      message,
+    })
   }
   return rejections
 }

@@ -7,7 +7,7 @@
  * it remembers from one to the next, such as the next id, is its `MapperState` alone, which the
  * mappers of all inputs share.
  */
-import { must } from '../errors.js'
+import { assertDefined } from '../errors.js'
 import {
   type Cells,
   type Header,
@@ -93,7 +93,7 @@ export class Mapper {
     const plain = this.#isPlain ? this.#mapPlain(raw, key) : undefined
     if (plain) return plain
     if (typeof raw === 'string') return this.#mapJson(raw, key)
-    const width = must(this.#header).names.length
+    const width = assertDefined(this.#header).names.length
     if (raw.some((cell, column) => column >= width && cell !== undefined))
       return problem('input', `The row has ${raw.length} cells, but the header has ${width}`)
     return this.#mapRecord(this.#readCells(raw), raw, key)
@@ -112,7 +112,7 @@ export class Mapper {
       plant,
       key,
       ifExists: chooseExistsPolicy('given', key, this.#rules.ifExists),
-      isMatched: false,
+      isFoundByName: false,
       idSource: 'given',
     }
   }
@@ -124,7 +124,7 @@ export class Mapper {
   }
 
   #readPlainRow(cells: Cells): NewPlant | undefined {
-    const { names, columns } = must(this.#header)
+    const { names, columns } = assertDefined(this.#header)
     const idCell = cells[columns.get('id') ?? -1]
     const name = cells[columns.get('name') ?? -1]
     const tag = cells[columns.get('tag') ?? -1]
@@ -298,7 +298,7 @@ function buildUpdate(patch: PlantPatch, idSource: IdSource, key: string | undefi
     patch,
     ifMissing: 'create',
     key: idSource === 'foundByName' ? undefined : key,
-    isMatched: isFoundByName(idSource),
+    isFoundByName: isFoundByName(idSource),
     idSource,
   }
 }
@@ -311,10 +311,10 @@ function buildCreate(
 ): MappedChange {
   return {
     type: 'create',
-    plant: plantFrom(id, must(name ?? undefined), tag),
+    plant: plantFrom(id, assertDefined(name ?? undefined), tag),
     key: idSource === 'foundByName' ? undefined : key,
     ifExists: chooseExistsPolicy(idSource, key, ifExists),
-    isMatched: isFoundByName(idSource),
+    isFoundByName: isFoundByName(idSource),
     idSource,
   }
 }

@@ -156,7 +156,7 @@ function findMismatch(
 ): PlantsError | undefined {
   if (checkpoint === 'invalid') {
     const message = `${storeName} has a checkpoint of this import that plants did not write`
-    return new PlantsError('inaccessible', message, { hint: 'Begin again with --restart' })
+    return new PlantsError('accessDenied', message, { hint: 'Begin again with --restart' })
   }
   if (checkpoint === 'otherVersion')
     return usageError('Another version of plants began this import', 'Finish it with that version')

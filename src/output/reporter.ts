@@ -75,7 +75,8 @@ export class Reporter {
     // 400 is the specification's status for every error.
     const isShown = status !== undefined && status !== 400 && !message.includes(`${status}`)
     const text = printable(message, this.#io) + (isShown ? ` (status ${status})` : '')
-    const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
+    const stack =
+      kind === 'internalError' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
     const below = hint === undefined ? stack : [...stack, hint]
     const lines = below.map((line) => `  ${faint(printable(line, this.#io))}\n`)
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)

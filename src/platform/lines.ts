@@ -2,7 +2,7 @@ import { GrowingBuffer } from './growing-buffer.js'
 
 interface LineOptions {
   /** Bytes of a line that is not complete yet. */
-  max: number
+  maxBytes: number
   /** Returns the error of a longer one, of which otherwise the first bytes are kept. */
   tooLong?: (() => Error) | undefined
   /** Returns where the last complete line ends, or 0. By default, a line feed ends it. */
@@ -12,7 +12,7 @@ interface LineOptions {
 /** Yields blocks of complete lines, and last what follows them. */
 export async function* wholeLines(
   blocks: AsyncIterable<Uint8Array>,
-  { max, tooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,
+  { maxBytes, tooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,
 ): AsyncGenerator<Buffer> {
   let rest = new GrowingBuffer()
   for await (const { buffer, byteOffset, byteLength } of blocks) {
@@ -24,8 +24,8 @@ export async function* wholeLines(
         : Buffer.concat([rest.bytes, block.subarray(0, end)])
       rest = new GrowingBuffer()
     }
-    rest.append(block.subarray(end, end + max + 1 - rest.length))
-    if (tooLong && rest.length > max) throw tooLong()
+    rest.append(block.subarray(end, end + maxBytes + 1 - rest.length))
+    if (tooLong && rest.length > maxBytes) throw tooLong()
   }
   if (rest.length > 0) yield rest.bytes
 }

@@ -83,7 +83,7 @@ function loadPackage(): Driver {
     )
   } catch (cause) {
     const hint = 'Reinstall plants, or use Node 24.15 or newer, which includes SQLite'
-    throw new PlantsError('inaccessible', `Could not load SQLite for ${machine}`, { hint, cause })
+    throw new PlantsError('accessDenied', `Could not load SQLite for ${machine}`, { hint, cause })
   }
 }
 

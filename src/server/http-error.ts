@@ -46,7 +46,7 @@ export function toHttpError(failure: unknown, requestId: string): HttpError {
     case 'notFound':
       return new HttpError(known.error, known.message)
     case 'unavailable':
-    case 'inaccessible':
+    case 'accessDenied':
       return createBusyError(`The store is not available, and nothing was stored. ${ask}`)
     case 'unknownOutcome':
       return new HttpError(500, `Whether the plant is stored is unknown. ${ask}`)

@@ -62,7 +62,7 @@ export class Log {
 
   /** Logs a failure that no client has caused. Only an internal error has a stack. */
   error(error: unknown, requestId?: string): void {
-    if (error instanceof PlantsError && error.kind !== 'defect') {
+    if (error instanceof PlantsError && error.kind !== 'internalError') {
       const { kind: code, message: msg, cause } = error
       this.#write('error', { msg, requestId, code, reason: cause && describeReason(cause) })
     } else {

@@ -7,7 +7,7 @@
  * does. So both are errors here. This is a file of its own because only lists and counts have a
  * query, and its parameters are what changes most often.
  */
-import { maxSearch, type ReadQuery } from '../stores/query.js'
+import { maxSearchLength, type ReadQuery } from '../stores/query.js'
 import { HttpError } from './http-error.js'
 import { parseIdText } from './parse-request.js'
 import { listParameters } from './routes.js'
@@ -92,6 +92,6 @@ function parseTag(values: ReadonlyMap<string, string>): string | false | undefin
 }
 
 function parseSearch(text: string | undefined): string | undefined {
-  if (text === undefined || Array.from(text).length <= maxSearch) return text
-  throw new HttpError(400, `search must have at most ${maxSearch} characters`)
+  if (text === undefined || Array.from(text).length <= maxSearchLength) return text
+  throw new HttpError(400, `search must have at most ${maxSearchLength} characters`)
 }

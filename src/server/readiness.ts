@@ -61,7 +61,8 @@ export class Readiness {
       await this.#options.checkStore()
       return undefined
     } catch (error) {
-      if (error instanceof PlantsError && error.kind !== 'defect') return describeFailure(error)
+      if (error instanceof PlantsError && error.kind !== 'internalError')
+        return describeFailure(error)
       this.#options.log.error(error)
       return 'The check of the store failed: the log of the service has the error'
     } finally {

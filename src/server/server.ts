@@ -62,7 +62,7 @@ interface PendingRequest {
 }
 
 /** A connection with more is closed, unless its request may be with the store. */
-const maxDropped = 100
+const maxDroppedConnections = 100
 
 /** A drain goes on accepting for so long: clients may come before they know of it. */
 const drainGraceMs = 500
@@ -248,7 +248,7 @@ export class HttpServer {
     current.response.shouldKeepAlive = false
     if (current.droppedCount === 0) omitStacksAtClose(socket)
     current.droppedCount += 1
-    if (current.droppedCount > maxDropped && !current.body.isWanted) socket.destroy()
+    if (current.droppedCount > maxDroppedConnections && !current.body.isWanted) socket.destroy()
   }
 
   #release(pending: PendingRequest): void {

@@ -28,7 +28,7 @@ import { type Handler, HttpServer, type Limits, type Tls } from './server.js'
 export interface ServiceOptions {
   openStore(events: {
     onCreated(path: string): Promise<void>
-    onAway(failure: PlantsError | undefined): void
+    onUnreachable(failure: PlantsError | undefined): void
   }): Promise<DirectStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   /** Whether each request looks up its token in the store. */
@@ -129,7 +129,7 @@ async function openStore(options: ServiceOptions, log: Log): Promise<ServedStore
   let outage: PlantsError | undefined
   const store = await options.openStore({
     onCreated: async (path) => log.info(`Created store ${path}`),
-    onAway: (failure) => {
+    onUnreachable: (failure) => {
       outage = failure
       if (failure) log.warn(`${failure.message}. Requests wait for it`)
       else log.info('The store is back')
@@ -260,7 +260,7 @@ function reportReadOnlyServer(
 
 /** Serves a certificate that was renewed. */
 function watchCertificate(files: TlsFiles, { server }: HttpServer, log: Log): void {
-  const { paths, read, intervalMs: interval = 30_000 } = files
+  const { paths, read, intervalMs = 30_000 } = files
   const renew = () => {
     try {
       const pair = read()
@@ -276,7 +276,7 @@ function watchCertificate(files: TlsFiles, { server }: HttpServer, log: Log): vo
     }
   }
   for (const path of paths) {
-    watchFile(path, { interval, persistent: false }, renew)
+    watchFile(path, { interval: intervalMs, persistent: false }, renew)
     server.once('close', () => unwatchFile(path, renew))
   }
 }

@@ -22,7 +22,7 @@ interface Clock {
 interface Lookup {
   token: Promise<Token | undefined>
   /** Until then, as `now` says, the token is not looked up again. */
-  freshUntil: number
+  freshUntilMs: number
 }
 
 const freshnessMs = 500
@@ -55,7 +55,7 @@ export class TokenCache {
 
   #findFreshLookup(key: string): Lookup | undefined {
     const lookup = this.#lookups.get(key)
-    return lookup && this.#clock.now() < lookup.freshUntil ? lookup : undefined
+    return lookup && this.#clock.now() < lookup.freshUntilMs ? lookup : undefined
   }
 
   #lookUp(key: string, text: string): Lookup {
@@ -63,7 +63,7 @@ export class TokenCache {
     const wasFound = this.#lookups.has(key)
     const find = () => this.#store.find(digest)
     const token = wasFound ? find() : this.#unknownLookups.run(find)
-    const lookup = { token, freshUntil: this.#clock.now() + freshnessMs }
+    const lookup = { token, freshUntilMs: this.#clock.now() + freshnessMs }
     // Further requests with a token that was found before share this lookup while it runs.
     if (wasFound) this.#lookups.set(key, lookup)
     return lookup

@@ -1,10 +1,10 @@
-import { type ErrorKind, errorValue, must, PlantsError } from '../errors.js'
+import { assertDefined, type ErrorKind, errorValue, PlantsError } from '../errors.js'
 import { textRule } from '../plant/fields.js'
 import { equalFields, type NewPlant, type PlantPatch, type StoredPlant } from '../plant/plant.js'
 
 /**
- * What `Store.write` does to one plant. The id of a change that `isMatched` was found by its name:
- * a plant that has the id and another name is another one, and stays as it is.
+ * What `Store.write` does to one plant. If `isFoundByName`, the id was found by the name of the
+ * plant: a plant that has the id and another name is another one, and stays as it is.
  */
 export type Change = Create | Update | { type: 'delete'; id: bigint }
 
@@ -18,7 +18,7 @@ export interface Create {
   key?: string | undefined
   /** By default an error. */
   ifExists?: Exclude<ExistsPolicy, 'update'> | undefined
-  isMatched?: boolean | undefined
+  isFoundByName?: boolean | undefined
 }
 
 export interface Update {
@@ -28,7 +28,7 @@ export interface Update {
   ifMissing?: 'error' | 'create' | undefined
   /** At a service, the key of the create. */
   key?: string | undefined
-  isMatched?: boolean | undefined
+  isFoundByName?: boolean | undefined
 }
 
 /** Of a record whose id exists: `same` skips one that equals the plant, and rejects any other. */
@@ -71,7 +71,7 @@ export async function writeOne(
   change: Change,
 ): Promise<Changed> {
   const [outcome] = await store.write([change])
-  return unwrapOutcome(must(outcome))
+  return unwrapOutcome(assertDefined(outcome))
 }
 
 type Changed = Extract<Outcome, { plant: StoredPlant }>
@@ -95,26 +95,26 @@ export const constraintHint =
   'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
 export function existingOutcome(change: Create, stored: StoredPlant | undefined): Outcome {
-  const { plant, ifExists, isMatched } = change
+  const { plant, ifExists, isFoundByName } = change
   const other = otherNameOutcome(change, stored)
   if (other) return other
   const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
   const [different, differs] =
     ifExists === 'same' ? ['different ', ', but its tag differs'] : ['', '']
-  const message = isMatched
+  const message = isFoundByName
     ? `Plant ${plant.id} has this name${differs}`
     : `A ${different}plant with id ${plant.id} already exists`
   return createRejectedOutcome(problem('conflict', message))
 }
 
-/** The outcome of a change that `isMatched`, if the plant with its id has another name. */
+/** The outcome of a change that `isFoundByName`, if the plant with its id has another name. */
 export function otherNameOutcome(
   change: Create | Update,
   stored: StoredPlant | undefined,
 ): Outcome | undefined {
   const { name } = change.type === 'create' ? change.plant : change.patch
-  if (!change.isMatched || !stored || stored.name === name) return undefined
+  if (!change.isFoundByName || !stored || stored.name === name) return undefined
   return createRejectedOutcome(problem('conflict', `Plant ${stored.id} has another name now`))
 }
 

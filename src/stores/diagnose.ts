@@ -54,7 +54,7 @@ export async function checkRights(
     const missing = expected.filter((right) => !storeRights.includes(right))
     if (usable.length === 0) {
       const message = describeMissingRights(missing)
-      throw new PlantsError('inaccessible', message, { hint: missingRightsHint })
+      throw new PlantsError('accessDenied', message, { hint: missingRightsHint })
     }
     await store.check(usable)
     const findings = missing.length === 0 ? [] : [describeMissingRights(missing)]

@@ -1,4 +1,4 @@
-import { must, type PlantsError, usageError } from '../errors.js'
+import { assertDefined, type PlantsError, usageError } from '../errors.js'
 import { type Address, type AddressContext, addressError } from './address.js'
 import { httpKind } from './http/kind.js'
 import { postgresKind } from './postgres/kind.js'
@@ -30,7 +30,7 @@ export async function parseAddress(
     throw addressError(source, 'contains U+0000, which is not allowed in an address')
   const candidates: StoreKind[] = Object.values(kinds)
   // The last kind matches every text.
-  const kind = must(candidates.find((candidate) => candidate.matches(text)))
+  const kind = assertDefined(candidates.find((candidate) => candidate.matches(text)))
   return kind.parse(text, source, context)
 }
 

@@ -1,4 +1,4 @@
-import { must, PlantsError } from '../errors.js'
+import { assertDefined, PlantsError } from '../errors.js'
 import { largestId } from '../plant/fields.js'
 import { plantFrom, type StoredPlant } from '../plant/plant.js'
 import { unwrapOutcome } from './change.js'
@@ -40,7 +40,7 @@ export async function createNext(
     const id = await nextId(store, taken)
     const [outcome] = await store.write([{ type: 'create', plant: plantFrom(id, name, tag) }])
     if (outcome?.type !== 'rejected' || outcome.error.kind !== 'conflict')
-      return unwrapOutcome(must(outcome)).plant
+      return unwrapOutcome(assertDefined(outcome)).plant
     if (outcome.error.mayBeOwnPlant) throw createUnknownOutcomeError(id, outcome.error.hint)
     taken = id
   }

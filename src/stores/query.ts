@@ -22,7 +22,7 @@ export interface ReadQuery {
 }
 
 /** In characters, at a service: the time of a search grows with them. */
-export const maxSearch = 200
+export const maxSearchLength = 200
 
 export interface CountQuery extends Pick<ReadQuery, 'tag' | 'search' | 'signal'> {
   /** In bounded steps, each at a moment of its own, between which the event loop runs. */

@@ -9,21 +9,21 @@ import type { PlantsError } from '../errors.js'
 import { type Backoff, chooseBackoffMs } from '../platform/retry.js'
 import type { Runtime } from '../platform/runtime.js'
 
-/** Of a store that has never answered, in milliseconds. */
+/** The retry budget of a store that has never answered. */
 const defaultRetryMs = 2000
 
 interface BudgetOptions {
-  /** Of a call, in milliseconds. */
-  timeout: number
-  /** The budget of a store that has not answered yet, in milliseconds. */
+  /** Limits a call with its retries. */
+  timeoutMs: number
+  /** Replaces the budget of a store that has not answered yet, in milliseconds. */
   retry?: number | undefined
 }
 
 export function chooseRetryBudgetMs(
-  { timeout, retry = Math.min(defaultRetryMs, timeout) }: BudgetOptions,
+  { timeoutMs, retry = Math.min(defaultRetryMs, timeoutMs) }: BudgetOptions,
   hasAnswered: boolean,
 ): number {
-  return hasAnswered ? timeout : retry
+  return hasAnswered ? timeoutMs : retry
 }
 
 interface RetryState {

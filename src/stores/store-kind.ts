@@ -116,8 +116,8 @@ interface TokenAccess<A extends Address> {
 
 /** What a store needs from whoever opens it. Each kind takes what it uses. */
 export interface OpenContext {
-  /** Of a call, in milliseconds. */
-  timeout: number
+  /** Limits a call with its retries. */
+  timeoutMs: number
   runtime: Runtime
   /** How long to try to reach a store that has not answered yet, in milliseconds. */
   retry?: number | undefined
@@ -131,7 +131,7 @@ export interface OpenContext {
   /** Called for a store that other users can change. */
   onExposed?: (warning: string) => Promise<void>
   /** The store does not answer, and is tried until its budget is over; undefined: it is back. */
-  onAway?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
+  onUnreachable?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
 export interface DoctorContext extends OpenContext {

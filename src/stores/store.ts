@@ -18,7 +18,7 @@ export interface Store {
    * Returns an outcome for each change, in their order. A direct store makes them in one
    * transaction: when it resolves, they are on disk.
    *
-   * @throws {PlantsError} `unavailable`, `inaccessible` or `constraint` when nothing was stored,
+   * @throws {PlantsError} `unavailable`, `accessDenied` or `constraint` when nothing was stored,
    * `unknownOutcome` when that is unknown, and the reason of the signal. A service throws nothing
    * once it was sent a change: see `Outcome`.
    */
@@ -90,6 +90,6 @@ export interface CheckpointChange {
 export class CheckpointMovedError extends PlantsError {
   constructor() {
     const message = 'Another plants process is importing the same inputs into this store'
-    super('inaccessible', message, { hint: 'Wait for it' })
+    super('accessDenied', message, { hint: 'Wait for it' })
   }
 }

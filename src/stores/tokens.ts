@@ -1,4 +1,4 @@
-import { must } from '../errors.js'
+import { assertDefined } from '../errors.js'
 
 export interface TokenStore {
   /** @param digest the SHA-256 of the token */
@@ -47,7 +47,7 @@ export function tokenFrom(
     id,
     note: note ?? undefined,
     rights: rights.filter((right) => words.split(',').includes(right)),
-    createdAt: must(createdAt),
+    createdAt: assertDefined(createdAt),
     expiresAt,
     revokedAt,
   }

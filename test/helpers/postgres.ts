@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, expect, inject, onTestFinished } from 'vitest'
-import { must, PlantsError } from '../../src/errors.js'
+import { assertDefined, PlantsError } from '../../src/errors.js'
 import type { PostgresAddress } from '../../src/stores/address.js'
 import { type PostgresOptions, parsePostgres } from '../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../src/stores/postgres/store.js'
@@ -45,7 +45,7 @@ export async function partitionPlants(database: Database): Promise<void> {
   const page = readFileSync('docs/databases.md', 'utf8')
   const [, statements] =
     /^```text\n(BEGIN;\nALTER TABLE plant_store\.plants [^`]*)```$/m.exec(page) ?? []
-  await database.sql(must(statements))
+  await database.sql(assertDefined(statements))
 }
 
 /** The same for all tests of a file or a group: to make one takes long. */
@@ -209,7 +209,7 @@ export async function openShared(
       const opening = databaseOptions(database, options)
       return closedAfterTest(await PostgresStore.open(addressOf(database, parameters), opening))
     } catch (error) {
-      if (options.timeout === undefined || !(error instanceof PlantsError && error.isRetryable))
+      if (options.timeoutMs === undefined || !(error instanceof PlantsError && error.isRetryable))
         throw error
     }
   }

@@ -35,10 +35,10 @@ export async function runPlants(argv: string[], world: RunOptions = {}): Promise
 }
 
 /** The global options of a line, for what runs below commands. */
-export function readOptions(words: string[], io: Io): GlobalOptions {
-  const command = new PlantsCommand('plants', io, { words })
+export function readOptions(argv: string[], io: Io): GlobalOptions {
+  const command = new PlantsCommand('plants', io, { argv })
   for (const option of globalOptions()) command.addOption(option)
-  command.parseOptions(words)
+  command.parseOptions(argv)
   return command.readOptions()
 }
 

@@ -14,7 +14,7 @@ export function openOptions(options: Partial<SqliteOptions> = {}): SqliteOptions
   const { signal } = new AbortController()
   const now = () => performance.now()
   const runtime = { handleSignals: () => signal, now, random: Math.random }
-  return { timeout: 3_600_000, runtime, ...options }
+  return { timeoutMs: 3_600_000, runtime, ...options }
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */

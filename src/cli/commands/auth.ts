@@ -41,7 +41,7 @@ export function define(command: PlantsCommand): void {
 
 async function login(options: LoginOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { address, settings, timeout } = context
+  const { address, settings, timeoutMs } = context
   const tokenAccess = requireCapability(address, 'token')
   const store = tokenAccess.getTarget(address)
   if (settings.value('token-command') !== undefined)
@@ -52,14 +52,14 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   assertSafe(store, settings)
   const token = await readToken(options, store, context)
   io.secrets.add(token)
-  const given = { token, source: 'file', place: 'this login' } as const
+  const given = { token, source: 'file', origin: 'this login' } as const
   const check = await tokenAccess.verify(address, {
     ...context.openContext,
     findAccess: (target) => findAccess(target, context, given),
   })
   assertWorthSaving(check, store)
   const savedAt = new Date(io.time()).toISOString()
-  await changeSettings(io, timeout, (saved) => {
+  await changeSettings(io, timeoutMs, (saved) => {
     saved.set('tokens', { ...saved.get('tokens', {}), [store.name]: { token, savedAt } })
   })
   const checked = check.state === 'accepted'
@@ -92,7 +92,7 @@ function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
     const hint = 'Nothing was saved. Copy it again, or ask for a new one'
     throw new PlantsError('unauthorized', message, { ...error, hint })
   }
-  if (error.kind !== 'inaccessible') return
+  if (error.kind !== 'accessDenied') return
   const advice = error.hint === undefined ? '' : `. ${error.hint}`
   const hint = `Nothing was saved${advice}`
   throw new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
@@ -101,7 +101,7 @@ function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = findTokenTarget(context)
-  const removed = await changeSettings(io, context.timeout, (saved) => {
+  const removed = await changeSettings(io, context.timeoutMs, (saved) => {
     const tokens = saved.get('tokens', {})
     const isSaved = Object.hasOwn(tokens, store.name)
     if (isSaved) saved.set('tokens', without(tokens, store.name))
@@ -115,9 +115,9 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
 async function status(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = findTokenTarget(context)
-  const { source, place, savedAt } = await existingToken(store, context)
+  const { source, origin, savedAt } = await existingToken(store, context)
   const when = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
-  const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(place + when)}`
+  const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(origin + when)}`
   await context.printResult({ ...describeTarget(store, context.settings), source, savedAt }, text)
 }
 

@@ -22,7 +22,7 @@ export function define(command: PlantsCommand): void {
     .handler((_options, io, shell: keyof typeof scripts) => writeAnswer(io, scripts[shell]))
 }
 
-type Candidate = readonly [word: string, meaning: string]
+type Candidate = readonly [word: string, description: string]
 
 /**
  * For the script of a shell, prints each candidate for the last word of the line up to the cursor,
@@ -40,8 +40,8 @@ export async function printCompletions(
   const found = all.filter(([word]) => word.startsWith(text))
   // bash ends a word at these characters, and inserts what comes after the last one.
   const from = shell === 'bash' ? text.search(/[^=:]*$/) : 0
-  const lines = found.map(([word, meaning]) =>
-    shell === 'bash' ? `${word.slice(from)}\n` : `${word}\t${meaning}\n`,
+  const lines = found.map(([word, description]) =>
+    shell === 'bash' ? `${word.slice(from)}\n` : `${word}\t${description}\n`,
   )
   await writeAnswer(io, lines.join(''))
 }
@@ -105,7 +105,7 @@ function findPosition(before: readonly string[], program: Command): Position | u
 async function listJoinedValues(command: Command, flag: string, io: Io): Promise<Candidate[]> {
   const option = findOptionWithValue(command, flag)
   const values = option ? await listValues(option, io) : []
-  return values.map(([word, meaning]) => [`${flag}=${word}`, meaning])
+  return values.map(([word, description]) => [`${flag}=${word}`, description])
 }
 
 function findOptionWithValue({ options }: Command, word: string): Option | undefined {

@@ -65,9 +65,9 @@ export async function saveSetting(
   const saved = isStore
     ? await formatSavedStore(text, context)
     : await parseSavedValue(name, name, text, io)
-  await changeSettings(io, context.timeout, (all) => all.set(name, saved))
-  const { source, place } = settings.source(name)
-  if (source === 'variable') await context.warn(`${place} is still set, and takes precedence`)
+  await changeSettings(io, context.timeoutMs, (all) => all.set(name, saved))
+  const { source, origin } = settings.source(name)
+  if (source === 'variable') await context.warn(`${origin} is still set, and takes precedence`)
   const value = isStore ? await formatStore(String(saved), io, settings.file.saved) : String(saved)
   await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
 }
@@ -77,7 +77,7 @@ async function formatSavedStore(
   text: string,
   { settings, reporter }: SettingsContext,
 ): Promise<string> {
-  const address = await settings.address({ value: text, place: 'The argument', source: 'flag' })
+  const address = await settings.address({ value: text, origin: 'The argument', source: 'flag' })
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
   return text === 'local' || isStoreName(text) ? text : findKind(address).format(address)
@@ -86,7 +86,7 @@ async function formatSavedStore(
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io, undefined, true)
   const { changeSettings } = await import('../../config/change-settings.js')
-  const removed = await changeSettings(io, context.timeout, (all) => {
+  const removed = await changeSettings(io, context.timeoutMs, (all) => {
     const isSaved = all.has(name)
     if (isSaved) all.delete(name)
     return isSaved
@@ -101,9 +101,14 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
     settingNames.map((name) => findEntry(name, context.settings, io)),
   )
   const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
-  const formatCells = ({ name, value, source, meaning }: Awaited<ReturnType<typeof findEntry>>) => {
+  const formatCells = ({
+    name,
+    value,
+    source,
+    description,
+  }: Awaited<ReturnType<typeof findEntry>>) => {
     const shown = value === undefined ? '-' : quoteIfNeeded(value)
-    return [name, shown, source, meaning]
+    return [name, shown, source, description]
   }
   const printer = await context.tablePrinter(titles, formatCells)
   await printer.all([entries])
@@ -114,5 +119,5 @@ async function findEntry(name: SettingName, settings: EffectiveSettings, io: Io)
   const { saved } = settings.file
   const shown =
     name === 'store' && value !== undefined ? await formatStore(value, io, saved) : value
-  return { name, value: shown, source, meaning: getSetting(name).meaning }
+  return { name, value: shown, source, description: getSetting(name).description }
 }

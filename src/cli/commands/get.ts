@@ -1,4 +1,4 @@
-import { describeReason, must, PlantsError } from '../../errors.js'
+import { assertDefined, describeReason, PlantsError } from '../../errors.js'
 import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -48,7 +48,7 @@ async function* getPlants(
       answers.map((answer) => 'reason' in answer && describeReason(answer.reason)),
     )
     yield page.map((id, index): PlantResult => {
-      const answer = must(answers[index])
+      const answer = assertDefined(answers[index])
       if ('value' in answer) {
         const plant = answer.value?.get(id)
         return plant ? { plant } : { error: notFound(id) }

@@ -5,12 +5,12 @@ export function define(command: PlantsCommand): void {
     .description('Show the help of a command.')
     .argument('[command...]', 'its name, after that of its group')
     .addExamples('plants help stores add')
-    .handler((_options, _io, words: string[]) => help(command, words))
+    .handler((_options, _io, argv: string[]) => help(command, argv))
 }
 
-async function help(command: PlantsCommand, words: readonly string[]): Promise<void> {
+async function help(command: PlantsCommand, argv: readonly string[]): Promise<void> {
   let shown = command.parent as PlantsCommand // as it is a command of the program
-  for (const word of words) {
+  for (const word of argv) {
     const below = shown.commands.find((each) => isNamed(each, word))
     if (!below) throw (await import('../usage-errors.js')).unknownCommandError(shown, word)
     shown = below as PlantsCommand // as each of ours is

@@ -102,7 +102,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
 }
 
 function serviceOptions(options: ServeOptions, context: CommandContext): ServiceOptions {
-  const { timeout, io } = context
+  const { timeoutMs, io } = context
   const { socket, host, port, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows)
     throw usageError('--socket does not work on Windows', 'Use --port instead')
@@ -147,7 +147,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
       requestTimeoutMs: options.requestTimeout,
       connectionLimit,
     },
-    timeoutMs: timeout,
+    timeoutMs,
     log: {
       output: io.stderr,
       level: options.logLevel,

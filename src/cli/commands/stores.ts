@@ -69,12 +69,12 @@ export function define(command: PlantsCommand): void {
     .handler(remove)
 }
 
-async function addStore(options: AddOptions, io: Io, name: string, place: string): Promise<void> {
+async function addStore(options: AddOptions, io: Io, name: string, text: string): Promise<void> {
   const context = await SettingsContext.read(options, io)
   assertStoreName(name)
-  const address = await resolveAddress(place, 'The address', io, { isArgument: true })
+  const address = await resolveAddress(text, 'The address', io, { isArgument: true })
   const store = await storeWith(options, address, io)
-  const isReplaced = await changeSettings(io, context.timeout, (settings) => {
+  const isReplaced = await changeSettings(io, context.timeoutMs, (settings) => {
     const stores = settings.get('stores', {})
     const exists = Object.hasOwn(stores, name)
     if (exists && !options.replace)
@@ -85,8 +85,8 @@ async function addStore(options: AddOptions, io: Io, name: string, place: string
   await warnOfExposure(address, context.reporter)
   const verb = isReplaced ? 'Replaced' : 'Saved'
   const how = `Use it with: --store ${name}. To make it the default: plants stores use ${name}`
-  const text = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
-  await context.print(await describeStore(name, store, io), text)
+  const message = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
+  await context.print(await describeStore(name, store, io), message)
 }
 
 async function storeWith(options: object, address: Address, io: Io): Promise<SavedStore> {
@@ -106,7 +106,7 @@ async function init(others: GlobalOptions, io: Io, value: string): Promise<void>
   const options = { ...others, store: value }
   options.values.setOptionValueWithSource('store', value, 'cli')
   const { settings } = await SettingsContext.read(options, io)
-  const store = await settings.address({ value, place: 'The address', source: 'flag' })
+  const store = await settings.address({ value, origin: 'The address', source: 'flag' })
   const serverCount = requireCapability(store, 'direct').countServers(store)
   if (serverCount > 1)
     // While the first one is away, a second store would be created on another.
@@ -148,7 +148,7 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   const context = await SettingsContext.read(options, io)
   if (name === 'local')
     throw usageError('The store local is built in', 'To use another: plants stores use NAME')
-  const { address, hasToken } = await changeSettings(io, context.timeout, (settings) => {
+  const { address, hasToken } = await changeSettings(io, context.timeoutMs, (settings) => {
     const stores = settings.get('stores', {})
     const { address } = getSavedStore(name, { version: 1, stores })
     if (settings.get('store') === name)

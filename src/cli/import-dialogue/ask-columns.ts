@@ -1,4 +1,4 @@
-import { must, type PlantsError } from '../../errors.js'
+import { assertDefined, type PlantsError } from '../../errors.js'
 import type { Cells, Chunk } from '../../formats/chunk.js'
 import { foldName, isRejectsName, readNames } from '../../formats/columns.js'
 import {
@@ -65,13 +65,13 @@ async function selectHead(
     return { name: sheet, texts: readNames(header).filter(Boolean) }
   })
   const sheet = await askForSheet(shown, likeliest.sheet, io)
-  return { sheet, rows: must(heads.find((head) => head.sheet === sheet)).rows }
+  return { sheet, rows: assertDefined(heads.find((head) => head.sheet === sheet)).rows }
 }
 
 /** Finds the table with the row that has the most cells. */
 function findLikeliestHead(heads: readonly TableHead[]): TableHead {
   const widths = heads.map(({ rows }) => Math.max(0, ...rows.records.map(countFilledCells)))
-  return must(heads[widths.indexOf(Math.max(...widths))])
+  return assertDefined(heads[widths.indexOf(Math.max(...widths))])
 }
 
 /** The first row with all the columns that were typed, or else the one that looks like a header. */

@@ -1,4 +1,4 @@
-import { inputError, must, type PlantsError } from '../../errors.js'
+import { assertDefined, inputError, type PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
 import { EncodingError } from '../../formats/decode-text.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
@@ -23,7 +23,7 @@ import { askForEncoding, askWhetherRight, type EncodingReading, tell } from './q
  * @returns undefined if there is nothing to ask
  */
 export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<string | undefined> {
-  const input = must(plan.inputs[0])
+  const input = assertDefined(plan.inputs[0])
   if (plan.encoding !== undefined) return undefined
   const failure = await findReadError(input, plan, io)
   const detected = failure instanceof EncodingError ? failure.encodings : []
@@ -157,7 +157,7 @@ async function assertNoneIsUtf8({ inputs, ...plan }: ImportPlan, io: Io): Promis
     const isUtf8 = await isReadable(input, { inputs, ...plan }, io)
     if (!isUtf8 || !(await readForeignLine(input, { inputs, ...plan }, io))) continue
     throw inputError(
-      `${input.name} is UTF-8, and ${must(first).name} is not`,
+      `${input.name} is UTF-8, and ${assertDefined(first).name} is not`,
       'Import each file with its own command',
     )
   }

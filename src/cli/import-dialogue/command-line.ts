@@ -5,19 +5,19 @@ import type { ImportAnswers } from '../../import/parse-checkpoint.js'
  * Builds the command that does without questions what was answered: the words that were typed, and
  * an option for each answer.
  *
- * @param words behind the name of the program
+ * @param argv behind the name of the program
  */
 export function buildCommandLine(
-  words: readonly string[],
+  argv: readonly string[],
   answers: ImportAnswers,
   system = { isWindows },
 ): string {
   const options = Object.entries(toOptions(answers)).flatMap(([flag, value]) =>
     value === undefined ? [] : [flag, value],
   )
-  const end = words.indexOf('--')
-  const before = end === -1 ? words : words.slice(0, end)
-  const after = end === -1 ? [] : words.slice(end)
+  const end = argv.indexOf('--')
+  const before = end === -1 ? argv : argv.slice(0, end)
+  const after = end === -1 ? [] : argv.slice(end)
   const line = [...before, ...options, ...after]
   return ['plants', ...line.map((word) => quoteForShell(word, system))].join(' ')
 }
@@ -26,8 +26,8 @@ export function buildCommandLine(
  * Replaces the value of `--store`, wherever it stands: a line that is copied is kept by the shell,
  * and seen by others, so it has no password.
  */
-export function replaceStore(words: readonly string[], typed: string, safe: string): string[] {
-  return words.map((word) => {
+export function replaceStore(argv: readonly string[], typed: string, safe: string): string[] {
+  return argv.map((word) => {
     const flag = word.endsWith(typed) ? word.slice(0, -typed.length) : undefined
     return flag === '' || flag === '--store=' ? flag + safe : word
   })

@@ -5,7 +5,7 @@
  * It begins where an import without a terminal ends, with the failure of that. So it asks for
  * nothing that the import finds by itself, and it ends with the same failure if no answer helps.
  */
-import { must, type PlantsError } from '../../errors.js'
+import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
 import { EncodingError } from '../../formats/decode-text.js'
 import { applyAnswers } from '../../import/answers.js'
@@ -29,7 +29,7 @@ interface DialogueOptions {
   failure: PlantsError
   context: CommandContext
   /** The words of the command line behind the name of the program. */
-  words: readonly string[]
+  argv: readonly string[]
   showDryRun: (plan: ImportPlan) => Promise<void>
 }
 
@@ -37,7 +37,7 @@ interface DialogueOptions {
  * @throws {PlantsError} `interrupted` without an answer, and the failure if no answer prevents it
  */
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
-  const { plan, failure, context, words } = options
+  const { plan, failure, context, argv } = options
   const { io } = context
   const saved = await findSavedAnswers(plan, context)
   if (saved) {
@@ -50,7 +50,7 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
   await tell(
     [
       'The same without questions:',
-      `  ${buildCommandLine(nameStore(words, context), answers)}`,
+      `  ${buildCommandLine(nameStore(argv, context), answers)}`,
       ...describeRejections(preview),
     ],
     io,
@@ -71,7 +71,7 @@ async function askForAnswers(
   const remaining = encoding === undefined ? failure : await findFailure(decoded, io)
   if (!remaining) return answers
   if (remaining instanceof NoListError || remaining instanceof EncodingError) throw remaining
-  const sample = await sampleInput(must(plan.inputs[0]), decoded, io)
+  const sample = await sampleInput(assertDefined(plan.inputs[0]), decoded, io)
   const { answers: ofColumns, headerLine } = await askForColumns(sample, decoded, remaining, io)
   const complete = { ...answers, ...ofColumns }
   const reader = await openFirst(applyAnswers(plan, complete), io)
@@ -95,7 +95,7 @@ async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | unde
 
 /** Opens the first file to look at its header. */
 async function openFirst(plan: ImportPlan, io: Io): Promise<OpenInput> {
-  const reader = await openInput(must(plan.inputs[0]), plan, io)
+  const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   reader.close()
   return reader
 }
@@ -125,8 +125,8 @@ async function confirmImport(
 }
 
 /** The words with the address of the store in place of one that may have a password. */
-function nameStore(words: readonly string[], { options, address }: CommandContext): string[] {
+function nameStore(argv: readonly string[], { options, address }: CommandContext): string[] {
   const { store } = options
   const isAddress = store?.includes('://') === true
-  return isAddress ? replaceStore(words, store, findKind(address).format(address)) : [...words]
+  return isAddress ? replaceStore(argv, store, findKind(address).format(address)) : [...argv]
 }

@@ -1,4 +1,4 @@
-import { must } from '../../errors.js'
+import { assertDefined } from '../../errors.js'
 import { type ImportInput, type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
 import { smallestId } from '../../plant/fields.js'
@@ -43,7 +43,7 @@ async function* readReasons(
       for (const [index, raw] of records.entries()) {
         const change = mapper.map(raw)
         yield 'error' in change
-          ? `${input.name}:${must(lines[index])}: ${change.message}`
+          ? `${input.name}:${assertDefined(lines[index])}: ${change.message}`
           : undefined
       }
   } finally {

@@ -12,7 +12,7 @@ export async function runCommand(line: CommandLine, io: Io): Promise<string> {
     page += text
   })
   try {
-    await program.parseAsync(line.words, { from: 'user' })
+    await program.parseAsync(line.argv, { from: 'user' })
   } catch (error) {
     if (error instanceof RejectedLine)
       throw (await import('../usage-errors.js')).explainRejectedLine(error)
@@ -37,7 +37,7 @@ export async function buildProgram(
 ): Promise<PlantsCommand> {
   // One of the streams may be a pipe.
   const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
-  const program = new PlantsCommand('plants', io, line ?? { words: [] })
+  const program = new PlantsCommand('plants', io, line ?? { argv: [] })
     .usage('<command> [options]')
     .enablePositionalOptions() // else the value in `create --name -s` would be an option
     .exitOverride()
@@ -58,7 +58,7 @@ export async function buildProgram(
   for (const option of globalOptions()) program.addOption(option)
   for (const [name, { group, summary, aliases = [], load }] of Object.entries(listed)) {
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
-    const isNeeded = !line || line.words.some((word) => word === name || aliases.includes(word))
+    const isNeeded = !line || line.argv.some((word) => word === name || aliases.includes(word))
     if (!isNeeded) continue
     const { define } = await load()
     define(command)
@@ -67,7 +67,7 @@ export async function buildProgram(
     for (const each of [command, ...command.commands])
       if (each instanceof PlantsCommand) each.addGlobalOptions(groups[group])
   }
-  if (line?.words[0] === '__complete') addCompletion(program, io)
+  if (line?.argv[0] === '__complete') addCompletion(program, io)
   return program
 }
 
@@ -82,7 +82,7 @@ function addCompletion(program: PlantsCommand, io: Io): void {
     .allowExcessArguments()
     .action(async (shell: string | undefined, text: string) => {
       const { printCompletions } = await import('../commands/completion.js')
-      await printCompletions(shell, text, (words) => buildProgram(io, { words }), io)
+      await printCompletions(shell, text, (argv) => buildProgram(io, { argv }), io)
     })
 }
 

@@ -17,7 +17,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     const token = io.env[name]?.trim()
     if (token) io.secrets.add(token)
   }
-  const line: CommandLine = { words: argv.length > 0 ? argv : ['--help'] }
+  const line: CommandLine = { argv: argv.length > 0 ? argv : ['--help'] }
   try {
     await runLine(line, io)
     return 0
@@ -31,22 +31,22 @@ export async function run(argv: string[], io: Io): Promise<number> {
 
 function defect(cause: unknown): PlantsError {
   const reason = cause instanceof Error ? cause.message : String(cause)
-  return new PlantsError('defect', `Internal error, a bug in plants: ${reason}`, {
+  return new PlantsError('internalError', `Internal error, a bug in plants: ${reason}`, {
     hint: 'Please report it, with this text, your command, and what this prints: plants doctor',
     cause,
   })
 }
 
 async function runLine(line: CommandLine, io: Io): Promise<void> {
-  const { words } = line
+  const { argv } = line
   // Node has replaced what is not UTF-8 by U+FFFD.
-  if (words.some((word) => word.includes('\uFFFD')))
+  if (argv.some((word) => word.includes('\uFFFD')))
     line.failure = usageError(
       'An argument is not UTF-8, or holds U+FFFD',
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
   // Elsewhere, -v is the version. With a command it is --verbose.
-  if (words.length === 1 && words[0] === '-v') return writeAnswer(io, `${version}\n`)
+  if (argv.length === 1 && argv[0] === '-v') return writeAnswer(io, `${version}\n`)
   const page = await runCommand(line, io)
   if (page === `${version}\n`) await writeAnswer(io, page)
   else if (page !== '')

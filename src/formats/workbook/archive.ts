@@ -10,7 +10,7 @@ import { crc32, createInflateRaw } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { describeReason, systemCode } from '../../errors.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { maxUnpacked } from '../chunk.js'
+import { maxUnpackedBytes } from '../chunk.js'
 import { createTooLargeError, DamageError } from './damage.js'
 
 export class Archive {
@@ -35,7 +35,8 @@ export class Archive {
   static async open(bytes: Buffer, file: string, signal: AbortSignal): Promise<Archive> {
     const { zip, entries } = await readDirectory(bytes, signal)
     const unpackedBytes = entries.reduce((sum, { uncompressedSize }) => sum + uncompressedSize, 0)
-    if (unpackedBytes > maxUnpacked || entries.length > maxEntries) throw createTooLargeError(file)
+    if (unpackedBytes > maxUnpackedBytes || entries.length > maxEntries)
+      throw createTooLargeError(file)
     const byPath = new Map<string, Entry[]>()
     for (const entry of entries) {
       const path = foldPath(decodeName(entry))

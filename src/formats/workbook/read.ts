@@ -5,14 +5,14 @@
  * damage is found before anything is stored; then its rows are imported. Both run this reader:
  * docs/design/decisions.md says why.
  */
-import { inputError, must } from '../../errors.js'
+import { assertDefined, inputError } from '../../errors.js'
 import {
   type Cells,
   Chunk,
   type FormatInput,
   type FormatReader,
   type InputOptions,
-  maxUnpacked,
+  maxUnpackedBytes,
 } from '../chunk.js'
 import { foldName, listNames } from '../columns.js'
 import {
@@ -72,7 +72,7 @@ async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
   let length = 0
   for await (const block of blocks) {
     length += block.length
-    if (length > maxUnpacked) throw createTooLargeError(name)
+    if (length > maxUnpackedBytes) throw createTooLargeError(name)
     gathered.push(block)
   }
   return Buffer.concat(gathered)
@@ -167,7 +167,7 @@ class WorkbookReader {
   async #readHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells>> {
     const head = new Chunk<Cells>()
     for await (const { records, lines } of this.#readRows(sheet, Infinity, context)) {
-      for (const [index, row] of records.entries()) head.add(row, must(lines[index]))
+      for (const [index, row] of records.entries()) head.add(row, assertDefined(lines[index]))
       if (head.records.length >= maxHeaderRows) break
     }
     return head.slice(0, maxHeaderRows)
@@ -226,5 +226,5 @@ function findLikeliest(candidates: readonly Candidate[]): Candidate {
   const counts = candidates.map(({ head }) =>
     Math.max(0, ...head.records.map((row) => countFilledCells(row))),
   )
-  return must(candidates[counts.indexOf(Math.max(...counts))])
+  return assertDefined(candidates[counts.indexOf(Math.max(...counts))])
 }

@@ -10,18 +10,18 @@ import { expectedPlant, parseError } from './plant-request.js'
  * Sends an empty object, which by the specification a service that accepts the token must reject.
  */
 export async function verifyToken(address: HttpAddress, context: OpenContext): Promise<TokenCheck> {
-  const { timeout, runtime } = context
+  const { timeoutMs, runtime } = context
   const access = await context.findAccess(address)
-  const client = new HttpClient(address, { access, timeout, runtime })
+  const client = new HttpClient(address, { access, timeoutMs, runtime })
   const signal = runtime.handleSignals()
   try {
     const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
-    const response = await client.send(probe, timeout, [signal])
+    const response = await client.send(probe, timeoutMs, [signal])
     signal.throwIfAborted()
     const result = await interpretResponse(client, probe, response)
     if ('value' in result) {
       const message = `${address.name} answered 200 to an empty object`
-      return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
+      return { state: 'unknown', error: new PlantsError('badResponse', message, { status: 200 }) }
     }
     const { error } = result
     if ('cause' in response) {

@@ -44,10 +44,10 @@ export function isOfPlant({ kind, status = 0 }: PlantsError): boolean {
 
 /** By the status, or by the `error` of a 400 response. */
 const kinds: Readonly<Record<number, ErrorKind>> = {
-  301: 'inaccessible',
-  302: 'inaccessible',
-  307: 'inaccessible',
-  308: 'inaccessible',
+  301: 'accessDenied',
+  302: 'accessDenied',
+  307: 'accessDenied',
+  308: 'accessDenied',
   401: 'unauthorized',
   403: 'forbidden',
   409: 'conflict',
@@ -56,11 +56,11 @@ const kinds: Readonly<Record<number, ErrorKind>> = {
 }
 
 const hints: Partial<Record<ErrorKind, string>> = {
-  inaccessible: 'If the new address is right, use it with --store',
+  accessDenied: 'If the new address is right, use it with --store',
   forbidden: 'Ask the operator of the service who may do this',
   conflict: 'Choose another id',
   unavailable: 'Nothing was stored. Try again later',
-  unusable: 'Is it a Plant Store? The address is the base URL, the part before /plants',
+  badResponse: 'Is it a Plant Store? The address is the base URL, the part before /plants',
 }
 
 const notOffered =
@@ -95,7 +95,7 @@ async function createFailure(
     return { error: new PlantsError('notFound', message ?? answer, failed.details) }
   const kind = findKind(failed)
   const text = message ?? answer + (await describeContent(client, request, response))
-  if (kind === 'unusable' && status >= 500)
+  if (kind === 'badResponse' && status >= 500)
     return createLossFailure(
       request,
       kind,
@@ -103,8 +103,8 @@ async function createFailure(
       failed.details,
     )
   // A read changes nothing, so that its outcome is not unknown.
-  const isRead = kind === 'unusable' && request.method === 'GET'
-  const rejectedKind = isRead ? 'inaccessible' : kind
+  const isRead = kind === 'badResponse' && request.method === 'GET'
+  const rejectedKind = isRead ? 'accessDenied' : kind
   const retryAfterMs = parseRetryAfter(headers)
   const rejection = new PlantsError(rejectedKind, text + describeDelay(retryAfterMs), {
     ...failed.details,
@@ -127,7 +127,7 @@ function findKind({ error, message, details: { status } }: FailedResponse): Erro
   if (status === 409 && message === undefined) return 'rejected'
   const isSpecific = status === 400 && [401, 403, 409].includes(error)
   const isRejection = status >= 400 && status < 500
-  return kinds[isSpecific ? error : status] ?? (isRejection ? 'rejected' : 'unusable')
+  return kinds[isSpecific ? error : status] ?? (isRejection ? 'rejected' : 'badResponse')
 }
 
 function findHint(client: HttpClient, kind: ErrorKind, { message, details }: FailedResponse) {
@@ -281,10 +281,10 @@ function createNoResponseFailure(
       (cause instanceof CutResponseError
         ? `The response of ${address.name} ${cause.message}`
         : `${address.name} received the request, but did not answer: ${text}`)
-    return createLossFailure(request, 'unanswered', message, { cause, hint: known?.hint })
+    return createLossFailure(request, 'noResponse', message, { cause, hint: known?.hint })
   }
   const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${text}`
-  const kind = isTransient ? 'unavailable' : 'inaccessible'
+  const kind = isTransient ? 'unavailable' : 'accessDenied'
   const ofProxy = isTransient && access.proxy ? proxyHint : hint
   return { error: new PlantsError(kind, message, { hint: ofProxy, cause }) }
 }

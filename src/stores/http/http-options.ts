@@ -3,8 +3,8 @@ import type { ServiceAccess } from '../credentials.js'
 
 export interface HttpOptions {
   access: ServiceAccess
-  /** Of a call, in milliseconds. */
-  timeout: number
+  /** Limits a call with its retries. */
+  timeoutMs: number
   runtime: Runtime
   retry?: number | undefined
   /** Requests at once. */

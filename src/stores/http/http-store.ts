@@ -111,6 +111,6 @@ function createUnknownHint(
     return `${start}Whether plant ${id} is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`
   const unknown = `${start}Whether plant ${id} was changed is unknown`
   // The hint names another address, because nothing can be looked up at this one.
-  if (kind === 'unanswered' && hint !== undefined) return unknown
+  if (kind === 'noResponse' && hint !== undefined) return unknown
   return `${unknown}. ${describeLook(id, service)}`
 }

@@ -33,9 +33,9 @@ export const httpKind: StoreKind<HttpAddress> = {
   toWritable: async (address) => address,
 
   async createOpener(address, context) {
-    const { timeout, runtime, retry, concurrency } = context
+    const { timeoutMs, runtime, retry, concurrency } = context
     const access = await context.findAccess(address)
-    const options = { access, timeout, runtime, retry, concurrency }
+    const options = { access, timeoutMs, runtime, retry, concurrency }
     const open = async () => new (await import('./http-store.js')).HttpStore(address, options)
     return { open, openExisting: open }
   },

@@ -57,5 +57,5 @@ function explainProxyStatus(status: number, { protocol, host }: URL): Error {
   if (status !== 407) return Error(`the proxy answered ${status}`)
   const message = `The proxy ${host} answered 407: it asks for another user name or password`
   const hint = `Set them in the variable of the proxy: ${protocol}//USER:PASSWORD@${host}`
-  return new PlantsError('inaccessible', message, { hint })
+  return new PlantsError('accessDenied', message, { hint })
 }

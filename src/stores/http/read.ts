@@ -67,5 +67,5 @@ function findNextPath(link: string): string | undefined {
 
 function createForeignError({ address }: HttpClient, what: string): PlantsError {
   const hint = 'Is it a Plant Store?'
-  return new PlantsError('inaccessible', `${address.name} answered ${what}`, { hint })
+  return new PlantsError('accessDenied', `${address.name} answered ${what}`, { hint })
 }

@@ -111,8 +111,8 @@ function measureElapsed({ options, connectedAt }: HttpClient, { startMs }: Call)
 
 /** The milliseconds for the next try. */
 function findTimeLeft(client: HttpClient, call: Call): number {
-  const { timeout } = client.options
-  return client.connectedAt === undefined ? timeout : timeout - measureElapsed(client, call)
+  const { timeoutMs } = client.options
+  return client.connectedAt === undefined ? timeoutMs : timeoutMs - measureElapsed(client, call)
 }
 
 /**

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type ErrorKind, must, PlantsError } from '../../errors.js'
+import { assertDefined, type ErrorKind, PlantsError } from '../../errors.js'
 import { toWireJson } from '../../plant/json.js'
 import { applyPatch, equalFields, type StoredPlant } from '../../plant/plant.js'
 import {
@@ -31,15 +31,15 @@ export async function sendChange(ask: Send, change: Change): Promise<Outcome> {
 }
 
 async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
-  const { plant, key = crypto.randomUUID(), ifExists, isMatched } = change
+  const { plant, key = crypto.randomUUID(), ifExists, isFoundByName } = change
   try {
     return { type: 'created', plant: { id: plant.id, ...(await ask(requestToCreate(plant, key))) } }
   } catch (error) {
     // A service with idempotency keys would have recognized this create, so a conflict is with
     // another plant.
     if (!(error instanceof PlantsError) || error.kind !== 'conflict') throw error
-    if (ifExists === 'skip' && !isMatched) return { type: 'skipped' }
-    if (ifExists !== 'same' && !isMatched) throw error
+    if (ifExists === 'skip' && !isFoundByName) return { type: 'skipped' }
+    if (ifExists !== 'same' && !isFoundByName) throw error
     const get = ask(requestForPlant('GET', plant.id))
     const stored = await unless(['notFound', 'forbidden', 'rejected'], get)
     if (!stored) throw error
@@ -51,15 +51,15 @@ async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
 
 /** A complete record of an import is created, or changes the plant that has its id. */
 async function sendUpdate(ask: Send, change: Of<'update'>): Promise<Outcome> {
-  const { patch, ifMissing, isMatched, key } = change
+  const { patch, ifMissing, isFoundByName, key } = change
   const { id, ...fields } = patch
-  const stored = isMatched && key === undefined ? await fetchPlant(ask, id) : undefined
+  const stored = isFoundByName && key === undefined ? await fetchPlant(ask, id) : undefined
   const other = otherNameOutcome(change, stored)
   if (other) return other
-  if (stored && equalFields(stored, must(applyPatch(patch, stored))))
+  if (stored && equalFields(stored, assertDefined(applyPatch(patch, stored))))
     return { type: 'updated', plant: stored, before: stored }
   const whole = ifMissing === 'create' && !stored ? applyPatch(patch) : undefined
-  const create = { type: 'create', ifExists: 'skip', isMatched, key } as const
+  const create = { type: 'create', ifExists: 'skip', isFoundByName, key } as const
   const created = whole && (await sendCreate(ask, { ...create, plant: whole }))
   if (created && created.type !== 'skipped') return created
   const body = toWireJson(fields)
@@ -102,7 +102,7 @@ export async function sendChanges(
 
   const sendOne = async (index: number) => {
     if (stop.aborted) return
-    const outcome = await tryToSend(ask, must(changes[index]), stop)
+    const outcome = await tryToSend(ask, assertDefined(changes[index]), stop)
     if (!outcome) return
     outcomes[index] = explainConflict(outcome, isRepetition)
     // Another failure than that of one plant is one of the service.
@@ -114,7 +114,7 @@ export async function sendChanges(
     while (next < changes.length && !stop.aborted) {
       const index = next
       next += 1
-      const id = getTargetId(must(changes[index]))
+      const id = getTargetId(assertDefined(changes[index]))
       const done = Promise.resolve(latest.get(id)).then(() => sendOne(index))
       latest.set(id, done)
       await done

@@ -20,7 +20,7 @@ const handshakeTimeoutMs = 1000
 export function createTlsPortError(address: HttpAddress, cause: unknown): PlantsError {
   const message = `The port of ${address.name} speaks TLS, not plain HTTP`
   const hint = `Try ${formatWithScheme(address, 'https:')}`
-  return new PlantsError('inaccessible', message, { hint, cause })
+  return new PlantsError('accessDenied', message, { hint, cause })
 }
 
 /** Whether Node's HTTP parser failed because of an alert: a record of type 21, of version 3.x. */

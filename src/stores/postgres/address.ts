@@ -17,12 +17,12 @@ import type { Login } from '../credentials.js'
 
 export interface PostgresOptions {
   login: Login
-  /** Of each statement, and of a call with its retries, in milliseconds. */
-  timeout: number
+  /** Limits each statement, and a call with its retries. */
+  timeoutMs: number
   runtime: Runtime
   retry?: number | undefined
   /** The store does not answer, and is tried until its budget is over; undefined: it is back. */
-  onAway?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
+  onUnreachable?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
 export interface Access extends PostgresOptions {

@@ -18,19 +18,19 @@ export function createTooLongError(server: string, what: 'message' | 'row'): Pla
   const largePlant = `a plant of more than ${maxRowMiB} MiB`
   const hint = `Check the address. If ${largePlant} is stored there, delete it with SQL`
   const message = `${server} sent a ${what} of more than ${maxRowMiB} MiB`
-  return new PlantsError('inaccessible', message, { hint })
+  return new PlantsError('accessDenied', message, { hint })
 }
 
 const checkServer = 'PostgreSQL does not do that: check the server, and what connects you to it'
 
 export function createTooManyRowsError(server: string): PlantsError {
   const message = `${server} sent more rows than it was asked for`
-  return new PlantsError('inaccessible', message, { hint: checkServer })
+  return new PlantsError('accessDenied', message, { hint: checkServer })
 }
 
 function createTooManyMessagesError(server: string): PlantsError {
   const message = `${server} sent more messages than an answer has`
-  return new PlantsError('inaccessible', message, { hint: checkServer })
+  return new PlantsError('accessDenied', message, { hint: checkServer })
 }
 
 /** What a server tells of a connection, so that a statement on it can be canceled. */

@@ -2,7 +2,7 @@
 import { finished } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import { must, PlantsError } from '../../errors.js'
+import { assertDefined, PlantsError } from '../../errors.js'
 import { within } from '../../platform/runtime.js'
 import type { StoreServer } from '../store.js'
 import { type Access, formatHost } from './address.js'
@@ -19,7 +19,7 @@ interface Notice {
 }
 
 /**
- * @throws {PlantsError} `inaccessible` if a plant would not be safe there, `unavailable` if the
+ * @throws {PlantsError} `accessDenied` if a plant would not be safe there, `unavailable` if the
  * server is read-only and the address asks for one that accepts writes
  */
 export async function examineServer(connection: PostgresConnection): Promise<StoreServer> {
@@ -29,9 +29,9 @@ export async function examineServer(connection: PostgresConnection): Promise<Sto
   )
   const { name } = connection
   if (encoding !== 'UTF8')
-    throw new PlantsError('inaccessible', `${name} has the encoding ${encoding} in place of UTF8`)
+    throw new PlantsError('accessDenied', `${name} has the encoding ${encoding} in place of UTF8`)
   if (fsync === 'off')
-    throw new PlantsError('inaccessible', `${name} answers before a plant is on disk: fsync is off`)
+    throw new PlantsError('accessDenied', `${name} answers before a plant is on disk: fsync is off`)
   const server = { name: connection.server, isReadOnly: isReadOnly === 'on' }
   if (server.isReadOnly && !connection.mayBeReadOnly)
     throw new PlantsError('unavailable', `${name} is not read-write now`, { hint: nameWritable })
@@ -63,7 +63,7 @@ export class PostgresConnection {
     this.mayBeReadOnly = access.address.targetSessionAttrs === 'any'
     this.#client = client
     this.#access = access
-    this.#limit = { query_timeout: access.timeout + 1000 }
+    this.#limit = { query_timeout: access.timeoutMs + 1000 }
   }
 
   /**
@@ -85,7 +85,7 @@ export class PostgresConnection {
    * @returns the result of the last one of the statements
    */
   async query(text: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
-    return must((await this.#query(text, values, maxRows)).at(-1))
+    return assertDefined((await this.#query(text, values, maxRows)).at(-1))
   }
 
   /**
@@ -115,16 +115,16 @@ export class PostgresConnection {
   /**
    * If `work` throws, the end of the connection rolls it back.
    *
-   * @param lockTimeout in milliseconds; by default the timeout
+   * @param lockTimeoutMs in milliseconds; by default the timeout
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of
    * it, and `unavailable` at a server that is read-only
    */
   async transaction<T>(
     work: () => Promise<T>,
     commits: (result: T) => boolean = () => true,
-    lockTimeout = 0,
+    lockTimeoutMs = 0,
   ): Promise<T> {
-    await this.begin(`SET LOCAL lock_timeout = ${lockTimeout}; SAVEPOINT changes`)
+    await this.begin(`SET LOCAL lock_timeout = ${lockTimeoutMs}; SAVEPOINT changes`)
     if (this.mayBeReadOnly) await this.#assertWritable()
     const result = await work()
     if (commits(result)) await this.#commit()
@@ -199,7 +199,7 @@ export class PostgresConnection {
    * connection rolls back. The timeout is that of each chunk.
    */
   async *copyOut(select: string): AsyncGenerator<Buffer> {
-    const { runtime, timeout } = this.#access
+    const { runtime, timeoutMs } = this.#access
     const signal = runtime.handleSignals()
     await this.begin('SET LOCAL statement_timeout = 0')
     signal.throwIfAborted()
@@ -209,7 +209,7 @@ export class PostgresConnection {
       const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
       const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
       for (;;) {
-        const chunk = await within(timeout, [signal], (silence) => {
+        const chunk = await within(timeoutMs, [signal], (silence) => {
           silence.onabort = () => stream.destroy(silence.reason)
           return chunks.next()
         })
@@ -255,7 +255,7 @@ export class PostgresConnection {
   #settings(): string {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
       SET LOCAL client_min_messages = warning;
-      SET LOCAL statement_timeout = ${this.#access.timeout}; SET CONSTRAINTS ALL IMMEDIATE`
+      SET LOCAL statement_timeout = ${this.#access.timeoutMs}; SET CONSTRAINTS ALL IMMEDIATE`
   }
 }
 

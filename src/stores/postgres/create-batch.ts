@@ -10,7 +10,7 @@
  *
  * docs/design/group-commit.md compares this with SQLite.
  */
-import { must } from '../../errors.js'
+import { assertDefined } from '../../errors.js'
 import type { Create, Outcome } from '../change.js'
 import type { PostgresConnection } from './connection.js'
 import type { PostgresDatabase } from './database.js'
@@ -42,7 +42,7 @@ export class CreateBatch {
   async add(create: Create): Promise<Outcome> {
     const index = this.#creates.push(create) - 1
     const result = await this.#result
-    return result === 'locked' ? storeAlone(this.#database, create) : must(result[index])
+    return result === 'locked' ? storeAlone(this.#database, create) : assertDefined(result[index])
   }
 
   async #storeAll(): Promise<BatchResult> {
@@ -85,7 +85,7 @@ async function storeAlone(database: PostgresDatabase, create: Create): Promise<O
     (connection) => connection.transaction(() => makeChanges(connection, creates)),
     () => mayRepeatCommit(creates),
   )
-  return must(outcome)
+  return assertDefined(outcome)
 }
 
 /** With an idempotency key, a create that was made succeeds again. */

@@ -11,7 +11,7 @@
 import { setMaxListeners } from 'node:events'
 import type { ConnectionOptions } from 'node:tls'
 import type pg from 'pg'
-import { must, PlantsError } from '../../errors.js'
+import { assertDefined, PlantsError } from '../../errors.js'
 import { retry } from '../../platform/retry.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { Slots } from '../../platform/slots.js'
@@ -60,7 +60,7 @@ export class PostgresDatabase {
 
   constructor(given: Access) {
     // To the driver and the server, 0 is no limit.
-    const access = { ...given, timeout: Math.max(1, given.timeout) }
+    const access = { ...given, timeoutMs: Math.max(1, given.timeoutMs) }
     const { hosts, sslmode, max } = access.address
     this.#access = access
     this.#tls = createTlsOptions(access)
@@ -100,7 +100,7 @@ export class PostgresDatabase {
    * @throws {PlantsError} `unavailable` if the others take longer than the timeout
    */
   async scan(select: string, { maxRows = 1, signal }: ScanOptions = {}): Promise<Row[]> {
-    const { runtime, timeout: timeoutMs, address } = this.#access
+    const { runtime, timeoutMs, address } = this.#access
     const signals = [runtime.handleSignals(), ...(signal === undefined ? [] : [signal])]
     try {
       return await this.#scanSlots.run(() => this.read(select, maxRows), { timeoutMs, signals })
@@ -201,8 +201,8 @@ export class PostgresDatabase {
     }
     this.#failures += 1
     const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
-    if (this.#failures === 2) this.#access.onAway?.(failure, retryBudgetMs)
-    throw must(failure)
+    if (this.#failures === 2) this.#access.onUnreachable?.(failure, retryBudgetMs)
+    throw assertDefined(failure)
   }
 
   /** Throws an error for which the next server is not tried. */
@@ -212,7 +212,7 @@ export class PostgresDatabase {
     if (error.kind !== 'unauthorized') return
     if (!this.#wasConnected) throw error
     // A service would seem to reject its caller.
-    throw new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
+    throw new PlantsError('accessDenied', error.message, { hint: error.hint, cause: error })
   }
 
   /** Trusts the certificates of the system, too, where those of Node.js are not enough. */
@@ -250,7 +250,7 @@ export class PostgresDatabase {
     const others = this.#servers.filter(({ host }) => host !== server.host)
     this.#servers = [{ ...server, isFallback: false }, ...others]
     this.#wasConnected = true
-    if (this.#failures > 1) this.#access.onAway?.(undefined)
+    if (this.#failures > 1) this.#access.onUnreachable?.(undefined)
     this.#failures = 0
   }
 

@@ -41,7 +41,7 @@ function findConnectionProblem(
   if (code !== '' && !code.startsWith('08')) return undefined
   const isPermanent = lacksTls(error) || permanentCauses.test(systemCode(error) ?? reason)
   return {
-    kind: isPermanent ? 'inaccessible' : 'unavailable',
+    kind: isPermanent ? 'accessDenied' : 'unavailable',
     message: `Could not reach ${name}: ${reason}`,
     hint: 'Is PostgreSQL running there? Are the address and its sslmode right?',
   }
@@ -63,11 +63,11 @@ function findLoginProblem(
 
 function findServerProblem(code: string, reason: string, name: string): DatabaseProblem {
   if (code === '3F000' || code === '42P01')
-    return { kind: 'inaccessible', message: `There is no store at ${name}`, hint: createStore }
+    return { kind: 'accessDenied', message: `There is no store at ${name}`, hint: createStore }
   // Another writer was faster, or the server is read-only or in a crisis.
   const isTemporary = /^(23505|25006|40|53|55|57|58)/.test(code)
   return {
-    kind: isTemporary ? 'unavailable' : 'inaccessible',
+    kind: isTemporary ? 'unavailable' : 'accessDenied',
     message: `${name} reported an error: ${reason}`,
     hint: hints[code] ?? 'Look at the log of the database',
   }

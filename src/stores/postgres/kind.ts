@@ -49,10 +49,10 @@ async function createOpener(
   address: PostgresAddress,
   context: OpenContext,
 ): Promise<DirectStoreOpener> {
-  const { timeout, runtime, retry, onAway } = context
+  const { timeoutMs, runtime, retry, onUnreachable } = context
   const { assertCanServe } = await loadAddress()
   const login = await context.findLogin(address)
-  const options = { login, timeout, runtime, retry, onAway }
+  const options = { login, timeoutMs, runtime, retry, onUnreachable }
   const load = async () => (await import('./store.js')).PostgresStore
   const open = async () => (await load()).open(address, options)
   return {

@@ -22,7 +22,7 @@ export function newPool(
   tls: ConnectionOptions | false,
   access: Access,
 ): pg.Pool {
-  const { address, login, timeout } = access
+  const { address, login, timeoutMs } = access
   const { hosts, user, database, max, name } = address
   const isVerified = tls !== false && tls.rejectUnauthorized === true
   const isPrivate = host.startsWith('/') || isLoopback(host) || isVerified
@@ -35,7 +35,7 @@ export function newPool(
       throw new PlantsError('unauthorized', `${name} requires a password`, { hint })
     },
     ssl: tls,
-    connectionTimeoutMillis: Math.min(5000, timeout / hosts.length),
+    connectionTimeoutMillis: Math.min(5000, timeoutMs / hosts.length),
     idleTimeoutMillis: 0,
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000,

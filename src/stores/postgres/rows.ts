@@ -50,7 +50,7 @@ export function toCount(cell: Cell, server: string): bigint {
 
 export function createInvalidRowError(server: string, what: string): PlantsError {
   const hint = 'PostgreSQL stores no such value: check the server, and what connects you to it'
-  return new PlantsError('inaccessible', `${server} sent ${what}`, { hint })
+  return new PlantsError('accessDenied', `${server} sent ${what}`, { hint })
 }
 
 /** In plain decimal, as PostgreSQL writes it. */

@@ -1,5 +1,5 @@
 import { escapeLiteral } from 'pg'
-import { must, PlantsError } from '../../errors.js'
+import { assertDefined, PlantsError } from '../../errors.js'
 import type { TextName } from '../../plant/fields.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
@@ -130,7 +130,7 @@ export class PostgresStore implements DirectStore {
     if (server.isReadOnly && isChange) throw new ReadOnlyServerError(server.name)
     const has = await this.rights()
     const missing = needs.filter((right) => !has.includes(right))
-    if (missing.length > 0) throw new PlantsError('inaccessible', describeMissingRights(missing))
+    if (missing.length > 0) throw new PlantsError('accessDenied', describeMissingRights(missing))
   }
 
   close(): Promise<void> {
@@ -170,7 +170,7 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5)`
       const times = [createdAt.getTime(), expiresAt?.getTime()]
-      return must(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
+      return assertDefined(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
     },
     list: () =>
       readInPages({}, (after = 0n, rows) =>

@@ -10,7 +10,7 @@
  * calls RAISE(IGNORE) skips the change without an error.
  */
 
-import { describeReason, must } from '../../errors.js'
+import { assertDefined, describeReason } from '../../errors.js'
 import { type NewPlant, toRowValues } from '../../plant/plant.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import {
@@ -33,10 +33,10 @@ export function applyChanges(connection: Connection, changes: readonly Change[])
   const order = sortById(changes)
   const sorted = applyInOrder(
     connection,
-    order.map((index) => must(changes[index])),
+    order.map((index) => assertDefined(changes[index])),
   )
   const outcomes = new Array<Outcome>(changes.length)
-  for (const [at, index] of order.entries()) outcomes[index] = must(sorted[at])
+  for (const [at, index] of order.entries()) outcomes[index] = assertDefined(sorted[at])
   return outcomes
 }
 
@@ -71,7 +71,9 @@ function areInOrder(changes: readonly Change[]): boolean {
  */
 function sortById(changes: readonly Change[]): number[] {
   const ids = changes.map(getTargetId)
-  return [...changes.keys()].sort((a, b) => compareIds(must(ids[a]), must(ids[b])))
+  return [...changes.keys()].sort((a, b) =>
+    compareIds(assertDefined(ids[a]), assertDefined(ids[b])),
+  )
 }
 
 /** Subtracting would make a bigint for each comparison. */

@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { must, systemCode, unlessSystemError } from '../../errors.js'
+import { assertDefined, systemCode, unlessSystemError } from '../../errors.js'
 import { foldText } from '../../plant/folding.js'
 import {
   isSameFile,
@@ -27,8 +27,8 @@ export interface SqliteOptions {
    * The noun that messages have for the file, such as "The journal". The default is "The store".
    */
   noun?: string
-  /** How many milliseconds a call waits for a lock of another program. */
-  timeout: number
+  /** How long a call waits for a lock of another program. */
+  timeoutMs: number
   runtime: Runtime
   /** This is called for a new store that is not the default one. */
   onCreated?: ((path: string) => Promise<void>) | undefined
@@ -79,7 +79,7 @@ export class Connection {
 
   static async create({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
     const isNew = makeFile(name, isDefault, options)
-    const connection = must(await Connection.open(name, options, true))
+    const connection = assertDefined(await Connection.open(name, options, true))
     const { path } = connection
     if (isNew && !isDefault) await options.onCreated?.(path)
     const exposure = isNew && explainExposure(path)
@@ -125,13 +125,13 @@ export class Connection {
 
   /** Repeats a call while another program has locked the store, and explains errors. */
   async retry<T>(call: () => T, file: UsedFile = this.#describe()): Promise<T> {
-    const { runtime, timeout } = this.#options
+    const { runtime, timeoutMs } = this.#options
     try {
       const callIfOpen = () => {
         this.#assertOpen()
         return call()
       }
-      return await retryWhileBusy(callIfOpen, { backoff, timeoutMs: timeout, runtime })
+      return await retryWhileBusy(callIfOpen, { backoff, timeoutMs, runtime })
     } catch (error) {
       throw explainSqliteError(error, file.path, file.subject)
     }

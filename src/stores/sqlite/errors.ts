@@ -30,7 +30,7 @@ export function createUnusableStoreError(
   why: string,
   hint = anotherFile,
 ): PlantsError {
-  return new PlantsError('inaccessible', `${path} ${why}`, { hint })
+  return new PlantsError('accessDenied', `${path} ${why}`, { hint })
 }
 
 /** Creates the error of a call that had not begun when the store was closed: it stored nothing. */
@@ -93,7 +93,7 @@ function explainCode(failure: Failure, code: number): PlantsError {
     case CORRUPT: {
       // SQLite reports a page that the disk refuses to read as this, too.
       const message = `${subject} is damaged, or its disk cannot be read`
-      return toStoreError(failure, 'inaccessible', { message, reason, hint: damageHint })
+      return toStoreError(failure, 'accessDenied', { message, reason, hint: damageHint })
     }
     case FULL:
       return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
@@ -113,7 +113,7 @@ function explainCode(failure: Failure, code: number): PlantsError {
       return new PlantsError('constraint', message, { hint: constraintHint })
     }
     case NOTADB:
-      return toStoreError(failure, 'inaccessible', { reason, hint: anotherFile })
+      return toStoreError(failure, 'accessDenied', { reason, hint: anotherFile })
     default:
       return toStoreError(failure, 'unavailable', { reason, hint: 'Try again' })
   }
@@ -153,7 +153,7 @@ const enoughSpaceBytes = 1_048_576
 
 function explainDeniedAccess(failure: Failure, reason: string): PlantsError {
   const missing = findMissingPermission(failure.path)
-  return toStoreError(failure, 'inaccessible', missing ?? { reason, hint: anotherFile })
+  return toStoreError(failure, 'accessDenied', missing ?? { reason, hint: anotherFile })
 }
 
 /** Returns undefined if this user has what a store needs, or a file is missing. */

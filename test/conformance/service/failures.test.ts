@@ -45,9 +45,9 @@ test.each<[ErrorKind | 'a bug', status: number, error: number]>([
   ['constraint', 400, 422],
   ['notFound', 400, 404],
   ['unavailable', 503, 503],
-  ['inaccessible', 503, 503],
+  ['accessDenied', 503, 503],
   ['unknownOutcome', 500, 500],
-  ['defect', 500, 500],
+  ['internalError', 500, 500],
   ['a bug', 500, 500],
 ])('a failure says nothing of the inside, and no hint: %s', async (kind, status, error) => {
   const what = status < 500 ? 'What failed' : 'SECRET'

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { must } from '../../../src/errors.js'
+import { assertDefined } from '../../../src/errors.js'
 import {
   connectTo,
   exchange,
@@ -199,5 +199,5 @@ function serveForAll(requestTimeout: string): () => RunningService {
     await service?.stop('SIGKILL')
     rmSync(service?.folder ?? '', { recursive: true, force: true })
   })
-  return () => must(service)
+  return () => assertDefined(service)
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { must } from '../../../src/errors.js'
+import { assertDefined } from '../../../src/errors.js'
 import { largestId, smallestId } from '../../../src/plant/fields.js'
 import { foldText } from '../../../src/plant/folding.js'
 import { type NewPlant, type PlantPatch, plantFrom, textLength } from '../../../src/plant/plant.js'
@@ -135,7 +135,7 @@ function describeGroups(open: Open<DirectStore>): void {
   test('of more plants than one step has, until its signal aborts', async () => {
     const { store } = await open()
     const tags = ['a', 'b', 'c']
-    const plants = plantsOf(25_000, (index) => ({ tag: must(tags[index % 3]) }))
+    const plants = plantsOf(25_000, (index) => ({ tag: assertDefined(tags[index % 3]) }))
     await store.write(creations(plants))
     const counts = new Map([
       ['a', 8334n],
@@ -379,7 +379,7 @@ function describeMany(open: Open<Store>): void {
       (plant) => [creation(plant), 409, plant],
     ]
     const made = plants.map((plant, index) =>
-      must(changes[index % changes.length])(plant, { ...moss, id: plant.id }),
+      assertDefined(changes[index % changes.length])(plant, { ...moss, id: plant.id }),
     )
     const outcomes = await Promise.all(made.map(([change]) => store.write([change])))
     expect(outcomes.flat().map(whole)).toStrictEqual(made.map(([, outcome]) => outcome))
@@ -452,20 +452,20 @@ function describeMany(open: Open<Store>): void {
   test.each(ways)('keeps what has an id, but not the matched name, %s', async (_, write) => {
     const { store } = await open()
     for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
-    const isMatched = true
-    const creates = { ifMissing: 'create', isMatched } as const
+    const isFoundByName = true
+    const creates = { ifMissing: 'create', isFoundByName } as const
     const changes: [Change, Told][] = [
       [patching({ ...fern, tag: 'wet' }, creates), 'updated'],
       [patching({ ...wet, name: 'Fern' }, creates), 409],
       [patching(ivy, creates), 'updated'],
       [patching(plantOf(4n), creates), 'created'],
       [patching({ ...wet, id: 4n }, creates), 409],
-      [creation({ ...wet, name: 'Fern' }, { ifExists: 'skip', isMatched }), 409],
-      [creation(wet, { ifExists: 'skip', isMatched }), 'skipped'],
-      [creation(wet, { ifExists: 'same', isMatched }), 409],
-      [creation(moss, { ifExists: 'same', isMatched }), 'skipped'],
-      [creation(moss, { isMatched }), 409],
-      [creation(plantOf(5n), { isMatched }), 'created'],
+      [creation({ ...wet, name: 'Fern' }, { ifExists: 'skip', isFoundByName }), 409],
+      [creation(wet, { ifExists: 'skip', isFoundByName }), 'skipped'],
+      [creation(wet, { ifExists: 'same', isFoundByName }), 409],
+      [creation(moss, { ifExists: 'same', isFoundByName }), 'skipped'],
+      [creation(moss, { isFoundByName }), 409],
+      [creation(plantOf(5n), { isFoundByName }), 'created'],
     ]
     expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
     const now = [{ ...fern, tag: 'wet' }, moss, ivy, plantOf(4n), plantOf(5n)]
@@ -567,7 +567,7 @@ function describeOrder(open: Open<DirectStore>): void {
     const keys = new Map(samples.map((text) => [text, Buffer.from(foldText(text))]))
     const expected = many.toSorted(
       ({ name, id }, other) =>
-        must(keys.get(name)).compare(must(keys.get(other.name))) ||
+        assertDefined(keys.get(name)).compare(assertDefined(keys.get(other.name))) ||
         Buffer.from(name).compare(Buffer.from(other.name)) ||
         Number(id - other.id),
     )
@@ -575,7 +575,8 @@ function describeOrder(open: Open<DirectStore>): void {
     expect(names(await gathered(store.read({ sort: 'name' })))).toEqual(names(expected))
     for (const text of samples.slice(0, 5)) {
       const search = Array.from(text).slice(0, 3).join('')
-      const contains = ({ name }: NewPlant) => must(keys.get(name)).includes(foldText(search))
+      const contains = ({ name }: NewPlant) =>
+        assertDefined(keys.get(name)).includes(foldText(search))
       const ids = many.filter(contains).map(({ id }) => id)
       expect({ search, ids: await idsOf(store, { search }) }).toEqual({ search, ids })
     }
@@ -681,7 +682,7 @@ function describeTransactions(open: Open<DirectStore>): void {
       },
       { isRepeatable: true },
     )
-    await expect(failed).rejects.toMatchObject({ kind: 'inaccessible' })
+    await expect(failed).rejects.toMatchObject({ kind: 'accessDenied' })
     expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
   })
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { must } from '../../../src/errors.js'
+import { assertDefined } from '../../../src/errors.js'
 import { Connection } from '../../../src/stores/sqlite/connection.js'
 import { readPlants } from '../../../src/stores/sqlite/read.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
@@ -95,7 +95,7 @@ test('where a step ends is found in a few tries, also when it is a little too la
     name: index < 2 ? 'x'.repeat(131_073) : '',
   }))
   await store.write(plants.map((plant) => ({ type: 'create', plant })))
-  const connection = must(await Connection.open(path, openOptions()))
+  const connection = assertDefined(await Connection.open(path, openOptions()))
   const prepare = vi.spyOn(connection, 'prepare')
   const tries: number[] = []
   for await (const page of readPlants(connection, {})) {

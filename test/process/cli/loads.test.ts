@@ -13,14 +13,14 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 127, []],
-  ['create --help', [['create', '--help']], 8, 133, []],
-  ['a Tab', [tab], 8, 134, []],
-  ['create', [fern], 10, 158, drivers],
-  ['get', [fern, ['get', '1']], 10, 159, drivers],
-  ['list', [fern, ['list']], 10, 154, drivers],
-  ['create at a service', [service], 12, 163, ['http-store']],
-  ['create in a database', [database], 12, 272, ['postgres-store']],
+  ['--help', [['--help']], 6, 129, []],
+  ['create --help', [['create', '--help']], 8, 135, []],
+  ['a Tab', [tab], 8, 136, []],
+  ['create', [fern], 10, 160, drivers],
+  ['get', [fern, ['get', '1']], 10, 161, drivers],
+  ['list', [fern, ['list']], 10, 156, drivers],
+  ['create at a service', [service], 12, 165, ['http-store']],
+  ['create in a database', [database], 12, 274, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)

@@ -25,7 +25,7 @@ async function openTeam(address: string, command = newToken, env: Record<string,
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
   const access = await findAccess(service, context)
   const store = closedAfterTest(
-    new HttpStore(service, { access, timeout: context.timeout, runtime: io }),
+    new HttpStore(service, { access, timeoutMs: context.timeoutMs, runtime: io }),
   )
   const letPass = (minutes: number) => {
     past += minutes

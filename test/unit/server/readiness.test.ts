@@ -44,8 +44,13 @@ test('the reason is the sentence of the store, and the log has it once', async (
 
 test('the reason names no user whose login the store rejected, and no defect', async () => {
   const login = new PlantsError('unauthorized', 'It rejected the login of SECRET')
-  const later = new PlantsError('inaccessible', login.message, { cause: login })
-  for (const failure of [login, later, new PlantsError('defect', 'SECRET'), new Error('SECRET')]) {
+  const later = new PlantsError('accessDenied', login.message, { cause: login })
+  for (const failure of [
+    login,
+    later,
+    new PlantsError('internalError', 'SECRET'),
+    new Error('SECRET'),
+  ]) {
     const { explain } = watchReadiness({ checkStore: () => Promise.reject(failure) })
     expect(await explain()).toMatch(/^The (store rejected the login|check of the store failed)/)
     expect(await explain()).not.toContain('SECRET')

@@ -39,7 +39,10 @@ test('the log has one sentence for a failure that a person can fix, and the stac
   const away = new PlantsError('unavailable', 'Away', { cause: new Error('No route') })
   const lost = new PlantsError('unknownOutcome', 'Lost', { hint: 'Look', cause: away })
   const ours = [away, lost, new PlantsError('unwritable', 'The disk is full')]
-  const defects = [new TypeError('x is undefined'), new PlantsError('defect', 'Internal error')]
+  const defects = [
+    new TypeError('x is undefined'),
+    new PlantsError('internalError', 'Internal error'),
+  ]
   const [json, terminal] = [createLog('info', false), createLog('info', true)]
   for (const { log } of [json, terminal])
     for (const failure of [...ours, ...defects]) log.error(failure, 'r-1')

@@ -64,7 +64,7 @@ export function define(command: PlantsCommand): void {
       'plants import list.csv --match name --id-from next --if-exists update --dry-run',
     )
     .handler((options: ImportOptions, io, files: string[]) =>
-      importPlants(options, io, files, command.words),
+      importPlants(options, io, files, command.argv),
     )
 }
 

@@ -1,4 +1,4 @@
-import { must, PlantsError } from '../../../errors.js'
+import { assertDefined, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
 import { countDone, countRejected } from '../../../import/checkpoint.js'
 import type { Importer } from '../../../import/importer.js'
@@ -46,7 +46,7 @@ export class ImportReport {
       part: progress,
     })
     const { reporter } = this.#context
-    const file = must(this.#plan.inputs[input]).name
+    const file = assertDefined(this.#plan.inputs[input]).name
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#rejectedShown
     const shown = rejections.slice(0, maxRejections)
     this.#rejectedShown += shown.length
@@ -173,7 +173,7 @@ export class ImportReport {
   /** Prints what was done, if the input is to blame, and says how to go on after other errors. */
   async explainFailure(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
-    if (!(error instanceof PlantsError) || error.kind === 'defect') return error
+    if (!(error instanceof PlantsError) || error.kind === 'internalError') return error
     const { atomic, dryRun } = this.#plan
     const done = countDone(importer.position.counts)
     const mayStore = !atomic && !dryRun

@@ -1,4 +1,4 @@
-import { must, PlantsError } from '../../../errors.js'
+import { assertDefined, PlantsError } from '../../../errors.js'
 import { countDone, createCheckpoint } from '../../../import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../import/importer.js'
 import {
@@ -25,14 +25,14 @@ import type { Transaction } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { ImportReport } from './report.js'
 
-/** @param words of the command line, which a dialogue completes */
+/** @param argv of the command line, which a dialogue completes */
 export async function runImport(
   given: ImportPlan,
   context: CommandContext,
-  words: readonly string[],
+  argv: readonly string[],
 ): Promise<void> {
   const { io } = context
-  const { plan, first, examined } = await openInputs(given, context, words)
+  const { plan, first, examined } = await openInputs(given, context, argv)
   let target: ImportTarget | undefined
   try {
     target = await openTarget(examined !== undefined, plan, context)
@@ -66,7 +66,7 @@ interface Inputs {
 async function openInputs(
   plan: ImportPlan,
   context: CommandContext,
-  words: readonly string[],
+  argv: readonly string[],
 ): Promise<Inputs> {
   try {
     return await examinePlan(plan, context.io)
@@ -75,13 +75,13 @@ async function openInputs(
     if (!isInputError(failure) || !mayAsk) throw failure
     const { completePlan } = await import('../../import-dialogue/complete-plan.js')
     const showDryRun = (dryRun: ImportPlan) => showOutcomes(dryRun, context)
-    const complete = await completePlan({ plan, failure, context, words, showDryRun })
+    const complete = await completePlan({ plan, failure, context, argv, showDryRun })
     return examinePlan(complete, context.io)
   }
 }
 
 async function examinePlan(plan: ImportPlan, io: Io): Promise<Inputs> {
-  const first = await openInput(must(plan.inputs[0]), plan, io)
+  const first = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
     return { plan, first, examined: await examineInputs(plan, io) }
   } catch (error) {

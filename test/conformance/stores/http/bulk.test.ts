@@ -94,7 +94,7 @@ describe('a service in trouble', () => {
 
   test.each<[string, Deed, (time: Time) => void, string]>([
     ['503', busy, (time) => time.pass(), 'unavailable'],
-    ['no answer', 'hang', (time) => time.timeOut(), 'unanswered'],
+    ['no answer', 'hang', (time) => time.timeOut(), 'noResponse'],
   ])('is given up after the timeout: %s', async (_, answer, end, kind) => {
     const time = settableTime()
     const deed = ({ index }: Post): Deed => {
@@ -182,6 +182,6 @@ test('a service is asked once whether it keeps keys, and given up after an unkno
   const store = await openHttp(service.url, { concurrency: 1 })
   const { tally, error } = await sent(store, creations(10))
   expect(tally).toEqual({ unknown: 1, unsent: 9 })
-  expect(error).toMatchObject({ kind: 'unanswered' })
+  expect(error).toMatchObject({ kind: 'noResponse' })
   expect(service.lines).toEqual(['POST /plants', 'GET /openapi.json'])
 })

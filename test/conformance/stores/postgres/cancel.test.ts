@@ -11,17 +11,17 @@ import { configure, othersWait, settled } from './steps.js'
 // canceled, and leaves no session there that `max` does not count.
 
 const unknown = expect.stringMatching(/^unknownOutcome: /)
-const timeout = 1000
+const timeoutMs = 1000
 
 test('a commit that waits for an absent standby leaves no session at the server', async () => {
   const place = await ownServer()
-  await expectNoSessionAfterCommit(place, await openShared(place, { timeout }))
+  await expectNoSessionAfterCommit(place, await openShared(place, { timeoutMs }))
 })
 
 test('a commit that is given up over a Unix socket leaves no session at the server', async () => {
   const place = await ownServer()
   const url = `postgres://plants@/plants?host=${place.socketFolder}&port=${place.port}`
-  await expectNoSessionAfterCommit(place, await openShared({ ...place, url }, { timeout }))
+  await expectNoSessionAfterCommit(place, await openShared({ ...place, url }, { timeoutMs }))
 })
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
@@ -31,7 +31,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
     const line = await listenBefore(place)
     const login: Login = { ...databaseOptions(place).login, ca: tls.cert }
     const url = place.url.replace(`127.0.0.1:${place.port}`, `localhost:${line.port}`)
-    const options = { timeout, login, parameters: 'sslmode=verify-full' }
+    const options = { timeoutMs, login, parameters: 'sslmode=verify-full' }
     await expectNoSessionAfterCommit(place, await openShared({ ...place, url }, options))
     expect(line.requests.length).toBeGreaterThan(0)
     for (const request of line.requests) expect(request.includes(cancelRequest)).toBe(false)
@@ -40,7 +40,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
 
 test('an export that is given up leaves no session at the server', async () => {
   const place = await ownServer()
-  const store = await openShared(place, { timeout })
+  const store = await openShared(place, { timeoutMs })
   const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
   expect(await settled([gathered(store.read())])).toEqual([expect.stringMatching(/^unavailable: /)])
   await othersWait(place, 0)
@@ -51,7 +51,7 @@ test('a server that does not answer a request to cancel delays the error by a se
   const place = await ownServer()
   const line = await listenBefore(place)
   const url = place.url.replace(`:${place.port}`, `:${line.port}`)
-  const store = await openShared({ ...place, url }, { timeout })
+  const store = await openShared({ ...place, url }, { timeoutMs })
   await waitForStandby(place)
   line.silence()
   expect(await settled([createPlant(store, { id: 1n, name: 'Fern' })])).toEqual([unknown])

@@ -113,7 +113,7 @@ test.each(moments)(
 )
 
 test('waits no longer than its time for what is silent', async () => {
-  const { line, store } = await openByLine(await database(), { timeout: 1000 })
+  const { line, store } = await openByLine(await database(), { timeoutMs: 1000 })
   line.silence()
   expect(await settled([createPlant(store, fern)])).toEqual([timedOut])
   line.mend()
@@ -155,7 +155,7 @@ test('a create is not answered before the plant is on the standby', async () => 
     await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
   }
   await place.admin('ALTER ROLE plants SET synchronous_commit = off')
-  const store = await openShared(place, { timeout: 1000 })
+  const store = await openShared(place, { timeoutMs: 1000 })
   await waitFor('absent')
   const create = () => createPlant(store, fern, 'fern')
   expect(await settled([create()])).toEqual([unknown])
@@ -167,7 +167,7 @@ test('an export that hears nothing more ends in time, and with a signal', async 
   const place = await database()
   const controller = new AbortController()
   const runtime = { ...openOptions().runtime, handleSignals: () => controller.signal }
-  const hasty = await openShared(place, { timeout: 500 })
+  const hasty = await openShared(place, { timeoutMs: 500 })
   const patient = await openShared(place, { runtime })
   const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
   const reads = [hasty, patient].map((store) => gathered(store.read()))

@@ -37,9 +37,9 @@ test('loses and doubles nothing when the server ends every connection under load
 test('fails in time while the server is away, and goes on afterwards', async () => {
   const place = await server()
   const told: unknown[] = []
-  const onAway = (failure: unknown) => void told.push(failure && `${failure}`)
-  const hasty = await openShared(place, { timeout: 1000 })
-  const patient = await openShared(place, { onAway })
+  const onUnreachable = (failure: unknown) => void told.push(failure && `${failure}`)
+  const hasty = await openShared(place, { timeoutMs: 1000 })
+  const patient = await openShared(place, { onUnreachable })
   await place.stop('fast')
   expect(await settled([createPlant(hasty, fern)])).toEqual([unavailable()])
   const created = createPlant(patient, moss)
@@ -55,7 +55,7 @@ test('fails at once when its login is rejected, and goes on afterwards', async (
   await place.admin('ALTER ROLE plants NOLOGIN')
   await endSessions(place)
   expect(await settled([createPlant(store, fern)])).toEqual([
-    expect.stringMatching(/^inaccessible: .*not permitted/),
+    expect.stringMatching(/^accessDenied: .*not permitted/),
   ])
   await place.admin('ALTER ROLE plants LOGIN')
   expect(await createPlant(store, moss)).toStrictEqual(moss)
@@ -66,7 +66,7 @@ test.each([
   ['others with the same id', insertion, Array(5).fill(1n), ''],
 ])('stores nothing of what has waited too long for %s', async (_, held, wanted, why) => {
   const place = await server()
-  const store = await openShared(place, { timeout: 1000 })
+  const store = await openShared(place, { timeoutMs: 1000 })
   const release = await place.hold(held)
   const calls = wanted.map((id) => createPlant(store, { id, name: 'Fern' }))
   expect(await settled(calls)).toEqual(calls.map(() => unavailable(why)))
@@ -92,8 +92,8 @@ test('creates the others that came together with one that waits for a lock', asy
 test('a full pool is not a server that is away', async () => {
   const place = await server()
   const told: unknown[] = []
-  const onAway = (failure: unknown) => void told.push(failure)
-  const options = { parameters: 'max=1', timeout: 500, onAway }
+  const onUnreachable = (failure: unknown) => void told.push(failure)
+  const options = { parameters: 'max=1', timeoutMs: 500, onUnreachable }
   const store = await openShared({ ...place, url: bothOf(place, place) }, options)
   told.length = 0 // of opening it on a slow machine
   const all = store.transaction(async () => settled([store.get([1n])]))
@@ -105,14 +105,14 @@ test('fails in time at a server that is silent, also where the time is 0', async
   const place = await server()
   const { port } = await Hostile.listen({})
   const address = addressOf({ url: at(port, place) })
-  const opening = PostgresStore.open(address, databaseOptions(place, { timeout: 0 }))
+  const opening = PostgresStore.open(address, databaseOptions(place, { timeoutMs: 0 }))
   expect(await settled([opening])).toEqual([unavailable('connection timeout$')])
 })
 
 test('fails in time while the database is read-only, and goes on afterwards', async () => {
   const place = await server()
   const notNow = unavailable('not read-write')
-  const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
+  const [hasty, patient] = [await openShared(place, { timeoutMs: 1000 }), await openShared(place)]
   const set = (value: string) => configure(place, `default_transaction_read_only = ${value}`)
   await hasty.check()
   await set('on')
@@ -131,7 +131,7 @@ describe('of several hosts', () => {
     const place = await database()
     const port = how === 'is down' ? closedPort : (await Hostile.listen({})).port
     const url = bothOf({ url: at(port, place) }, place)
-    const store = await openShared({ ...place, url }, { timeout: 2000 })
+    const store = await openShared({ ...place, url }, { timeoutMs: 2000 })
     expect(await createPlant(store, fern)).toStrictEqual(fern)
   })
 

@@ -25,7 +25,7 @@ const token = {
   createdAt: new Date(0),
   expiresAt: undefined,
 }
-const sent = (what: string) => expect.stringMatching(RegExp(`^inaccessible: \\S+ sent ${what}$`))
+const sent = (what: string) => expect.stringMatching(RegExp(`^accessDenied: \\S+ sent ${what}$`))
 const tooLong = (what: string) => sent(`a ${what} of more than 16 MiB`)
 
 test.each<[string, Cells]>([

@@ -177,10 +177,10 @@ test.runIf(hasOpenssl)('each sslmode verifies what libpq verifies (needs openssl
   expect(await inTurn('plain', modes)).toEqual(['plain', rejected, rejected])
   const checked = ['require', 'verify-ca', 'verify-full']
   expect(await inTurn('secure', checked, authority)).toEqual(['secure', 'secure', 'secure'])
-  const unknown = expect.stringMatching(/^inaccessible: .*verify the first certificate/)
+  const unknown = expect.stringMatching(/^accessDenied: .*verify the first certificate/)
   expect(await inTurn('secure', checked, stranger)).toEqual([unknown, unknown, unknown])
   expect(await inTurn('secure', ['prefer'], stranger)).toEqual(['secure'])
-  const elsewhere = expect.stringMatching(/^inaccessible: .* altnames/)
+  const elsewhere = expect.stringMatching(/^accessDenied: .* altnames/)
   const others = ['secure', 'secure', elsewhere]
   expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual(others)
 })
@@ -200,7 +200,7 @@ test.each([
   expect(new Set(own.passwords)).toEqual(new Set(connects ? ['s3cret\0'] : []))
 })
 
-const tooLong = /^inaccessible: 127\.0\.0\.1 sent a message of more than 16 MiB$/
+const tooLong = /^accessDenied: 127\.0\.0\.1 sent a message of more than 16 MiB$/
 const late = /^unavailable: .* connection timeout$/
 const writes = (text: string) => (socket: Socket) => void socket.write(text, 'latin1')
 

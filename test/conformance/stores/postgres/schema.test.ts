@@ -14,7 +14,7 @@ import { asRole, configure, nameOf, settled } from './steps.js'
 
 const database = reusedDatabase()
 const fern = { id: 1n, name: 'Fern' }
-const inaccessible = (why: string) => expect.stringMatching(RegExp(`^inaccessible: .*${why}`))
+const accessDenied = (why: string) => expect.stringMatching(RegExp(`^accessDenied: .*${why}`))
 
 test('ten that create a store at once create one, and one of them says so', async () => {
   const place = await freshDatabase({ isEmpty: true })
@@ -76,7 +76,7 @@ test('a store of another version is not opened', async () => {
   const place = await freshDatabase()
   await place.sql('UPDATE plant_store.schema_version SET version = 2')
   const init = PostgresStore.init(addressOf(place), databaseOptions(place))
-  const other = inaccessible('version 2')
+  const other = accessDenied('version 2')
   expect(await settled([openShared(place), init])).toEqual([other, other])
 })
 
@@ -92,7 +92,7 @@ test('lets a role do what it has been granted', async () => {
   const place = await database()
   await createPlant(await openShared(place), fern)
   const clerk = await asRole(place, 'clerk')
-  expect(await settled([openShared(clerk)])).toEqual([inaccessible('permission denied')])
+  expect(await settled([openShared(clerk)])).toEqual([accessDenied('permission denied')])
   await place.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
   const store = await openShared(clerk)
   await createPlant(store, { id: 2n, name: 'Moss' })
@@ -102,13 +102,13 @@ test('lets a role do what it has been granted', async () => {
   expect(await settled([store.check(), store.check(['read']), store.check(['delete'])])).toEqual([
     undefined,
     undefined,
-    inaccessible('delete'),
+    accessDenied('delete'),
   ])
   expect([(await store.get([1n])).get(1n), await store.rights()]).toEqual([
     fern,
     ['create', 'read'],
   ])
-  expect(await settled([deletePlant(store, 1n)])).toEqual([inaccessible('permission denied')])
+  expect(await settled([deletePlant(store, 1n)])).toEqual([accessDenied('permission denied')])
   await place.sql(grantsTo(clerk.role, 'UPDATE, DELETE'))
   expect(await store.rights()).toEqual(['create', 'read', 'update', 'delete'])
   expect(await deletePlant(store, 1n)).toStrictEqual(fern)
@@ -121,12 +121,12 @@ test('rejects a database that has not every character', async () => {
   await place.admin(`CREATE DATABASE ${name} OWNER plants ${encoding}`)
   onTestFinished(async () => void (await place.admin(`DROP DATABASE ${name} WITH (FORCE)`)))
   const latin = { ...place, url: Object.assign(new URL(place.url), { pathname: `/${name}` }).href }
-  expect(await settled([openShared(latin)])).toEqual([inaccessible('LATIN1')])
+  expect(await settled([openShared(latin)])).toEqual([accessDenied('LATIN1')])
 })
 
 test('rejects a server that could lose what it has answered', async () => {
   const place = await ownServer()
-  const early = inaccessible('fsync is off')
+  const early = accessDenied('fsync is off')
   const store = await openShared(place)
   await configure(place, 'fsync = off')
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([early])

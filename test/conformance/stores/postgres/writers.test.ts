@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { must } from '../../../../src/errors.js'
+import { assertDefined } from '../../../../src/errors.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { type Outcome, writeOne } from '../../../../src/stores/change.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
@@ -28,11 +28,11 @@ test('repeats the transaction that a deadlock ends', async () => {
     store.transaction(
       async ({ write }) => {
         const [first, second] = ids.map((id) => creations([{ id, name: 'Fern' }]))
-        const before = await write(must(first))
+        const before = await write(assertDefined(first))
         arrived += 1
         if (arrived === 2) release()
         await bothWrote
-        return [...before, ...(await write(must(second)))].map(({ type }) => type)
+        return [...before, ...(await write(assertDefined(second)))].map(({ type }) => type)
       },
       { isRepeatable: true },
     )

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { must } from '../../../../src/errors.js'
+import { assertDefined } from '../../../../src/errors.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import type { Transaction } from '../../../../src/stores/store.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
@@ -170,7 +170,9 @@ async function openedBackup() {
   const backup = join(dirname(path), 'backup.db')
   open(path).exec(`VACUUM INTO '${backup}'`)
   const address = fileAddress(backup)
-  const writer = closedAfterTest(must(await SqliteStore.openExisting(address, openOptions())))
+  const writer = closedAfterTest(
+    assertDefined(await SqliteStore.openExisting(address, openOptions())),
+  )
   return { backup, address, writer }
 }
 
@@ -214,7 +216,7 @@ test('a store that a newer version has changed is written to no more, until that
   const other = open(path)
   other.exec('PRAGMA user_version=99')
   const message = `${path} is a store of version 99, and this program reads version 1`
-  await expect(createPlant(store, moss)).rejects.toMatchObject({ kind: 'inaccessible', message })
+  await expect(createPlant(store, moss)).rejects.toMatchObject({ kind: 'accessDenied', message })
   expect((await store.get([2n])).get(2n)).toBeUndefined()
   other.exec('PRAGMA user_version=1')
   expect(await createPlant(store, moss)).toEqual(moss)
