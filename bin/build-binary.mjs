@@ -1,13 +1,20 @@
 // Builds the program as one file, for this machine or for the targets that are named ("all" is each
-// of them), with the licences and the bill of materials of what is in it: npm run build:binary [-- TARGET…]. The Bun of this
-// machine compiles the bundle around the Bun of the target.
+// of them), with the licences and the bill of materials of what is in it:
+// npm run build:binary [-- TARGET…]. The Bun of this machine compiles the bundle around the Bun of
+// the target.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { rolldown } from 'rolldown'
 import packageLock from '../package-lock.json' with { type: 'json' }
 import config from '../rolldown.config.mjs'
-import { describeComponent, formatSbom, sbomName } from './build/bundled-packages.mjs'
+import {
+  application,
+  describeLibrary,
+  describePackage,
+  formatSbom,
+  sbomName,
+} from './build/sbom.mjs'
 import { executableName, hostTarget, targets } from './build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -15,7 +22,7 @@ const release = join(root, 'release')
 const work = join(release, '.work')
 const host = hostTarget()
 
-const settings = [
+const compileOptions = [
   '--compile',
   '--bytecode',
   '--splitting', // Without it every start loads all there is.
@@ -31,9 +38,30 @@ const settings = [
   '--compile-jit-policy=16', // A start compiles less, and a long run is as fast: 2 ms and 3 MB.
 ]
 
+/** Bun names the versions of these, next to those of what it only imitates, such as V8. */
+const bunLibraries = [
+  'ares',
+  'boringssl',
+  'icu',
+  'libarchive',
+  'libdeflate',
+  'llhttp',
+  'lolhtml',
+  'lshpack',
+  'mimalloc',
+  'picohttpparser',
+  'sqlite',
+  'tinycc',
+  'usockets',
+  'uwebsockets',
+  'webkit', // JavaScriptCore is a part of it.
+  'zlib',
+  'zstd',
+]
+
 const names = process.argv.length > 2 ? process.argv.slice(2) : [host]
-const asked = names.includes('all') ? Object.keys(targets) : names
-const unknown = asked.find((name) => !Object.hasOwn(targets, name))
+const chosen = names.includes('all') ? Object.keys(targets) : names
+const unknown = chosen.find((name) => !Object.hasOwn(targets, name))
 if (unknown === undefined) await build()
 else {
   process.stderr.write(`There is no target ${unknown}\n`)
@@ -46,12 +74,12 @@ async function build() {
   mkdirSync(work, { recursive: true })
   await bundle()
   writeNotices()
-  writeSbom()
-  for (const target of asked) await compile(target)
+  await writeSbom()
+  for (const target of chosen) await compile(target)
   rmSync(work, { recursive: true })
 }
 
-/** As the npm package has it, but as ES modules, of which Bun starts sooner. */
+/** Bundles what the npm package has, but as ES modules, which Bun starts sooner. */
 async function bundle() {
   const build = await rolldown({ ...config, cwd: root, logLevel: 'silent' })
   await build.write({ ...config.output, dir: work, format: 'esm' })
@@ -64,24 +92,44 @@ function writeNotices() {
   const own = readFileSync(join(root, 'LICENSE'), 'utf8')
   const bun = readFileSync(join(import.meta.dirname, 'build/bun-notice.txt'), 'utf8')
   const packages = readFileSync(join(work, 'THIRD-PARTY.txt'), 'utf8')
-  const notices = ['plant-store\n', own, bun.replace('VERSION', bunOf(host).version), packages]
+  const notices = ['plant-store\n', own, bun.replace('VERSION', findBun(host).version), packages]
   writeFileSync(join(release, 'LICENSES.txt'), notices.join('\n'))
 }
 
-/** What the bundle names, and Bun, which is in each executable. */
-function writeSbom() {
-  const { components } = JSON.parse(readFileSync(join(work, sbomName), 'utf8'))
-  const { version } = bunOf(host)
-  const bun = describeComponent({ name: 'bun', version, license: 'MIT' })
-  writeFileSync(join(release, sbomName), formatSbom([...components, bun]))
+/**
+ * Writes the bill of materials of the bundle, with Bun and the libraries in it. They are those of
+ * this machine's Bun: all targets have the same version.
+ */
+async function writeSbom() {
+  const { components, dependencies } = JSON.parse(readFileSync(join(work, sbomName), 'utf8'))
+  const { version, path } = findBun(host)
+  const bun = describePackage({ name: 'bun', version, license: 'MIT' })
+  const { stdout } = await execa(join(root, path), ['-p', 'JSON.stringify(process.versions)'])
+  const libraries = listLibraries(JSON.parse(stdout))
+  const refs = libraries.map((library) => library['bom-ref'])
+  const more = [
+    { ref: application['bom-ref'], dependsOn: [bun['bom-ref']] },
+    { ref: bun['bom-ref'], dependsOn: refs },
+    ...refs.map((ref) => ({ ref, dependsOn: [] })),
+  ]
+  const text = formatSbom([...components, bun, ...libraries], [...dependencies, ...more])
+  writeFileSync(join(release, sbomName), text)
+}
+
+function listLibraries(versions) {
+  return bunLibraries.map((name) => {
+    if (versions[name] === undefined) throw new Error(`Bun does not name its version of ${name}`)
+    return describeLibrary(name, versions[name])
+  })
 }
 
 async function compile(target) {
-  const hostBun = join(root, bunOf(host).path)
+  const hostBun = join(root, findBun(host).path)
   const targetBun = target === host ? hostBun : await fetchBun(target)
   const file = join(release, executableName(`plants-${target}`, target))
-  const options = [...settings, `--target=bun-${target}`, `--compile-executable-path=${targetBun}`]
-  await execa(hostBun, ['build', ...options, 'plants.js', '--outfile', file], { cwd: work })
+  const forTarget = [`--target=bun-${target}`, `--compile-executable-path=${targetBun}`]
+  const options = [...compileOptions, ...forTarget, 'plants.js', '--outfile', file]
+  await execa(hostBun, ['build', ...options], { cwd: work })
   process.stdout.write(`${file}\n`)
 }
 
@@ -91,7 +139,7 @@ async function compile(target) {
  * is for: npm would refuse it on this one.
  */
 async function fetchBun(target) {
-  const { version, integrity, path, entry } = bunOf(target)
+  const { version, integrity, path, entry } = findBun(target)
   const folder = join(work, target)
   const manifest = { dependencies: { [targets[target]]: version } }
   const packages = { '': manifest, [entry]: { version, integrity } }
@@ -102,8 +150,8 @@ async function fetchBun(target) {
   return join(folder, path)
 }
 
-/** The Bun of a target in package-lock.json, and its path in the folder that it is installed in. */
-function bunOf(target) {
+/** Finds the Bun of a target in package-lock.json, and its path in the folder it is installed in. */
+function findBun(target) {
   const entry = `node_modules/${targets[target]}`
   const path = join(entry, 'bin', executableName('bun', target))
   return { ...packageLock.packages[entry], entry, path }

@@ -1,65 +1,95 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { application, describePackage, formatSbom, sbomName } from './sbom.mjs'
 
-const own = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
+const root = join(import.meta.dirname, '../..')
 
 /**
- * A plugin that writes what is bundled beside the bundle, both from one list: the licences of the
- * packages (THIRD-PARTY.txt), and a bill of materials that scanners read (CycloneDX 1.6). `npm sbom`
- * cannot write it: it knows what is installed, which is less or more than what is bundled.
+ * A plugin that writes next to the bundle what is in it, both from one list: the licences of the
+ * packages (THIRD-PARTY.txt), and the bill of materials.
  */
 export const bundledPackages = {
   name: 'bundled-packages',
   generateBundle(_, bundle) {
-    const folders = findFolders(bundle)
+    const folders = findFolders(listRenderedModules(bundle))
+    const loaded = [...new Set([...folders, ...findFolders([...this.getModuleIds()])])]
     const notices = sortUnique(folders.map(formatNotice))
     const source = ['plant-store contains code of these packages.\n', ...notices].join('\n')
     this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY.txt', source })
-    const components = folders.map((folder) => describeComponent(readManifest(folder)))
-    this.emitFile({ type: 'asset', fileName: sbomName, source: formatSbom(components) })
+    const components = folders.map((folder) => describePackage(readManifest(folder)))
+    const sbom = formatSbom(components, listDependencies(folders, loaded))
+    this.emitFile({ type: 'asset', fileName: sbomName, source: sbom })
   },
 }
 
-export const sbomName = 'sbom.cdx.json'
+/** The bundler adds this module of its own, with helpers such as the one that loads CommonJS. */
+const bundlerRuntime = { id: '\0rolldown/runtime.js', folder: join(root, 'node_modules/rolldown') }
 
-/**
- * Formats a bill of materials. It has no time and no serial number, so that the same sources give
- * the same bytes.
- */
-export function formatSbom(components) {
-  const byPurl = new Map(components.map((component) => [component.purl, component]))
-  const sbom = {
-    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
-    bomFormat: 'CycloneDX',
-    specVersion: '1.6',
-    version: 1,
-    metadata: { component: { ...describeComponent(own), type: 'application' } },
-    components: [...byPurl.keys()].toSorted().map((purl) => byPurl.get(purl)),
-  }
-  return `${JSON.stringify(sbom)}\n`
-}
-
-/** Describes a package of npm; an expression is also what a licence alone is in SPDX. */
-export function describeComponent({ name, version, license }) {
-  const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
-  return { type: 'library', name, version, licenses: [{ expression: license }], purl }
-}
-
-/** The folders of the packages of which code is in a bundle. */
-function findFolders(bundle) {
+/** Lists the modules of which code is in a bundle. */
+function listRenderedModules(bundle) {
   const chunks = Object.values(bundle).filter(({ type }) => type === 'chunk')
   const modules = chunks.flatMap((chunk) => Object.entries(chunk.modules))
-  const ids = modules.filter(([, { renderedLength }]) => renderedLength > 0).map(([id]) => id)
-  return [...new Set(ids.flatMap((id) => packageFolder.exec(id)?.[0] ?? []))]
+  return modules.filter(([, { renderedLength }]) => renderedLength > 0).map(([id]) => id)
+}
+
+/** Finds the folders of the packages that modules belong to. */
+function findFolders(ids) {
+  return [...new Set(ids.flatMap((id) => findFolder(id) ?? []))]
+}
+
+/** @returns undefined for a module of the program itself */
+function findFolder(id) {
+  return id === bundlerRuntime.id ? bundlerRuntime.folder : packageFolder.exec(id)?.[0]
 }
 
 const packageFolder = /.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/
 
+/**
+ * Lists which bundled packages the program and each bundled package depend on. A package that only
+ * exports what others have, such as @inquirer/prompts, is loaded and leaves no code in the bundle:
+ * what it depends on counts as a dependency of whoever imports it.
+ */
+function listDependencies(bundled, loaded) {
+  const findBundled = (from, names) =>
+    names
+      .map((name) => resolveFolder(from, name))
+      .filter((folder) => loaded.includes(folder))
+      .flatMap((folder) =>
+        bundled.includes(folder)
+          ? [folder]
+          : findBundled(folder, readManifest(folder).dependencies),
+      )
+  const findRefs = (from, names) => findBundled(from, names).map(findRef)
+  const { dependencies, devDependencies } = readJson(root)
+  const own = Object.keys({ ...dependencies, ...devDependencies })
+  const ofPackages = bundled.map((folder) => {
+    const dependsOn = findRefs(folder, readManifest(folder).dependencies)
+    return { ref: findRef(folder), dependsOn }
+  })
+  return [{ ref: application['bom-ref'], dependsOn: findRefs(root, own) }, ...ofPackages]
+}
+
+function findRef(folder) {
+  return describePackage(readManifest(folder))['bom-ref']
+}
+
+/** Finds a package as Node.js does: in the nearest node_modules, from a folder upwards. */
+function resolveFolder(from, name) {
+  const folder = join(from, 'node_modules', name)
+  if (existsSync(folder)) return folder
+  return dirname(from) === from ? undefined : resolveFolder(dirname(from), name)
+}
+
 function readManifest(folder) {
-  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const { name, version, license } = manifest
-  if (typeof license === 'string') return { name, version, license }
-  throw new Error(`${name} ${version} names no licence in its package.json`)
+  const { name, version, license, ...lists } = readJson(folder)
+  if (typeof license !== 'string')
+    throw new Error(`${name} ${version} names no licence in its package.json`)
+  const all = { ...lists.dependencies, ...lists.optionalDependencies, ...lists.peerDependencies }
+  return { name, version, license, dependencies: Object.keys(all) }
+}
+
+function readJson(folder) {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 }
 
 function formatNotice(folder) {
@@ -72,19 +102,21 @@ function formatNotice(folder) {
 
 const rule = '-'.repeat(80)
 
-/** The same version of a package may be there in two folders. */
+/** Sorts texts without repeats, because the same version of a package may be in two folders. */
 function sortUnique(texts) {
   return [...new Set(texts)].toSorted()
 }
 
-// The repository of this package has a licence, and what is published has not.
+/** The packages whose repository has a licence that is not published with them. */
 const licencesHere = new Map([['saxes', 'saxes-licence.txt']])
 
-/** Files of their own, or what a README has under "License", if that is more than a name. */
+/** Reads the files of a licence, or what a README has under "License", if that is not just a name. */
 function readLicences(folder, name) {
   const read = (file) => readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n')
   const names = readdirSync(folder)
-  const files = names.filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
+  const files = names.filter((file) =>
+    /^[^.]*(licen[cs]e|copying|notice)[^.]*(\.\w+)?$/i.test(file),
+  )
   if (files.length > 0) return files.map(read)
   const here = licencesHere.get(name)
   if (here !== undefined) return [readFileSync(join(import.meta.dirname, here), 'utf8')]

@@ -1,6 +1,7 @@
 /**
- * What can be built, and the package whose Bun runs there. Not for macOS: there, Bun contains no
- * SQLite, and takes that of the system, which may lack the fix of the WAL-reset bug.
+ * The targets that can be built, each with the package whose Bun runs there. macOS is none of them:
+ * there, Bun contains no SQLite, and takes that of the system, which may lack the fix of the
+ * WAL-reset bug.
  */
 export const targets = {
   'linux-x64': '@oven/bun-linux-x64',
@@ -11,7 +12,7 @@ export const targets = {
   'windows-arm64': '@oven/bun-windows-aarch64',
 }
 
-/** This machine's target, whether or not there is one of that name. */
+/** Names the target of this machine, whether or not it can be built. */
 export function hostTarget() {
   const system = process.platform === 'win32' ? 'windows' : process.platform
   /** @type {{ header?: { glibcVersionRuntime?: string } }} */

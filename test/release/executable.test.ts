@@ -34,26 +34,63 @@ test.skipIf(process.platform === 'win32')(
   },
 )
 
-test('the bill of materials of the package names what is bundled, that of the executable Bun too', async () => {
+interface Sbom {
+  bomFormat: string
+  specVersion: string
+  metadata: { component: Component }
+  components: Component[]
+  dependencies: { ref: string; dependsOn: string[] }[]
+}
+
+interface Component {
+  type: string
+  'bom-ref': string
+  name: string
+  version: string
+  purl: string
+}
+
+const sboms = [
+  { of: 'package', path: join(root, 'dist', sbom) },
+  { of: 'executable', path: join(folder, sbom) },
+].map(({ of, path }) => ({ of, content: JSON.parse(readFileSync(path, 'utf8')) as Sbom }))
+
+test('the bill of materials of the package names what is bundled, and that of the executable Bun too', async () => {
   const bundled = (await bundledPackages()).map(({ name, version, license }) => {
     const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
-    return { type: 'library', name, version, licenses: [{ expression: license }], purl }
+    const licenses = [{ expression: license }]
+    return { type: 'library', 'bom-ref': purl, name, version, purl, licenses }
   })
-  const bun = { name: 'bun', version: packageJson.devDependencies.bun }
-  const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'))
-  const [ofPackage, ofExecutable] = [read(join(root, 'dist', sbom)), read(join(folder, sbom))]
-  const sort = (components: { purl: string }[]) =>
-    [...new Map(components.map((component) => [component.purl, component])).values()].toSorted(
-      (a, b) => (a.purl < b.purl ? -1 : 1),
-    )
-  expect(ofPackage.components).toEqual(sort(bundled))
-  const executable = [...bundled, { ...bun, purl: `pkg:npm/bun@${bun.version}` }]
-  expect(ofExecutable.components).toMatchObject(sort(executable))
-  for (const { bomFormat, specVersion, metadata } of [ofPackage, ofExecutable]) {
-    expect([bomFormat, specVersion]).toEqual(['CycloneDX', '1.6'])
-    const { name, version } = packageJson
-    expect(metadata.component).toMatchObject({ type: 'application', name, version })
-  }
+  const byRef = new Map(bundled.map((component) => [component['bom-ref'], component]))
+  const [ofPackage, ofExecutable] = sboms.map(({ content }) => content.components)
+  expect(ofPackage).toEqual([...byRef.keys()].toSorted().map((ref) => byRef.get(ref)))
+  expect(bundled.map(({ name }) => name)).toContain('rolldown')
+  const refs = new Set(ofPackage?.map((component) => component['bom-ref']))
+  const more = ofExecutable?.filter((component) => !refs.has(component['bom-ref'])) ?? []
+  const versions = Object.fromEntries(more.map(({ name, version }) => [name, version]))
+  const libraries = { sqlite: expect.stringMatching(/^3\.\d+\.\d+$/), zlib: expect.any(String) }
+  expect(versions).toMatchObject({ bun: packageJson.devDependencies.bun, ...libraries })
+  expect(ofExecutable).toHaveLength(refs.size + more.length)
+})
+
+test.each(sboms)('the bill of materials of the $of says what depends on what', ({ content }) => {
+  expect([content.bomFormat, content.specVersion]).toEqual(['CycloneDX', '1.6'])
+  const { name, version } = packageJson
+  const { component } = content.metadata
+  expect(component).toMatchObject({ type: 'application', name, version })
+  const refs = [component, ...content.components].map((each) => each['bom-ref']).toSorted()
+  const byRef = new Map(content.dependencies.map(({ ref, dependsOn }) => [ref, dependsOn]))
+  expect([...byRef.keys()].toSorted()).toEqual(refs)
+  expect([...byRef.values()].flat().filter((ref) => !refs.includes(ref))).toEqual([])
+  const reached = new Set([component['bom-ref']])
+  for (const ref of reached) for (const dependency of byRef.get(ref) ?? []) reached.add(dependency)
+  expect(refs.filter((ref) => !reached.has(ref))).toEqual([])
+  const findNames = (ref: string) => byRef.get(ref)?.map((purl) => purl.replace(/@[^@]*$/, ''))
+  expect(findNames(component['bom-ref'])).toEqual(
+    expect.arrayContaining(['pkg:npm/commander', 'pkg:npm/pg', 'pkg:npm/rolldown']),
+  )
+  const pg = refs.find((ref) => ref.startsWith('pkg:npm/pg@')) ?? ''
+  expect(findNames(pg)).toContain('pkg:npm/pg-protocol')
 })
 
 test('the licence of every package comes with the executable, and with the package for Node', async () => {
@@ -125,8 +162,10 @@ async function bundledPackages() {
   const texts = maps.map((name) => readFileSync(join(out, name), 'utf8'))
   const sources = texts.flatMap((text) => JSON.parse(text).sources as string[])
   const inside = /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/
-  const folders = new Set(sources.flatMap((source) => inside.exec(source)?.[0] ?? []))
-  return [...folders].map((path) => {
+  const folders = sources.flatMap((source) => inside.exec(source)?.[0] ?? [])
+  // The source maps leave out the helpers of the bundler, which are in a chunk of their own.
+  const all = new Set([...folders, 'node_modules/rolldown'])
+  return [...all].map((path) => {
     const text = readFileSync(join(root, path, 'package.json'), 'utf8')
     const { name, version, license } = JSON.parse(text)
     return {
