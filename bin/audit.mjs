@@ -1,0 +1,59 @@
+// Asks npm for advisories about every package of package-lock.json: npm run build && npm run audit.
+// The exit code is 1 if one is about a package that is shipped: bundled, installed with the package,
+// or in the executables. Advisories about packages that only build and test are warnings.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import packageLock from '../package-lock.json' with { type: 'json' }
+import { sbomName } from './build/sbom.mjs'
+
+const root = join(import.meta.dirname, '..')
+const { components } = JSON.parse(readFileSync(join(root, 'dist', sbomName), 'utf8'))
+const bundled = new Set(components.map(({ name, version }) => `${name}@${version}`))
+
+const advisories = await fetchAdvisories()
+for (const { isShipped, packageId, title, url } of advisories) {
+  const use = isShipped ? 'is shipped' : 'only builds or tests'
+  print(isShipped ? 'error' : 'warning', `${packageId}, which ${use}: ${title} (${url})`)
+}
+const shippedCount = advisories.filter(({ isShipped }) => isShipped).length
+const others = advisories.length - shippedCount
+process.stdout.write(
+  `Advisories: ${shippedCount} about what is shipped, ${others} about the rest\n`,
+)
+if (shippedCount > 0) process.exitCode = 1
+
+/** Fetches the advisories, each once for each version of its package that is in package-lock.json. */
+async function fetchAdvisories() {
+  const args = ['audit', '--package-lock-only', '--include=dev', '--json']
+  const { stdout } = await execa('npm', args, { cwd: root, reject: false }) // 1 where there is any
+  const { vulnerabilities, message } = JSON.parse(stdout)
+  if (vulnerabilities === undefined) throw new Error(`npm audit failed: ${message}`)
+  return Object.values(vulnerabilities).flatMap(({ name, via, nodes }) => {
+    // A text names the dependency that is the reason, which has its own entry.
+    const causes = via.filter((cause) => typeof cause === 'object')
+    return listVersions(name, nodes).flatMap(({ packageId, isShipped }) =>
+      causes.map(({ title, url }) => ({ packageId, isShipped, title, url })),
+    )
+  })
+}
+
+/** Lists the versions of a package that are at these paths of package-lock.json. */
+function listVersions(name, paths) {
+  const byId = new Map()
+  for (const path of paths) {
+    const { version, dev } = packageLock.packages[path]
+    const packageId = `${name}@${version}`
+    const isInstalled = dev !== true
+    const isInExecutables = name === 'bun' || name.startsWith('@oven/bun-')
+    const isShipped = isInstalled || isInExecutables || bundled.has(packageId)
+    byId.set(packageId, { packageId, isShipped: isShipped || byId.get(packageId)?.isShipped })
+  }
+  return [...byId.values()]
+}
+
+/** Prints a line, which GitHub shows on the page of the run. */
+function print(severity, text) {
+  const prefix = process.env.GITHUB_ACTIONS === 'true' ? `::${severity}::` : `${severity}: `
+  process.stdout.write(`${prefix}${text}\n`)
+}
