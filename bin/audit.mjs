@@ -1,6 +1,6 @@
 // Asks npm for advisories about every package of package-lock.json: npm run build && npm run audit.
-// The exit code is 1 if one is about a package that is shipped: bundled, installed with the package,
-// or in the executables. Advisories about packages that only build and test are warnings.
+// The exit code is 1 if one is about a package that is shipped: bundled, installed with the
+// package, or in the executables. Advisories about packages that only build or test are warnings.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -23,7 +23,7 @@ process.stdout.write(
 )
 if (shippedCount > 0) process.exitCode = 1
 
-/** Fetches the advisories, each once for each version of its package that is in package-lock.json. */
+/** Fetches the advisories, each once for each version of its package in package-lock.json. */
 async function fetchAdvisories() {
   const args = ['audit', '--package-lock-only', '--include=dev', '--json']
   const { stdout } = await execa('npm', args, { cwd: root, reject: false }) // 1 where there is any

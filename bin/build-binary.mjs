@@ -150,7 +150,7 @@ async function fetchBun(target) {
   return join(folder, path)
 }
 
-/** Finds the Bun of a target in package-lock.json, and its path in the folder it is installed in. */
+/** Finds the Bun of a target in package-lock.json, and its path below where it is installed. */
 function findBun(target) {
   const entry = `node_modules/${targets[target]}`
   const path = join(entry, 'bin', executableName('bun', target))

@@ -1,15 +1,12 @@
-/*
- * Writes src/formats/encoding-aliases.ts: the names that `--encoding` takes, each with the decoder
- * that reads it. The names are those of Python's codecs, of iconv-lite, and of Excel; what the
- * Encoding Standard says of a name goes first. With `--check`, it writes to
- * stdout, and only what differs from the file.
- */
+// Writes src/formats/encoding-aliases.ts: the names that `--encoding` takes, each with the decoder
+// that reads it. The names are those of Python's codecs, of iconv-lite and of Excel. The Encoding
+// Standard has precedence over all of them. With `--check`, it prints the file if that differs.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
-/** The code pages of Windows, with the names that Excel and .NET show. */
+/** The code pages of Windows have these names in Excel and .NET. */
 const windowsNames = {
   437: 'OEM United States',
   708: 'Arabic (ASMO 708)',
@@ -83,7 +80,7 @@ const windowsNames = {
   65001: 'Unicode (UTF-8)',
 }
 
-/** What an alias of one package or program says goes before these names. */
+/** The decoders of names that no package knows, or that packages know by another name only. */
 const decodersByName = {
   ansi: 'windows-1252',
   windowsansi: 'windows-1252',
@@ -158,14 +155,14 @@ const text = formatTable(decoders)
 if (!process.argv.includes('--check')) writeFileSync(path, text)
 else if (readFileSync(path, 'utf8') !== text) process.stdout.write(text)
 
-/** Each codec of Python with its aliases; those that are no encoding of text have no decoder. */
+/** Reads the names of each codec of Python. A codec that is no encoding of text gets no decoder. */
 function readPythonNames() {
   const program = [
     'import json, pkgutil, encodings',
     'from encodings.aliases import aliases',
     'codecs = {m.name: [m.name] for m in pkgutil.iter_modules(encodings.__path__)}',
     'for alias, codec in aliases.items(): codecs.setdefault(codec, [codec]).append(alias)',
-    'for codec in ("mbcs", "oem"): codecs.pop(codec, None)', // those of the machine
+    'for codec in ("mbcs", "oem"): codecs.pop(codec, None)', // They depend on the machine.
     'print(json.dumps(sorted(sorted(names) for names in codecs.values())))',
   ]
   const output = execFileSync('python3', ['-c', program.join('\n')], { encoding: 'utf8' })
@@ -223,7 +220,7 @@ function formatTable(table) {
   const lines = rows.flatMap(([decoder, keys]) => wrapNames(decoder, keys.toSorted()))
   return [
     '/*',
-    ' * The names that `--encoding` takes, in lower case and without what is neither a letter nor a',
+    ' * The names that `--encoding` takes, in lower case and without what is no letter and no',
     ' * digit, with the decoder that reads them. bin/build-encodings.mjs writes this file.',
     ' */',
     'export const encodingNames: readonly (readonly [decoder: string, names: string])[] = [',

@@ -34,124 +34,123 @@ help.prepareContext({ helpWidth: 72 })
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
-const names = commands.map((command) => `plants-${command.name()}`)
-for (const command of commands) write(`plants-${command.name()}`, commandPage(command))
-write('plants', programPage())
+writePage('plants', formatProgramPage())
+for (const command of commands) writePage(`plants-${command.name()}`, formatCommandPage(command))
 
-function write(name, page) {
+/** Writes a page, whose lines may be in lists of lists. */
+function writePage(name, page) {
   writeFileSync(join(folder, `${name}.1`), `${page.flat(Infinity).join('\n')}\n`)
 }
 
-function programPage() {
+function formatProgramPage() {
+  const pages = commands.map((command) => [`plants-${command.name()}(1)`, command.summary()])
   return [
-    head('plants', 'create, import, list, export and serve plants'),
-    section('SYNOPSIS', '.B plants', roff('<command> [options]')),
-    section('DESCRIPTION', roff('Create, import, list, export and serve plants.')),
-    section(
-      'COMMANDS',
-      terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()])),
-    ),
-    section('OPTIONS', optionTerms(program.options)),
-    section('EXIT STATUS', terms(exitCodes())),
-    section('EXAMPLES', verbatim(program.examples)),
-    section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
+    formatHead('plants', 'create, import, list, export and serve plants'),
+    formatSection('SYNOPSIS', '.B plants', escapeRoff('<command> [options]')),
+    formatSection('DESCRIPTION', escapeRoff('Create, import, list, export and serve plants.')),
+    formatSection('COMMANDS', formatTerms(pages)),
+    formatSection('OPTIONS', formatOptions(program.options)),
+    formatSection('EXIT STATUS', formatTerms(readExitCodes())),
+    formatSection('EXAMPLES', formatVerbatim(program.examples)),
+    formatSection('SEE ALSO', escapeRoff(pages.map(([page]) => page).join(', '))),
   ]
 }
 
-/** Each code with its meaning, from the table of the documentation. */
-function exitCodes() {
+/** Reads each exit code with its meaning from the table of the documentation. */
+function readExitCodes() {
   const page = readFileSync(join(root, 'docs/scripting.md'), 'utf8')
   const rows = page.matchAll(/^\| (?<code>\d+) \| (?<meaning>.+) \|.*\|$/gm)
   return Array.from(rows, ({ groups = {} }) => [groups.code, groups.meaning.replaceAll('`', '')])
 }
 
-function commandPage(command) {
+function formatCommandPage(command) {
   const { examples } = command
-  const below = command.commands
+  const hasSubcommands = command.commands.length > 0
+  const commandArguments = formatArguments(command)
+  const aliases = command.aliases().map((alias) => ['.PP', escapeRoff(`Also: plants ${alias}`)])
   return [
-    head(`plants-${command.name()}`, command.summary()),
-    section(
-      'SYNOPSIS',
-      below.length === 0
-        ? synopsis(command)
-        : below.map((each, at) => [at > 0 ? '.br' : [], synopsis(each)]),
-    ),
-    section(
-      'DESCRIPTION',
-      roff(command.description()),
-      command.aliases().map((alias) => ['.PP', roff(`Also: plants ${alias}`)]),
-    ),
-    argumentsOf(command).length === 0 ? [] : section('ARGUMENTS', argumentsOf(command)),
-    below.length === 0
-      ? optionSections(command)
-      : section(
-          'COMMANDS',
-          below.map((each) => [
-            `.SS ${roff(each.name())}`,
-            roff(each.description()),
-            argumentsOf(each),
-            [...optionGroups(each).values()].map(optionTerms),
-          ]),
-        ),
-    examples.length === 0 ? [] : section('EXAMPLES', verbatim(examples)),
-    section(
+    formatHead(`plants-${command.name()}`, command.summary()),
+    formatSection('SYNOPSIS', formatSynopses(hasSubcommands ? command.commands : [command])),
+    formatSection('DESCRIPTION', escapeRoff(command.description()), aliases),
+    commandArguments.length === 0 ? [] : formatSection('ARGUMENTS', commandArguments),
+    hasSubcommands ? formatSubcommands(command.commands) : formatOptionSections(command),
+    examples.length === 0 ? [] : formatSection('EXAMPLES', formatVerbatim(examples)),
+    formatSection(
       'SEE ALSO',
-      roff('plants(1), for the options of every command, the environment and the exit codes'),
+      escapeRoff('plants(1), for the options of every command, the environment and the exit codes'),
     ),
   ]
 }
 
-function head(name, summary) {
+function formatHead(name, summary) {
   const title = `.TH ${name.toUpperCase()} 1 "" "plants ${packageJson.version}" "plants"`
-  return [title, section('NAME', `${roff(name)} \\- ${roff(summary)}`)]
+  return [title, formatSection('NAME', `${escapeRoff(name)} \\- ${escapeRoff(summary)}`)]
 }
 
-function section(title, ...lines) {
+function formatSection(title, ...lines) {
   return [`.SH ${title}`, lines]
 }
 
-function synopsis(command) {
-  const words = new Help()
-    .commandUsage(command)
-    .replace(/\|[\w-]+/g, '')
-    .split(' [options]')
-  return [`.B ${roff(words[0])}`, roff(`[options]${words[1]}`)]
+function formatSynopses(list) {
+  return list.map((command, index) => [index > 0 ? '.br' : [], formatSynopsis(command)])
 }
 
-function argumentsOf(command) {
-  return terms(
+function formatSynopsis(command) {
+  const [name, rest] = new Help()
+    .commandUsage(command)
+    .replace(/\|[\w-]+/g, '') // without aliases
+    .split(' [options]')
+  return [`.B ${escapeRoff(name)}`, escapeRoff(`[options]${rest}`)]
+}
+
+function formatSubcommands(list) {
+  const subcommands = list.map((command) => [
+    `.SS ${escapeRoff(command.name())}`,
+    escapeRoff(command.description()),
+    formatArguments(command),
+    [...groupOptions(command).values()].map(formatOptions),
+  ])
+  return formatSection('COMMANDS', subcommands)
+}
+
+function formatArguments(command) {
+  return formatTerms(
     help
       .visibleArguments(command)
       .map((argument) => [help.argumentTerm(argument), help.argumentDescription(argument)]),
   )
 }
 
-/** The options of a command in the groups of its help, without --help, which each has. */
-function optionGroups(command) {
+/** Groups the options of a command as its help does, without --help, which each command has. */
+function groupOptions(command) {
   const listed = help.visibleOptions(command).filter((option) => option !== program.helpOption)
   return help.groupItems([], listed, (option) => option.helpGroupHeading ?? 'Options:')
 }
 
-function optionSections(command) {
-  return Array.from(optionGroups(command), ([group, list]) =>
-    section(group.replace(':', '').toUpperCase(), optionTerms(list)),
+function formatOptionSections(command) {
+  return Array.from(groupOptions(command), ([heading, options]) =>
+    formatSection(heading.replace(':', '').toUpperCase(), formatOptions(options)),
   )
 }
 
-function optionTerms(list) {
-  return terms(list.map((option) => [option.flags, help.optionDescription(option)]))
+function formatOptions(options) {
+  return formatTerms(options.map((option) => [option.flags, help.optionDescription(option)]))
 }
 
-function terms(rows) {
-  return rows.map(([term, meaning]) => ['.TP', `.B ${roff(term)}`, roff(meaning)])
+function formatTerms(rows) {
+  return rows.map(([term, description]) => [
+    '.TP',
+    `.B ${escapeRoff(term)}`,
+    escapeRoff(description),
+  ])
 }
 
-function verbatim(lines) {
-  return ['.nf', lines.map((line) => roff(line)), '.fi']
+function formatVerbatim(lines) {
+  return ['.nf', lines.map((line) => escapeRoff(line)), '.fi']
 }
 
-/** A line of text for roff, in which nothing is a request, and what is typed can be copied. */
-function roff(text) {
+/** Escapes a line of text, so that nothing in it is a request, and what is typed can be copied. */
+function escapeRoff(text) {
   const escaped = text
     .replaceAll('\\', '\\e')
     .replaceAll('-', '\\-')

@@ -1,18 +1,19 @@
-// Draws a terminal session as an SVG: the picture of the README, and that of a dialogue.
+// Draws a terminal session as an SVG: that of the README, and that of a dialogue.
 
 const lineHeight = 20
-const characterWidth = 8.43 // of most monospace fonts at 14px
+const characterWidth = 8.43 // Most monospace fonts have it at 14px.
 const margin = 18
 
-/** The classes of the styles that begin; 0, 22 and 39 end them. */
+/** The styles that begin with these codes, as classes. The codes 0, 22 and 39 end them. */
 const classes = { 1: 'strong', 2: 'faint', 31: 'bad', 32: 'good', 34: 'question', 36: 'answer' }
 
 /**
- * @param {string} transcript of test/transcripts: the lines from its first `tty$ ` on are drawn,
- *   without exit codes
- * @returns {string} light or dark, as the reader prefers
+ * Draws the lines of a transcript from its first `tty$ ` on, without exit codes.
+ *
+ * @param {string} transcript in the format of test/transcripts
+ * @returns {string} an SVG that is light or dark, as the reader prefers
  */
-export function pictureOf(transcript) {
+export function drawSession(transcript) {
   const [, session = ''] = /^(tty\$ .*)/ms.exec(transcript) ?? []
   const lines = session
     .trim()
@@ -25,9 +26,10 @@ export function pictureOf(transcript) {
   const height = lines.length * lineHeight + 2 * margin
   const texts = lines.map(
     (line, index) =>
-      `<text x="${margin}" y="${margin + 15 + index * lineHeight}">${styled(line)}</text>`,
+      `<text x="${margin}" y="${margin + 15 + index * lineHeight}">${markStyles(line)}</text>`,
   )
-  return `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" width="${width}" height="${height}">
+  const size = `width="${width}" height="${height}"`
+  return `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" ${size}>
 <title>A terminal session</title>
 <style>
 rect { fill: #f6f8fa; stroke: #d1d9e0 }
@@ -54,8 +56,8 @@ ${texts.join('\n')}
 `
 }
 
-/** @param {string} line in which `^[[1m` begins a style */
-function styled(line) {
+/** @param {string} line in which a text such as `^[[1m` begins a style */
+function markStyles(line) {
   return line
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')

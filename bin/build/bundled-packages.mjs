@@ -110,7 +110,7 @@ function sortUnique(texts) {
 /** The packages whose repository has a licence that is not published with them. */
 const licencesHere = new Map([['saxes', 'saxes-licence.txt']])
 
-/** Reads the files of a licence, or what a README has under "License", if that is not just a name. */
+/** Reads the files of a licence, or what a README has under "License", if that is a text. */
 function readLicences(folder, name) {
   const read = (file) => readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n')
   const names = readdirSync(folder)

@@ -1,5 +1,5 @@
 /*
- * The names that `--encoding` takes, in lower case and without what is neither a letter nor a
+ * The names that `--encoding` takes, in lower case and without what is no letter and no
  * digit, with the decoder that reads them. bin/build-encodings.mjs writes this file.
  */
 export const encodingNames: readonly (readonly [decoder: string, names: string])[] = [

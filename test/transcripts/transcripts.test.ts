@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { pictureOf } from '../../bin/session-picture.mjs'
+import { drawSession } from '../../bin/session-picture.mjs'
 import type { RunOptions } from '../helpers/run.js'
 import { isWindows, World } from '../helpers/world.js'
 
@@ -28,7 +28,7 @@ test.skipIf(isWindows).each(withPaths)(
 
 test('the picture in the README is session.txt', async () => {
   const session = readFileSync(join(import.meta.dirname, 'session.txt'), 'utf8')
-  await expect(pictureOf(session)).toMatchFileSnapshot('../../docs/session.svg')
+  await expect(drawSession(session)).toMatchFileSnapshot('../../docs/session.svg')
 })
 
 async function expectSame(name: string): Promise<void> {

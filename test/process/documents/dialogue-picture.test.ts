@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pictureOf } from '../../../bin/session-picture.mjs'
+import { drawSession } from '../../../bin/session-picture.mjs'
 import { bin, withoutCache } from '../../helpers/process.js'
 import { Screen } from '../../helpers/screen.js'
 import { terminal } from '../../helpers/terminal.js'
@@ -29,7 +29,7 @@ test('the picture of My first list is what a terminal shows at the last question
   expect((await session.ended).code).toBe(130)
   const command = 'tty$ plants import bestand.csv'
   const lines = styledLines.map((line) => line.replaceAll(`${user.home}/`, ''))
-  await expect(pictureOf([command, ...lines].join('\n'))).toMatchFileSnapshot(
+  await expect(drawSession([command, ...lines].join('\n'))).toMatchFileSnapshot(
     '../../../docs/my-first-list.svg',
   )
 })
