@@ -1,11 +1,11 @@
 // Runs the tests on each runtime that the program is for, and lists at the end which passed:
 // npm run test:matrix [-- --only RUNTIME,…] [-- PATTERN…]
-//   --only 20.19,22,24,26,executable   some of them; "own" is the Node that runs this, "arm64" an emulated one,
-//       "arm64-executable" the executable for it, and "musl" the executable for musl
-//   PATTERN                      the tests of a name alone
-// Without --only, these are all for which the tools are installed. Each Node is fetched from the registry when it is
-// asked for; the executable is of npm run build:binary, or PLANTS_BIN. The exit code is 1 when a test failed or did
-// not run.
+//   --only 20.19,22,24,26,executable   some of the runtimes: "own" is the Node that runs this,
+//       "arm64" an emulated one, "arm64-executable" the executable for it, "musl" that for musl
+//   PATTERN                            only the test files with this in their names
+// Without --only, these are all for which the tools are installed. Each Node comes from the
+// registry when it is needed. The executable is that of npm run build:binary, or PLANTS_BIN. The
+// exit code is 1 if a test failed or did not run.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -26,32 +26,46 @@ const onArm64 = {
   files: [emulator, join(arm64Libraries, 'lib/libstdc++.so.6')],
 }
 const onMusl = { packages: 'musl gcc', files: [muslLoader, '/usr/bin/gcc'] }
-const armNode = () => [fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js')]
-const armProgram = () => [builtExecutable('linux-arm64')]
-/** The platforms that this machine can run: Debian's packages for them, and what makes a script that runs there. */
-const foreign = {
-  arm64: { ...onArm64, make: () => emulated('arm64', armNode()) },
-  'arm64-executable': { ...onArm64, make: () => emulated('arm64-executable', armProgram()) },
-  musl: { ...onMusl, make: muslScript },
+
+/**
+ * The platforms that this machine can run, with the packages of Debian that they need, and what
+ * writes a script that runs there.
+ */
+const foreignPlatforms = {
+  arm64: {
+    ...onArm64,
+    writeScript: () =>
+      writeEmulation('arm64', [fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js')]),
+  },
+  'arm64-executable': {
+    ...onArm64,
+    writeScript: () => writeEmulation('arm64-executable', [builtExecutable('linux-arm64')]),
+  },
+  musl: { ...onMusl, writeScript: writeMuslScript },
 }
+
 /** @type {Record<string, () => Runtime>} */
 const runtimes = Object.fromEntries([
-  ...versions.map((version) => [version, () => onNode(fetchNode(version))]),
-  ['executable', onExecutable],
-  ...Object.entries(foreign).map(([name, platform]) => [name, () => onForeign(name, platform)]),
-  ['own', () => onNode(process.execPath)],
+  ...versions.map((version) => [version, () => describeNode(fetchNode(version))]),
+  ['executable', describeExecutable],
+  ...Object.entries(foreignPlatforms).map(([name, platform]) => [
+    name,
+    () => describeForeign(name, platform),
+  ]),
+  ['own', () => describeNode(process.execPath)],
 ])
 
 /**
- * What runs the tests, with which of them, and what it calls itself.
+ * A runtime is what runs the tests, with which of them, and what it calls itself.
  *
  * @typedef {{ node: string, project: string, version: string, env?: Record<string, string>,
  *   tests?: string[], nameFilter?: string[] }} Runtime
  */
 
 /**
- * The tests on an emulated processor, which is 10 to 20 times as slow: those of what depends on the processor and the
- * system (the SQLite driver, files, streams, signals, sockets, TLS), in files that take at most four minutes there.
+ * An emulated processor is 10 to 20 times as slow. These tests run there: those of what depends on
+ * the processor and the system (the SQLite driver, files, streams, signals, sockets, TLS), in files
+ * that take at most four minutes.
  */
 const emulatedTests = [
   'process/cli/code-cache',
@@ -67,8 +81,8 @@ const emulatedTests = [
   'conformance/service/contract',
 ]
 /**
- * Not those that start the program at each system call or for each right, or fill large stores, or measure memory, to
- * which the emulator adds its own.
+ * Tests do not run there that start the program at each system call or for each right, that fill
+ * large stores, or that measure memory, to which the emulator adds its own.
  */
 const emulatedNames = '^(?!.*(needs strace|--allow|one moment|memory))'
 
@@ -82,54 +96,54 @@ const folder = temporaryFolder()
 const results = []
 for (const name of names) {
   print(`# ${name}`)
-  results.push([name, ...(await judge(name))])
+  results.push([name, ...(await testRuntime(name))])
 }
 printColumns([['', 'version', 'result', 'seconds'], ...results])
 process.exitCode = results.every(([, , result]) => result === 'passed') ? 0 : 1
 
 function readArguments() {
-  const always = [...versions, 'executable']
-  const others = Object.entries(foreign).filter(([, { files }]) => files.every(existsSync))
-  const names = [...always, ...others.map(([name]) => name)]
+  const native = [...versions, 'executable']
+  const foreign = Object.entries(foreignPlatforms)
+    .filter(([, { files }]) => files.every(existsSync))
+    .map(([name]) => name)
   try {
     return parseArgs({
-      options: { only: { type: 'string', default: names.join() } },
+      options: { only: { type: 'string', default: [...native, ...foreign].join() } },
       allowPositionals: true,
     })
   } catch (error) {
-    return end(2, `npm run test:matrix -- [--only ${always}] [PATTERN…]: ${error.message}`)
+    return end(2, `npm run test:matrix -- [--only ${native}] [PATTERN…]: ${error.message}`)
   }
 }
 
-function onNode(node) {
-  return {
-    node,
-    project: 'suite',
-    version: `Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}`,
-  }
+function describeNode(node) {
+  const args = ['-p', 'process.versions.node']
+  const version = execFileSync(node, args, { encoding: 'utf8' }).trim()
+  return { node, project: 'suite', version: `Node ${version}` }
 }
 
-function onExecutable() {
-  return onProgram(process.env.PLANTS_BIN || builtExecutable(hostTarget()))
+function describeExecutable() {
+  return describeProgram(process.env.PLANTS_BIN || builtExecutable(hostTarget()))
 }
 
-function onForeign(name, { packages, files, make }) {
+function describeForeign(name, { packages, files, writeScript }) {
   if (!files.every(existsSync))
     throw new Error(`It needs packages of Debian. Install them with: apt-get install ${packages}`)
-  const runtime = onProgram(make())
+  const runtime = describeProgram(writeScript())
   if (name === 'musl') return runtime
   return { ...runtime, tests: emulatedTests, nameFilter: ['--testNamePattern', emulatedNames] }
 }
 
-function emulated(name, command) {
-  const words = quoted([emulator, '-L', arm64Libraries, ...command])
-  return script(join(folder, name), `exec ${words} "$@"`)
+function writeEmulation(name, command) {
+  const words = quote([emulator, '-L', arm64Libraries, ...command])
+  return writeShellScript(join(folder, name), `exec ${words} "$@"`)
 }
 
 /**
- * Debian has no libstdc++ for musl, so the one for glibc is used, with the few functions that it does not find in musl.
+ * Debian has no libstdc++ for musl, so the one for glibc is used, with the few functions that it
+ * does not find in musl.
  */
-function muslScript() {
+function writeMuslScript() {
   const libraries = join(folder, 'libraries')
   mkdirSync(libraries)
   const glibc = join(libraries, 'ld-linux-x86-64.so.2')
@@ -139,22 +153,22 @@ function muslScript() {
     const path = execFileSync('gcc', [`-print-file-name=${library}`], { encoding: 'utf8' })
     symlinkSync(path.trim(), join(libraries, library))
   }
-  const program = quoted([builtExecutable('linux-x64-musl')])
-  const command = `LD_LIBRARY_PATH=${quoted([libraries])} exec ${program} "$@"`
-  return script(join(folder, 'musl'), command)
+  const program = quote([builtExecutable('linux-x64-musl')])
+  const command = `LD_LIBRARY_PATH=${quote([libraries])} exec ${program} "$@"`
+  return writeShellScript(join(folder, 'musl'), command)
 }
 
-function script(path, command) {
+function writeShellScript(path, command) {
   writeFileSync(path, `#!/bin/sh\n${command}\n`, { mode: 0o755 })
   return path
 }
 
-function quoted(words) {
+function quote(words) {
   return words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')
 }
 
-/** Only the tests that start the program say anything about it. */
-function onProgram(file) {
+/** Only the tests that start the program say anything about an executable. */
+function describeProgram(file) {
   const args = ['doctor', '--quick', '--output', 'ndjson']
   const [runtime] = spawnSync(file, args, { encoding: 'utf8' }).stdout.split('\n')
   return {
@@ -165,8 +179,8 @@ function onProgram(file) {
   }
 }
 
-/** The version of a runtime, how the tests went on it, and how long they took. */
-async function judge(name) {
+/** Runs the tests on a runtime: its version, how they went, and how many seconds they took. */
+async function testRuntime(name) {
   const start = performance.now()
   try {
     const runtime = runtimes[name]()
@@ -178,19 +192,20 @@ async function judge(name) {
 }
 
 /**
- * Returns the exit code of vitest.
- *
  * @param {Runtime} runtime
+ * @returns the exit code of vitest
  */
 async function runTests({ node, project, env, tests = [], nameFilter = [] }) {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project]
-  // First in PATH, because the program begins with "#!/usr/bin/env node".
-  const path = `${dirname(node)}${delimiter}${process.env.PATH}`
-  const all = { ...process.env, PLANTS_BIN: undefined, ...env, PATH: path }
-  const chosen = patterns.length > 0 ? patterns : tests
-  const words = [vitest, ...args, ...nameFilter, ...chosen]
-  const child = spawn(node, words, { cwd: root, env: all, stdio: ['ignore', 'inherit', 'inherit'] })
+  // This Node is the first in PATH, because the program begins with "#!/usr/bin/env node".
+  const PATH = `${dirname(node)}${delimiter}${process.env.PATH}`
+  const files = patterns.length > 0 ? patterns : tests
+  const child = spawn(node, [vitest, ...args, ...nameFilter, ...files], {
+    cwd: root,
+    env: { ...process.env, PLANTS_BIN: undefined, ...env, PATH },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
   track(child)
   const [code] = await once(child, 'close')
   return code

@@ -1,13 +1,14 @@
-// Runs the suite, or the part with a name, with all that repeats so many times as long: npm run soak -- 20 kill
+// Runs the suite, or the files with a name, with what repeats lasting so many times as long:
+// npm run soak -- 20 kill
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
 const [rounds = '10', ...names] = process.argv.slice(2)
 
 if (/^[1-9]\d*$/.test(rounds)) {
-  const here = (path) => join(import.meta.dirname, path)
-  const config = ['--config', here('vitest.config.mts'), '--project', 'suite']
-  const args = [here('../node_modules/vitest/vitest.mjs'), 'run', ...config, ...names]
+  const resolve = (path) => join(import.meta.dirname, path)
+  const config = ['--config', resolve('vitest.config.mts'), '--project', 'suite']
+  const args = [resolve('../node_modules/vitest/vitest.mjs'), 'run', ...config, ...names]
   const env = { ...process.env, PLANTS_SOAK: rounds }
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env })
   process.exitCode = status ?? 1

@@ -55,8 +55,8 @@ const sboms = [
   { of: 'executable', path: join(folder, sbom) },
 ].map(({ of, path }) => ({ of, content: JSON.parse(readFileSync(path, 'utf8')) as Sbom }))
 
-test('the bill of materials of the package names what is bundled, and that of the executable Bun too', async () => {
-  const bundled = (await bundledPackages()).map(({ name, version, license }) => {
+test('the bill of materials names what is bundled, that of the executable Bun too', async () => {
+  const bundled = (await findBundledPackages()).map(({ name, version, license }) => {
     const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
     const licenses = [{ expression: license }]
     return { type: 'library', 'bom-ref': purl, name, version, purl, licenses }
@@ -93,8 +93,8 @@ test.each(sboms)('the bill of materials of the $of says what depends on what', (
   expect(findNames(pg)).toContain('pkg:npm/pg-protocol')
 })
 
-test('the licence of every package comes with the executable, and with the package for Node', async () => {
-  const packages = await bundledPackages()
+test('the licence of every package comes with the executable and with the package', async () => {
+  const packages = await findBundledPackages()
   const without = packages.filter(({ texts }) => texts.length === 0)
   expect(without.map(({ name }) => name)).toEqual(['proxy-agent-negotiate', 'saxes'])
   const holders = [
@@ -103,7 +103,7 @@ test('the licence of every package comes with the executable, and with the packa
   ]
   for (const notices of [join(folder, licences), join(root, 'dist/THIRD-PARTY.txt')]) {
     const sections = readFileSync(notices, 'utf8').split(/^-{80}\n/m)
-    const byTitle = new Map(sections.map((text) => [text.split('\n', 1)[0], words(text)]))
+    const byTitle = new Map(sections.map((text) => [text.split('\n', 1)[0], normalizeSpace(text)]))
     const incomplete = packages.filter(({ title, texts }) => {
       const section = byTitle.get(title)
       return section === undefined || texts.some((text) => !section.includes(text))
@@ -116,7 +116,7 @@ test('the licence of every package comes with the executable, and with the packa
 })
 
 test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== 'x64')(
-  'the container image has the executable with its licences and components, and runs it as a user without rights (needs buildah)',
+  'the image has the executable and its licences, and runs as a user without rights (needs buildah)',
   async () => {
     const home = temporaryFolder()
     const storage = join(home, 'storage.conf')
@@ -125,9 +125,9 @@ test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== '
     const options = { cwd: root, env: { CONTAINERS_STORAGE_CONF: storage } }
     const buildah = async (line: string) =>
       (await execa('buildah', line.split(' '), options)).stdout
-    // An empty base instead of that of a registry, so that all that the image has is what this project puts there.
-    const how = '--isolation chroot --format docker --from scratch'
-    const image = await buildah(`build --quiet ${how} --file deploy/Dockerfile release`)
+    // With an empty base instead of that of a registry, the image has what this project puts there.
+    const flags = '--isolation chroot --format docker --from scratch'
+    const image = await buildah(`build --quiet ${flags} --file deploy/Dockerfile release`)
     const { Docker } = JSON.parse(await buildah(`inspect --type image ${image}`))
     const program = '/usr/local/bin/plants'
     expect(Docker.config).toMatchObject({
@@ -139,22 +139,25 @@ test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== '
       Healthcheck: { Test: ['CMD', program, 'doctor', '--quick', '--output', 'json'] },
       StopSignal: 'SIGTERM',
     })
-    const place = await buildah(`mount ${await buildah(`from ${image}`)}`)
+    const mountPoint = await buildah(`mount ${await buildah(`from ${image}`)}`)
     const find = ['.', '-type', 'f', '-printf', '%m %p\\n']
-    const { stdout } = await execa('find', find, { cwd: place })
+    const { stdout } = await execa('find', find, { cwd: mountPoint })
     expect(stdout.split('\n').toSorted()).toEqual([
       `644 ./usr/share/doc/plants/${licences}`,
       `644 ./usr/share/doc/plants/${sbom}`,
       `755 .${program}`,
     ])
     const built = readFileSync(join(root, 'release/plants-linux-x64'))
-    expect(readFileSync(join(place, program)).equals(built)).toBe(true)
+    expect(readFileSync(join(mountPoint, program)).equals(built)).toBe(true)
     await buildah('umount --all')
   },
 )
 
-/** The packages that the bundler's source maps name, their titles in the notices, and the words of their licences. */
-async function bundledPackages() {
+/**
+ * Finds the packages that the bundler's source maps name, with their titles in the notices and the
+ * words of their licences.
+ */
+async function findBundledPackages() {
   const out = temporaryFolder()
   const args = ['--config', 'rolldown.config.mjs', '--dir', out, '--sourcemap']
   await execa('rolldown', args, { cwd: root, preferLocal: true })
@@ -173,24 +176,24 @@ async function bundledPackages() {
       version,
       license,
       title: `${name} ${version} (${license})`,
-      texts: licencesIn(join(root, path)),
+      texts: readLicences(join(root, path)),
     }
   })
 }
 
-/** Whole files, or what a README grants: from its copyright to its disclaimer. */
-function licencesIn(path: string): string[] {
-  const textsOf = (pattern: RegExp) =>
+/** Reads whole files, or what a README grants: from its copyright to its disclaimer. */
+function readLicences(path: string): string[] {
+  const readTexts = (pattern: RegExp) =>
     readdirSync(path)
       .filter((name) => pattern.test(name))
-      .map((name) => words(readFileSync(join(path, name), 'utf8')))
-  const files = textsOf(/^(?=.*(?:licen[cs]e|copying|notice))[^.]+(\.\w+)?$/i)
+      .map((name) => normalizeSpace(readFileSync(join(path, name), 'utf8')))
+  const files = readTexts(/^(?=.*(?:licen[cs]e|copying|notice))[^.]+(\.\w+)?$/i)
   const granted = /Copyright \(c\) \d{4}.* Permission is .* IN THE SOFTWARE\./i
   return files.length > 0
     ? files
-    : textsOf(/^readme/i).flatMap((text) => granted.exec(text)?.[0] ?? [])
+    : readTexts(/^readme/i).flatMap((text) => granted.exec(text)?.[0] ?? [])
 }
 
-function words(text: string): string {
+function normalizeSpace(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }

@@ -13,39 +13,39 @@ import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')
 
-/** Packs what is built; without `prepack`, which would build it under the feet of other tests. */
+/** Packs what is built, without `prepack`, which would build it while other tests use it. */
 async function pack(folder: string): Promise<string> {
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder]
   const { stdout } = await execa('npm', args, { cwd: root })
   return join(folder, stdout.trim())
 }
 
-test('the package holds what runs, its licences, components and documentation, in 1,350 KB', async () => {
+test('the package has what runs, its licences and documentation, in 1,350 KB', async () => {
   const folder = temporaryFolder()
   const archive = await pack(folder)
   expect(statSync(archive).size).toBeLessThanOrEqual(1_350_000)
   await execa('tar', ['-xzf', archive, '-C', folder])
-  const inside = join(folder, 'package')
-  const filesIn = (name: string) => readdirSync(join(root, name)).map((file) => `${name}/${file}`)
+  const unpacked = join(folder, 'package')
+  const listFiles = (name: string) => readdirSync(join(root, name)).map((file) => `${name}/${file}`)
   const expected = [
     ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'],
-    ...['bin/code-cache.js', 'bin/plants.js', ...['dist', 'docs', 'man'].flatMap(filesIn)],
+    ...['bin/code-cache.js', 'bin/plants.js', ...['dist', 'docs', 'man'].flatMap(listFiles)],
   ]
     // The design notes are for whoever changes the source, which is not in the package either.
     .filter((path) => path !== 'docs/design')
     .toSorted()
-  const all = readdirSync(inside, { recursive: true, encoding: 'utf8' })
-  const files = all.filter((path) => statSync(join(inside, path)).isFile())
+  const all = readdirSync(unpacked, { recursive: true, encoding: 'utf8' })
+  const files = all.filter((path) => statSync(join(unpacked, path)).isFile())
   expect(files.toSorted()).toEqual(expected)
   const texts = ['dist/THIRD-PARTY.txt', 'dist/sbom.cdx.json']
-  expect(filesIn('dist').filter((name) => !name.endsWith('.js'))).toEqual(texts)
-  // no address leads nowhere (RFC 2606)
+  expect(listFiles('dist').filter((name) => !name.endsWith('.js'))).toEqual(texts)
+  // These addresses lead nowhere (RFC 2606).
   const nowhere = /https?:\/\/[\w.-]+\.(?:example|invalid|test)(?![\w-]|\.\w)/g
-  const contents = files.map((path) => readFileSync(join(inside, path), 'utf8'))
+  const contents = files.map((path) => readFileSync(join(unpacked, path), 'utf8'))
   expect(contents.flatMap((text) => text.match(nowhere) ?? [])).toEqual([])
-  // it needs the driver of SQLite alone, and installing it runs nothing of its own
+  // The package needs only the driver of SQLite, and installing it runs nothing of its own.
   const { dependencies, optionalDependencies, peerDependencies, scripts } = JSON.parse(
-    readFileSync(join(inside, 'package.json'), 'utf8'),
+    readFileSync(join(unpacked, 'package.json'), 'utf8'),
   )
   expect(Object.keys(dependencies)).toEqual(['@photostructure/sqlite'])
   expect([optionalDependencies, peerDependencies]).toEqual([undefined, undefined])
@@ -103,23 +103,21 @@ test('the recipe for CI installs the package, and imports with it at every push'
   const steps = jobs.plants.steps.flatMap(({ run }) => (run === undefined ? [] : [run]))
   const prefix = join(folder, 'prefix')
   const PLANTS_STORE = await ownService(join(folder, 'served.db'))
-  const options = await bashIn(folder, folder, {
+  const options = await buildBashOptions(folder, folder, {
     ...{ PATH: `${join(prefix, 'bin')}:${process.env['PATH']}`, npm_config_prefix: prefix },
     ...{ PLANTS_STORE, PLANTS_TOKEN: token },
   })
   const results: unknown[] = []
   for (const step of [...steps, ...steps, 'plants get 1']) {
     const { exitCode, stdout } = await execa('bash', ['-e', '-c', step], options)
-    const [shown] = /"created":\d+|^\{"id":.*/.exec(String(stdout)) ?? []
-    results.push([exitCode, shown])
+    const [match] = /"created":\d+|^\{"id":.*/.exec(String(stdout)) ?? []
+    results.push([exitCode, match])
   }
-  const [one, none] = [
-    [0, '"created":1'],
-    [0, '"created":0'],
-  ]
+  const created = [0, '"created":1']
+  const present = [0, '"created":0']
   expect(results).toEqual([
-    ...[[0, undefined], one, one],
-    ...[[0, undefined], one, none], // at a service, a dry run checks the input alone
+    ...[[0, undefined], created, created],
+    ...[[0, undefined], created, present], // At a service, a dry run only checks the input.
     [0, '{"id":1,"name":"Fern"}'],
   ])
   expect(readdirSync(join(prefix, 'share/man/man1'))).toContain('plants-create.1')
@@ -132,14 +130,21 @@ test('the first command of the README works in a copy of the tree, in an empty h
   for (const file of listed.split('\0'))
     if (file !== '' && existsSync(join(root, file))) cpSync(join(root, file), join(folder, file))
   const [first] = blocksOf(pages.get('README.md') ?? '')
-  const options = await bashIn(folder, home, { PATH: process.env['PATH'] })
+  const options = await buildBashOptions(folder, home, { PATH: process.env['PATH'] })
   const result = await execa('bash', ['-e', '-c', first?.text ?? ''], options)
   expect(result.exitCode).toBe(0)
   expect(String(result.stdout).split('\n').at(-1)).toBe('{"name":"Fern"}')
 })
 
-/** How bash runs in an empty home, with the registry and the certificates that this user has set for npm. */
-async function bashIn(cwd: string, HOME: string, more: Record<string, string | undefined>) {
+/**
+ * Builds the options of bash in an empty home, with the registry and the certificates that this
+ * user has set for npm.
+ */
+async function buildBashOptions(
+  cwd: string,
+  HOME: string,
+  more: Record<string, string | undefined>,
+) {
   const proxies = Object.entries(process.env).filter(([name]) => /^(https?|no)_proxy$/i.test(name))
   const { stdout } = await execa('npm', ['config', 'list', '--json', '--silent'], { cwd: root })
   const { registry, cafile } = JSON.parse(stdout)

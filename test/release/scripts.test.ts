@@ -9,7 +9,7 @@ import { temporaryFolder } from '../helpers/temporary.js'
 const root = join(import.meta.dirname, '../..')
 
 /** Runs a script of the project with a command line. */
-async function script(line: string, cwd = root) {
+async function runScript(line: string, cwd = root) {
   const options = { cwd, reject: false, env: { NO_COLOR: '1' } }
   const { exitCode, stdout, stderr } = await execa(process.execPath, line.split(' '), options)
   return { exitCode, stdout, stderr }
@@ -24,7 +24,7 @@ test.each([
   ['bin/build-binary.mjs darwin-arm64', 'darwin-arm64'], // its Bun has no SQLite
 ])('%s ends with 2, and names %s', async (line, word) => {
   const stderr = expect.stringContaining(word)
-  expect(await script(line)).toEqual({ exitCode: 2, stdout: '', stderr })
+  expect(await runScript(line)).toEqual({ exitCode: 2, stdout: '', stderr })
 })
 
 test.each([
@@ -35,17 +35,17 @@ test.each([
     ['2 kept, plants serve', '2 new, plants serve'],
   ],
 ])('%s measures', async (line, rows) => {
-  const { exitCode, stdout } = await script(line)
+  const { exitCode, stdout } = await runScript(line)
   expect(exitCode).toBe(0)
-  const figures = (row: string) => RegExp(`^(?:Node [\\d.]+: )?${row}  .*\\d`, 'm')
-  expect(rows.filter((row) => !figures(row).test(stdout))).toEqual([])
+  const buildPattern = (row: string) => RegExp(`^(?:Node [\\d.]+: )?${row}  .*\\d`, 'm')
+  expect(rows.filter((row) => !buildPattern(row).test(stdout))).toEqual([])
 })
 
 describe('a release', () => {
   const check = 'Check the version, the branch and the repository'
 
   /** Makes a folder with files, by their paths in it. */
-  function folderOf(files: Record<string, string>): string {
+  function writeFiles(files: Record<string, string>): string {
     const folder = temporaryFolder()
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(folder, name)), { recursive: true })
@@ -57,7 +57,7 @@ describe('a release', () => {
   /** Makes a clone with one commit on main, and then one that is on no branch of the remote. */
   async function clone(): Promise<string> {
     const repository = { url: 'git+https://github.com/garden/plants.git' }
-    const cwd = folderOf({ 'package.json': JSON.stringify({ version: '1.1.0', repository }) })
+    const cwd = writeFiles({ 'package.json': JSON.stringify({ version: '1.1.0', repository }) })
     const who = ['-c', 'user.name=Fern', '-c', 'user.email=fern@example.com']
     const git = (line: string) => execa('git', [...who, ...line.split(' ')], { cwd })
     await git('init --quiet')
@@ -71,10 +71,15 @@ describe('a release', () => {
 
   test.each([
     { tag: 'v1.1.0', commit: 'origin/main', repository: 'garden/plants', error: undefined },
-    { tag: 'v1.1.1', commit: 'origin/main', repository: 'garden/plants', error: 'version 1.1.0' },
-    { tag: '1.1.0', commit: 'origin/main', repository: 'garden/plants', error: 'version 1.1.0' },
+    { tag: 'v1.1.1', commit: 'origin/main', repository: 'garden/plants', error: 'not v1.1.0' },
+    { tag: '1.1.0', commit: 'origin/main', repository: 'garden/plants', error: 'not v1.1.0' },
     { tag: 'v1.1.0', commit: 'aside', repository: 'garden/plants', error: 'not on main' },
-    { tag: 'v1.1.0', commit: 'origin/main', repository: 'fork/plants', error: 'fork/plants.git' },
+    {
+      tag: 'v1.1.0',
+      commit: 'origin/main',
+      repository: 'fork/plants',
+      error: 'another repository',
+    },
   ])('of $commit in $repository with the tag $tag fails with: $error', async (scenario) => {
     const cwd = await clone()
     await execa('git', ['checkout', '--quiet', '--detach', scenario.commit], { cwd })
@@ -83,7 +88,7 @@ describe('a release', () => {
     const isAccepted = scenario.error === undefined
     expect({ exitCode, stdout }).toEqual({
       exitCode: isAccepted ? 0 : 1,
-      stdout: isAccepted ? '' : expect.stringMatching(RegExp(`^::error::.*${scenario.error}`)),
+      stdout: isAccepted ? '' : expect.stringMatching(RegExp(`^::error::.*${scenario.error}`, 'm')),
     })
   })
 
@@ -92,7 +97,7 @@ describe('a release', () => {
     { tag: 'v1.0.1', exitCode: 1, notes: '' },
   ])('$tag has the entries of the changelog as its notes', async ({ tag, exitCode, notes }) => {
     const entries = '## [1.1.0] - 2026-02-01\n\n### Added\n\n- Trees.\n\n## [1.0.0]\n\n- Ferns.\n'
-    const cwd = folderOf({
+    const cwd = writeFiles({
       'CHANGELOG.md': `# Changelog\n\n${entries}`,
       'release/LICENSES.txt': '',
     })
@@ -110,7 +115,7 @@ describe('a release', () => {
       'plants-linux-x64',
       'plants-windows-x64.exe',
     ]
-    const cwd = folderOf(Object.fromEntries(names.map((name) => [`release/${name}`, name])))
+    const cwd = writeFiles(Object.fromEntries(names.map((name) => [`release/${name}`, name])))
     await runReleaseStep('Write the checksums', cwd)
     const options = { cwd: join(cwd, 'release') }
     const { stdout } = await execa('sha256sum', ['--check', 'SHA256SUMS'], options)
@@ -127,7 +132,7 @@ test('a Bun that is not the one of package-lock.json is not compiled in', async 
   const other = createHash('sha512').update('another').digest('base64')
   lock.packages['node_modules/@oven/bun-linux-aarch64-musl'].integrity = `sha512-${other}`
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))
-  const result = await script('bin/build-binary.mjs linux-arm64-musl', folder)
+  const result = await runScript('bin/build-binary.mjs linux-arm64-musl', folder)
   expect(result).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('EINTEGRITY') })
   expect(existsSync(join(folder, 'release/plants-linux-arm64-musl'))).toBe(false)
 })
