@@ -188,6 +188,6 @@ function unquote(quoted: string): Cell {
 function plainCell(cell: string): Cell {
   const text = cell.trim()
   if (text.startsWith('#') && spreadsheetError.test(text))
-    return { text, reason: `has the error ${text}` }
+    return { text, reason: `is the error value ${text}` }
   return text || undefined
 }

@@ -214,7 +214,7 @@ export class Mapper {
   #findReasons(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
-      if (typeof cell === 'object') return [`${name} ${cell.reason}`]
+      if (typeof cell === 'object') return [`the ${name} ${cell.reason}`]
     }
     return findProblems(record, form)
   }

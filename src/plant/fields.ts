@@ -6,7 +6,6 @@ export const smallestId = -(2n ** 63n)
 export const largestId = 2n ** 63n - 1n
 
 export const idRule = `an integer from ${smallestId} to ${largestId}`
-export const textRule = 'a string of Unicode text without U+0000'
 
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value.isWellFormed() && !value.includes('\0')

@@ -1,39 +1,43 @@
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
-import { type FieldName, idRule, isText, type TextName, textRule } from './fields.js'
+import { type FieldName, idRule, isText, type TextName } from './fields.js'
 import { NumberText } from './json.js'
 
-/** Such as "name must be a string, but is missing", as the `error` of a schema. */
+/** Such as "the name must be a string, but was null", as the `error` of a schema. */
 export function buildSentence(subject: string, rule: string) {
-  return ({ input }: { input?: unknown }) => `${subject} must be ${rule}, but ${describe(input)}`
+  return ({ input }: { input?: unknown }) =>
+    input === undefined
+      ? `${subject} is missing`
+      : `${subject} must ${rule}, but was ${describe(input)}`
 }
 
 function describe(value: unknown): string {
-  if (value === undefined) return 'is missing'
-  if (value instanceof NumberText) return `was ${shorten(value.text)}`
-  if (typeof value === 'string') return `was ${JSON.stringify(shorten(value))}`
-  if (typeof value === 'number') return 'was a number'
-  if (Array.isArray(value)) return 'was an array'
-  return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
+  if (value instanceof NumberText) return shorten(value.text)
+  if (typeof value === 'string') return JSON.stringify(shorten(value))
+  if (typeof value === 'number') return 'a number'
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
 const id = z
   .int64({
     error: ({ input }) => {
       const hasOtherDigits = typeof input === 'string' && /[^\P{Nd}0-9]/u.test(input)
-      return buildSentence('id', hasOtherDigits ? 'in the digits 0 to 9' : idRule)({ input })
+      const rule = hasOtherDigits ? 'use the digits 0 to 9' : `be ${idRule}`
+      return buildSentence('the id', rule)({ input })
     },
   })
   .check(z.describe('Identification number of the plant, kept exact'))
 
 function buildText(field: TextName, description: string) {
-  const error = buildSentence(field, textRule)
-  return z.string({ error }).check(z.refine(isText, { error }), z.describe(description))
+  const error = buildSentence(`the ${field}`, 'be a string')
+  const textError = buildSentence(`the ${field}`, 'not contain U+0000 or a lone surrogate')
+  return z.string({ error }).check(z.refine(isText, { error: textError }), z.describe(description))
 }
 
 const name = buildText('name', 'The name of the plant')
 const tag = buildText('tag', 'Tag that specifies the type of the plant')
-const error = buildSentence('it', 'an object')
+const error = buildSentence('it', 'be an object')
 
 export const plantSchema = z.object({ name, tag: z.optional(tag) }, { error })
 
@@ -50,10 +54,10 @@ export type PlantForm = keyof typeof schemas
 export const errorSchema = z.object(
   {
     error: z
-      .int32({ error: buildSentence('error', 'an integer of 32 bits') })
+      .int32({ error: buildSentence('the error', 'be a 32-bit integer') })
       .check(z.describe('Numeric error value')),
     message: z
-      .string({ error: buildSentence('message', 'a string') })
+      .string({ error: buildSentence('the message', 'be a string') })
       .check(z.describe('Error text')),
   },
   { error },

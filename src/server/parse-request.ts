@@ -72,7 +72,7 @@ export function parsePatchBody(bytes: Buffer, id: bigint): PlantPatch {
   const patch = parsePlant(value, 'patch')
   if (patch?.id === id) return patch
   const problems = patch
-    ? [`id must be ${id}, as in the path, but was ${patch.id}`]
+    ? [`the id must be ${id}, as in the path, but was ${patch.id}`]
     : findProblems(value, 'patch')
   throw new HttpError(422, invalidPlant(problems))
 }

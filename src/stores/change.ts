@@ -1,5 +1,4 @@
 import { assertDefined, type ErrorKind, errorValue, PlantsError } from '../errors.js'
-import { textRule } from '../plant/fields.js'
 import { equalFields, type NewPlant, type PlantPatch, type StoredPlant } from '../plant/plant.js'
 
 /**
@@ -120,8 +119,8 @@ export function otherNameOutcome(
 
 export function missingOutcome({ patch, ifMissing }: Update): Outcome {
   if (ifMissing !== 'create') return createRejectedOutcome(notFound(patch.id))
-  const why = `Invalid plant: name must be ${textRule}, but is missing`
-  return createRejectedOutcome(problem('invalid', `${why}, and no plant has id ${patch.id}`))
+  const message = `Invalid plant: the name is missing, and no plant has id ${patch.id}`
+  return createRejectedOutcome(problem('invalid', message))
 }
 
 export function notFound(id: bigint): Problem {

@@ -67,7 +67,7 @@ function readSharedText(index: string, { sharedStrings }: CellContext): Cell {
 
 function readError(code: string): Cell {
   const text = spreadsheetError.test(code) ? code : '#VALUE!'
-  return { text, reason: `has the error ${text}` }
+  return { text, reason: `is the error value ${text}` }
 }
 
 function readBoolean(value: string): Cell {

@@ -254,7 +254,7 @@ test('an import shows what would happen, and then asks again', async () => {
   const session = user.terminal('import list.csv', plain)
   await session.answer(...columns)
   await session.see('1 plant will be rejected:')
-  await session.see('list.csv:4: Invalid plant: id must be an integer')
+  await session.see('list.csv:4: Invalid plant: the id must be an integer')
   await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
   await session.answer(['Import 2 plants?', enter])
   expect((await session.ended).code).toBe(6)

@@ -48,7 +48,7 @@ test.skipIf(process.platform === 'win32')(
     const world = new World()
     world.write('last', plant(3))
     const script = `"$plants" import <(printf '{"id":1,"name":"A"}\\n') <(printf '{"id":2,"name":"B"}\\n{"id":2}') last`
-    const err = expect.stringMatching(/^plants: \/dev\/fd\/\d+:2: Invalid plant: name /)
+    const err = expect.stringMatching(/^plants: \/dev\/fd\/\d+:2: Invalid plant: the name /)
     expect(counts(await bash(world, script))).toEqual({ code: 6, created: 3, skipped: 0, err })
   },
 )

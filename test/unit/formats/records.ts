@@ -43,7 +43,7 @@ export async function readRecords(
       const at = { line: chunk.lines[index] ?? 0, raw }
       const mapped = mapper.map(raw)
       if ('error' in mapped) {
-        const [word] = mapped.message.replace('Invalid plant: ', '').split(' ')
+        const [word] = mapped.message.replace(/^Invalid plant: (?:the )?/, '').split(' ')
         records.push({ problem: `${mapped.error}${mapped.error === 422 ? ` ${word}` : ''}`, ...at })
       } else if (mapped.type === 'create') records.push({ plant: mapped.plant, ...at })
     }

@@ -17,7 +17,7 @@ const cell = fc.constantFrom<Cell>(
   'a',
   'a\0',
   '\ud83c',
-  { text: '#REF!', reason: 'has the error #REF!' },
+  { text: '#REF!', reason: 'is the error value #REF!' },
 )
 const columnNames = fc.constantFrom<string[]>(
   ['id', 'name', 'tag'],

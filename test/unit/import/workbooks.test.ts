@@ -48,7 +48,7 @@ test('ids that are texts are read as in other tables', async () => {
   user.write('ids.xlsx', sheetOf(table))
   const { err, ...result } = await user.import('ids.xlsx')
   expect(result).toMatchObject({ code: 6, created: 3, rejected: { 422: 1 } })
-  expect(err).toContain('ids.xlsx:5: Invalid plant: id must be')
+  expect(err).toContain('ids.xlsx:5: Invalid plant: the id must be')
   expect(await user.list()).toBe([7, 8, 123].map((id) => plant(id, 'a')).join(''))
 })
 
@@ -121,12 +121,12 @@ test('an error, a number above 2^53, and an exponent in a text are rejected in t
   const { err: _, ...result } = await user.import('--rejects rejected.csv', stdin)
   expect(result).toMatchObject({ code: 6, created: 3, rejected: { 422: 6 } })
   expect(user.read('rejected.csv').split('\n').slice(1, -1)).toEqual([
-    expect.stringMatching(/^2,[^,]*: id .*#N\/A,#N\/A,a$/),
-    expect.stringMatching(/^3,[^,]*: name .*#REF!,2,#REF!$/),
-    expect.stringMatching(/^4,[^,]*: tag .*#DIV\/0!,3,c,#DIV\/0!$/),
-    expect.stringMatching(/^7,".*: name .*",6,900719925474099\d$/),
-    expect.stringMatching(/^8,".*: id .*",-900719925474099\d,g$/),
-    expect.stringMatching(/^9,".*: id .*",1E3,h$/),
+    expect.stringMatching(/^2,[^,]*: the id .*#N\/A,#N\/A,a$/),
+    expect.stringMatching(/^3,[^,]*: the name .*#REF!,2,#REF!$/),
+    expect.stringMatching(/^4,[^,]*: the tag .*#DIV\/0!,3,c,#DIV\/0!$/),
+    expect.stringMatching(/^7,".*: the name .*",6,900719925474099\d$/),
+    expect.stringMatching(/^8,".*: the id .*",-900719925474099\d,g$/),
+    expect.stringMatching(/^9,".*: the id .*",1E3,h$/),
   ])
   expect(await user.list()).toBe(
     plant(4, 'd', 't') + plant(5, 'e', '#N/A') + plant(10_000_000, 'i'),
@@ -143,8 +143,8 @@ test('rows and cells that say where they are', async () => {
     '<row r="3006"><c r="AA3006"><v>2</v></c></row>',
   ]
   const { err } = await user.import('', workbook({ sheets: { A: '', B: sheet.join('') } }))
-  expect(err).toContain('stdin:3005: Invalid plant: id ')
-  expect(err).toContain('stdin:3006: Invalid plant: name ')
+  expect(err).toContain('stdin:3005: Invalid plant: the id ')
+  expect(err).toContain('stdin:3006: Invalid plant: the name ')
   expect(err).toMatch(/Rows .*: 1, left out/)
   expect(await user.list()).toBe(plant(1, 'Fern'))
 })
@@ -295,7 +295,7 @@ test('a formula without a saved value rejects its record, which keeps its tag', 
   const { err, ...result } = await user.import('--if-exists update --rejects rejected.csv', stdin)
   expect(result).toMatchObject({ code: 6, created: 1, rejected: { 422: 4 } })
   expect(err).toContain(
-    'stdin:2: Invalid plant: tag is unknown because the formula has no saved value: ' +
+    'stdin:2: Invalid plant: the tag is unknown because the formula has no saved value: ' +
       'open the workbook in a spreadsheet, and save it\n',
   )
   expect(await user.list()).toBe(plant(1, 'Fern', 'keep') + plant(3, 'c'))
@@ -370,9 +370,9 @@ test.each([
   const properties = `<workbookPr date1904="${date1904}"/>`
   const result = await user.import('', book(sheet.join(''), { styles, properties }))
   expect(result).toMatchObject({ code: 6, rejected: { 422: values.length } })
-  expect(result.err).toContain('stdin:2: Invalid plant: name is a date that does not exist')
+  expect(result.err).toContain('stdin:2: Invalid plant: the name is a date that does not exist')
   expect(result.err).toContain(
-    `stdin:${values.length + 1}: Invalid plant: name is not a number in the workbook`,
+    `stdin:${values.length + 1}: Invalid plant: the name is not a number in the workbook`,
   )
 })
 

@@ -5,15 +5,15 @@ import { isIdempotencyKey, listOtherFields, parsePlant } from '../../../src/plan
 import { findFieldProblem, findProblems, schemas } from '../../../src/plant/schema.js'
 import { character, check, fc } from '../../helpers/fast-check.js'
 
-const wrongId = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but'
-const wrong = (name: string) => `${name} must be a string of Unicode text without U+0000, but`
-const noName = `${wrong('name')} is missing`
+const wrongId =
+  'the id must be an integer from -9223372036854775808 to 9223372036854775807, but was'
+const noName = 'the name is missing'
 const fern = { id: 1n, name: 'Fern' }
 
 test.each<[value: unknown, problems: string[], otherFields?: string[]]>([
   [{ ...fern, nmae: 1, toString: 2 }, [], ['nmae', 'toString']],
   [{ id: 1n, nmae: 'Fern' }, [noName], ['nmae']],
-  [JSON.parse('{"__proto__":{"tag":"x"}}'), [`${wrongId} is missing`, noName], ['__proto__']],
+  [JSON.parse('{"__proto__":{"tag":"x"}}'), ['the id is missing', noName], ['__proto__']],
   [null, ['it must be an object, but was null']],
 ])('each wrong field of a new plant is a problem: %o', (value, problems, otherFields = []) => {
   expect(findProblems(value)).toEqual(problems)
@@ -21,18 +21,26 @@ test.each<[value: unknown, problems: string[], otherFields?: string[]]>([
 })
 
 test.each<[FieldName, unknown, string]>([
-  ['id', -(2n ** 63n) - 1n, `${wrongId} was -9223372036854775809`],
-  ['id', 2n ** 63n, `${wrongId} was 9223372036854775808`],
-  ['id', new NumberText('1.5'), `${wrongId} was 1.5`],
-  ['id', new NumberText('9'.repeat(41)), `${wrongId} was ${'9'.repeat(39)}…`],
-  ['id', '1', `${wrongId} was "1"`],
-  ['id', '１٢', 'id must be in the digits 0 to 9, but was "１٢"'],
-  ['id', {}, `${wrongId} was an object`],
-  ['id', '🌱'.repeat(41), `${wrongId} was "${'🌱'.repeat(39)}…"`],
-  ['name', 5, `${wrong('name')} was a number`],
-  ['name', 'a"\n\0', `${wrong('name')} was "a\\"\\n\\u0000"`],
-  ['tag', null, `${wrong('tag')} was null`],
-  ['tag', '\udf31\ud83c', `${wrong('tag')} was "\\udf31\\ud83c"`],
+  ['id', -(2n ** 63n) - 1n, `${wrongId} -9223372036854775809`],
+  ['id', 2n ** 63n, `${wrongId} 9223372036854775808`],
+  ['id', new NumberText('1.5'), `${wrongId} 1.5`],
+  ['id', new NumberText('9'.repeat(41)), `${wrongId} ${'9'.repeat(39)}…`],
+  ['id', '1', `${wrongId} "1"`],
+  ['id', '１٢', 'the id must use the digits 0 to 9, but was "１٢"'],
+  ['id', {}, `${wrongId} an object`],
+  ['id', '🌱'.repeat(41), `${wrongId} "${'🌱'.repeat(39)}…"`],
+  ['name', 5, 'the name must be a string, but was a number'],
+  [
+    'name',
+    'a"\n\0',
+    'the name must not contain U+0000 or a lone surrogate, but was "a\\"\\n\\u0000"',
+  ],
+  ['tag', null, 'the tag must be a string, but was null'],
+  [
+    'tag',
+    '\udf31\ud83c',
+    'the tag must not contain U+0000 or a lone surrogate, but was "\\udf31\\ud83c"',
+  ],
 ])('the problem of the %s %o: %s', (field, value, problem) => {
   expect(findFieldProblem(field, value)).toBe(problem)
 })

@@ -40,7 +40,7 @@ test.each<[string, Answer, shown: string, status?: number]>([
   [
     'another API',
     json(200, { hello: 'you' }),
-    'URL answered 200 with no Plant (name must be a string, but is missing): {"hello":"you"}',
+    'URL answered 200 with no Plant (the name is missing): {"hello":"you"}',
   ],
   [
     'a list of Plants',
@@ -61,7 +61,7 @@ test.each<[string, Answer, shown: string, status?: number]>([
   [
     'a number as the tag',
     json(200, { name: 'Fern', tag: 1 }),
-    '(tag must be a string, but was a number)',
+    '(the tag must be a string, but was a number)',
   ],
   ['a prototype', json(200, `{"__proto__":${fern}}`), '__proto__'],
   ['201', json(201, fern), `201: ${fern}`, 201],
@@ -124,10 +124,10 @@ test.each([
 })
 
 test.each([
-  ['2147483648,"message":"No"', 'error must be an integer of 32 bits, but was a number'],
-  ['"409","message":"No"', 'error must be an integer of 32 bits, but was "409"'],
-  ['409,"message":{}', 'message must be a string, but was an object'],
-  ['409', 'message must be a string, but is missing'],
+  ['2147483648,"message":"No"', 'the error must be a 32-bit integer, but was a number'],
+  ['"409","message":"No"', 'the error must be a 32-bit integer, but was "409"'],
+  ['409,"message":{}', 'the message must be a string, but was an object'],
+  ['409', 'the message is missing'],
 ])('an Error with the error %s is none: %s', async (rest, why) => {
   const shown = `URL answered 400 with no Error (${why}): {"error":${rest}}`
   const error = { error: 400, message: shown, status: 400 }

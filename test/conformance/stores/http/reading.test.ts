@@ -126,14 +126,14 @@ describe('a count', () => {
     },
   )
 
-  const rule = 'count must be an integer from 0 to 9223372036854775807'
+  const rule = 'the count must be an integer from 0 to 9223372036854775807'
 
   test.each([
     ['{"count":-1}', `${rule}, but was -1`],
     ['{"count":1.5}', `${rule}, but was 1.5`],
     ['{"count":9223372036854775808}', `${rule}, but was 9223372036854775808`],
     ['{"count":"1"}', `${rule}, but was "1"`],
-    ['{}', `${rule}, but is missing`],
+    ['{}', 'the count is missing'],
     ['[]', 'it must be an object, but was an array'],
     ['1', 'it must be an object, but was a number'],
   ])('is rejected: %s: %s', async (body, why) => {
@@ -164,12 +164,12 @@ describe('an answer to a request that reads', () => {
     [
       'a rounded id',
       page([fern, rounded, rounded]),
-      `URL answered 200 with no list of plants (plant 2: id must be an integer from -9223372036854775808 to 9223372036854775807, but was 1.0000000000000000001): [${fern},${rounded}`,
+      `URL answered 200 with no list of plants (plant 2: the id must be an integer from -9223372036854775808 to 9223372036854775807, but was 1.0000000000000000001): [${fern},${rounded}`,
     ],
     [
       'plants without names and tags',
       page(['{"id":1,"tag":5,"nme":"F"}']),
-      '(plant 1: name must be a string of Unicode text without U+0000, but is missing; plant 1: tag must be',
+      '(plant 1: the name is missing; plant 1: the tag must be',
     ],
     ['more than 16 MiB', json(200, `[${' '.repeat(16_777_216)}]`), 'more than 16 MiB'],
     [
