@@ -1,3 +1,10 @@
+/*
+ * Writes the plants of an export to a file, packed if its name ends in `.gz`.
+ *
+ * A reader of the file never sees a part of an export: it is written to a temporary file, which
+ * then gets the name. What is not an ordinary file, such as /dev/stdout or a named pipe, cannot be
+ * replaced like this, and is written in place.
+ */
 import { createWriteStream, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -21,12 +28,17 @@ import { resolveLink } from '../platform/files.js'
 
 type Pages = AsyncIterable<StoredPlant[]>
 
+/**
+ * Chooses the format by the ending of the file name, unless one is chosen: `plants.csv.gz` is CSV.
+ *
+ * @throws {PlantsError} `usage` if the name has no known ending
+ */
 export function chooseFileFormat(name: string, chosen: FormatName | undefined): FileFormat {
   if (chosen !== undefined) return chosen
   const { extension, packed } = /\.(?<extension>\w+)(?<packed>\.gz)?$/i.exec(name)?.groups ?? {}
-  const word = extension?.toLowerCase()
-  if (word === 'jsonl') return 'ndjson'
-  const format = [...formatNames, 'xlsx' as const].find((each) => each === word)
+  const lowerCase = extension?.toLowerCase()
+  if (lowerCase === 'jsonl') return 'ndjson'
+  const format = [...formatNames, 'xlsx' as const].find((name) => name === lowerCase)
   if (format !== undefined && !(format === 'xlsx' && packed)) return format
   throw usageError(
     `The file name ${JSON.stringify(shorten(name))} gives no format`,
@@ -34,7 +46,7 @@ export function chooseFileFormat(name: string, chosen: FormatName | undefined): 
   )
 }
 
-/** Writes a file as a whole or not at all. */
+/** Writes a file as a whole or not at all, and returns how many plants and bytes it has. */
 export async function exportFile(
   path: string,
   format: FileFormat,
@@ -52,20 +64,22 @@ export async function exportFile(
   }
   const encoded = Readable.from(await encode(countPlants(), format))
   try {
-    const old = statSync(path, { throwIfNoEntry: false })
+    const oldStats = statSync(path, { throwIfNoEntry: false })
     target = resolveLink(path)
-    if (!isWrittenInPlace(path, old)) file = new AtomicFile(target, { followsUmask: !old })
-    const fd = findDescriptor(path, old)
+    if (!isWrittenInPlace(path, oldStats))
+      file = new AtomicFile(target, { followsUmask: !oldStats })
+    const fd = findDescriptor(path, oldStats)
     const out = file
       ? createWriteStream(file.path, { flags: 'r+' })
       : createWriteStream(path, fd === undefined ? { flags: 'a' } : { fd, autoClose: false })
     const packing = /\.gz$/i.test(path) ? [createGzip()] : []
     await pipeline([encoded, ...packing, out], { signal })
     signal.throwIfAborted()
-    file?.commit(old)
+    file?.commit(oldStats)
     return { plants, bytes: out.bytesWritten }
   } catch (error) {
     signal.throwIfAborted()
+    // The reader of a pipe wants no more. That is not a failure to write.
     if (systemCode(error) === 'EPIPE') throw error
     throw unwritable(path, target, error, 'Choose another file, or free some space')
   } finally {

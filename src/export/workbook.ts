@@ -1,8 +1,12 @@
 /*
- * Writes a workbook (ECMA-376) that every text of a store comes back from, except an empty tag and
- * white space at the ends. What a cell or a sheet cannot hold ends the export.
+ * Writes a workbook (ECMA-376) with one sheet of plants.
  *
- * The texts are inline: shared ones would be in memory until the last plant is read.
+ * An import of the workbook gives the same plants, except for an empty tag and white space at the
+ * ends of a text, which a cell loses. A plant that a cell or a sheet cannot hold ends the export
+ * with an error: a workbook that looks complete must be complete.
+ *
+ * Each cell has its text inline. Shared strings, as Excel writes them, would have to be in memory
+ * until the last plant is read.
  */
 import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
@@ -10,16 +14,20 @@ import { inputError } from '../errors.js'
 import { fieldNames } from '../plant/fields.js'
 import { groupDigits, type StoredPlant } from '../plant/plant.js'
 
-/** Fails with `input` for a plant that a workbook cannot hold. */
+/**
+ * Yields the bytes of a workbook. The iteration fails with `input` at a plant that a workbook
+ * cannot hold.
+ */
 export function writeWorkbook(pages: AsyncIterable<StoredPlant[]>): AsyncIterable<Uint8Array> {
   const archive = new ZipFile()
   for (const [path, content] of Object.entries(fixedParts))
-    archive.addBuffer(Buffer.from(xmlDeclaration + content), path, options)
+    archive.addBuffer(Buffer.from(xmlDeclaration + content), path, partOptions)
   const sheet = Readable.from(writeSheet(pages), { objectMode: false, highWaterMark: 65_536 })
-  archive.addReadStream(sheet, 'xl/worksheets/sheet1.xml', options)
+  archive.addReadStream(sheet, 'xl/worksheets/sheet1.xml', partOptions)
   archive.end()
   const output = archive.outputStream as Readable
-  // yazl ends its own stream when the last part has ended, and not when it fails.
+  // yazl ends its stream when the last part has ended, but not when a part fails: a reader would
+  // wait forever.
   sheet.on('error', (error) => output.destroy(error))
   archive.on('error', (error) => output.destroy(error))
   return output
@@ -75,10 +83,15 @@ function createTooManyError({ id }: StoredPlant): Error {
 
 const anotherFormat = 'Export another format, such as .csv'
 
-/** A text stays one, also with `=` at its start. */
-function formatText(place: string, text: string): string {
+/**
+ * Formats a cell with a text. Its type keeps a spreadsheet from reading more into it: `=1+1` does
+ * not become a formula, nor `1/2` a date.
+ *
+ * @param reference the column and the row, such as `B7`
+ */
+function formatText(reference: string, text: string): string {
   const content = escapeText(text)
-  return `<c r="${place}" t="inlineStr"><is><t xml:space="preserve">${content}</t></is></c>`
+  return `<c r="${reference}" t="inlineStr"><is><t xml:space="preserve">${content}</t></is></c>`
 }
 
 function escapeText(text: string): string {
@@ -93,24 +106,25 @@ function escapeUnit(unit: string): string {
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 
-/** What XML cannot contain, or replaces, as CR (XML 1.0, 2.2 and 2.11). */
+/** Characters that XML cannot contain (XML 1.0, 2.2), and CR, which a parser replaces (2.11). */
 const unwritable = '\\u0000-\\u0008\\u000b-\\u001f\\ufffe\\uffff'
 /**
- * A reader takes `_x0041_` for an `A` (ECMA-376 part 1, 22.4.2.4), so its first `_` is escaped.
- * LibreOffice takes `_x41_` for one, too.
+ * A reader takes `_x0041_` for an `A` (ECMA-376 part 1, 22.4.2.4), and LibreOffice also `_x41_`. So
+ * if a plant really has such a text, its first `_` is escaped.
  */
 const escapeStart = `_(?=x[\\da-fA-F]{1,4}[_${unwritable}])`
 const special = RegExp(`[&<>${unwritable}]|${escapeStart}`)
 const everySpecial = RegExp(special, 'g')
 
-/** The limits of Excel: UTF-16 units of a cell, and rows of a sheet, of which one is the header. */
+/** Excel allows this many UTF-16 units in a cell. */
 const maxCellLength = 32_767
+/** Excel allows 1,048,576 rows in a sheet, of which one is the header. */
 const maxPlants = 1_048_575
-/** A spreadsheet keeps 15 digits of a number. */
+/** A spreadsheet keeps 15 digits of a number, so an id with more of them is written as a text. */
 const minInexactId = 10n ** 15n
 
-/** The same plants give the same bytes, whenever they are exported. */
-const options = { mtime: new Date(1980, 0, 1), forceDosTimestamp: true, compressionLevel: 4 }
+/** The parts have a fixed date, so that the same plants give the same bytes at any time. */
+const partOptions = { mtime: new Date(1980, 0, 1), forceDosTimestamp: true, compressionLevel: 4 }
 
 const xmlDeclaration = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 const packageSchema = 'http://schemas.openxmlformats.org/package/2006'
@@ -149,7 +163,7 @@ const fixedParts: Readonly<Record<string, string>> = {
 
 const headerCells = fieldNames.map((name, column) => formatText(`${'ABC'[column]}1`, name))
 
-/** The header stays visible above the rows. */
+/** The header is frozen, so that it stays visible when somebody scrolls. */
 const sheetStart = `${xmlDeclaration}<worksheet xmlns="${sheetSchema}">
 <sheetViews><sheetView workbookViewId="0">
 <pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>

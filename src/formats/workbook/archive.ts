@@ -1,6 +1,7 @@
 /*
  * The ZIP archive (PKWARE's APPNOTE) that holds the parts of a workbook.
  *
+ * A workbook comes from anywhere, so the archive may be damaged, or made to unpack to gigabytes.
  * yauzl reads the directory, also in its 64-bit form (ZIP64). The contents are unpacked here,
  * because yauzl does not check the CRC-32, and inflates in blocks of 16 KiB. Nothing is unpacked
  * beyond the size that the directory gives, so the sum of these sizes limits time and memory.
@@ -31,7 +32,11 @@ export class Archive {
     this.#signal = signal
   }
 
-  /** @throws {PlantsError} `input` if its directory adds up to more than 256 MiB */
+  /**
+   * @param file the name of the file, for messages
+   * @throws {PlantsError} `input` if the parts would unpack to more than 256 MiB
+   * @throws {DamageError} if the directory cannot be read
+   */
   static async open(bytes: Buffer, file: string, signal: AbortSignal): Promise<Archive> {
     const { zip, entries } = await readDirectory(bytes, signal)
     const unpackedBytes = entries.reduce((sum, { uncompressedSize }) => sum + uncompressedSize, 0)
@@ -45,7 +50,7 @@ export class Archive {
     return new Archive(bytes, zip, byPath, signal)
   }
 
-  /** In lower case, with `/` between folders. */
+  /** The paths of all parts, in lower case and with `/` between folders. */
   get paths(): string[] {
     return [...this.#entries.keys()]
   }
@@ -58,18 +63,25 @@ export class Archive {
     return this.#entries.has(foldPath(path))
   }
 
-  /** Unpacked, in bytes. */
+  /**
+   * @returns the size of a part after unpacking, in bytes
+   * @throws {DamageError} if the part is missing, or there are two
+   */
   measure(path: string): number {
     return this.#findEntry(path).uncompressedSize
   }
 
-  /** Yields the content of a part, and lets the event loop deliver signals. */
+  /**
+   * Yields the unpacked content of a part. After each block, it lets the event loop deliver
+   * signals: Ctrl-C would otherwise wait for the end of a large part.
+   */
   async *read(path: string): AsyncGenerator<Buffer> {
     const entry = this.#findEntry(path)
     let length = 0
     let checksum = 0
     for await (const block of inflate(await this.#readPacked(entry, path), entry, path)) {
       length += block.length
+      // The content may go on for gigabytes. The check below finds that it is too long.
       if (length > entry.uncompressedSize) break
       checksum = crc32(block, checksum)
       yield block
@@ -80,9 +92,9 @@ export class Archive {
   }
 
   #findEntry(path: string): Entry {
-    const [entry, second] = this.#entries.get(foldPath(path)) ?? []
+    const [entry, duplicate] = this.#entries.get(foldPath(path)) ?? []
     if (!entry) throw new DamageError(`${path} is missing`)
-    if (second) throw new DamageError(`two parts have the name ${path}`)
+    if (duplicate) throw new DamageError(`two parts have the name ${path}`)
     return entry
   }
 
@@ -139,23 +151,28 @@ async function* inflate(packed: Buffer, entry: Entry, path: string): AsyncGenera
 }
 
 /**
- * Names are compared as spreadsheets do: without the case of ASCII letters (ECMA-376, part 2), and
- * with `\` for `/`, which old programs write. `toLowerCase` would take the Kelvin sign for a `k`.
+ * Spreadsheets compare the names of parts without the case of ASCII letters (ECMA-376, part 2), and
+ * take `\`, which old programs write, for `/`. So this does, too: `XL\Workbook.xml` is
+ * `xl/workbook.xml`. Only ASCII is folded, because `toLowerCase` would take the Kelvin sign for a
+ * `k`.
  */
 function foldPath(path: string): string {
   const absolute = posix.normalize(`/${path.replaceAll('\\', '/')}`)
   return absolute.slice(1).replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }
 
-/** A name of another encoding than UTF-8 is that of no part: it only must not be lost. */
+/**
+ * All parts of a workbook have names in ASCII. A name in another encoding is decoded wrongly here,
+ * which does no harm: the entry only has to be counted.
+ */
 function decodeName({ fileNameRaw }: Entry): string {
   return fileNameRaw.toString('utf8')
 }
 
-/** Compression methods (APPNOTE, 4.4.5). */
+/** APPNOTE lists the numbers of the compression methods (4.4.5). */
 const stored = 0
 const deflated = 8
 
 const blockBytes = 65_536
-/** Each takes about a kilobyte of memory. */
+/** An entry takes about a kilobyte of memory. An archive without ZIP64 cannot have more of them. */
 const maxEntries = 65_535

@@ -1,3 +1,11 @@
+/*
+ * Reads the value of a cell as an import needs it: as the text that a person would type.
+ *
+ * A cell may be displayed otherwise than it is stored: a date is a number of days with a format,
+ * and a formula has the value that the spreadsheet computed when it last saved the workbook. Where
+ * the stored value is no longer what the person sees, such as an id above 2^53 that has lost
+ * digits, the cell gets a reason to be rejected instead of a wrong text.
+ */
 import type { Cell } from '../chunk.js'
 import { spreadsheetError } from '../write.js'
 import { DamageError } from './damage.js'
@@ -6,26 +14,31 @@ import type { SharedStrings } from './shared-strings.js'
 import type { DateKind } from './styles.js'
 import { unescapeText } from './texts.js'
 
-/** What a workbook knows about the cells of all its sheets. */
+/** What the cells of all sheets of a workbook share. */
 export interface CellContext {
   sharedStrings: SharedStrings
-  /** By the index of the format that a cell names. */
+  /** What a number stands for, by the index of the format that its cell names. */
   dateKinds: readonly DateKind[]
   is1904: boolean
 }
 
-/** A cell as it is in the file (ECMA-376 part 1, 18.3.1.4). */
+/** A cell as it is stored in the file (ECMA-376 part 1, 18.3.1.4). */
 export interface RawCell {
   type: string
   format: number
   hasFormula: boolean
-  /** The content of `v`. Undefined if there is none. */
+  /** The content of the element `v`; undefined if the cell has no such element. */
   value: string | undefined
-  /** The content of `is`. Undefined if there is none. */
+  /** The content of the element `is`; undefined if the cell has no such element. */
   inlineText: string | undefined
 }
 
-/** Reads a cell by its type: only a cell of the type of errors has an error. */
+/**
+ * Converts a cell to its text. The type decides, not the text: `#N/A` is an error only in a cell of
+ * type `e`, and in a cell with a text it may be the name of a plant.
+ *
+ * @throws {DamageError} if the type and the content do not fit together
+ */
 export function readCell(raw: RawCell, context: CellContext): Cell {
   const { type, value } = raw
   if (raw.hasFormula && !hasSavedValue(raw)) return unsavedFormula
@@ -49,7 +62,10 @@ export function readCell(raw: RawCell, context: CellContext): Cell {
   }
 }
 
-/** The value of a formula may be an empty text, but not an empty number. */
+/**
+ * A program that cannot compute, such as a library that writes workbooks, saves formulas without
+ * their values. `=""` has a value, too, which is an empty string; an empty number is none.
+ */
 function hasSavedValue({ type, value, inlineText }: RawCell): boolean {
   if (type === 'str') return value !== undefined
   return Boolean(value) || inlineText !== undefined
@@ -76,10 +92,10 @@ function readBoolean(value: string): Cell {
   return { text: '#VALUE!', reason: 'is neither true nor false in the workbook' }
 }
 
-/** A number has plain digits, and a date is in ISO 8601. */
+/** Writes a number in plain digits, never as `1e21`, and a date in ISO 8601. */
 function readNumber(value: string, format: number, context: CellContext): Cell {
   const { dateKinds } = context
-  // Without its format, a date would be a number.
+  // If the format is unknown, nobody knows whether 45292 is a number or the first day of 2024.
   if (format !== 0 && !(format < dateKinds.length))
     throw new DamageError(`the format of a cell (${format}) is missing`)
   const kind = dateKinds[format]
@@ -100,7 +116,10 @@ function formatNumber(number: number): Cell {
   return number.toLocaleString('en', { useGrouping: false, maximumSignificantDigits: 17 })
 }
 
-/** A rejects file gets an error, which an import rejects again until it is corrected. */
+/**
+ * The rejects file gets `#N/A` in this cell. An import rejects that again, so that the record is
+ * not stored without its value before somebody has corrected it.
+ */
 const unsavedFormula: Cell = {
   text: '#N/A',
   reason:
@@ -108,6 +127,7 @@ const unsavedFormula: Cell = {
     'open the workbook in a spreadsheet, and save it',
 }
 
+/** An integer of at most 15 digits is what it looks like: a double holds it exactly. */
 const plainInteger = /^(?:0|-?[1-9]\d{0,14})$/
-/** A double of XML Schema, without NaN and INF, which spreadsheets do not write. */
+/** This is the double of XML Schema, but without NaN and INF, which spreadsheets do not write. */
 const anyNumber = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i

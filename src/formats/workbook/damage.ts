@@ -1,11 +1,14 @@
 import { inputError, type PlantsError } from '../../errors.js'
 
-/** Why a workbook cannot be read: it follows `stock.xlsx is damaged: `. */
+/**
+ * A workbook is not as ECMA-376 says. Parts of the reader throw this without knowing the file; the
+ * message continues `stock.xlsx is damaged: `.
+ */
 export class DamageError extends Error {
   override readonly name = 'DamageError'
 }
 
-/** Says which file is damaged. Any other error stays as it is. */
+/** Converts a `DamageError` to the error that names the file. It returns any other error as is. */
 export function explainDamage(file: string, error: unknown): unknown {
   if (!(error instanceof DamageError)) return error
   return inputError(

@@ -1,55 +1,66 @@
+/*
+ * Converts the numbers with which a workbook stores dates.
+ *
+ * A date is a count of days, and a time is a fraction of one: 45292.5 is noon of 1 January 2024. A
+ * workbook counts from 1904, or from 1900. In the latter case, it takes 1900 for a leap year, as
+ * Lotus 1-2-3 did: day 59 is 28 February, day 60 is 29 February, which never was, and day 61 is
+ * 1 March. So the days before day 60 have another epoch than those after it.
+ */
 import type { DateKind } from './styles.js'
 
 /**
- * Formats the number of a date, in days, as ISO 8601. Returns undefined for a number that no date
- * has. A workbook counts the days from 1900, where it takes 1900 for a leap year as Lotus 1-2-3
- * did, or from 1904.
+ * Formats a date or a time as ISO 8601, such as `2024-01-01T12:00:00`; midnight is the day only.
+ *
+ * @returns undefined for a number that no date has
  */
 export function formatDate(
   days: number,
   kind: Exclude<DateKind, undefined>,
   { is1904 }: { is1904: boolean },
 ): string | undefined {
-  const time = roundTime(days * dayMs)
-  if (time < 0) return undefined
-  if (kind === 'duration') return formatDuration(time)
-  const isTimeAlone = time < dayMs && !(is1904 && kind === 'date')
-  if (isTimeAlone) return formatClock(time)
-  const date = new Date(time + findEpoch(time, is1904))
-  const isImpossible = !is1904 && Math.floor(time / dayMs) === 60 // 29 February 1900
-  if (isImpossible || !(date.getTime() <= lastDate)) return undefined
+  const timeMs = roundTime(days * dayMs)
+  if (timeMs < 0) return undefined
+  if (kind === 'duration') return formatDuration(timeMs)
+  // Day 0 is no day of 1900: a number below 1 is only a time. Day 0 of 1904 is its 1 January.
+  const isOnlyTime = timeMs < dayMs && !(is1904 && kind === 'date')
+  if (isOnlyTime) return formatClock(timeMs)
+  const date = new Date(timeMs + findEpoch(timeMs, is1904))
+  const isLeapDay1900 = !is1904 && Math.floor(timeMs / dayMs) === 60
+  if (isLeapDay1900 || !(date.getTime() <= lastDateMs)) return undefined
   const [day, clock = ''] = date.toISOString().slice(0, -1).split('T')
-  const shownClock = clock.replace(/\.000$/, '')
-  return shownClock === '00:00:00' ? day : `${day}T${shownClock}`
+  const clockTime = clock.replace(/\.000$/, '')
+  return clockTime === '00:00:00' ? day : `${day}T${clockTime}`
 }
 
 /**
- * A fraction of a day with eight digits misses a whole second by up to 0.6 ms, if it is cut off. A
- * fraction that means a whole millisecond stays one.
+ * Rounds to the second that was meant. Some programs cut a fraction of a day off after eight
+ * digits, and then miss a whole second by up to 0.6 ms. A time in milliseconds, which is at least
+ * 1 ms away from a second, is kept.
  */
-function roundTime(milliseconds: number): number {
-  const seconds = Math.round(milliseconds / 1000) * 1000
-  return Math.abs(milliseconds - seconds) < 0.75 ? seconds : Math.round(milliseconds)
+function roundTime(timeMs: number): number {
+  const secondMs = Math.round(timeMs / 1000) * 1000
+  return Math.abs(timeMs - secondMs) < 0.75 ? secondMs : Math.round(timeMs)
 }
 
-function findEpoch(time: number, is1904: boolean): number {
+function findEpoch(timeMs: number, is1904: boolean): number {
   if (is1904) return Date.UTC(1904, 0, 1)
-  return Date.UTC(1899, 11, time < 60 * dayMs ? 31 : 30)
+  return Date.UTC(1899, 11, timeMs < 60 * dayMs ? 31 : 30)
 }
 
-function formatClock(time: number): string {
-  return new Date(time)
+function formatClock(timeMs: number): string {
+  return new Date(timeMs)
     .toISOString()
     .slice(11, -1)
     .replace(/\.000$/, '')
 }
 
-/** Such as `36:00:00`: as spreadsheets show it, because ISO 8601 has no clock above 24 hours. */
-function formatDuration(time: number): string {
-  const hours = Math.floor(time / hourMs)
-  return String(hours).padStart(2, '0') + formatClock(time % hourMs).slice(2)
+/** Spreadsheets show a duration as `36:00:00`. ISO 8601 has no clock time above 24 hours. */
+function formatDuration(timeMs: number): string {
+  const hours = Math.floor(timeMs / hourMs)
+  return String(hours).padStart(2, '0') + formatClock(timeMs % hourMs).slice(2)
 }
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-const lastDate = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+/** Excel has no date after the year 9999, and a year with five digits is not ISO 8601. */
+const lastDateMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)

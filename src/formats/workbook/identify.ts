@@ -1,12 +1,13 @@
 /*
- * Names what is not a workbook that can be read, although it begins as one: ZIP archives of other
- * programs, and compound files (MS-CFB), in which Office kept everything before 2007 and keeps
- * what has a password.
+ * Identifies files that begin like a workbook and are none: ZIP archives of other programs, and
+ * compound files (MS-CFB), in which Office stored everything before 2007, and still stores what has
+ * a password. "stock.xls is an old workbook" helps a person more than "stock.xls is damaged".
  */
 import { inputError, type PlantsError } from '../../errors.js'
 import type { Archive } from './archive.js'
 
-interface Kind {
+interface FileKind {
+  /** The end of a message: `stock.ods is ` precedes it. */
   what: string
   hint: string
 }
@@ -14,8 +15,8 @@ interface Kind {
 const saveAsXlsx = 'Save it as .xlsx or CSV, and import that'
 const withoutRows = 'Save the list in it as .xlsx or CSV, and import that'
 
-/** Kinds of archives by the paths of their parts. */
-const archiveKinds: readonly (Kind & { path: RegExp })[] = [
+/** An archive is of the first kind here of which it has a part. */
+const archiveKinds: readonly (FileKind & { path: RegExp })[] = [
   { path: /^xl\/workbook\.bin$/, what: 'an Excel binary workbook (.xlsb)', hint: saveAsXlsx },
   { path: /^word\/document\.xml$/, what: 'a Word document (.docx)', hint: withoutRows },
   { path: /^ppt\/presentation\.xml$/, what: 'a PowerPoint file (.pptx)', hint: withoutRows },
@@ -26,24 +27,26 @@ const archiveKinds: readonly (Kind & { path: RegExp })[] = [
   },
 ]
 
-/** Throws `input` with what it is, unless it is a workbook. */
+/** @throws {PlantsError} `input`, with what the archive is instead of a workbook */
 export async function assertWorkbook(archive: Archive, file: string): Promise<void> {
   const kind = (await findOpenDocument(archive)) ?? findArchiveKind(archive)
   if (kind) throw createKindError(file, kind)
 }
 
-function findArchiveKind(archive: Archive): Kind | undefined {
+function findArchiveKind(archive: Archive): FileKind | undefined {
   const { paths } = archive
-  const known = archiveKinds.find(({ path }) => paths.some((candidate) => path.test(candidate)))
-  if (known) return known
+  const archiveKind = archiveKinds.find(({ path }) =>
+    paths.some((candidate) => path.test(candidate)),
+  )
+  if (archiveKind) return archiveKind
   const isOffice = archive.has('_rels/.rels') || paths.some((path) => path.startsWith('xl/'))
   if (!isOffice) return { what: 'a ZIP archive', hint: 'Unpack it, and import the files in it' }
   const hint = 'Remove the password in the spreadsheet, save it, and import that'
   return archive.isEncrypted ? { what: 'protected by a password', hint } : undefined
 }
 
-/** An OpenDocument file says in its first part what it is (OpenDocument 1.3, part 2, 3.3). */
-async function findOpenDocument(archive: Archive): Promise<Kind | undefined> {
+/** The first part of an OpenDocument file has its media type (OpenDocument 1.3, part 2, 3.3). */
+async function findOpenDocument(archive: Archive): Promise<FileKind | undefined> {
   if (!archive.has('mimetype') || archive.measure('mimetype') > 200) return undefined
   let type = ''
   for await (const block of archive.read('mimetype')) type += block.toString('latin1')
@@ -53,8 +56,8 @@ async function findOpenDocument(archive: Archive): Promise<Kind | undefined> {
   return { what: 'an OpenDocument file', hint: withoutRows }
 }
 
-/** Streams of compound files, and who writes them. */
-const streamKinds: readonly (Kind & { stream: string })[] = [
+/** A compound file is of the first kind here whose stream it has. */
+const streamKinds: readonly (FileKind & { stream: string })[] = [
   {
     stream: 'EncryptedPackage',
     what: 'protected by a password',
@@ -69,13 +72,18 @@ export function isCompoundFile(head: Buffer): boolean {
   return head.toString('latin1', 0, 4) === '\xd0\xcf\x11\xe0'
 }
 
-/** Says what a compound file is. */
+/** Creates the error that says what the compound file is. */
 export function createCompoundFileError(file: string, content: Buffer): PlantsError {
   const kind = streamKinds.find(({ stream }) => hasStream(content, stream))
   return createKindError(file, kind ?? { what: 'an old Office file', hint: withoutRows })
 }
 
-/** Looks for the entry of a stream in the directory, whose entries have 128 bytes each. */
+/**
+ * Looks for the directory entry of a stream (MS-CFB 2.6.1) without reading the directory, whose
+ * sectors are chained. An entry has 128 bytes. It begins with its name in UTF-16, and has the
+ * length of the name at byte 64, and the type of the object at byte 66. A text that happens to have
+ * the name is hardly followed by these.
+ */
 function hasStream(content: Buffer, name: string): boolean {
   const bytes = Buffer.from(`${name}\0`, 'utf16le')
   let at = content.indexOf(bytes)
@@ -87,9 +95,8 @@ function hasStream(content: Buffer, name: string): boolean {
   return false
 }
 
-/** The object type of a stream (MS-CFB 2.6.1). */
 const streamType = 2
 
-function createKindError(file: string, { what, hint }: Kind): PlantsError {
+function createKindError(file: string, { what, hint }: FileKind): PlantsError {
   return inputError(`${file} is ${what}`, hint)
 }

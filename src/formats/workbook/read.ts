@@ -1,9 +1,15 @@
 /*
  * Reads a workbook (ECMA-376) as a table.
  *
+ * A workbook is a ZIP archive of XML parts. To get from bytes to rows, `archive.ts` unpacks a part,
+ * `xml.ts` parses it as it is unpacked, `sheets.ts` reads which sheets there are and what they
+ * share, and `rows.ts` reads the rows of one sheet, whose cells `cells.ts` converts to text.
+ * The bytes of the archive are in memory as a whole, because its directory is at the end; of the
+ * unpacked parts, only the shared strings and the formats are.
+ *
  * An import opens a workbook twice: first it is examined, which reads the whole sheet, so that
- * damage is found before anything is stored; then its rows are imported. Both run this reader:
- * docs/design/decisions.md says why.
+ * damage is found before anything is stored; then its rows are imported. Both run this reader.
+ * docs/design/decisions.md says why it is read twice.
  */
 import { assertDefined, inputError } from '../../errors.js'
 import {
@@ -30,19 +36,24 @@ import { RowReader } from './rows.js'
 import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
 import { parsePart } from './xml.js'
 
+/**
+ * Opens the sheet that has the columns, or the one that the options name.
+ *
+ * @throws {PlantsError} `input` for a damaged workbook, or if no sheet has the columns
+ */
 export async function openWorkbook(
   input: FormatInput,
   options: InputOptions,
 ): Promise<FormatReader> {
   return withReader(input, options, async (reader) => {
     const table = await reader.openTable()
-    // Nothing else examines what can be read only once.
+    // A file is examined before it is imported. A pipe is not, so damage is looked for here.
     if (input.isReadOnce) for await (const _ of (await reader.openTable()).chunks);
     return table
   })
 }
 
-/** Reads the first rows of each visible sheet, or of the chosen one, whatever columns it has. */
+/** Reads the first rows of each visible sheet, or of the chosen one, whatever its columns are. */
 export async function readSheetHeads(
   input: FormatInput,
   options: InputOptions,
@@ -69,18 +80,19 @@ async function withReader<T>(
 
 async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
   const gathered: Buffer[] = []
-  let length = 0
+  let lengthBytes = 0
   for await (const block of blocks) {
-    length += block.length
-    if (length > maxUnpackedBytes) throw createTooLargeError(name)
+    lengthBytes += block.length
+    if (lengthBytes > maxUnpackedBytes) throw createTooLargeError(name)
     gathered.push(block)
   }
   return Buffer.concat(gathered)
 }
 
-/** A sheet with its first rows. */
+/** A sheet that may be the one with the plants. */
 interface Candidate {
   sheet: Sheet
+  /** Its first rows, one of which may be the header. */
   head: Chunk<Cells>
 }
 
@@ -89,8 +101,9 @@ class WorkbookReader {
   readonly #file: string
   readonly #options: InputOptions
   /**
-   * The shared strings of a workbook that waits while another one is examined may be collected.
-   * They are read again then, because they would otherwise be in memory twice.
+   * The reader of the first file is opened, and then waits while all files are examined. Its shared
+   * strings would be in memory next to those of the file that is examined. So the garbage collector
+   * may take them, and then they are read again when the rows are.
    */
   #context: WeakRef<CellContext> | undefined
 
@@ -102,7 +115,7 @@ class WorkbookReader {
 
   async openTable(): Promise<FormatReader> {
     const workbook = await this.#readWorkbook()
-    const { chosen, other } = await this.#chooseSheet(workbook)
+    const { chosen, second } = await this.#chooseSheet(workbook)
     const { sheet, head } = chosen
     const rows = this.#readTable(sheet, this.#measureHeader(head))
     const source = {
@@ -111,7 +124,7 @@ class WorkbookReader {
       sheets: workbook.sheets.map(describeSheet),
     }
     const reader = createReader(head, rows, this.#options, source)
-    return { ...reader, otherSheet: other?.sheet.name }
+    return { ...reader, otherSheet: second?.sheet.name }
   }
 
   async readHeads(): Promise<TableHead[]> {
@@ -133,13 +146,19 @@ class WorkbookReader {
     yield* this.#readRows(sheet, width, context)
   }
 
-  /** Chooses the first sheet that has the columns, and finds the second one that has them. */
-  async #chooseSheet(workbook: Workbook): Promise<{ chosen: Candidate; other?: Candidate }> {
+  /**
+   * Chooses the first sheet that has the columns. If none has them, it chooses the one that looks
+   * most like a list, of which the error will name the columns.
+   *
+   * @returns as `second`, the next sheet that has the columns: a person should know that it was not
+   * read
+   */
+  async #chooseSheet(workbook: Workbook): Promise<{ chosen: Candidate; second?: Candidate }> {
     const candidates: Candidate[] = []
     for (const sheet of this.#findSheets(workbook)) {
       candidates.push({ sheet, head: await this.#readHead(sheet, workbook.context) })
-      const [chosen, other] = candidates.filter(({ head }) => this.#hasColumns(head))
-      if (chosen && other) return { chosen, other }
+      const [chosen, second] = candidates.filter(({ head }) => this.#hasColumns(head))
+      if (chosen && second) return { chosen, second }
     }
     const withColumns = candidates.find(({ head }) => this.#hasColumns(head))
     return { chosen: withColumns ?? findLikeliest(candidates) }
@@ -156,12 +175,12 @@ class WorkbookReader {
     return findHeader(head, this.#options) !== undefined
   }
 
-  /** Cells to the right of the header are ignored. */
+  /** The reader ignores cells to the right of the header, such as a remark next to the list. */
   #measureHeader(head: Chunk<Cells>): number {
     const { columns } = this.#options
     if (columns) return columns.length
-    const place = findHeader(head, this.#options)
-    return (place && head.records[place.row]?.length) ?? Infinity
+    const location = findHeader(head, this.#options)
+    return (location && head.records[location.row]?.length) ?? Infinity
   }
 
   async #readHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells>> {
@@ -194,7 +213,7 @@ class WorkbookReader {
   }
 }
 
-/** Those with cells that a person sees. */
+/** Finds the sheets with cells that a person sees in a spreadsheet. */
 function findVisibleSheets(sheets: readonly Sheet[], file: string): Sheet[] {
   const visible = sheets.filter(({ isHidden, path }) => !isHidden && path !== undefined)
   if (visible.length > 0) return visible
@@ -205,7 +224,7 @@ function findVisibleSheets(sheets: readonly Sheet[], file: string): Sheet[] {
   throw inputError(`${file} has no visible sheet with cells`, hint)
 }
 
-/** By its name, or its number among those that a person sees. */
+/** Finds a sheet by its name, or by its number from 1 on, which counts only visible sheets. */
 function findSheet(wanted: string, sheets: readonly Sheet[]): Sheet {
   const visible = sheets.filter(({ isHidden }) => !isHidden)
   const sheet =
@@ -221,7 +240,7 @@ function describeSheet({ name, isHidden }: Sheet): string {
   return isHidden ? `${listNames([name])} (hidden)` : listNames([name])
 }
 
-/** Finds the sheet with the row that has the most cells. */
+/** Finds the sheet whose widest row has the most cells: a list is wider than a page of notes. */
 function findLikeliest(candidates: readonly Candidate[]): Candidate {
   const counts = candidates.map(({ head }) =>
     Math.max(0, ...head.records.map((row) => countFilledCells(row))),

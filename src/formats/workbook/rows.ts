@@ -1,3 +1,12 @@
+/*
+ * Reads the rows of one sheet from the events of its XML.
+ *
+ * There are two ways to a row. `xml.ts` first asks `readPlainItem` whether a row has nothing but
+ * values and inline texts; nearly all rows are like this, and regular expressions read them three
+ * times as fast as a parser. Any other row, such as one with a formula or with formatted text,
+ * comes element by element (`openElement`, `addText`, `closeElement`). Both ways end in the same
+ * `#openRow`, `#addCell` and `#closeRow`, so they cannot differ in what they check.
+ */
 import {
   type Cell,
   type Cells,
@@ -20,7 +29,7 @@ interface RowOptions {
   width: number
 }
 
-/** Reads the rows of a sheet (ECMA-376 part 1, 18.3.1.73), of which empty ones are left out. */
+/** Gathers the rows of a sheet (ECMA-376 part 1, 18.3.1.73) in chunks, without empty rows. */
 export class RowReader implements ElementHandler {
   #chunk = new Chunk<Cells>()
   readonly #file: string
@@ -28,17 +37,19 @@ export class RowReader implements ElementHandler {
   readonly #width: number
   readonly #text = new TextCollector()
   #isInData = false
-  /** Of extensions, which no cell needs. */
+  /** How deep the parser is in an extension (`extLst`), which has no cell of the table. */
   #ignoredDepth = 0
   #rowNumber = 0
   #row: Cell[] | undefined
+  /** The length of all texts of the row, in UTF-16 units. */
   #rowLength = 0
+  /** Whether the row has a cell to the right of the header. */
   #hasSurplus = false
-  /** Where the next cell is, unless it says so. */
+  /** The column of the next cell, from 0 on, unless the cell has a reference such as `AB7`. */
   #column = 0
   #cell: RawCell | undefined
-  /** What the next text belongs to. */
-  #open: 'value' | 'text' | undefined
+  /** The open element of the cell to which the next text belongs: `v` or `is`. */
+  #openContent: 'value' | 'text' | undefined
   #value = ''
 
   constructor({ file, context, width }: RowOptions) {
@@ -51,6 +62,7 @@ export class RowReader implements ElementHandler {
     return this.#chunk.isFull
   }
 
+  /** Returns the rows that were read since the last call. */
   takeChunk(): Chunk<Cells> {
     const chunk = this.#chunk
     this.#chunk = new Chunk()
@@ -73,9 +85,9 @@ export class RowReader implements ElementHandler {
 
   addText(text: string): void {
     if (this.#ignoredDepth > 0) return
-    if (this.#open === 'text') this.#text.addText(text)
-    else if (this.#open === 'value') this.#value += text
-    this.#assertSize(this.#open === 'text' ? this.#text.text : this.#value)
+    if (this.#openContent === 'text') this.#text.addText(text)
+    else if (this.#openContent === 'value') this.#value += text
+    this.#assertSize(this.#openContent === 'text' ? this.#text.text : this.#value)
   }
 
   closeElement(name: string): void {
@@ -86,17 +98,18 @@ export class RowReader implements ElementHandler {
     else if (name === 'sheetData') this.#isInData = false
   }
 
-  /** Within a value or a text, it would be damage. */
+  /** An extension belongs to a sheet, a row or a cell. In a value or a text, it would be damage. */
   #isExtension(name: string): boolean {
-    return name === 'extLst' && this.#open === undefined
+    return name === 'extLst' && this.#openContent === undefined
   }
 
-  #openRow(place: string | undefined): void {
+  /** @param reference the number of the row; a row without one follows the row before it */
+  #openRow(reference: string | undefined): void {
     if (this.#row) throw new DamageError(`row ${this.#rowNumber} has another row`)
-    const number = place === undefined ? this.#rowNumber + 1 : Number(place)
+    const number = reference === undefined ? this.#rowNumber + 1 : Number(reference)
     if (number > maxRows) throw new DamageError(`it has more than ${maxRows} rows`)
     if (!Number.isInteger(number) || number <= this.#rowNumber)
-      throw new DamageError(`a row after row ${this.#rowNumber} says that it is row ${place}`)
+      throw new DamageError(`a row after row ${this.#rowNumber} says that it is row ${reference}`)
     this.#rowNumber = number
     this.#row = []
     this.#rowLength = 0
@@ -109,19 +122,25 @@ export class RowReader implements ElementHandler {
     const chunk = this.#chunk
     if (this.#hasSurplus) chunk.surplusRows += 1
     chunk.characters += this.#rowLength + row.length + 1
+    // A UTF-16 unit has at most three bytes in UTF-8, so most rows need not be measured.
     if (this.#rowLength > maxRecordBytes / 3) this.#assertSize(joinTexts(row))
     if (row.length > 0 || this.#hasSurplus) chunk.add(row, this.#rowNumber)
   }
 
-  #openCell({ r: place, t: type = 'n', s: format = '0' }: Attributes): void {
-    if (place !== undefined) {
-      const [, letters, row] = /^([A-Z]{1,3})(\d{1,7})$/.exec(place) ?? []
+  #openCell({ r: reference, t: type = 'n', s: format = '0' }: Attributes): void {
+    if (reference !== undefined) {
+      const [, letters, row] = /^([A-Z]{1,3})(\d{1,7})$/.exec(reference) ?? []
       this.#moveTo(letters, row)
     }
     this.#cell = createRawCell(type, format)
   }
 
-  /** @param row undefined for a place that is none */
+  /**
+   * Moves to the column of a cell reference, such as `AB7`, which must be to the right of the cell
+   * before and in this row.
+   *
+   * @param row undefined if the reference is not valid, which is damage as well
+   */
   #moveTo(letters = '', row?: string): void {
     const column = parseColumn(letters)
     if (Number(row) !== this.#rowNumber || column < this.#column)
@@ -130,8 +149,8 @@ export class RowReader implements ElementHandler {
   }
 
   #openInCell(name: string, cell: RawCell): void {
-    if (this.#open === 'text') this.#text.openElement(name)
-    else if (this.#open === 'value') throw new DamageError('a value has elements')
+    if (this.#openContent === 'text') this.#text.openElement(name)
+    else if (this.#openContent === 'value') throw new DamageError('a value has elements')
     else if (name === 'f') cell.hasFormula = true
     else if (name === 'v') this.#openValue(cell)
     else if (name === 'is') this.#openText(cell)
@@ -141,24 +160,24 @@ export class RowReader implements ElementHandler {
     if (cell.value !== undefined) throw new DamageError('a cell has two values')
     cell.value = ''
     this.#value = ''
-    this.#open = 'value'
+    this.#openContent = 'value'
   }
 
   #openText(cell: RawCell): void {
     if (cell.inlineText !== undefined) throw new DamageError('a cell has two texts')
     cell.inlineText = ''
     this.#text.reset()
-    this.#open = 'text'
+    this.#openContent = 'text'
   }
 
   #closeInCell(name: string, cell: RawCell): void {
-    if (this.#open === 'text' && name !== 'is') {
+    if (this.#openContent === 'text' && name !== 'is') {
       this.#text.closeElement(name)
       return
     }
-    if (this.#open === 'text') cell.inlineText = this.#text.text
-    if (this.#open === 'value') cell.value = this.#value
-    this.#open = undefined
+    if (this.#openContent === 'text') cell.inlineText = this.#text.text
+    if (this.#openContent === 'value') cell.value = this.#value
+    this.#openContent = undefined
   }
 
   #closeCell(cell: RawCell): void {
@@ -191,14 +210,16 @@ export class RowReader implements ElementHandler {
   }
 
   /**
-   * Reads a row whose cells have nothing but values and inline texts without markup. What it has
-   * done is undone if the row is not such a one, or does not end in the text.
+   * Reads a row whose cells have nothing but values and inline texts without markup.
+   *
+   * @returns the index after the row; undefined if the row has anything else, or does not end in
+   * `text`. Then its cells are forgotten, and the parser reads the row from its beginning.
    */
   #readPlainRow(text: string, start: number): number | undefined {
     plainRow.lastIndex = start
     const row = plainRow.exec(text)
     if (!row) return undefined
-    const before = this.#rowNumber
+    const rowNumberBefore = this.#rowNumber
     this.#openRow(row[1])
     plainRowEnd.lastIndex = this.#readPlainCells(text, plainRow.lastIndex)
     if (this.#row && plainRowEnd.test(text)) {
@@ -206,11 +227,11 @@ export class RowReader implements ElementHandler {
       return plainRowEnd.lastIndex
     }
     this.#row = undefined
-    this.#rowNumber = before
+    this.#rowNumber = rowNumberBefore
     return undefined
   }
 
-  /** Returns the end of the last plain cell. */
+  /** @returns the index after the last plain cell */
   #readPlainCells(text: string, start: number): number {
     let end = start
     for (;;) {
@@ -234,7 +255,7 @@ function createRawCell(type = 'n', format = '0', value?: string, inlineText?: st
   return { type, format: Number(format), hasFormula: false, value, inlineText }
 }
 
-/** The number of a column from 0 on: 27 for `AB`. */
+/** Converts the letters of a column to its number from 0 on: `A` is 0, and `AB` is 27. */
 function parseColumn(letters: string): number {
   let column = 0
   for (let index = 0; index < letters.length; index += 1)
@@ -242,7 +263,11 @@ function parseColumn(letters: string): number {
   return column - 1
 }
 
-/** An attribute that is not repeated, which would not be well-formed. */
+/*
+ * The expressions for a plain row. What they accept must be well-formed XML, because no parser sees
+ * it: an attribute that is repeated is not, so `attribute` looks ahead for its name. They match at
+ * one place only (flag `y`).
+ */
 const attribute = `(?: (?!r=)([\\w:]+)="[ !#-%'-;=?-~]*"(?![^>]* \\2=))`
 const plainRow = RegExp(`<row(?: r="(\\d{1,7})")?${attribute}*>`, 'y')
 const plainRowEnd = /<\/row>[ \t\r\n]*/y
@@ -253,5 +278,6 @@ const plainCell = RegExp(
   'y',
 )
 
+/** The size of a sheet in Excel and LibreOffice. */
 const maxRows = 1_048_576
 const maxColumns = 16_384

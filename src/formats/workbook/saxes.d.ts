@@ -1,5 +1,5 @@
 /*
- * The part of saxes that is used here: its own types do not compile with
+ * Declares what this program uses of saxes, whose own types do not compile with
  * `exactOptionalPropertyTypes`.
  */
 interface Tag {
@@ -9,7 +9,7 @@ interface Tag {
 
 export declare class SaxesParser {
   constructor(options: { position: boolean })
-  /** How many UTF-16 units are read, while a handler runs. */
+  /** While a handler runs, this is how many UTF-16 units the parser has read. */
   readonly position: number
   on(event: 'opentag' | 'closetag', handler: (tag: Tag) => void): void
   on(event: 'text' | 'cdata' | 'comment' | 'doctype', handler: (text: string) => void): void

@@ -1,10 +1,14 @@
+/*
+ * The shared strings of a workbook. Excel stores each text once, in a part of its own, and a cell
+ * has the index of its text: so all of them are in memory while the rows are read.
+ */
 import { isTooLarge } from '../chunk.js'
 import type { Archive } from './archive.js'
 import { DamageError } from './damage.js'
 import { plainText, TextCollector, unescapeText } from './texts.js'
 import { type ElementHandler, parseWholePart } from './xml.js'
 
-/** Reads the texts that cells name by their index (ECMA-376 part 1, 18.4.9). */
+/** Reads the part with the shared strings (ECMA-376 part 1, 18.4.9). */
 export async function readSharedStrings(archive: Archive, path: string): Promise<SharedStrings> {
   const reader = new SharedStringsReader(archive.measure(path))
   await parseWholePart(archive, path, reader)
@@ -12,20 +16,21 @@ export async function readSharedStrings(archive: Archive, path: string): Promise
 }
 
 /**
- * As UTF-8 in one buffer: a million strings would take several times as much memory. It has room
- * for all that the part can hold, because memory that nothing is written to is none of the process,
- * and a buffer that grows is there twice whenever it does.
+ * Holds the texts as UTF-8 in one buffer, because a million JavaScript strings would take several
+ * times as much memory. The buffer has room for everything that the part can hold from the
+ * beginning. The operating system gives memory to the process only where it is written to, so the
+ * room costs nothing; a buffer that grew would be in memory twice whenever it is copied.
  */
 export class SharedStrings {
   readonly #bytes: Buffer
-  /** Where each text ends. */
+  /** The end of each text in the buffer, in bytes. */
   readonly #ends: Uint32Array
   #count = 0
-  #length = 0
-  /** Decoding one again for each cell that names it would take long. */
+  #lengthBytes = 0
+  /** A long text is decoded once, and not again for each cell that has it. */
   readonly #longTexts = new Map<number, string>()
 
-  /** @param partBytes of the part with the texts */
+  /** @param partBytes the size of the part with the texts, unpacked */
   constructor(partBytes = 0) {
     // Two bytes of UTF-16 may be three of UTF-8, and the shortest text is `<si/>`.
     this.#bytes = Buffer.allocUnsafeSlow(Math.ceil(partBytes * 1.5))
@@ -33,17 +38,17 @@ export class SharedStrings {
   }
 
   add(text: string): void {
-    this.#length += this.#bytes.write(text, this.#length)
-    this.#ends[this.#count] = this.#length
+    this.#lengthBytes += this.#bytes.write(text, this.#lengthBytes)
+    this.#ends[this.#count] = this.#lengthBytes
     this.#count += 1
   }
 
-  /** Returns undefined for an index that no text has. */
+  /** @returns undefined if there is no text with the index */
   get(index: number): string | undefined {
     const end = index < this.#count ? this.#ends[index] : undefined
     if (end === undefined) return undefined
     const start = this.#ends[index - 1] ?? 0
-    if (end - start > longBytes) return this.#getLongText(index, start, end)
+    if (end - start > longTextBytes) return this.#getLongText(index, start, end)
     return this.#bytes.toString('utf8', start, end)
   }
 
@@ -54,7 +59,7 @@ export class SharedStrings {
   }
 }
 
-const longBytes = 1000
+const longTextBytes = 1000
 
 class SharedStringsReader implements ElementHandler {
   readonly strings: SharedStrings
@@ -105,6 +110,7 @@ class SharedStringsReader implements ElementHandler {
   }
 }
 
+/** An item with one text without formatting or markup: `<si><t>Fern</t></si>`. */
 const plainItem = RegExp(
   `<si>(?:<t/>|<t(?: xml:space="preserve")?>(${plainText})</t>)</si>[ \\t\\r\\n]*`,
   'y',

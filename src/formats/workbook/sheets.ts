@@ -1,3 +1,11 @@
+/*
+ * Reads which sheets a workbook has, and what their cells share: the texts, the formats and the
+ * first day of the calendar.
+ *
+ * The parts of a workbook have no fixed paths. Each part has relations, in a part of its own, which
+ * say where the parts are that it refers to: `_rels/.rels` leads to the main part, and
+ * `xl/_rels/workbook.xml.rels` leads from there to the sheets (ECMA-376 part 2).
+ */
 import { posix } from 'node:path'
 import type { Archive } from './archive.js'
 import type { CellContext } from './cells.js'
@@ -9,7 +17,7 @@ import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
 export interface Sheet {
   name: string
   isHidden: boolean
-  /** Of a sheet with cells. A chart, for example, has none. */
+  /** The path of its part; undefined for a sheet without cells, such as a chart. */
   path: string | undefined
 }
 
@@ -19,9 +27,10 @@ export interface Workbook {
 }
 
 /**
- * Reads what the sheets have in common.
+ * Reads the main part of a workbook and the parts that all sheets share.
  *
- * @throws {DamageError} if a part that is named does not exist
+ * @param file the name of the file, for messages
+ * @throws {DamageError} if the workbook refers to a part that does not exist
  */
 export async function readWorkbook(archive: Archive, file: string): Promise<Workbook> {
   const limit: PartLimit = { archive, file }
@@ -45,28 +54,32 @@ export async function readWorkbook(archive: Archive, file: string): Promise<Work
   }
 }
 
+/** The archive, and the file that a message names if a part is too large. */
 interface PartLimit {
   archive: Archive
   file: string
 }
 
-/** How a part refers to another (ECMA-376 part 2, 9.3). */
+/** How a part refers to another one (ECMA-376 part 2, 9.3). */
 interface Relation {
   id: string
-  /** The last word of its address, which differs between the two variants of the standard. */
+  /**
+   * The last segment of the URI of its type, such as `worksheet`. The rest of the URI differs
+   * between the two variants of the standard, Transitional and Strict.
+   */
   type: string
   path: string
 }
 
-/** @param path of the part that has the relations; the archive as a whole has some, too */
+/** @param path the part that has the relations; empty for the archive as a whole, which has some */
 async function readRelations(path: string, limit: PartLimit): Promise<Relation[]> {
   const folder = posix.dirname(path)
   const relationsPath = posix.join(folder, '_rels', `${posix.basename(path)}.rels`)
   assertSize(relationsPath, limit)
   const relations: Relation[] = []
   await parseWholePart(limit.archive, relationsPath, {
-    openElement(name, { Id: id = '', Type: address = '', Target: target = '', TargetMode: mode }) {
-      const type = address.slice(address.lastIndexOf('/') + 1)
+    openElement(name, { Id: id = '', Type: uri = '', Target: target = '', TargetMode: mode }) {
+      const type = uri.slice(uri.lastIndexOf('/') + 1)
       const isInArchive = mode !== 'External'
       if (name !== 'Relationship' || !isInArchive) return
       const folderOrRoot = target.startsWith('/') ? '' : folder
@@ -77,10 +90,13 @@ async function readRelations(path: string, limit: PartLimit): Promise<Relation[]
   return relations
 }
 
-/** Excel writes one such relation. Of several, another program might take another one. */
+/**
+ * Excel writes one relation of such a type. If there were two, another program might read another
+ * part, and show other texts than those that would be imported.
+ */
 function findOnlyPath(relations: readonly Relation[], type: string): string | undefined {
-  const [relation, second] = relations.filter((candidate) => candidate.type === type)
-  if (second) throw new DamageError(`it has two parts for its ${type}`)
+  const [relation, duplicate] = relations.filter((candidate) => candidate.type === type)
+  if (duplicate) throw new DamageError(`it has two parts for its ${type}`)
   return relation?.path
 }
 
@@ -114,7 +130,7 @@ class MainPartReader implements ElementHandler {
 
   openElement(name: string, attributes: Attributes): void {
     this.#depth += 1
-    // Extensions may have such an element, too.
+    // An extension, which is deeper in the part, may have an element with this name, too.
     if (name === 'workbookPr' && this.#depth === 2) this.#readProperties(attributes)
     const { name: sheet = '', state = 'visible' } = attributes
     if (name === 'sheets') this.#isInSheets = true
@@ -129,7 +145,10 @@ class MainPartReader implements ElementHandler {
     if (name === 'sheets') this.#isInSheets = false
   }
 
-  /** Every date depends on them: what is not clear must not be taken for 1900. */
+  /**
+   * Reads from which year the workbook counts its days. Every date depends on that, so an unclear
+   * value is damage, and not 1900 by default.
+   */
   #readProperties({ date1904 = '0' }: Attributes): void {
     if (this.#hasProperties) throw new DamageError('it has its properties (workbookPr) twice')
     if (!/^(?:0|1|false|true)$/.test(date1904))
@@ -139,7 +158,7 @@ class MainPartReader implements ElementHandler {
   }
 }
 
-/** Its name is `r:id` with another prefix in place of `r`, if the file chooses one. */
+/** The attribute is called `r:id`, but a file may choose another prefix than `r`. */
 function findRelationId(attributes: Attributes): string | undefined {
   const name = Object.keys(attributes).find((candidate) => candidate.endsWith(':id'))
   return name === undefined ? undefined : attributes[name]
@@ -157,12 +176,12 @@ function locateSheet(
   return { name, isHidden, path: relation.type === 'worksheet' ? relation.path : undefined }
 }
 
-/** What is kept in memory takes several times as much there as in its part. */
+/** The content of these parts stays in memory, where it takes several times the size of a part. */
 function assertSize(path: string, { archive, file }: PartLimit): void {
   if (archive.measure(path) > maxKeptBytes) throw createTooLargeError(file)
 }
 
 const maxKeptBytes = 50_331_648
-/** Excel is limited by memory, and LibreOffice to so many. */
+/** LibreOffice allows this many sheets, and Excel as many as there is memory for. */
 const maxSheets = 10_000
 const maxRelations = 100_000

@@ -1,8 +1,9 @@
 import { DamageError } from './damage.js'
 
 /**
- * Collects the text of a shared or an inline string (ECMA-376 part 1, 18.4.8): one `t`, or runs
- * `r` that have a `t` each. `rPh` has its reading in Japanese, which is not a part of it.
+ * Collects the text of a shared or an inline string (ECMA-376 part 1, 18.4.8). It is in one element
+ * `t`, or, if its parts are formatted differently, in several elements `r` with a `t` each. An
+ * element `rPh` has the pronunciation of Japanese, which is not a part of the text.
  */
 export class TextCollector {
   text = ''
@@ -45,8 +46,8 @@ export class TextCollector {
 }
 
 /**
- * Decodes `_xHHHH_`, which stands for a UTF-16 unit (ECMA-376 part 1, 22.4.2.4). With a capital X,
- * it is a plain text, to spreadsheets as well.
+ * Decodes `_xHHHH_`, which stands for a UTF-16 unit that XML cannot contain: `_x0007_` is a bell
+ * (ECMA-376 part 1, 22.4.2.4). With a capital X, spreadsheets take it for plain text.
  */
 export function unescapeText(text: string): string {
   if (!text.includes('_x')) return text
@@ -56,7 +57,7 @@ export function unescapeText(text: string): string {
 }
 
 /**
- * An expression for a text as it is in XML: without what XML cannot contain, CR, which a parser
- * replaces, and what may be markup.
+ * Matches text that is the same in XML and outside of it. It excludes characters that XML cannot
+ * contain, CR, which a parser would replace, and `&`, `<` and `>`, which may be markup.
  */
 export const plainText = "[\\t\\n -%'-;=?-\\ufffd]*"

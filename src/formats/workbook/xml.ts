@@ -1,11 +1,15 @@
 /*
- * Reads the XML of a part as it is unpacked, without a tree.
+ * Parses the XML of a part while it is unpacked, and never has the whole of it in memory.
  *
- * saxes checks that it is well-formed. Rows and shared texts come by the hundred thousand, and
- * nearly all of them look alike: an item that its handler can read at once (`readPlainItem`) is not
- * given to saxes, which makes the reader three times as fast. The expression that reads it accepts
- * only what is complete and well-formed, so to saxes the list just has fewer items. That is right
- * only where saxes has read the tag before it to its end, which `#isBetweenItems` says.
+ * The parser, saxes, calls a handler for each element, and checks that the XML is well-formed. A
+ * sheet has rows by the hundred thousand, nearly all of which look alike, and so has the part with
+ * the shared strings. Most of these items bypass saxes: the handler reads such an item by a regular
+ * expression (`readPlainItem`), which makes the reader three times as fast.
+ *
+ * To saxes, the list then just has fewer items. That is correct on two conditions. The expression
+ * accepts only an item that is complete and well-formed. And saxes must not be within a tag, a
+ * comment or an item, but between two items: `#isBetweenItems` says when it is. To get there again
+ * after an item that is not plain, saxes is fed to the end of that item only (`#findBoundary`).
  */
 import { SaxesParser } from 'saxes'
 import { describeReason } from '../../errors.js'
@@ -15,7 +19,7 @@ import { DamageError } from './damage.js'
 
 export type Attributes = Readonly<Record<string, string>>
 
-/** What reads the elements of a part. Their names come without a prefix: `row` for `x:row`. */
+/** Receives the elements of a part. Their names come without a prefix: `row` for `x:row`. */
 export interface ElementHandler {
   openElement(name: string, attributes: Attributes): void
   addText?(text: string): void
@@ -23,17 +27,26 @@ export interface ElementHandler {
   list?: ItemList
 }
 
-/** Elements that come by the hundred thousand. */
+/** A list of elements that are so many that most of them bypass the parser. */
 interface ItemList {
-  /** The element that has them all, such as `sheetData`. */
+  /** The name of the element around the list, such as `sheetData`. */
   parent: string
-  /** Such as `row`. */
+  /** The name of the elements, such as `row`. */
   item: string
-  /** Returns the end of an item that begins at `start`; undefined unless it is a plain one. */
+  /**
+   * Reads the item that begins at `start`.
+   *
+   * @returns the index after the item; undefined, and nothing is read, if the item is not plain or
+   * not complete
+   */
   readPlainItem(text: string, start: number): number | undefined
 }
 
-/** Yields after each block, so that the caller can take what the handler has read so far. */
+/**
+ * Parses a part, and yields after each block, so that the caller can take what the handler has got.
+ *
+ * @throws {DamageError} if the XML is not well-formed, or has what no workbook has
+ */
 export async function* parsePart(
   archive: Archive,
   path: string,
@@ -59,15 +72,17 @@ class PartParser {
   readonly #path: string
   readonly #handler: ElementHandler
   readonly #parser = new SaxesParser({ position: false })
-  /** An item that the next text continues. */
-  #rest = ''
+  /** The beginning of an item whose end is in the next block. */
+  #remainder = ''
+  /** How many elements are open. */
   #depth = 0
   /** The depth of the list while it is open. */
   #listDepth: number | undefined
   #isBetweenItems = false
-  /** How many UTF-16 units saxes has got, and how many it had read when it last found something. */
+  /** How many UTF-16 units were given to saxes. */
   #fedLength = 0
-  #lastEvent = 0
+  /** How many of them saxes had read when it last called a handler. */
+  #lastEventPosition = 0
 
   constructor(path: string, handler: ElementHandler) {
     this.#path = path
@@ -78,18 +93,18 @@ class PartParser {
   }
 
   write(text: string): void {
-    const all = this.#rest + text
+    const all = this.#remainder + text
     let start = 0
     while (start < all.length) {
       const end = this.#readPlainItem(all, start) ?? this.#readByParser(all, start)
       if (end === undefined) break
       start = end
     }
-    this.#rest = all.slice(start)
+    this.#remainder = all.slice(start)
   }
 
   close(): void {
-    this.#feed(this.#rest)
+    this.#feed(this.#remainder)
     this.#parser.close()
   }
 
@@ -97,7 +112,12 @@ class PartParser {
     return this.#isBetweenItems ? this.#handler.list?.readPlainItem(text, start) : undefined
   }
 
-  /** Returns undefined for an item that does not end in the text. */
+  /**
+   * Feeds saxes up to the next place where a plain item may begin, or else the whole text.
+   *
+   * @returns the index after what it has fed; undefined if it has fed nothing, because an item
+   * begins here whose end is in the next block: then it may be plain
+   */
   #readByParser(text: string, start: number): number | undefined {
     const end = this.#findBoundary(text, start)
     const mayBePlain = this.#isBetweenItems && text.length - start < maxHeldLength
@@ -106,13 +126,17 @@ class PartParser {
     return end ?? text.length
   }
 
-  /** Finds the end of a tag that opens the list, or closes an item. */
+  /**
+   * Finds the place after which a plain item may begin: within the list, the end of a tag that
+   * closes an item, and before it, the end of the tag that opens the list. A comment may have such
+   * a text, too, so what saxes says about it decides (`#noteTag`).
+   */
   #findBoundary(text: string, start: number): number | undefined {
     const { list } = this.#handler
     if (!list) return undefined
     const tag = this.#listDepth === undefined ? list.parent : `/${list.item}>`
-    const at = text.indexOf(tag, start)
-    const end = at === -1 ? -1 : text.indexOf('>', at)
+    const tagStart = text.indexOf(tag, start)
+    const end = tagStart === -1 ? -1 : text.indexOf('>', tagStart)
     return end === -1 ? undefined : end + 1
   }
 
@@ -120,8 +144,8 @@ class PartParser {
     this.#isBetweenItems = false
     this.#fedLength += text.length
     this.#parser.write(text)
-    // saxes keeps a text, a tag or a comment until it ends.
-    if (this.#fedLength - this.#lastEvent > 2 * maxRecordBytes)
+    // saxes keeps a text, a tag or a comment in memory until it ends.
+    if (this.#fedLength - this.#lastEventPosition > 2 * maxRecordBytes)
       throw new DamageError(`${this.#path} has a text or a tag above 1 MiB`)
   }
 
@@ -143,21 +167,22 @@ class PartParser {
     })
   }
 
+  /** After a tag, a plain item may follow if the tag is the last that saxes got, in the list. */
   #noteTag(): void {
-    this.#lastEvent = this.#parser.position
-    const isAtEnd = this.#lastEvent === this.#fedLength
-    this.#isBetweenItems = isAtEnd && this.#depth === this.#listDepth
+    this.#lastEventPosition = this.#parser.position
+    const isEndOfFed = this.#lastEventPosition === this.#fedLength
+    this.#isBetweenItems = isEndOfFed && this.#depth === this.#listDepth
   }
 
   #listenForTexts(): void {
     const addText = (text: string) => {
-      this.#lastEvent = this.#parser.position
+      this.#lastEventPosition = this.#parser.position
       this.#handler.addText?.(text)
     }
     this.#parser.on('text', addText)
     this.#parser.on('cdata', addText)
     this.#parser.on('comment', () => {
-      this.#lastEvent = this.#parser.position
+      this.#lastEventPosition = this.#parser.position
     })
   }
 
@@ -189,14 +214,14 @@ async function* decodePart(blocks: AsyncIterable<Buffer>, path: string): AsyncGe
   }
   for await (const block of blocks) {
     if (!decoder) head = Buffer.concat([head, block])
-    // An encoding shows in two bytes, which may come in two blocks.
+    // Two bytes are needed to detect the encoding, and the first block may have only one.
     if (decoder) yield decode(block)
     else if (head.length > 1) yield decode(head)
   }
   yield decode()
 }
 
-/** By the byte order mark, or the `<` at the start of XML (XML 1.0, appendix F). */
+/** Detects UTF-16 by its mark, or by the `<` at the start of XML (XML 1.0, appendix F). */
 function detectEncoding(head: Buffer): string {
   const start = head.toString('latin1', 0, 2)
   if (start === '\xff\xfe' || start === '<\0') return 'utf-16le'
@@ -208,7 +233,7 @@ function removePrefix(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-/** The parts of Excel have at most ten. */
+/** The parts that Excel writes are nested at most ten deep. */
 const maxDepth = 100
-/** UTF-16 units. A longer item is given to saxes. */
+/** In UTF-16 units. A longer item goes to saxes at once, instead of waiting for its end. */
 const maxHeldLength = 65_536
