@@ -1,20 +1,29 @@
-/** Decides what a connection was doing when node:http found an error on it. */
+/**
+ * Decides what a connection was doing when node:http found an error on it. The answer says what can
+ * still be sent: only a client whose request was arriving can get an Error as its response.
+ */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
+/**
+ * - `handshake`: the TLS handshake failed, so nothing can be sent that the client could read.
+ * - `gone`: the client has left, or can receive nothing more.
+ * - `receiving`: a request was arriving. It has a response object if its head was complete.
+ * - `responding`: the request was complete, so the error is about what the client sent after it.
+ */
 type ConnectionState =
   | { type: 'handshake' }
   | { type: 'gone' }
   | { type: 'receiving'; response: ServerResponse | undefined }
   | { type: 'responding'; response: ServerResponse }
 
-interface FailedConnection {
+export interface FailedConnection {
   socket: Socket
-  /** The code of the error. */
+  /** The system or node:http gave the error this code, such as `ECONNRESET`. */
   code: string
-  /** Whether the connection has had its TLS handshake, if it needs one. */
+  /** This is false before the TLS handshake is done. Without TLS, it is always true. */
   isOpen: boolean
-  /** That of the request that is in progress on the connection, if there is one. */
+  /** The request in progress has this response; undefined if no request is in progress. */
   response: ServerResponse | undefined
 }
 

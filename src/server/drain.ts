@@ -1,0 +1,127 @@
+/**
+ * Drains a server: it answers what clients have sent, and then ends.
+ *
+ * Each request that was sent within `graceMs` is answered, if it can be within the time of the
+ * drain. A client that connects later may be closed without an answer. Clients learn of the drain
+ * late, from a load balancer that polls /ready. So the drain has three steps:
+ *
+ * 1. The server goes on accepting connections for `graceMs`, and answers each with
+ *    `Connection: close`.
+ * 2. It closes the port. See `#closePort`, which says why responses are held back meanwhile.
+ * 3. It waits for the requests in progress, and closes each connection that has none.
+ *
+ * docs/design/http-connections.md describes the connections that this ends.
+ */
+import type { Server, ServerResponse } from 'node:http'
+import type { Server as SecureServer } from 'node:https'
+import type { Socket } from 'node:net'
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
+import type { ConnectionLimit } from './connection-limit.js'
+import type { Connections } from './connections.js'
+
+interface DrainedServer {
+  server: Server | SecureServer
+  connections: Pick<Connections, 'acceptedCount' | 'acceptWaiting'>
+  limit: Pick<ConnectionLimit, 'openCount' | 'report'>
+  /** The keys are the open connections, and the values their requests that are in progress. */
+  requests: ReadonlyMap<Socket, { response: ServerResponse } | undefined>
+  /** These connections have not had a whole request head yet. */
+  silent: ReadonlySet<Socket>
+  /** Handles the requests that arrived while the port was being closed. */
+  handleArrived(): void
+}
+
+/** A load balancer may send requests for so long before it knows that the service drains. */
+const drainGraceMs = 500
+
+export class Drain {
+  readonly #drained: DrainedServer
+  #hasBegun = false
+  #isHolding = false
+  #portClosing: Promise<void> | undefined
+
+  constructor(drained: DrainedServer) {
+    this.#drained = drained
+  }
+
+  get hasBegun(): boolean {
+    return this.#hasBegun
+  }
+
+  /** This is true while the port is being closed: requests that arrive must wait. */
+  get isHolding(): boolean {
+    return this.#isHolding
+  }
+
+  /** Settles when responses may be sent again. It is undefined before the port is being closed. */
+  get portClosing(): Promise<void> | undefined {
+    return this.#portClosing
+  }
+
+  /** Resolves when no connection is open, or `timeoutMs` is over. */
+  async run(timeoutMs: number): Promise<void> {
+    const { requests, limit } = this.#drained
+    const end = performance.now() + timeoutMs
+    const graceMs = Math.min(drainGraceMs, timeoutMs / 2)
+    this.#hasBegun = true
+    // A response whose headers were sent already could not say that its connection will be closed.
+    // So the next request of that connection is answered, too.
+    for (const request of requests.values()) if (request) request.response.shouldKeepAlive = false
+    await wait(graceMs)
+    this.#portClosing = this.#closePort(Math.min(drainGraceMs, timeoutMs / 4))
+    await this.#portClosing
+    // A client may have sent a part of its request.
+    const silentEnd = Math.min(performance.now() + graceMs, end)
+    await wait(graceMs / 5)
+    await this.#finishRequests(end, silentEnd)
+    limit.report()
+  }
+
+  /**
+   * When a port closes, the system resets the connections that it has not handed over yet, and
+   * their clients get no answer. A client that opens a connection for each request opens the next
+   * one as soon as it has its response. So nobody gets a response while the connections that wait
+   * in the system are accepted, until no client has come for a while. New clients may come all the
+   * time, so this ends after `maxHoldMs`.
+   */
+  async #closePort(maxHoldMs: number): Promise<void> {
+    const { server, connections, handleArrived } = this.#drained
+    this.#isHolding = true
+    const end = performance.now() + maxHoldMs
+    let countBefore: number
+    do {
+      countBefore = connections.acceptedCount
+      await wait(maxHoldMs / 5)
+      await connections.acceptWaiting()
+    } while (connections.acceptedCount > countBefore && performance.now() < end)
+    server.close()
+    this.#isHolding = false
+    handleArrived()
+  }
+
+  /**
+   * Closes each connection when it has no request, until none is open or the time is over.
+   *
+   * @param end on the clock of `performance.now`, as is `silentEnd`
+   * @param silentEnd until then, a connection that has had no request may bring its first one: a
+   * slow client may have connected, and not yet sent all of it
+   */
+  async #finishRequests(end: number, silentEnd: number): Promise<void> {
+    const { requests, silent } = this.#drained
+    while (this.#mayHaveRequests(silentEnd) && performance.now() < end) {
+      const isSilenceOver = performance.now() >= silentEnd
+      // The system may have received a request that the next iteration of the event loop reads.
+      await nextIteration()
+      for (const [socket, request] of requests)
+        if (!request && (isSilenceOver || !silent.has(socket))) socket.destroy()
+      await wait(10)
+    }
+  }
+
+  #mayHaveRequests(silentEnd: number): boolean {
+    const { requests, limit } = this.#drained
+    if (requests.size > 0) return true
+    // A connection in a TLS handshake may bring a request, and is only known to the limit.
+    return performance.now() < silentEnd && limit.openCount > 0
+  }
+}
