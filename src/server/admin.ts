@@ -11,7 +11,7 @@ import { respond, type ServiceResponse } from './respond.js'
 interface AdminOptions {
   metrics: Metrics
   readiness: Pick<Readiness, 'explain'>
-  /** The host that the server will listen on. */
+  /** The server will listen on this host. */
   host: string
   log: Pick<Log, 'error'>
   redact(text: string): string
@@ -20,14 +20,15 @@ interface AdminOptions {
 /** A probe has a connection for a moment, so this is enough for many probes. */
 const maxConnections = 64
 
-/** A request must arrive within this time, and its client read the response. */
+/** A request must arrive within this time, and its client must read the response within it. */
 const timeoutMs = 5000
 
 export function createAdminServer(options: AdminOptions): Server {
   const timeouts = { requestTimeout: timeoutMs, connectionsCheckingInterval: 1000 }
   const answeredConnections = new WeakSet<Socket>()
   const server = createServer(timeouts, async (request, response) => {
-    // A connection has one request: thousands of pipelined ones would stop the whole service.
+    // A connection has only one request: thousands of pipelined ones would block the service, which
+    // runs in the same process.
     if (answeredConnections.has(request.socket)) return
     answeredConnections.add(request.socket)
     response.shouldKeepAlive = false
@@ -39,10 +40,10 @@ export function createAdminServer(options: AdminOptions): Server {
 }
 
 /**
- * Closes one connection for each beyond the limit: the oldest that waits for no response, or the
- * oldest of all. So whoever holds many connections open does not lock a load balancer out, which
- * would take the service for dead. `ConnectionLimit` goes by tokens, which no client has here, and
- * closes the new connection if it may close no other.
+ * At the limit, each new connection closes the oldest one that waits for no response, or the oldest
+ * of all. If the new one were rejected, whoever holds many connections open would lock out a load
+ * balancer, which would then take the service for dead. `ConnectionLimit` would not do here: it
+ * decides by tokens, and no client of the admin port has one.
  */
 function limitConnections(server: Server): void {
   const connections = new Set<Socket>()
@@ -52,7 +53,7 @@ function limitConnections(server: Server): void {
     connections.add(socket)
     socket.once('close', () => connections.delete(socket))
     if (all.length < maxConnections) return
-    const oldest = all.find((other) => !waiting.has(other)) ?? all[0]
+    const oldest = all.find((connection) => !waiting.has(connection)) ?? all[0]
     oldest?.destroy()
   })
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
@@ -90,11 +91,12 @@ async function answer(
 }
 
 /**
- * The owner of a web site can let its name lead to a loopback address, so that a browser on this
- * machine lets the page read what is there (DNS rebinding). Its requests have that name as Host.
- * Where others can connect anyway, any name is accepted: it may be that of a service in a cluster.
+ * This prevents DNS rebinding: the owner of a web site can let its name lead to a loopback address,
+ * so that a browser on this machine lets the page read what is there. The requests of that page
+ * have the name of the site as Host. On an address that others can reach anyway, any name is
+ * accepted, because it may be that of a service in a cluster.
  *
- * @param name undefined in HTTP/1.0, which no browser sends
+ * @param name the header Host. It is undefined only in HTTP/1.0, which no browser sends.
  * @throws {HttpError} 421
  */
 function assertHost(name: string | undefined, listenHost: string): void {
@@ -105,6 +107,7 @@ function assertHost(name: string | undefined, listenHost: string): void {
   throw new HttpError(421, `${rule} or an IP address`)
 }
 
+/** The metrics are in the text format of Prometheus. */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #seconds = new Histogram({

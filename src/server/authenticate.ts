@@ -3,14 +3,18 @@ import type { Right } from '../stores/tokens.js'
 import { HttpError } from './http-error.js'
 
 export interface Caller {
+  /** Log lines and quotas use this name: the id of a token of the store, or a fixed word. */
   name: string
   rights: readonly Right[]
 }
 
-/** Finds the caller of a token. Returns undefined for a token that is not accepted. */
+/** A token source finds the caller of a token, and returns undefined if it does not accept it. */
 export type TokenSource = (token: string) => Caller | undefined | Promise<Caller | undefined>
 
-/** @throws {HttpError} 401 */
+/**
+ * @param authorization the header. Its scheme is case-insensitive (RFC 9110, 11.1).
+ * @throws {HttpError} 401
+ */
 export async function authenticate(authorization = '', findCaller: TokenSource): Promise<Caller> {
   const token = /^Bearer +(?<token>.*[^ ]) *$/i.exec(authorization)?.groups?.['token']
   if (token === undefined) {
@@ -22,7 +26,10 @@ export async function authenticate(authorization = '', findCaller: TokenSource):
   throw createChallengeError(401, 'This token is not accepted', ', error="invalid_token"')
 }
 
-/** @param parameters of the header WWW-Authenticate, after the realm (RFC 6750, 3) */
+/**
+ * @param parameters follow the realm in the header WWW-Authenticate (RFC 6750, 3), such as
+ *   `, error="invalid_token"`
+ */
 export function createChallengeError(
   status: 401 | 403,
   message: string,
@@ -31,12 +38,15 @@ export function createChallengeError(
   return new HttpError(status, message, ['WWW-Authenticate', `Bearer realm="plants"${parameters}`])
 }
 
-/** A store keeps nothing of a token but this. */
+/**
+ * A store keeps only this of a token, so nobody can use what is in a backup. Tokens are random, so
+ * they need no salt and no slow hash.
+ */
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-/** Accepts one token. The comparison takes the same time for any other one. */
+/** The source accepts one token. Its comparison takes the same time for each wrong token. */
 export function createFixedTokenSource(token: string, caller: Caller): TokenSource {
   const expected = hashToken(token)
   return (text) => (timingSafeEqual(expected, hashToken(text)) ? caller : undefined)

@@ -1,3 +1,10 @@
+/**
+ * Checks the headers of a body, and reads it.
+ *
+ * Before a request has its token and its quota, the service must not hold more of its body than
+ * came with the head, or clients without a token could fill its memory. See "Bodies" in
+ * docs/design/http-connections.md.
+ */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isJsonType } from '../plant/json.js'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
@@ -18,7 +25,8 @@ export function validateBodyType({ method, headers }: IncomingMessage): void {
 }
 
 /**
- * @returns the most bytes that the body may have, as the headers say
+ * @returns how many bytes the body may have at most: its Content-Length, or the limit if it comes
+ *   in chunks, whose length is not known before
  * @throws {HttpError} 413
  */
 export function parseBodyLength(headers: IncomingHttpHeaders, limitBytes: number): number {
@@ -29,17 +37,19 @@ export function parseBodyLength(headers: IncomingHttpHeaders, limitBytes: number
 }
 
 /**
- * The body of a request. Before `read`, only what came with the headers is read, so that a client
- * without a token can make the service hold no more than that. A body in chunks is collected from
- * its first byte on: node:http would keep each chunk, which may be one byte, as an object of
- * hundreds.
+ * The body of a request. Until `read` is called, its connection is paused, so that only the part is
+ * in memory that came in the same read as the head.
+ *
+ * A body that comes in chunks is collected in one buffer from its first byte on. Otherwise
+ * node:http would keep each chunk as an object of hundreds of bytes, even a chunk of one byte.
  */
 export class Body {
-  /** Whether the request has its token and its quota, and will soon be with the store. */
+  /** This is true once the request has its token and its quota: it will soon be with the store. */
   isWanted = false
   readonly #response: ServerResponse
   readonly #onChunk: (bytes: number) => void
   #received = new GrowingBuffer()
+  /** Settles when the body is collected, or exceeds its limit. Undefined if it is not collected. */
   #whole: Promise<void> | undefined
   #isDiscarded = false
   #limitBytes = Infinity
@@ -55,12 +65,12 @@ export class Body {
     void this.#pause()
   }
 
-  /** How many bytes of the body the service holds. */
+  /** The service holds so many bytes of the body: its own, and those that node:http keeps. */
   get receivedBytes(): number {
     return this.#received.length + this.#response.req.readableLength
   }
 
-  /** Whether the rest of the body must not be read yet. */
+  /** This is true while the rest of the body must not be read, so its connection stays paused. */
   get mustStayUnread(): boolean {
     return !this.isWanted && !this.#isDiscarded && !this.#response.req.complete
   }
@@ -85,18 +95,19 @@ export class Body {
   }
 
   async #pause(): Promise<void> {
-    // node:http may resume the socket in this tick.
+    // The request is created in a tick in which node:http may still resume the socket, which would
+    // undo this pause.
     await undefined
     const { headers, readableLength, socket } = this.#response.req
-    // node:http sets `complete` a moment after it has received the whole body.
+    // node:http sets `complete` later than it has received the whole body. To pause the socket in
+    // between would only delay the request.
     const isWhole = readableLength === Number(headers['content-length'])
     if (this.mustStayUnread && !isWhole) socket.pause()
   }
 
-  /** Collects the body in one buffer, up to the limit. */
   #collect(): Promise<void> {
     const { req: request } = this.#response
-    // node:http would resume the socket after each chunk, whatever has paused it.
+    // node:http's `_read` would resume the socket after each chunk, whatever has paused it.
     request._read = () => undefined
     const collected = new Promise<void>((resolve, reject) => {
       request.once('end', resolve).once('close', () => reject(createBusyError()))
@@ -107,7 +118,7 @@ export class Body {
         if (this.#received.length > this.#limitBytes) resolve()
       })
     })
-    // If nobody reads the body, nobody handles this error.
+    // If nobody calls `read`, nobody else handles this error, which would then end the process.
     collected.catch(() => undefined)
     return collected
   }

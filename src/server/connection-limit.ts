@@ -4,33 +4,36 @@ import type { Log } from './log.js'
 import { formatRawResponse } from './respond.js'
 
 interface ConnectionLimitOptions {
-  /** The most open connections, which include those in a TLS handshake. */
+  /** At most so many connections are open, and those in a TLS handshake count. */
   limit: number
-  /** With TLS, no response can be sent before the handshake. */
+  /** A service with TLS cannot send a response before the handshake. */
   usesTls: boolean
   log: Pick<Log, 'warn'>
 }
 
-/** The log counts the connections that were closed for others, no more often than this. */
+/** A flood would fill the log, so it has one line with a count in this time, not one for each. */
 const reportIntervalMs = 60_000
 
 /**
- * Holds a service at a number of open connections in such a way that strangers cannot fill it: for
- * a new connection, it closes the one that has been open longest without an accepted token. If all
- * others have one, it closes the new one.
+ * Limits how many connections are open, in such a way that strangers cannot fill the service. When
+ * a new connection exceeds the limit, the one is closed that has been open longest without an
+ * accepted token. If all older connections have an accepted token, that is the new one. Node.js's
+ * own limit, `maxConnections`, always rejects the new one, so that idle connections of strangers
+ * would lock everybody else out.
  */
 export class ConnectionLimit {
   readonly #limit: number
   readonly #usesTls: boolean
   readonly #log: ConnectionLimitOptions['log']
   readonly #open = new Set<Socket>()
-  /** The connections without an accepted token, in the order in which they were opened. */
+  /** A Set keeps the order in which these were opened, so the first is the oldest. */
   readonly #withoutToken = new Set<Socket>()
   /**
-   * With TLS, the TCP connection below each TLS connection, which Node.js does not give. The key is
-   * the address of the client.
+   * This finds the TCP connection below a TLS connection by the address and port of the client,
+   * because Node.js does not give it. Without TLS, it is empty.
    */
   readonly #byClient = new Map<string, Socket>()
+  /** So many connections were closed since the last line of the log. */
   #closedCount = 0
   #reportTimer: NodeJS.Timeout | undefined
 
@@ -40,7 +43,7 @@ export class ConnectionLimit {
     this.#log = log
   }
 
-  /** How many connections are open, including those in a TLS handshake. */
+  /** This counts the connections in a TLS handshake, too. */
   get openCount(): number {
     return this.#open.size
   }
@@ -52,14 +55,16 @@ export class ConnectionLimit {
     socket.once('close', () => this.#forget(socket))
     if (this.#usesTls) this.#rememberClient(socket)
     if (this.#open.size <= this.#limit) return
-    const [oldest = socket] = this.#withoutToken // It is the new one where all others have a token.
+    // The new connection is in the set, too. So if all others have a token, it is the oldest here,
+    // and the default value is never used.
+    const [oldest = socket] = this.#withoutToken
     this.#close(oldest)
     if (oldest === socket && !this.#usesTls) this.#respondBusy(socket)
     else oldest.destroy()
   }
 
   /**
-   * Keeps a connection whose client has an accepted token.
+   * Protects a connection whose client has an accepted token: it is not closed for a new one.
    *
    * @param socket the connection, or the TLS connection above it
    */
@@ -68,7 +73,7 @@ export class ConnectionLimit {
     if (connection) this.#withoutToken.delete(connection)
   }
 
-  /** Logs how many connections were closed that are not in the log yet. */
+  /** Logs how many connections were closed since the last line, if any. A drain ends with it. */
   report(): void {
     clearTimeout(this.#reportTimer)
     this.#reportTimer = undefined
@@ -89,12 +94,14 @@ export class ConnectionLimit {
   }
 
   #close(socket: Socket): void {
-    this.#forget(socket) // Its event `close` comes in a later iteration of the event loop.
+    // The event `close` comes in a later iteration of the event loop, but the next connection of
+    // this iteration must not find this one again.
+    this.#forget(socket)
     this.#closedCount += 1
     if (!this.#reportTimer) this.report()
   }
 
-  /** Tells the client that nothing was stored, whatever it has sent already. */
+  /** The client may have sent a request already, so the response says that nothing was stored. */
   #respondBusy(socket: Socket): void {
     socket.end(formatRawResponse(createBusyError(), undefined), () => socket.destroy())
   }

@@ -2,58 +2,63 @@
  * Decides which connections are read, so that a flood on some of them does not make all others
  * wait.
  *
- * node:http parses up to 64 KiB of a connection at once. They can hold thousands of pipelined
- * requests, or of chunks of a body, and then take 30 ms. An iteration of the event loop reads every
- * connection that has received something, so three hundred such connections would block it for nine
- * seconds, and Node.js has no limit for this.
+ * node:http parses up to 64 KiB of a connection at once. That can be thousands of pipelined
+ * requests, or thousands of chunks of a body, whose parsing takes 30 ms. An iteration of the event
+ * loop reads every connection that has received something, so three hundred such connections would
+ * block it for nine seconds, and Node.js has no limit for this.
  *
- * So each such request and chunk is counted, as are large bodies. When one iteration has had
- * `maxFloodPerIteration` of them, all connections are paused: libuv then skips those that it has
- * not read yet. The next iterations accept the new connections. Then the paused ones resume in
- * batches that double, until a batch has another flood, which pauses the rest again. Clients that
- * have an accepted token come first. Of the others, those come first by turns that have waited
- * longest, and those that have sent no more than a head, then the newest: neither many old
- * connections nor many new ones keep a client out.
+ * So each such request, each chunk, and each KiB of a large body counts as a unit. When the units
+ * of one iteration reach `maxFloodUnits`, all connections are paused: libuv then skips those that
+ * it has not read yet in this iteration. The next iterations accept the new connections. Then the
+ * paused ones resume in batches of 1, 2, 4 and so on. A batch that brings another flood causes the
+ * next pause, which includes the connections that have not resumed yet.
  *
- * Tried: to resume one connection in each iteration (where thousands were idle, new clients waited
- * for twelve seconds), and always the newest first (a flood that connects again and again kept out
- * those that were there before).
+ * The order in which connections resume decides who is kept waiting. Clients that have an accepted
+ * token are always first. The order of all other clients alternates from pause to pause: once those
+ * are first that have waited longest, and once those that have sent no more than a head, followed
+ * by the newest. So neither many old connections nor many new ones keep a client out.
+ *
+ * Two simpler rules were tried. When one connection resumed in each iteration, new clients waited
+ * for twelve seconds where thousands of connections were idle. When the newest were always first, a
+ * flood that connects again and again kept out the clients that were there before.
  *
  * docs/design/http-connections.md explains this with the other limits of a service.
  */
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 
-/** A unit takes about 10 µs: see `countFlood`. */
-const maxFloodPerIteration = 1000
+/** A unit takes about 10 µs (`countFlood` lists them), so an iteration is blocked for 10 ms. */
+const maxFloodUnits = 1000
 
 /** libuv reads no more than this of a connection at once. */
 export const maxReadBytes = 65_536
 
-/** node:http rejects a larger head. */
+/** node:http rejects a larger head with 431. This is its default, `--max-http-header-size`. */
 const maxHeadBytes = 16_384
 
 /**
- * One iteration of the event loop accepts one connection. This is Node.js's default for those that
- * wait.
+ * One iteration of the event loop accepts one connection, and no more than this can wait: it is
+ * Node.js's default for the argument `backlog` of `listen`.
  */
 const maxIterationsToAccept = 511
 
 interface Connection {
-  /** The number of the pause since which it waits; 0 if it is not paused. */
+  /** Pauses are numbered from 1. This is the one since which it waits; 0 if it is not paused. */
   pausedSince: number
   hasToken: boolean
-  /** Whether the body of its request is to stay unread until the request has its quota. */
+  /** Returns true while the body of its request must stay unread, as before it has its quota. */
   mustStayPaused(): boolean
 }
 
 export class Connections {
   readonly #connections = new Map<Socket, Connection>()
-  /** How many were accepted, including those that are in a TLS handshake or closed by now. */
+  /** This only grows: connections in a TLS handshake count, and those that have closed. */
   #acceptedCount = 0
-  #floodCount = 0
+  /** The units of the current iteration of the event loop. */
+  #floodUnits = 0
+  /** This is true from the start of a pause until the first batch resumes. */
   #isPausing = false
-  /** From a pause until all have resumed, new connections wait, too. */
+  /** This is true from the start of a pause until all have resumed: new connections wait, too. */
   #isHolding = false
   #pauseCount = 0
 
@@ -61,28 +66,28 @@ export class Connections {
     return this.#acceptedCount
   }
 
-  /** Counts a connection that the system handed over. With TLS, its handshake has yet to come. */
+  /** Call this for a connection that the system handed over. Its TLS handshake is yet to come. */
   countAccepted(): void {
     this.#acceptedCount += 1
   }
 
-  /** @param mustStayPaused is asked before the connection is read again after a pause */
+  /** @param mustStayPaused is called before the connection would resume after a pause */
   add(socket: Socket, mustStayPaused: () => boolean): void {
     const connection = { pausedSince: 0, hasToken: false, mustStayPaused }
     this.#connections.set(socket, connection)
     if (!this.#isHolding) return
     connection.pausedSince = this.#pauseCount
-    // With a listener, node:http reads through the stream, whose pause also holds what was received
-    // already.
+    // node:http usually reads the socket's handle, and `pause` does not hold what it has received
+    // from that. A listener makes it read the stream instead, whose pause holds that, too.
     socket.on('data', () => undefined).pause()
   }
 
-  /** @param socket has closed */
+  /** Call this when the socket has closed. */
   remove(socket: Socket): void {
     this.#connections.delete(socket)
   }
 
-  /** Prefers a connection whose client has an accepted token. */
+  /** After a pause, a connection whose client has an accepted token resumes first. */
   prefer(socket: Socket): void {
     const connection = this.#connections.get(socket)
     if (connection) connection.hasToken = true
@@ -93,19 +98,22 @@ export class Connections {
    * for one iteration.
    *
    * @param units 1 for a request that gets no response, for each of its header lines, for a chunk,
-   * and for a whole KiB of a body
+   * and for a whole KiB of a body. Most requests have none of these, so this is 0 for them.
    */
   countFlood(units: number): void {
-    if (units === 0) return // as of most requests
-    if (this.#floodCount === 0)
+    if (units === 0) return
+    if (this.#floodUnits === 0)
       setImmediate(() => {
-        this.#floodCount = 0
+        this.#floodUnits = 0
       })
-    this.#floodCount += units
-    if (this.#floodCount >= maxFloodPerIteration && !this.#isPausing) void this.#pauseAll()
+    this.#floodUnits += units
+    if (this.#floodUnits >= maxFloodUnits && !this.#isPausing) void this.#pauseAll()
   }
 
-  /** Accepts the connections that wait in the system, one in each iteration of the event loop. */
+  /**
+   * Waits until the event loop, which accepts one connection in each iteration, has accepted those
+   * that wait in the system: until an iteration has accepted none.
+   */
   async acceptWaiting(): Promise<void> {
     let countBefore = -1
     for (let iterations = 0; iterations < maxIterationsToAccept; iterations += 1) {
@@ -119,8 +127,8 @@ export class Connections {
     this.#isPausing = true
     this.#isHolding = true
     this.#pauseCount += 1
-    // A socket that was resumed is read from the next tick on, even if it was paused since. This
-    // waits for that tick.
+    // `resume` starts the reading in the next tick, even if `pause` was called in between. So a
+    // socket that has just been resumed can only be paused after that tick, for which this waits.
     await undefined
     for (const [socket, connection] of this.#connections) {
       if (socket.isPaused()) continue
@@ -133,9 +141,12 @@ export class Connections {
     await this.#resumeInBatches()
   }
 
-  /** Only the connections of a batch are read, so that each batch makes progress. */
+  /**
+   * While a batch is read, all later ones are still paused. So even if it brings another flood,
+   * its own connections have made progress.
+   */
   async #resumeInBatches(): Promise<void> {
-    // The next pause ends this loop, and has its own.
+    // The next pause ends this loop, and starts a loop for itself.
     for (let size = 1; !this.#isPausing; size *= 2) {
       const batch = takeBatch(this.#listPaused(), size)
       if (batch.length === 0) {
@@ -150,20 +161,20 @@ export class Connections {
     }
   }
 
-  /** Lists the paused connections in the order in which they resume, and libuv reads them. */
+  /** Lists the paused connections in the order in which they resume, which libuv reads them in. */
   #listPaused(): [Socket, Connection][] {
     const paused = [...this.#connections].filter(([, { pausedSince }]) => pausedSince > 0)
-    const preferred = paused.filter(([, { hasToken }]) => hasToken)
-    const others = paused.filter(([, { hasToken }]) => !hasToken)
-    const isTurnOfNewest = this.#pauseCount % 2 === 0
-    return [...preferred, ...(isTurnOfNewest ? sortByAge(others) : sortByWait(others))]
+    const withToken = paused.filter(([, { hasToken }]) => hasToken)
+    const withoutToken = paused.filter(([, { hasToken }]) => !hasToken)
+    const prefersNewest = this.#pauseCount % 2 === 0
+    return [...withToken, ...(prefersNewest ? sortByAge(withoutToken) : sortByWait(withoutToken))]
   }
 }
 
 /**
- * Takes the first connections, at most `size`. A stream that resumes passes on what it has received
- * before anything can pause it again, so that a batch has no more of that than one connection may
- * have.
+ * Takes the first connections, at most `size`. A stream that resumes passes on all that it has
+ * received before anything can pause it again. So a batch ends when its streams have received as
+ * much as one read of one connection brings, and a pause is never later than that.
  */
 function takeBatch(paused: [Socket, Connection][], size: number): [Socket, Connection][] {
   let receivedBytes = 0
@@ -177,7 +188,7 @@ function takeBatch(paused: [Socket, Connection][], size: number): [Socket, Conne
 }
 
 function sortByWait(connections: [Socket, Connection][]): [Socket, Connection][] {
-  return connections.toSorted(([, one], [, other]) => one.pausedSince - other.pausedSince)
+  return connections.toSorted(([, left], [, right]) => left.pausedSince - right.pausedSince)
 }
 
 /** Sorts those first that have sent no more than a head, and then the newest. */

@@ -1,5 +1,6 @@
 /**
- * Lets web pages of other origins use the service:
+ * Lets web pages of other origins use the service. A browser asks before some requests (a
+ * preflight), and lets the page read the response only if the headers allow it:
  * https://fetch.spec.whatwg.org/#http-cors-protocol
  */
 import type { IncomingMessage } from 'node:http'
@@ -12,7 +13,13 @@ const requestHeaders = 'Authorization, Content-Type, Idempotency-Key, Accept'
 
 const responseHeaders = 'Link, Retry-After, Request-Id, WWW-Authenticate'
 
-/** @param origins whose pages may use the service; `*` for all */
+/**
+ * If origins are configured, each response has `Vary: Origin`, also one to a request without an
+ * origin: otherwise a cache could give it to a page of another origin.
+ *
+ * @param origins the pages of these may use the service; `*` stands for all
+ * @returns names and values, which alternate
+ */
 export function buildCorsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {
   if (origins.length === 0) return []
   const vary = ['Vary', 'Origin']
@@ -27,7 +34,7 @@ export function buildCorsHeaders(request: IncomingMessage, origins: readonly str
   ]
 }
 
-/** Returns undefined unless the request is a preflight of an allowed origin. */
+/** @returns undefined unless the request is a preflight of an allowed origin */
 export function buildPreflightResponse(
   request: IncomingMessage,
   origins: readonly string[],

@@ -1,5 +1,8 @@
 /**
  * Handles a request from top to bottom: the checks, the operation, its response and its log line.
+ * `answer` makes the checks in the order of docs/http-api.md, and throws an HttpError for one that
+ * fails. `Call` collects what is known of the request meanwhile, because the log line needs that
+ * even if a check fails.
  */
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
@@ -22,17 +25,17 @@ import { findOperation, findRoute, type Operation, type OperationId, type Route 
 import type { Handler, ReceivedRequest } from './server.js'
 
 export interface LoggedResponse extends ServiceResponse {
-  /** The word for it in the log and in the metrics. */
+  /** The log and the metrics show this, such as `created`, or the status of an error. */
   outcome: string
 }
 
 interface OperationInput {
   response: ServerResponse
-  /** The last segment of the path. It is empty for operations on all plants. */
+  /** This is the last segment of the path. It is empty for operations on all plants. */
   idText: string
-  /** That of a list or a count. Other operations have the defaults of one, and ignore it. */
+  /** Only a list or a count has a query. For other operations, it has the defaults of a list. */
   query: PageQuery
-  /** The body of the request. It is empty for operations without one. */
+  /** The body is empty for operations without one. */
   body: Buffer
   /** A handler sets this for the log, as soon as it knows which plant it changes. */
   plantId?: bigint
@@ -54,10 +57,12 @@ interface HandlerOptions {
   bodyLimitBytes: number
 }
 
-/** A request, and what is known of it so far. */
+/** A request, with what is known of it so far. What is undefined has not been reached yet. */
 interface Call {
   received: ReceivedRequest
+  /** It is `9f86d081-3`, say: the first part is random for each run, the second counts requests. */
   requestId: string
+  /** This is on the clock of `performance.now`, in milliseconds. */
   startedAt: number
   route?: Route
   operation?: Operation
@@ -114,7 +119,8 @@ async function answer(call: Call, options: HandlerOptions): Promise<LoggedRespon
   const endWork = await acquireQuota(call, { operation, caller: call.caller, isSearch }, options)
   try {
     if (parameters) await call.received.acceptConnections()
-    // A request without its whole body may still get a 400, and so must not be with the store.
+    // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
+    // asked before that.
     const bytes = await body.read(options.bodyLimitBytes)
     call.input = { response, idText: route.idText, query, body: bytes }
     return await options.handlers[operation.id](call.input)
@@ -124,8 +130,9 @@ async function answer(call: Call, options: HandlerOptions): Promise<LoggedRespon
 }
 
 /**
- * Whatever follows a request that others may have understood differently may not be a request of
- * its client, so it is the last of its connection.
+ * A proxy may have understood such a request differently, and seen its end at another place. What
+ * follows on the connection may then be no request of its client, but a part of a body (request
+ * smuggling; RFC 9112, 11.2). So this request is the last of its connection.
  *
  * @throws {HttpError} 431 or 400
  */
@@ -133,7 +140,8 @@ function assertTrustworthy(response: ServerResponse): void {
   const { req: request } = response
   if (hasUnseenHeaderLines(request)) {
     response.shouldKeepAlive = false
-    throw createParserError('HPE_HEADER_OVERFLOW') // as Node.js 24 does itself
+    // Later versions of Node.js reject such a request themselves with this code.
+    throw createParserError('HPE_HEADER_OVERFLOW')
   }
   if (!isUnambiguous(request)) {
     response.shouldKeepAlive = false
@@ -151,7 +159,6 @@ function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]):
   throw createChallengeError(403, message, `${error}, scope="${right}"`)
 }
 
-/** What a request needs a quota for. */
 interface Work {
   operation: Operation
   caller: Caller
@@ -170,24 +177,26 @@ function acquireQuota(
   return quotas.acquire(caller.name, { bytes, receivedBytes, isSearch }, response)
 }
 
+/** Builds the response to a request that failed, and logs what its client may not know. */
 function answerFailure(call: Call, failure: unknown, { log }: HandlerOptions): LoggedResponse {
   const error = toHttpError(failure, call.requestId)
   const { status } = error
-  // An HttpError that was thrown as such has no further details.
+  // An HttpError that was thrown as such has no details beyond those that the client gets.
   const hasDetails = status >= 500 && error !== failure
   if (hasDetails) log.error(failure, call.requestId)
-  // The specification gives a create no other status for what its client did wrong.
+  // The specification has only the status 400 for a create that its client got wrong. The body has
+  // the more exact number, such as 409.
   const isBadCreate = call.operation?.right === 'create' && status < 500
   return { ...error, status: isBadCreate ? 400 : status, outcome: String(status) }
 }
 
-function finish(call: Call, answer: LoggedResponse, { cors, log }: HandlerOptions): void {
+function finish(call: Call, content: LoggedResponse, { cors, log }: HandlerOptions): void {
   const { requestId, startedAt } = call
   const { response } = call.received
   const { req: request, destroyed: isAborted } = response
-  const { status, outcome } = answer
+  const { status, outcome } = content
   const headers = [...buildCorsHeaders(request, cors), 'Request-Id', requestId]
-  if (!isAborted) respond(response, answer, headers)
+  if (!isAborted) respond(response, content, headers)
   log.record({
     requestId,
     status: isAborted ? undefined : status,
@@ -196,7 +205,7 @@ function finish(call: Call, answer: LoggedResponse, { cors, log }: HandlerOption
     token: call.caller?.name,
     method: request.method,
     path: call.route?.path,
-    // JSON readers may round a number of this size.
+    // An id may exceed 2^53, and many readers of JSON would round it as a number.
     plantId: call.input?.plantId?.toString(),
     from: request.socket.remoteAddress,
   })

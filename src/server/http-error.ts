@@ -1,4 +1,4 @@
-/** The Errors of the specification that the service answers with. */
+/** Builds the responses to requests that fail: Errors of the specification. */
 import { PlantsError } from '../errors.js'
 import { toWireJson } from '../plant/json.js'
 import type { ServiceResponse } from './respond.js'
@@ -8,7 +8,11 @@ export class HttpError extends Error implements ServiceResponse {
   readonly body: string
   readonly headers: readonly string[]
 
-  /** @param message may quote what a client sent, and is made well-formed Unicode */
+  /**
+   * @param message may quote what a client sent, such as half of a surrogate pair. The body has
+   *   U+FFFD instead of that, because UTF-8 cannot encode it.
+   * @param headers names and values alternate
+   */
   constructor(status: number, message: string, headers: readonly string[] = []) {
     super(message)
     this.status = status
@@ -23,7 +27,10 @@ export function createBusyError(
   return new HttpError(503, message, ['Retry-After', '1'])
 }
 
-/** @param code of an error of Node.js's HTTP parser */
+/**
+ * @param code the code of an error of Node.js's HTTP parser, such as `HPE_HEADER_OVERFLOW`. Without
+ *   one, the error is that of a request which is not HTTP/1.1.
+ */
 export function createParserError(code = ''): HttpError {
   if (code === 'HPE_HEADER_OVERFLOW')
     return new HttpError(
@@ -35,7 +42,10 @@ export function createParserError(code = ''): HttpError {
   return new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 }
 
-/** Clients do not get the details of an internal error, which are in the log. */
+/**
+ * Clients do not get the details of a failure of the service or its store, which may name its user
+ * or its host. They are in the log, under the same id of the request.
+ */
 export function toHttpError(failure: unknown, requestId: string): HttpError {
   if (failure instanceof HttpError) return failure
   const ask = `Ask the operator of the service about request ${requestId}`

@@ -1,14 +1,15 @@
 /**
  * Makes a server listen on a TCP port or on a Unix socket.
  *
- * The file of a socket stays when its process is killed, and prevents the next start. So a socket
- * on which nobody listens any more is replaced. Two starts at once must not take each other's new
- * socket for a left one: each decides, and takes the name, under a lock, and a socket gets its name
- * only once it is listened on.
+ * The file of a socket stays when its process is killed, and would prevent the next start. So a
+ * socket on which nobody listens any more is replaced. When two services start at once, neither may
+ * replace the new socket of the other, which it could take for an abandoned one. So each listens on
+ * a temporary name first. Then, under a lock, it looks whether somebody listens on the final name,
+ * and renames its socket to that: whatever has the final name is listened on from the start.
  *
- * Node.js removes a socket by the name that it was bound to, whatever has that name by then.
- * Because the socket was renamed, that name is gone, and the server removes its own socket when it
- * closes.
+ * When a server closes, Node.js removes the name that it was bound to, whatever file has that name
+ * by then. Here that is the temporary name, which nothing has any more. So this module removes the
+ * final name itself, and only if it is still the file of this server.
  */
 import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
@@ -24,10 +25,10 @@ export interface TcpAddress {
   port: number
 }
 
-/** A port, or the absolute path of a socket. */
+/** The `path` is the absolute one of a Unix socket. */
 export type ListenAddress = TcpAddress | { path: string }
 
-/** The options that a hint names, such as `--host` and `--port`. */
+/** A hint names these options, such as `--host` and `--port`, or `--admin-port`. */
 interface AddressFlags {
   host: string
   port: string
@@ -40,10 +41,9 @@ interface ListenOptions {
 }
 
 /**
- * Returns a URL, or `unix:` and the path of a socket.
- *
+ * @returns a URL such as `http://127.0.0.1:4010`, or `unix:` and the path of a socket
  * @throws {PlantsError} `usage` for an address that this machine does not have, otherwise
- * `unavailable`. The server must be closed then, too.
+ * `unavailable`. The caller must close the server even then: it may listen already.
  */
 export async function listen(server: Server, options: ListenOptions): Promise<string> {
   const { address, scheme, flags } = options
@@ -56,7 +56,7 @@ export async function listen(server: Server, options: ListenOptions): Promise<st
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Nobody can connect to a wildcard address, so its loopback address is shown instead. */
+/** Clients cannot connect to a wildcard address, so the loopback address is printed instead. */
 const reachableHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 async function listenOnPort(
@@ -70,7 +70,7 @@ async function listenOnPort(
   } catch (error) {
     throw toPortError(error, address, flags)
   }
-  // A server that listens on a port has an address of this type.
+  // The type of `address()` includes the path of a socket, which no server on a port has.
   const { port } = server.address() as AddressInfo
   return port
 }
@@ -80,28 +80,28 @@ const firstUnprivilegedPort = 1024
 
 function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressFlags): unknown {
   const name = `Port ${port} of ${host}`
-  const otherHost = `Choose an address of this machine with ${flags.host}, such as 127.0.0.1`
+  const hostHint = `Choose an address of this machine with ${flags.host}, such as 127.0.0.1`
   switch (systemCode(error)) {
     case 'EADDRINUSE': {
       const hint = `A program listens there. Stop it, or choose another port with ${flags.port}`
       return toListenError(error, name, 'unavailable', hint)
     }
     case 'EACCES': {
-      const other = port < firstUnprivilegedPort ? 'a port from 1024 on' : 'another port'
-      return toListenError(error, name, 'usage', `Choose ${other} with ${flags.port}`)
+      const allowedPort = port < firstUnprivilegedPort ? 'a port from 1024 on' : 'another port'
+      return toListenError(error, name, 'usage', `Choose ${allowedPort} with ${flags.port}`)
     }
     case 'ENOTFOUND':
-      return usageError(`The host name ${host} was not found`, otherHost, error)
+      return usageError(`The host name ${host} was not found`, hostHint, error)
     case 'EAI_AGAIN': {
       const message = `The host name ${host} could not be looked up, as no name server answered`
-      return new PlantsError('unavailable', message, { hint: otherHost, cause: error })
+      return new PlantsError('unavailable', message, { hint: hostHint, cause: error })
     }
     case 'EMFILE':
     case 'ENFILE':
-      return toListenError(error, name, 'unavailable', otherHost)
+      return toListenError(error, name, 'unavailable', hostHint)
     default:
-      // Such as EADDRNOTAVAIL: this machine does not have the address.
-      return toListenError(error, name, 'usage', otherHost)
+      // The most frequent one is EADDRNOTAVAIL: this machine does not have the address.
+      return toListenError(error, name, 'usage', hostHint)
   }
 }
 
@@ -111,7 +111,8 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
   try {
     server.listen({ path: temporary })
     await once(server, 'listening')
-    chmodSync(temporary, 0o660) // Clients still need a token.
+    // The group may connect, because a proxy often runs as another user. A token is needed anyway.
+    chmodSync(temporary, 0o660)
     const lock = join(dirname(path), `.plants-${basename(path)}.lock`)
     await withTransientLock(
       { path: lock, timeoutMs: lockTimeoutMs, runtime: lockRuntime },
@@ -131,10 +132,16 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
   })
 }
 
-/** The size of `sun_path`, the field of a socket's address, without the zero byte at its end. */
+/**
+ * The path is stored in the field `sun_path`, which has 104 bytes on macOS and 108 on Linux. Its
+ * last byte is zero.
+ */
 const maxPathBytes = process.platform === 'darwin' ? 103 : 107
 
-/** A longer path would be cut off, and a missing directory be reported as a missing permission. */
+/**
+ * Without these checks, Node.js cuts off a path that is too long, and reports a missing directory
+ * as a missing permission (EACCES).
+ */
 function assertUsablePath(path: string, bytes: number): void {
   if (bytes > maxPathBytes) {
     const message = `${path} is too long for a socket, whose path has up to ${maxPathBytes} bytes`
@@ -146,17 +153,20 @@ function assertUsablePath(path: string, bytes: number): void {
   throw new PlantsError('unavailable', message, { hint: makeFolderHint(folder) })
 }
 
-/** Another start holds the lock for milliseconds. */
+/** A service that starts holds the lock for milliseconds, so this is ample. */
 const lockTimeoutMs = 10_000
 
-/** Before it listens, a service leaves signals to the system, which end it. */
+/** A service that does not listen yet leaves signals to the system, which ends the process. */
 const lockRuntime: Runtime = {
   handleSignals: () => new AbortController().signal,
   now: () => performance.now(),
   random: Math.random,
 }
 
-/** @throws {PlantsError} `unavailable` for what is not a socket, or may still be listened on */
+/**
+ * @throws {PlantsError} `unavailable` for what is not a socket, and for a socket unless an attempt
+ * to connect shows that nobody listens any more
+ */
 async function assertReplaceable(path: string): Promise<void> {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return
@@ -174,7 +184,7 @@ async function assertReplaceable(path: string): Promise<void> {
   throw new PlantsError('unavailable', `${path}: address already in use`, { hint })
 }
 
-/** Returns the code of the error, or undefined if something listens there. */
+/** Returns the code of the system's error, or undefined if somebody listens there. */
 async function connectOnce(path: string): Promise<string | undefined> {
   const socket = connect(path)
   try {
@@ -189,6 +199,7 @@ async function connectOnce(path: string): Promise<string | undefined> {
   }
 }
 
+/** An error that is not one of the system shows a defect, so it is returned as it is. */
 function toListenError(
   error: unknown,
   name: string,

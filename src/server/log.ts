@@ -1,9 +1,13 @@
-/** The log of a service: text on a terminal, and lines of JSON elsewhere. */
+/**
+ * Writes the log of a service: text on a terminal, and lines of JSON elsewhere. Lines of requests
+ * are collected for a moment and written together, because a write for each would take as long as
+ * the request.
+ */
 import { describeReason, PlantsError } from '../errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
-/** The fields of the line of a request, which docs/serve.md describes. */
+/** A request is logged with these fields, which docs/serve.md describes. */
 export type AccessLogEntry = Readonly<{
   requestId?: string
   status?: number | undefined
@@ -19,31 +23,34 @@ export type AccessLogEntry = Readonly<{
 
 export interface LogOptions {
   output: Output
-  /** The least important level that is written, or "silent". */
+  /** Lines of this level and of more important ones are written; none with "silent". */
   level: string
-  /** How long lines of requests are collected before they are written. */
+  /** Lines of requests are collected for so long before they are written. */
   delayMs: number
-  /** Replaces the secrets in what is written. */
+  /** Replaces the secrets in lines by `***`. */
   redact(lines: string): string
   onRequest?(entry: AccessLogEntry): void
 }
 
 type Fields = Record<string, unknown>
 
+/** These are in the order of their importance. */
 const levels = ['info', 'warn', 'error', 'silent']
 
 /** A crash loses the lines that were collected in the last `delayMs`. */
 export class Log {
   readonly #options: LogOptions
   readonly #isText: boolean
+  /** These lines are not written yet. */
   #lines = ''
+  /** The milliseconds since 1970 of the latest line, which `#time` has formatted. */
   #now = 0
   #time = ''
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: LogOptions) {
     this.#options = options
-    // This asks the system, so it is not asked again for each line.
+    // `isTerminal` asks the system, so it is read once, and not for each line.
     this.#isText = options.output.isTerminal
   }
 
@@ -60,7 +67,7 @@ export class Log {
     this.#write('warn', { msg: message })
   }
 
-  /** Logs a failure that no client has caused. Only an internal error has a stack. */
+  /** Logs a failure that no client has caused. The stack is logged only for an internal error. */
   error(error: unknown, requestId?: string): void {
     if (error instanceof PlantsError && error.kind !== 'internalError') {
       const { kind: code, message: msg, cause } = error
@@ -87,7 +94,7 @@ export class Log {
   #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
     if (levels.indexOf(level) < levels.indexOf(this.#options.level)) return
     const now = Date.now()
-    // To format the time takes a quarter of the time of a line.
+    // Formatting the time takes a quarter of the time of a line, so it is done once a millisecond.
     if (now !== this.#now) this.#time = new Date(now).toISOString()
     this.#now = now
     this.#lines += this.#isText
@@ -103,11 +110,11 @@ function formatJson(level: string, time: string, fields: Fields): string {
 }
 
 /** Formats a line such as `12:30:00 warning: MESSAGE name=value`, with a stack on further lines. */
-function formatText(level: string, time: string, { msg, stack, ...others }: Fields): string {
+function formatText(level: string, time: string, { msg, stack, ...details }: Fields): string {
   const label = { warn: 'warning:', error: 'error:' }[level]
-  const pairs = Object.entries(others).filter(([, value]) => value !== undefined)
-  const words = [label, msg, ...pairs.map((pair) => pair.join('='))].filter((word) => word)
-  const line = [time.slice(11, 19), ...words].join(' ')
+  const pairs = Object.entries(details).filter(([, value]) => value !== undefined)
+  const parts = [label, msg, ...pairs.map((pair) => pair.join('='))].filter((part) => part)
+  const line = [time.slice(11, 19), ...parts].join(' ')
   const stackLines = stack === undefined ? '' : `\n${stack}`.replaceAll('\n', '\n  ')
   return `${escapeControlChars(line)}${escapeControlCharsInLines(stackLines)}\n`
 }

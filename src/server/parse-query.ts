@@ -1,11 +1,10 @@
 /**
- * The query of a list or a count: `name=value` pairs, encoded as forms encode them, so that "+" is
- * a space.
+ * Parses the query of a list or a count. It has `name=value` pairs, which are encoded as forms
+ * encode them, so that "+" is a space (https://url.spec.whatwg.org/#urlencoded-parsing).
  *
- * `URLSearchParams` would put U+FFFD in the place of bytes that are not UTF-8, and keep each value
- * of a parameter that is repeated. A proxy may choose another one of these values than a service
- * does. So both are errors here. This is a file of its own because only lists and counts have a
- * query, and its parameters are what changes most often.
+ * `URLSearchParams` would accept two things that are errors here. It replaces bytes that are not
+ * UTF-8 by U+FFFD, so that a search would be for another text. And it keeps each value of a
+ * parameter that is repeated, of which a proxy may choose another one than the service does.
  */
 import { maxSearchLength, type ReadQuery } from '../stores/query.js'
 import { HttpError } from './http-error.js'
@@ -14,12 +13,12 @@ import { listParameters } from './routes.js'
 
 const maxLimit = 1000
 
-/** What a list selects, and the size of its page. */
 export type PageQuery = ReadQuery & { limit: number }
 
 /**
- * @param parameters those of the operation. The query has the defaults of the others
- * @throws {HttpError} 400, which names the parameter; also for an unknown one
+ * @param url the target of a request, such as `/plants?limit=10`
+ * @param parameters the operation accepts these. The result has the defaults of all others.
+ * @throws {HttpError} 400, with the name of the parameter that is wrong or unknown
  */
 export function parseListQuery(url: string, parameters = listParameters): PageQuery {
   const values = parseQuery(url, parameters)
@@ -33,7 +32,7 @@ export function parseListQuery(url: string, parameters = listParameters): PageQu
   }
 }
 
-/** @returns the decoded values of the parameters that the query has, by their names */
+/** @returns the decoded values by the names of their parameters */
 function parseQuery<Name extends string>(
   url: string,
   names: readonly Name[],
@@ -43,11 +42,11 @@ function parseQuery<Name extends string>(
   const values = new Map<Name, string>()
   // "a=1&" and "a=1&&b=2" are common, and have no parameter with an empty name.
   for (const pair of query.split('&').filter((text) => text !== '')) {
-    const [encodedName = '', ...rest] = pair.split('=')
+    const [encodedName = '', ...valueParts] = pair.split('=')
     const name = names.find((known) => known === decode(encodedName))
     if (name === undefined) throw new HttpError(400, `The parameters are ${names.join(', ')}`)
     if (values.has(name)) throw new HttpError(400, `${name} must not be repeated`)
-    values.set(name, decodeValue(name, rest.join('=')))
+    values.set(name, decodeValue(name, valueParts.join('=')))
   }
   return values
 }
@@ -64,7 +63,7 @@ function decodeValue(name: string, text: string): string {
 
 /** Returns undefined for what is not UTF-8, and for a "%" without two digits after it. */
 function decode(text: string): string | undefined {
-  // RFC 3986 has only ASCII. Node.js rejects a target with other bytes; other runtimes may not.
+  // RFC 3986 allows only ASCII. Node.js rejects a target with other bytes; Bun may not.
   if (!/^[!-~]*$/.test(text)) return undefined
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
@@ -85,7 +84,7 @@ function parseChoice(name: string, text: string, choices: readonly [string, stri
   throw new HttpError(400, `${name} must be ${choices.join(' or ')}`)
 }
 
-/** Returns false for plants without a tag. */
+/** @returns false to select the plants without a tag, and undefined to select all */
 function parseTag(values: ReadonlyMap<string, string>): string | false | undefined {
   const noTag = parseChoice('noTag', values.get('noTag') ?? 'false', ['true', 'false'])
   return noTag === 'true' ? false : values.get('tag')

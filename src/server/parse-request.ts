@@ -1,4 +1,4 @@
-/** Parses what a request has besides its query, for which there is parse-query.ts. */
+/** Parses the headers, the path and the body of a request. `parse-query.ts` parses its query. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { idRule } from '../plant/fields.js'
@@ -14,21 +14,21 @@ import {
 import { findProblems } from '../plant/schema.js'
 import { HttpError } from './http-error.js'
 
-/** The most header lines of a request. */
+/** A request with more header lines is rejected. */
 export const maxHeaderLines = 100
 
 /**
- * Whether a request has header lines that node:http did not keep. Any of them may change what the
- * others mean.
+ * Returns true if a request has header lines that node:http did not keep. Any of them may change
+ * what the kept ones mean, as a second Content-Length would.
  */
 export function hasUnseenHeaderLines({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.length / 2 > maxHeaderLines
 }
 
 /**
- * Whether a proxy must have understood the request as node:http did. It may not have if there is no
- * host or more than one (RFC 9112, 3.2), or if the body has another coding than chunks, or is in
- * chunks in HTTP/1.0 (RFC 9112, 6.1).
+ * Returns true if any proxy must have understood the request as node:http did. A proxy may have
+ * taken it for something else if there is no Host or more than one (RFC 9112, 3.2), if the body has
+ * another transfer coding than `chunked`, or if it is chunked in HTTP/1.0 (RFC 9112, 6.1).
  */
 export function isUnambiguous({ headers, httpVersion }: IncomingMessage): boolean {
   const isHttp10 = httpVersion === '1.0'
@@ -37,7 +37,7 @@ export function isUnambiguous({ headers, httpVersion }: IncomingMessage): boolea
 
 function hasOneHost({ host }: IncomingHttpHeaders, isHttp10: boolean): boolean {
   if (host === undefined) return isHttp10
-  // node:http joins repeated headers with ", ", which no host contains.
+  // With `joinDuplicateHeaders`, node:http joins repeated lines with ", ", which no host contains.
   return !host.includes(',')
 }
 
@@ -63,7 +63,7 @@ export function parsePlantBody(bytes: Buffer): NewPlant {
 /**
  * Parses a merge patch (RFC 7396).
  *
- * @param id that of the path, which the patch may repeat
+ * @param id the id in the path. The patch may repeat it, but have no other.
  * @throws {HttpError} 400 or 422
  */
 export function parsePatchBody(bytes: Buffer, id: bigint): PlantPatch {
@@ -89,14 +89,14 @@ function parseJsonBody(bytes: Buffer): unknown {
 export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key']
   if (key === undefined) return undefined
-  // node:http joins repeated headers with ", ". A key contains no space, so that is not a key.
+  // node:http joins repeated lines with ", ". A key contains no space, so the result is no key.
   if (typeof key === 'string' && isIdempotencyKey(key)) return key
   const rule = 'must be 1 to 255 visible ASCII characters, and must not be repeated'
   throw new HttpError(400, `Idempotency-Key ${rule}`)
 }
 
 /**
- * @param name of the parameter that has the id
+ * @param name an error names the parameter like this
  * @throws {HttpError} 400
  */
 export function parseIdText(text: string, name = 'id'): bigint {

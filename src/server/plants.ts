@@ -1,4 +1,4 @@
-/** Does what the operations of the service mean, with the store. */
+/** Carries out the operations of the service in the store. */
 import type { ServerResponse } from 'node:http'
 import { toWireJson } from '../plant/json.js'
 import { omitId, type StoredPlant, textLength } from '../plant/plant.js'
@@ -14,7 +14,10 @@ import {
   parsePlantBody,
 } from './parse-request.js'
 
-/** A page of a list ends when it has this many, even if its limit is not reached. */
+/**
+ * A plant may have a MiB, so a page of a thousand could take a GiB. A page therefore ends after the
+ * block with which it has this many characters, even if its limit is not reached.
+ */
 const maxPageCharacters = 1_000_000
 
 export function createOperationHandlers(store: DirectStore): OperationHandlers {
@@ -58,7 +61,7 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
   }
 }
 
-/** Aborts when the client has left, or has its response. */
+/** The signal aborts when the response is closed: the client has left, or has all of it. */
 function createClosedSignal(response: ServerResponse): AbortSignal {
   const closed = new AbortController()
   response.once('close', () => closed.abort(createBusyError()))
@@ -82,7 +85,7 @@ interface Page {
 async function readPage(store: DirectStore, query: ReadQuery, limit: number): Promise<Page> {
   const plants: StoredPlant[] = []
   let characters = 0
-  // One more than the page has tells whether there is a next one.
+  // One plant more than the limit shows whether there is a next page.
   for await (const block of store.read({ ...query, limit: limit + 1, inPages: true })) {
     if (characters >= maxPageCharacters) return { plants, hasNext: true }
     plants.push(...block)

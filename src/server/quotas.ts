@@ -1,23 +1,34 @@
+/**
+ * Limits what the requests of a token take, so that one token does not block another.
+ *
+ * Each token has a quota of memory, for which its requests wait in the order in which they came. A
+ * request that is larger than the quota is admitted when no other one of its token is in progress.
+ * Searches of a token run one after the other, because each keeps the store busy. So a request may
+ * wait for memory or, if it is a search, for the search before it: requests pass searches that wait
+ * for a search, but no request passes one that waits for memory, or a large one would wait forever.
+ *
+ * docs/design/http-connections.md has the reasons.
+ */
 import type { ServerResponse } from 'node:http'
 import { createBusyError } from './http-error.js'
 
 interface QuotaOptions {
-  /** Memory for the requests of one token that are in progress. */
+  /** The requests of one token that are in progress may take so much memory. */
   bytesPerToken: number
-  /** How long a request waits for its part of the quota. */
+  /** A request that was not admitted within this time fails. */
   timeoutMs: number
 }
 
 export interface RequestNeeds {
-  /** The memory that the request takes, with its body and its response. */
+  /** The request takes so much memory, with its body and its response. */
   bytes: number
-  /** What the request has taken of that already: the part of its body that came with its head. */
+  /** So many of these bytes are in memory already: the part of the body that came with its head. */
   receivedBytes: number
   isSearch: boolean
 }
 
-/** Two imports may share a token, and each has 64 connections. */
-const maxWaiting = 128
+/** Two imports may share a token, and each has up to 64 requests in progress. */
+const maxWaitingRequests = 128
 
 interface WaitingRequest {
   needs: RequestNeeds
@@ -25,19 +36,14 @@ interface WaitingRequest {
 }
 
 interface TokenQuota {
+  /** This counts admitted requests in full, and of waiting ones what they have received. */
   usedBytes: number
   admittedCount: number
   isSearching: boolean
-  /** The requests that wait, in their order. */
+  /** A Set keeps the order in which the requests came. */
   waiting: Set<WaitingRequest>
 }
 
-/**
- * Limits what the requests of a token take, so that one token does not block another. Each token
- * has memory of its own, for which its requests wait in their order; one of them is admitted
- * however large it is. Its searches run one after the other, because each keeps the store busy; its
- * other requests do not wait for them.
- */
 export class Quotas {
   readonly #options: QuotaOptions
   readonly #quotas = new Map<string, TokenQuota>()
@@ -49,8 +55,8 @@ export class Quotas {
   /**
    * Waits until the request may begin. It keeps its memory until its response is closed.
    *
-   * @returns what its handler calls when the store has done its work: the client may have left
-   *   before, but a search goes on
+   * @returns a function that the handler must call when the store has done its work. The response
+   *   may be closed before that: if the client of a search leaves, the search goes on.
    * @throws {HttpError} 503 if too many requests wait, there is no room in time, or the client
    *   leaves
    */
@@ -89,9 +95,9 @@ export class Quotas {
       response.once('close', leave)
       const request = { needs, admit }
       quota.waiting.add(request)
-      // If only searches wait before it, it is admitted at once.
+      // If all that wait before it wait for a search, this admits it at once.
       this.#admitWaiting(quota)
-      if (quota.waiting.size > maxWaiting) leave()
+      if (quota.waiting.size > maxWaitingRequests) leave()
     })
   }
 
@@ -118,8 +124,9 @@ export class Quotas {
   }
 
   /**
-   * Admits in the next iteration of the event loop. If many clients leave at once, doing so now
-   * would admit requests whose clients are about to leave.
+   * Admits requests in the next iteration of the event loop. When many clients leave at once, their
+   * connections close one after the other: after the first, the requests of the next ones would be
+   * admitted, although nobody waits for their responses.
    */
   #admitLater(quota: TokenQuota): void {
     if (quota.waiting.size > 0) setImmediate(() => this.#admitWaiting(quota))

@@ -1,9 +1,9 @@
 /**
- * Decides whether a service can answer requests now, for /ready, and why not.
+ * Decides for /ready whether a service can answer requests now, and if not, why.
  *
- * The store of a service may be unreachable, or lose a right that the service offers. So each probe
- * checks it. Probes that come meanwhile share the check, since another one would wait for the same
- * store.
+ * The store of a service may become unreachable, or lose a right that the service offers. So each
+ * probe checks it. A probe that comes during a check shares the result, since another check would
+ * wait for the same store.
  */
 import { PlantsError } from '../errors.js'
 import type { Log } from './log.js'
@@ -12,9 +12,9 @@ interface ReadinessOptions {
   /** Rejects if the store cannot do now what the service offers. */
   checkStore(): Promise<void>
   isDraining(): boolean
-  /** Why the store has not answered for a while, if it knows. */
+  /** Returns why the store has not answered for a while; undefined if it has. */
   findOutage(): PlantsError | undefined
-  /** Why the service will not be ready before it is started again. */
+  /** This says why the service will not be ready before it is started again, if that is so. */
   permanentReason?: string | undefined
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
@@ -25,7 +25,7 @@ const checkTimeoutMs = 1000
 export class Readiness {
   readonly #options: ReadinessOptions
   #check: Promise<string | undefined> | undefined
-  /** The latest reason that the log has. */
+  /** The log has this reason already, so it is not logged again. */
   #reported: string | undefined
 
   constructor(options: ReadinessOptions) {
@@ -70,7 +70,7 @@ export class Readiness {
     }
   }
 
-  /** Probes come every second, so the log has a line for each change only. */
+  /** Probes may come every second, so the log has a line only when the reason changes. */
   #report(reason: string | undefined): void {
     if (reason === this.#reported) return
     this.#reported = reason
@@ -80,7 +80,10 @@ export class Readiness {
   }
 }
 
-/** The message of a rejected login names the user, which only the log may have. */
+/**
+ * The message of a rejected login names the user of the database. Anybody can read /ready, so this
+ * must only be in the log.
+ */
 function describeFailure(failure: PlantsError): string {
   const isLogin = [failure, failure.cause].some(
     (error) => error instanceof PlantsError && error.kind === 'unauthorized',

@@ -1,25 +1,29 @@
 /**
  * Writes responses.
  *
- * A commit answers many requests in one tick. So a response to one of them is written when all of
- * them are built: each write wakes its client, which then competes for the processor, and the
- * responses of one commit took 1.3 times as long.
+ * The store commits many requests together, which all get their responses in one tick. A response
+ * is therefore not written before all of them are built. Each write wakes a client, which then
+ * competes with the service for the processor: with a write after each response, the responses of
+ * one commit took 1.3 times as long.
  */
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 
 export interface ServiceResponse {
   status: number
-  /** The default is JSON. */
+  /** The default is `application/json`. */
   contentType?: string
   body: string
-  /** Names and values alternate. */
+  /** Names and values alternate, as in `response.writeHead`: `['Allow', 'GET']`. */
   headers?: readonly string[]
 }
 
-/** Node.js keeps a buffer of the size of the largest write to a TLS connection. */
+/**
+ * Node.js keeps, for each TLS connection, a buffer of the size of the largest write to it. A list
+ * of 4 MiB would leave so much memory at each connection that once had one.
+ */
 const maxTlsWriteBytes = 65_536
 
-/** @param moreHeaders those of every response; names and values alternate */
+/** @param moreHeaders every response has these headers, such as Request-Id */
 export function respond(
   response: ServerResponse,
   content: ServiceResponse,
@@ -28,7 +32,8 @@ export function respond(
   const { body } = content
   const bodyBytes = Buffer.byteLength(body)
   writeHead(response, content, bodyBytes, moreHeaders)
-  // The Content-Length of a HEAD is that of the body which a GET would get.
+  // The response to a HEAD has the Content-Length of the body that a GET would get, and no body
+  // (RFC 9110, 9.3.2).
   if (response.req.method === 'HEAD') response.end()
   else if (bodyBytes > maxTlsWriteBytes && 'encrypted' in response.req.socket)
     writeInBlocks(response, Buffer.from(body))
@@ -48,7 +53,7 @@ function writeHead(
 }
 
 function writeAtEndOfTick(response: ServerResponse, body: string, bodyBytes: number): void {
-  // Without this, `end` with a body would make a second write.
+  // Without `cork`, the head and the body would be two writes.
   response.cork()
   const isAscii = bodyBytes === body.length
   response.write(body, isAscii ? 'latin1' : 'utf8')
@@ -69,9 +74,10 @@ function writeInBlocks(response: ServerResponse, bytes: Buffer): void {
 }
 
 /**
- * Formats a response to what node:http gives no response object for. It closes the connection.
+ * Formats a response where node:http gives no response object, as for what is not a request. Its
+ * connection must be closed after it.
  *
- * @param method undefined if node:http has not read it
+ * @param method undefined if node:http has not read the method of the request
  */
 export function formatRawResponse(
   { status, body }: Pick<ServiceResponse, 'status' | 'body'>,

@@ -1,3 +1,4 @@
+/** Finds the operation that a request asks for, by its path and its method. */
 import type { Right } from '../stores/tokens.js'
 import { HttpError } from './http-error.js'
 import openApiDocument from './openapi.json'
@@ -12,7 +13,7 @@ export type OperationId =
 
 type ListParameter = 'limit' | 'order' | 'after' | 'tag' | 'noTag' | 'search'
 
-/** Those that select plants, whatever their order is. */
+/** A count depends only on the parameters that select plants, not on an order or a page. */
 const countParameters: readonly ListParameter[] = ['tag', 'noTag', 'search']
 export const listParameters: readonly ListParameter[] = [
   'limit',
@@ -25,28 +26,30 @@ export interface Operation {
   id: OperationId
   right: Right
   hasBody?: true
-  /** Those of its query. An operation without them ignores its query. */
+  /** The query may have these parameters. An operation without them ignores its query. */
   parameters?: typeof listParameters
-  /** The memory that a response to it is taken to need. */
+  /** The quota of a token counts so much memory for a response. This is an estimate. */
   responseBytes: number
 }
 
+/** `describe` stands for the description of the API, which needs no token. */
 type Methods = Readonly<Record<string, Operation | 'describe'>>
 
 /**
- * The memory that a response with one plant is taken to need. Most need far less. A plant of 1 MiB
- * needs more: the 16 MiB of a token admit 128 of these at a time, which are 128 MiB.
+ * This estimate for a response with one plant is a compromise. Most plants need far less. A plant
+ * of 1 MiB needs more: the 16 MiB of a token admit 128 requests at a time, whose responses can then
+ * take 128 MiB.
  */
 const plantBytes = 131_072
 const listBytes = 4 * 1_048_576
 
 const plants: Methods = {
-  // Its response is shorter than its body.
+  // The response is shorter than the body of the request, for which the quota counts already.
   POST: { id: 'createPlant', right: 'create', hasBody: true, responseBytes: 0 },
   GET: { id: 'listPlants', right: 'read', parameters: listParameters, responseBytes: listBytes },
 }
 
-/** It reads as much as a list does, although its response is short. */
+/** A count has a short response, but reads as much as a list does. */
 const count: Methods = {
   GET: { id: 'countPlants', right: 'read', parameters: countParameters, responseBytes: listBytes },
 }
@@ -58,9 +61,9 @@ const plant: Methods = {
 }
 
 export interface Route {
-  /** The path as the log shows it, such as `/v1/plants/{id}`. */
+  /** The log shows the path like this, such as `/v1/plants/{id}`. */
   path: string
-  /** The last segment of the requested path if it is that of a plant, otherwise empty. */
+  /** This is `42` for `/plants/42`, and empty for the paths of all plants. */
   idText: string
   methods: Methods
 }
@@ -68,14 +71,14 @@ export interface Route {
 /** @throws {HttpError} 404 */
 export function findRoute(url: string, basePath: string): Route {
   const path = url.replace(/\?.*/s, '')
-  const below = path.startsWith(basePath) ? path.slice(basePath.length) : ''
-  if (below === '/plants') return { path, idText: '', methods: plants }
-  if (below === '/plants/count') return { path, idText: '', methods: count }
-  if (below === '/openapi.json') return { path, idText: '', methods: { GET: 'describe' } }
-  const idText = /^\/plants\/(?<id>[^/]+)$/.exec(below)?.groups?.['id']
+  const pathBelowBase = path.startsWith(basePath) ? path.slice(basePath.length) : ''
+  if (pathBelowBase === '/plants') return { path, idText: '', methods: plants }
+  if (pathBelowBase === '/plants/count') return { path, idText: '', methods: count }
+  if (pathBelowBase === '/openapi.json') return { path, idText: '', methods: { GET: 'describe' } }
+  const idText = /^\/plants\/(?<id>[^/]+)$/.exec(pathBelowBase)?.groups?.['id']
   if (idText !== undefined) return { path: `${basePath}/plants/{id}`, idText, methods: plant }
-  const where = `The API is described at ${basePath}/openapi.json`
-  throw new HttpError(404, `There is nothing at this path. ${where}`)
+  const advice = `The API is described at ${basePath}/openapi.json`
+  throw new HttpError(404, `There is nothing at this path. ${advice}`)
 }
 
 /** @throws {HttpError} 405 */
@@ -91,7 +94,7 @@ function listAllowed(methods: Methods): string[] {
   return Object.keys(methods).flatMap((name) => (name === 'GET' ? [name, 'HEAD'] : [name]))
 }
 
-/** Formats the description of a service as JSON. */
+/** Formats the OpenAPI description as JSON, with the base path of this service. */
 export function formatOpenApi(basePath: string): string {
   return JSON.stringify({ ...openApiDocument, servers: [{ url: basePath || '/' }] }, null, 2)
 }

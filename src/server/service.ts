@@ -1,4 +1,7 @@
-/** The HTTP service around a store, and its admin port. */
+/**
+ * Starts the HTTP service around a store, and its admin port: it opens the store, decides which
+ * rights the service offers, and listens. If one of these fails, it closes what it has opened.
+ */
 import { unwatchFile, watchFile } from 'node:fs'
 import type { Server } from 'node:http'
 import type { Server as SecureServer } from 'node:https'
@@ -31,46 +34,47 @@ export interface ServiceOptions {
     onUnreachable(failure: PlantsError | undefined): void
   }): Promise<DirectStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
-  /** Whether each request looks up its token in the store. */
+  /** True if requests look up their tokens in the store: then /ready checks that this works. */
   usesStoreTokens: boolean
   listen: ListenAddress
-  /** A prefix such as "/v1", or "" for none. */
+  /** The path of the plants begins with this, such as "/v1". It is "" for no prefix. */
   basePath: string
   /**
-   * The rights that the service offers, as far as the store's own credentials have them. The
-   * default is all of these.
+   * The service offers these rights, as far as the store's own credentials have them. Without
+   * `allow`, it offers all rights that they have.
    */
   allow?: readonly Right[] | undefined
-  /** Pages of these origins may use the service, or of all (`*`). */
+  /** Web pages of these origins may use the service. `*` stands for all origins. */
   cors: readonly string[]
   tls: TlsFiles | undefined
   admin: TcpAddress | undefined
   limits: Limits & { bodyLimitBytes: number }
-  /** How long a request waits for the store, and for its quota. */
+  /** A request waits for the store no longer than this, and no longer for its quota. */
   timeoutMs: number
   log: LogOptions
 }
 
 interface TlsFiles {
   paths: readonly string[]
-  /** How often the files are looked at. */
+  /** The files are looked at this often, to find a renewed certificate. The default is 30 s. */
   intervalMs?: number
   read(): Tls
 }
 
 export interface Service {
+  /** This is a URL with the base path, or `unix:` and a path. */
   address: string
-  /** Drains the server within `timeoutMs`, then closes the store. */
+  /** Answers what clients have sent, for `timeoutMs` at most, and then closes the store. */
   drain(timeoutMs: number): Promise<void>
 }
 
-/** A store that is open, and why it has not answered for a while, if it knows. */
 interface ServedStore {
   store: DirectStore
+  /** Returns why the store has not answered for a while; undefined if it has. */
   findOutage(): PlantsError | undefined
 }
 
-/** No token has it: a look-up shows that the store can be asked for tokens. */
+/** No token has this digest. Looking it up shows whether the store can be asked for tokens. */
 const unknownDigest = Buffer.alloc(32)
 
 const memoryPerTokenBytes = 16 * 1_048_576
@@ -143,19 +147,20 @@ async function stop(
   servers: readonly (Server | SecureServer)[],
 ): Promise<void> {
   await store.close()
-  // A request that waited for the store gets its response now, before its connection is closed.
+  // A request that waited for the store fails now, and gets its response in this iteration of the
+  // event loop. Only then its connection may be closed.
   await nextIteration()
   for (const server of servers) server.close().closeAllConnections()
 }
 
-interface HandlerParts {
+interface HandlerContext {
   options: ServiceOptions
   store: DirectStore
   offered: readonly Right[]
   log: Log
 }
 
-async function buildHandler({ options, store, offered, log }: HandlerParts): Promise<Handler> {
+async function buildHandler({ options, store, offered, log }: HandlerContext): Promise<Handler> {
   const { basePath, cors, limits, timeoutMs } = options
   return createHandler({
     handlers: createOperationHandlers(store),
@@ -172,7 +177,7 @@ async function buildHandler({ options, store, offered, log }: HandlerParts): Pro
 
 interface Addresses {
   address: string
-  /** That of the admin port. */
+  /** This is the URL of the admin port, if the service has one. */
   admin: string | undefined
 }
 
@@ -199,21 +204,23 @@ async function startListening(
 
 const exposureWarning = 'Without TLS, others can read tokens and plants on the network'
 
-/** Whether nobody on a network can read what clients send. */
+/** Returns true if nobody on a network can read what clients send. */
 function isPrivate({ listen: address, tls }: ServiceOptions): boolean {
   return tls !== undefined || 'path' in address || isLoopback(address.host)
 }
 
 interface ServiceRights {
   offered: readonly Right[]
-  /** Why the service will not be ready until it is started again, if that is so. */
+  /** This says why the service will not be ready until it is started again, if that is so. */
   permanentReason: string | undefined
 }
 
 /**
- * Without `allow`, a service offers what its store lets it do, and is ready. At a server that is
- * read-only, that is to read. A right that `allow`
- * names is expected of it: without that it is not ready, until it is started with the right.
+ * Without `allow`, a service offers what its store lets it do, and is ready. If the server of the
+ * store is read-only, such as a standby of PostgreSQL, that is only to read.
+ *
+ * A right that `allow` names is expected of the service. If the store does not give it, the service
+ * is not ready until it is started again with that right.
  */
 async function chooseRights(
   store: DirectStore,
@@ -239,8 +246,8 @@ async function chooseRights(
 }
 
 /**
- * A right that `allow` names is offered at a server that is read-only, too, which may be promoted:
- * until then, a change is rejected, and the service is not ready.
+ * A service offers a right that `allow` names even if the server of its store is read-only, because
+ * a standby may be promoted. Until then, changes are rejected, and the service is not ready.
  */
 function reportReadOnlyServer(
   { name }: StoreServer,
@@ -258,7 +265,7 @@ function reportReadOnlyServer(
   else log.warn(`${fact}, so the service cannot ${changes} before that has changed`)
 }
 
-/** Serves a certificate that was renewed. */
+/** A certificate is renewed while the service runs, so it is read again when its file changes. */
 function watchCertificate(files: TlsFiles, { server }: HttpServer, log: Log): void {
   const { paths, read, intervalMs = 30_000 } = files
   const renew = () => {

@@ -1,11 +1,13 @@
 /**
  * Finds the callers of tokens in a store, and remembers them for a moment.
  *
- * Every request has a token, and to look it up is a call to the store. So a token that was found is
- * not looked up again for half a second, in which it may be revoked. A token that was not found is
- * not remembered: a flood of such tokens would fill the memory. A flood must not keep the store
- * busy either, so only some tokens that nobody knows are looked up at a time. Those that were found
- * before do not wait for them.
+ * Every request has a token, and looking it up is a call to the store. So a token that was found is
+ * not looked up again for half a second. If it is revoked in that time, it is accepted until then.
+ *
+ * A token that was not found is not remembered, because a flood of wrong tokens would fill the
+ * memory. Nor must a flood keep the store busy: of the tokens that were never found, only
+ * `maxLookups` are looked up at a time. The lookups of tokens that were found before do not wait
+ * for those.
  */
 import { hash } from 'node:crypto'
 import { Slots } from '../platform/slots.js'
@@ -13,21 +15,21 @@ import { isValid, type Token, type TokenStore } from '../stores/tokens.js'
 import { type Caller, hashToken } from './authenticate.js'
 
 interface Clock {
-  /** Milliseconds of a clock that nobody sets. */
+  /** Returns the milliseconds of a clock that nobody can set, such as `performance.now`. */
   now(): number
-  /** Milliseconds since 1970. */
+  /** Returns the milliseconds since 1970, with which the expiry of a token is compared. */
   time(): number
 }
 
 interface Lookup {
   token: Promise<Token | undefined>
-  /** Until then, as `now` says, the token is not looked up again. */
+  /** The token is not looked up again until then, on the clock of `now`. */
   freshUntilMs: number
 }
 
 const freshnessMs = 500
 
-/** At most so many tokens that nobody knows are looked up at a time. */
+/** At most so many tokens that were never found are looked up at a time. */
 const maxLookups = 32
 
 export class TokenCache {
@@ -35,8 +37,8 @@ export class TokenCache {
   readonly #clock: Clock
   readonly #unknownLookups = new Slots(maxLookups)
   /**
-   * The lookups that found a token, by its SHA-256: the time that this takes tells nothing about
-   * it.
+   * This has the lookups that found a token, by the SHA-256 of it. A search by the token itself
+   * could take longer the more of it is right, and so help to guess it.
    */
   readonly #lookups = new Map<string, Lookup>()
 
