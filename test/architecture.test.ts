@@ -11,7 +11,7 @@ import {
   lacksVerb,
   listSourceFiles,
   readSource,
-} from './helpers/source.js'
+} from './helpers/expect/source.js'
 
 const files = listSourceFiles('src')
 const imports = findImports(files)

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
-import { hang } from './helpers/hang.mjs'
+import { hang } from './helpers/sandbox/hang.mjs'
 
 const testTimeout = Math.min(hang.test * Number(process.env['PLANTS_SOAK'] || 1), 2 ** 31 - 1)
 // Starts nothing before a test asks for it.
 const globalSetup = './helpers/postgres/server.ts'
-const setupFiles = './helpers/setup.ts'
+const setupFiles = './helpers/sandbox/setup.ts'
 // Where .ci/run collects what passed, failed and was skipped, of each project and runtime.
 const reports = process.env['PLANTS_TEST_REPORTS']
 

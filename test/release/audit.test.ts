@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import packageLock from '../../package-lock.json'
-import { temporaryFolder } from '../helpers/temporary.js'
+import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -54,7 +54,7 @@ function buildPackument(name: string) {
 /** Runs the audit at a registry of its own. */
 async function audit(registry: Registry) {
   const npm_config_registry = await startRegistry(registry)
-  const npm_config_cache = temporaryFolder() // with no answer of another registry
+  const npm_config_cache = createTemporaryFolder() // with no answer of another registry
   const env = { npm_config_registry, npm_config_cache, GITHUB_ACTIONS: 'true', NO_COLOR: '1' }
   return await execa(process.execPath, ['bin/audit.mjs'], { cwd: root, env, reject: false })
 }

@@ -4,9 +4,9 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { findExecutable } from '../../bench/executable.mjs'
 import packageJson from '../../package.json'
-import { isHere } from '../helpers/linux.js'
-import { runReleaseStep } from '../helpers/release-workflow.js'
-import { temporaryFolder } from '../helpers/temporary.js'
+import { runReleaseStep } from '../helpers/expect/release-workflow.js'
+import { isInstalled } from '../helpers/sandbox/linux.js'
+import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 
 const root = join(import.meta.dirname, '../..')
 const file = findExecutable() ?? ''
@@ -21,7 +21,7 @@ test('the executable comes with licences and a bill of materials, and with nothi
 test.skipIf(process.platform === 'win32')(
   'the step of a release that runs an executable finds its version, and creates a plant',
   async () => {
-    const cwd = temporaryFolder()
+    const cwd = createTemporaryFolder()
     cpSync(folder, join(cwd, 'release'), { recursive: true })
     const name = 'Run the executable'
     const settings = { HOME: cwd, FILE: basename(file) }
@@ -115,10 +115,10 @@ test('the licence of every package comes with the executable and with the packag
   }
 })
 
-test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== 'x64')(
+test.skipIf(!isInstalled('buildah') || process.getuid?.() !== 0 || process.arch !== 'x64')(
   'the image has the executable and its licences, and runs as a user without rights (needs buildah)',
   async () => {
-    const home = temporaryFolder()
+    const home = createTemporaryFolder()
     const storage = join(home, 'storage.conf')
     const roots = `graphroot = "${join(home, 'images')}"\nrunroot = "${join(home, 'run')}"`
     writeFileSync(storage, `[storage]\ndriver = "vfs"\n${roots}\n`)
@@ -158,7 +158,7 @@ test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== '
  * words of their licences.
  */
 async function findBundledPackages() {
-  const out = temporaryFolder()
+  const out = createTemporaryFolder()
   const args = ['--config', 'rolldown.config.mjs', '--dir', out, '--sourcemap']
   await execa('rolldown', args, { cwd: root, preferLocal: true })
   const maps = readdirSync(out).filter((name) => name.endsWith('.map'))

@@ -6,10 +6,10 @@ import { parse } from 'yaml'
 import { fetchNode } from '../../bench/nodes.mjs'
 import { man } from '../../package.json'
 import { PlantsCommand } from '../../src/cli/command.js'
-import { blocksOf, commandNames, pages, program } from '../helpers/documents.js'
-import { isHere } from '../helpers/linux.js'
-import { ownService, token } from '../helpers/service.js'
-import { temporaryFolder } from '../helpers/temporary.js'
+import { commandNames, findBlocks, pages, program } from '../helpers/expect/documents.js'
+import { isInstalled } from '../helpers/sandbox/linux.js'
+import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
+import { serveFile, token } from '../helpers/scripted-server/service.js'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -21,7 +21,7 @@ async function pack(folder: string): Promise<string> {
 }
 
 test('the package has what runs, its licences and documentation, in 1,350 KB', async () => {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   const archive = await pack(folder)
   expect(statSync(archive).size).toBeLessThanOrEqual(1_350_000)
   await execa('tar', ['-xzf', archive, '-C', folder])
@@ -59,7 +59,7 @@ test('the package has a manual page for each command', () => {
   expect(readdirSync(join(root, 'man')).toSorted()).toEqual(files.toSorted())
 })
 
-test.skipIf(!isHere('groff'))(
+test.skipIf(!isInstalled('groff'))(
   'groff finds no error in a manual page, and shows examples as they are (needs groff)',
   async () => {
     const groff = ['-man', '-Tutf8', '-ww', '-P-cbou']
@@ -74,7 +74,7 @@ test.skipIf(!isHere('groff'))(
 )
 
 test('publint finds no fault in the package', async () => {
-  const archive = await pack(temporaryFolder())
+  const archive = await pack(createTemporaryFolder())
   // It colours what it prints wherever CI is set.
   const options = { cwd: root, env: { NO_COLOR: '1' }, preferLocal: true }
   const { stdout } = await execa('publint', ['run', archive, '--strict'], options)
@@ -94,15 +94,15 @@ test.runIf(process.platform === 'linux' && process.arch === 'x64').each(['12', '
 )
 
 test('the recipe for CI installs the package, and imports with it at every push', async () => {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   await pack(folder)
   writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,Fern\n')
-  const blocks = blocksOf(pages.get('docs/recipes.md') ?? '')
+  const blocks = findBlocks(pages.get('docs/recipes.md') ?? '')
   const recipe = blocks.find(({ language }) => language === 'yaml')
   const { jobs } = parse(recipe?.text ?? '') as { jobs: { plants: { steps: { run?: string }[] } } }
   const steps = jobs.plants.steps.flatMap(({ run }) => (run === undefined ? [] : [run]))
   const prefix = join(folder, 'prefix')
-  const PLANTS_STORE = await ownService(join(folder, 'served.db'))
+  const PLANTS_STORE = await serveFile(join(folder, 'served.db'))
   const options = await buildBashOptions(folder, folder, {
     ...{ PATH: `${join(prefix, 'bin')}:${process.env['PATH']}`, npm_config_prefix: prefix },
     ...{ PLANTS_STORE, PLANTS_TOKEN: token },
@@ -124,12 +124,12 @@ test('the recipe for CI installs the package, and imports with it at every push'
 })
 
 test('the first command of the README works in a copy of the tree, in an empty home', async () => {
-  const [folder, home] = [temporaryFolder(), temporaryFolder()]
+  const [folder, home] = [createTemporaryFolder(), createTemporaryFolder()]
   const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
   const { stdout: listed } = await execa('git', list, { cwd: root })
   for (const file of listed.split('\0'))
     if (file !== '' && existsSync(join(root, file))) cpSync(join(root, file), join(folder, file))
-  const [first] = blocksOf(pages.get('README.md') ?? '')
+  const [first] = findBlocks(pages.get('README.md') ?? '')
   const options = await buildBashOptions(folder, home, { PATH: process.env['PATH'] })
   const result = await execa('bash', ['-e', '-c', first?.text ?? ''], options)
   expect(result.exitCode).toBe(0)

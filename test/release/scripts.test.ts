@@ -3,8 +3,8 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { runReleaseStep } from '../helpers/release-workflow.js'
-import { temporaryFolder } from '../helpers/temporary.js'
+import { runReleaseStep } from '../helpers/expect/release-workflow.js'
+import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -46,7 +46,7 @@ describe('a release', () => {
 
   /** Makes a folder with files, by their paths in it. */
   function writeFiles(files: Record<string, string>): string {
-    const folder = temporaryFolder()
+    const folder = createTemporaryFolder()
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(folder, name)), { recursive: true })
       writeFileSync(join(folder, name), text)
@@ -124,7 +124,7 @@ describe('a release', () => {
 })
 
 test('a Bun that is not the one of package-lock.json is not compiled in', async () => {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   for (const name of ['bin', 'src', 'LICENSE', 'package.json', 'rolldown.config.mjs'])
     cpSync(join(root, name), join(folder, name), { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))

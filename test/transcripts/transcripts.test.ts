@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { drawSession } from '../../bin/session-picture.mjs'
-import type { RunOptions } from '../helpers/run.js'
-import { isWindows, World } from '../helpers/world.js'
+import type { RunOptions } from '../helpers/sandbox/run.js'
+import { isWindows, Sandbox } from '../helpers/sandbox/sandbox.js'
 
 const names = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.txt'))
 
@@ -42,13 +42,13 @@ async function expectSame(name: string): Promise<void> {
  * stdout, then its stderr with `! ` before each line, then its exit code in brackets, unless that is 0.
  */
 async function rerun(text: string): Promise<string> {
-  let world = new World()
+  let world = new Sandbox()
   const lines: string[] = []
   for (const line of text.split('\n')) {
-    if (line.startsWith('# ')) world = new World()
+    if (line.startsWith('# ')) world = new Sandbox()
     const [, terminal, command] = /^(tty)?\$ (.*)/.exec(line) ?? []
     if (command !== undefined)
-      lines.push(line, ...(await shown(command, terminal !== undefined, world)))
+      lines.push(line, ...(await runLine(command, terminal !== undefined, world)))
     else if (line === '' || line.startsWith('#')) lines.push(line)
   }
   return `${lines
@@ -57,7 +57,7 @@ async function rerun(text: string): Promise<string> {
     .trim()}\n`
 }
 
-async function shown(line: string, isTerminal: boolean, world: World): Promise<string[]> {
+async function runLine(line: string, isTerminal: boolean, world: Sandbox): Promise<string[]> {
   const { words, env, stdin, target } = parse(line, world)
   const terminals: RunOptions['terminals'] = isTerminal ? ['stdout', 'stderr'] : []
   const { code, out, err } =
@@ -85,7 +85,7 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
 }
 
 /** `NAME=value plants … < FILE`, `<<< 'a line'` or `> FILE`, with words in quotes as in bash; `$'…'` for the escapes of JSON. */
-function parse(line: string, world: World) {
+function parse(line: string, world: Sandbox) {
   const env: Record<string, string> = {}
   const words: string[] = []
   const operands: Record<string, string> = {}
@@ -117,7 +117,7 @@ function unescaped(text: string): string {
   return JSON.parse(`"${text.replace(/\\'/g, "'").replace(/"/g, '\\"')}"`)
 }
 
-function builtIn([name, ...words]: string[], world: World): string {
+function builtIn([name, ...words]: string[], world: Sandbox): string {
   const paths = words.map((word) => join(world.home, word))
   if (name === 'echo') return `${words.join(' ')}\n`
   if (name === 'printf') return words.join(' ')

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { exchange, type RawRequest } from '../../helpers/raw-http.js'
-import { type RunningService, serve, storeOf } from '../../helpers/service.js'
-import { idsIn } from '../../helpers/sqlite-file.js'
-import { World } from '../../helpers/world.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { readIds } from '../../helpers/sandbox/sqlite-file.js'
+import { exchangeOnce, type RawRequest } from '../../helpers/scripted-server/raw-http.js'
+import { getStorePath, type RunningService, serve } from '../../helpers/scripted-server/service.js'
 
 const all = 'create,read,update,delete'
 const fern = '{"id":1,"name":"Fern"}'
@@ -41,8 +41,8 @@ test('a body is UTF-8, and may be as large as the limit, also in chunks', async 
     ['400 (422) ', { body: '['.repeat(1e5) + ']'.repeat(1e5) }],
   ]
   for (const [start, request] of requests)
-    expect((await exchange(service, request)).text.slice(0, start.length)).toBe(start)
-  expect(idsIn(storeOf(service))).toEqual([1, 2])
+    expect((await exchangeOnce(service, request)).text.slice(0, start.length)).toBe(start)
+  expect(readIds(getStorePath(service))).toEqual([1, 2])
 })
 
 /** After a status: `-` if the service offers no such operation, `+` if the token lacks the right. */
@@ -57,7 +57,7 @@ test.each([
   const service = await serve(allow === '' ? [] : ['--allow', allow], { rights })
   const answerTo = async (right: string, method: string, target: string) => {
     const request = { method, target, body: method.startsWith('P') ? fern : '' }
-    const { text, headers } = await exchange(service, request)
+    const { text, headers } = await exchangeOnce(service, request)
     const challenge = headers['www-authenticate'] ?? ''
     const lacks = 'Bearer realm="plants", error="insufficient_scope"'
     const signs: Record<string, string> = { [lacks]: '-', [`${lacks}, scope="${right}"`]: '+' }
@@ -71,7 +71,7 @@ test.each([
     await answerTo('update', 'PATCH', '/plants/1'),
     await answerTo('delete', 'DELETE', '/plants/1'),
   ]).toEqual(expected)
-  const nobody = await exchange(service, { headers: { Authorization: undefined } })
+  const nobody = await exchangeOnce(service, { headers: { Authorization: undefined } })
   expect(nobody.text).toMatch(/^400 \(401\) /) // before 403
 })
 
@@ -79,14 +79,14 @@ test.each([
   ['expired', ' --expires 1ms', 'list'],
   ['was revoked', '', 'revoke 2'],
 ])('a token that %s is rejected by a service that runs', async (_, flags, then) => {
-  const world = new World()
+  const world = new Sandbox()
   await world.run('tokens create') // without a valid one, no service starts
   const token = (await world.run(`tokens create${flags}`)).out.trim()
   const service = { ...(await serve([], { folder: world.home, env: {} })), token }
-  await exchange(service, { body: fern })
+  await exchangeOnce(service, { body: fern })
   await world.run(`tokens ${then}`)
   await expect
-    .poll(() => exchange(service, { body: fern }))
+    .poll(() => exchangeOnce(service, { body: fern }))
     .toMatchObject({
       status: 400,
       headers: { 'www-authenticate': 'Bearer realm="plants", error="invalid_token"' },
@@ -97,23 +97,23 @@ test.each(['/a/b.c~d/', '/v1/plants'])('the base path %s stands before all paths
   const base = path.replace(/\/$/, '')
   const service = await serve(['--base-path', path, '--cors', '*'])
   expect(new URL(service.address).pathname).toBe(base)
-  const created = await exchange(service, { target: `${base}/plants`, body: fern })
+  const created = await exchangeOnce(service, { target: `${base}/plants`, body: fern })
   expect(created.text).toBe('200 {"name":"Fern"}')
   const description = { method: 'GET', target: `${base}/openapi.json` }
-  const { body, headers } = await exchange(service, {
+  const { body, headers } = await exchangeOnce(service, {
     ...description,
     headers: { Authorization: undefined, Origin: 'https://any.example' },
   })
   expect(JSON.parse(body).servers).toEqual([{ url: base }])
   expect(headers['access-control-allow-origin']).toBe('*')
   for (const target of ['/plantsx', '/openapi.json', base, `${base}/`, `${base}x/plants`])
-    expect((await exchange(service, { target, body: fern })).text).toMatch(
+    expect((await exchangeOnce(service, { target, body: fern })).text).toMatch(
       RegExp(`^404 .* ${base}/openapi\\.json$`),
     )
 })
 
 test.each(['https://garden.example/', 'null', ''])('--cors takes no "%s"', async (origin) => {
-  const { code, out } = await new World().run(['serve', '--cors', origin])
+  const { code, out } = await new Sandbox().run(['serve', '--cors', origin])
   expect({ code, out }).toEqual({ code: 2, out: '' })
 })
 
@@ -138,7 +138,7 @@ async function replay(text: string, service: RunningService): Promise<string> {
 
 async function responseTo(line: string, service: RunningService) {
   const given = line.replaceAll('TOKEN', service.token)
-  const { headers, text } = await exchange(service, requestOf(given))
+  const { headers, text } = await exchangeOnce(service, requestOf(given))
   if (!/^[\da-f]{8}-[\da-z]+$/.test(headers['request-id'] ?? ''))
     throw new Error('A response has no Request-Id')
   const shown = Object.entries(headers)

@@ -4,10 +4,16 @@ import { describe, expect, test } from 'vitest'
 import { type ErrorKind, PlantsError } from '../../../src/errors.js'
 import { createRejectedOutcome, problem } from '../../../src/stores/change.js'
 import type { Store } from '../../../src/stores/store.js'
-import { canMount, smallDisk } from '../../helpers/linux.js'
-import { exchange } from '../../helpers/raw-http.js'
-import { logInto, quick, serve, serveStore, storeOf } from '../../helpers/service.js'
-import { idsIn, open } from '../../helpers/sqlite-file.js'
+import { canMount, mountSmallDisk } from '../../helpers/sandbox/linux.js'
+import { openDatabase, readIds } from '../../helpers/sandbox/sqlite-file.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import {
+  createLogTo,
+  getStorePath,
+  quickStore,
+  serve,
+  serveStore,
+} from '../../helpers/scripted-server/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -16,26 +22,28 @@ describe('503 means that nothing was stored, and when to retry:', () => {
 
   test('when the store is locked for longer than --timeout', async () => {
     const service = await serve(['--timeout', '400ms'])
-    const db = open(storeOf(service))
+    const db = openDatabase(getStorePath(service))
     db.exec('BEGIN IMMEDIATE')
-    const creates = [1, 2, 3].map((id) => exchange(service, { body: `{"id":${id},"name":"F"}` }))
+    const creates = [1, 2, 3].map((id) =>
+      exchangeOnce(service, { body: `{"id":${id},"name":"F"}` }),
+    )
     expect(await Promise.all(creates)).toMatchObject([away, away, away])
     db.exec('ROLLBACK')
-    expect(idsIn(storeOf(service))).toEqual([])
-    expect((await exchange(service, { body: fern })).status).toBe(200)
+    expect(readIds(getStorePath(service))).toEqual([])
+    expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
   })
 
   test.runIf(canMount)(
     'when the disk is full, until it is not (a tmpfs, needs unshare)',
     async () => {
-      const { folder, enter: through, inside } = await smallDisk()
+      const { folder, enter: through, inside } = await mountSmallDisk()
       const service = await serve([], { folder, through })
       const { bavail, bsize } = statfsSync(inside)
       writeFileSync(join(inside, 'filler'), Buffer.alloc(bavail * bsize))
       const request = { body: `{"id":1,"name":"${'Fern'.repeat(5000)}"}` }
-      expect(await exchange(service, request)).toMatchObject(away)
+      expect(await exchangeOnce(service, request)).toMatchObject(away)
       rmSync(join(inside, 'filler'))
-      expect((await exchange(service, request)).status).toBe(200)
+      expect((await exchangeOnce(service, request)).status).toBe(200)
     },
   )
 })
@@ -57,8 +65,8 @@ test.each<[ErrorKind | 'a bug', status: number, error: number]>([
   const writes: Store['write'][] = [() => Promise.reject(failure)]
   if (kind !== 'a bug') writes.push(async () => [createRejectedOutcome(problem(kind, what, hint))])
   for (const write of writes) {
-    const service = await serveStore({ ...quick, write })
-    const answer = await exchange(service, { body: fern })
+    const service = await serveStore({ ...quickStore, write })
+    const answer = await exchangeOnce(service, { body: fern })
     const { message, ...rest } = JSON.parse(answer.body)
     expect({ status: answer.status, rest }).toEqual({ status, rest: { error } })
     expect(message).not.toMatch(/SECRET|HINT/)
@@ -69,8 +77,8 @@ test.each<[ErrorKind | 'a bug', status: number, error: number]>([
 })
 
 test('a service goes on when its log fails', async () => {
-  const log = logInto(() => Promise.reject(new Error('The log is broken')))
-  const service = await serveStore(quick, { log })
+  const log = createLogTo(() => Promise.reject(new Error('The log is broken')))
+  const service = await serveStore(quickStore, { log })
   for (const body of [fern, '{', fern])
-    expect((await exchange(service, { body })).status).toBe(body === fern ? 200 : 400)
+    expect((await exchangeOnce(service, { body })).status).toBe(body === fern ? 200 : 400)
 })

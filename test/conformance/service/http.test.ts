@@ -4,13 +4,18 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { assertDefined } from '../../../src/errors.js'
 import {
+  buildRequest,
   connectTo,
-  exchange,
+  exchangeOnce,
   RawConnection,
   type RawRequest,
-  requestBytes,
-} from '../../helpers/raw-http.js'
-import { launch, type RunningService, serve, testToken } from '../../helpers/service.js'
+} from '../../helpers/scripted-server/raw-http.js'
+import {
+  launchService,
+  type RunningService,
+  serve,
+  testToken,
+} from '../../helpers/scripted-server/service.js'
 
 // What a service makes of odd bytes, and of those that are not HTTP/1.1.
 
@@ -23,7 +28,7 @@ const length = `Content-Length: ${plant.length}`
 const close = { headers: { Connection: 'close' } }
 const nope = { target: '/nope' }
 
-const requestOf = (request: RawRequest) => requestBytes(testToken, request).toString('latin1')
+const requestOf = (request: RawRequest) => buildRequest(testToken, request).toString('latin1')
 const head = (...lines: string[]) => `${start}${lines.map((line) => `${line}\r\n`).join('')}\r\n`
 const whole = `16\r\n${plant}\r\n0\r\n\r\n`
 const inChunks = (rest: string) => head('Transfer-Encoding: chunked') + rest
@@ -49,17 +54,17 @@ async function statusesOn(connection: RawConnection): Promise<number[]> {
 }
 
 async function statusesFor(bytes: string): Promise<number[]> {
-  return statusesOn((await connectTo(service().place)).send(bytes))
+  return statusesOn((await connectTo(service().endpoint)).send(bytes))
 }
 
 async function isServed(): Promise<void> {
   const request = { headers: { 'Idempotency-Key': 'still-there' }, body: '{"id":0,"name":"Fern"}' }
-  expect((await exchange(service(), request)).status).toBe(200)
+  expect((await exchangeOnce(service(), request)).status).toBe(200)
 }
 
 /** Stores a plant with the id of the last create, which must not exist. */
 async function isNotStored(): Promise<void> {
-  const created = await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })
+  const created = await exchangeOnce(service(), { body: `{"id":${id},"name":"Moss"}` })
   expect(created.status).toBe(200)
 }
 
@@ -99,7 +104,7 @@ test('what a client expects, but for 100-continue, is ignored (RFC 9110, 10.1.1)
 
 test('a request in whose middle the client closes is rejected', async () => {
   for (const bytes of [head('Content-Length: 99') + plant, inChunks(`99\r\n${plant}`), start]) {
-    const connection = (await connectTo(service().place)).send(bytes)
+    const connection = (await connectTo(service().endpoint)).send(bytes)
     connection.socket.end()
     expect([[], [400]]).toContainEqual(await statusesOn(connection))
   }
@@ -116,7 +121,7 @@ test('what does not go on, or by a byte now and then, gets 408 or is closed', as
     [head('Content-Length: 9999'), true],
   ]
   const statuses = unfinished.map(async ([bytes, goesOn]) => {
-    const connection = (await connectTo(hasty().place)).send(bytes)
+    const connection = (await connectTo(hasty().endpoint)).send(bytes)
     const { socket } = connection
     const received = statusesOn(connection)
     if (goesOn) await expect.poll(() => socket.readableEnded || !socket.write(' ')).toBe(true)
@@ -127,27 +132,27 @@ test('what does not go on, or by a byte now and then, gets 408 or is closed', as
 
 test('more connections than --connection-limit are closed, and do no harm', async () => {
   const service = await serve(['--connection-limit', '20'])
-  const connections = Array.from({ length: 200 }, () => new RawConnection(service.place))
+  const connections = Array.from({ length: 200 }, () => new RawConnection(service.endpoint))
   // One that was let in gets a 408 before it is closed.
   const isClosed = ({ socket }: RawConnection) =>
     socket.bytesRead === 0 && (socket.readableEnded || socket.destroyed)
   await expect.poll(() => connections.filter(isClosed).length).toBe(180)
   for (const { socket } of connections) socket.destroy()
   const status = async () =>
-    (await exchange(service, { body: plant }).catch(() => undefined))?.status
+    (await exchangeOnce(service, { body: plant }).catch(() => undefined))?.status
   await expect.poll(status).toBe(200)
 })
 
 test('a client reads how long an idle connection is kept, which the proxy closes before', async () => {
   const keepsAlive = { connection: 'keep-alive', 'keep-alive': 'timeout=65' }
   for (const request of [{ body: plant }, nope])
-    expect((await exchange(service(), request)).headers).toMatchObject(keepsAlive)
+    expect((await exchangeOnce(service(), request)).headers).toMatchObject(keepsAlive)
   const [, seconds] = /^\s*keepalive (\d+)s$/m.exec(readFileSync('deploy/Caddyfile', 'utf8')) ?? []
   expect(Number(seconds)).toBeLessThan(65)
 })
 
 test('Expect: 100-continue is answered before the body', async () => {
-  const connection = await connectTo(service().place)
+  const connection = await connectTo(service().endpoint)
   connection.send(next({ headers: { Expect: '100-Continue', 'Content-Length': '22' }, body: '' }))
   expect(await connection.answer()).toEqual({ status: 100, headers: {}, body: '', text: '100' })
   connection.send(`{"id":${id},"name":"F"}`.padEnd(22))
@@ -164,7 +169,7 @@ test.each<[string, Record<string, string>]>([
 })
 
 test('a create that was rejected before its body broke gets one response', async () => {
-  const connection = await connectTo(service().place)
+  const connection = await connectTo(service().endpoint)
   const headers = {
     Authorization: 'Bearer wrong',
     'Transfer-Encoding': 'chunked',
@@ -179,7 +184,7 @@ test.each<[status: number, RawRequest]>([
   [400, { headers: { Authorization: 'Bearer wrong' } }],
 ])('a body that looks like a create is none after %i to %j', async (status, request) => {
   const inside = next()
-  const connection = await connectTo(service().place)
+  const connection = await connectTo(service().endpoint)
   const headers = { ...request.headers, 'Content-Length': `${inside.length}` }
   connection.send(requestOf({ ...request, headers }))
   expect(await connection.answer()).toMatchObject({ status })
@@ -193,7 +198,7 @@ function serveForAll(requestTimeout: string): () => RunningService {
   let service: RunningService | undefined
   beforeAll(async () => {
     const folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
-    service = await launch(['--request-timeout', requestTimeout], folder).ready
+    service = await launchService(['--request-timeout', requestTimeout], folder).ready
   })
   afterAll(async () => {
     await service?.stop('SIGKILL')

@@ -1,8 +1,8 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from 'vitest'
-import { exchange } from '../../helpers/raw-http.js'
-import { runPlants } from '../../helpers/run.js'
-import { serve } from '../../helpers/service.js'
+import { runPlants } from '../../helpers/sandbox/run.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { serve } from '../../helpers/scripted-server/service.js'
 
 const validator = new Validator()
 const validity = await validator.validate(JSON.parse((await runPlants(['openapi'])).out))
@@ -11,7 +11,7 @@ const { Plant, NewPlant, PlantPatch, Error: ErrorSchema } = description.componen
 
 test('the description is what a service gives', async () => {
   const service = await serve()
-  const { body } = await exchange(service, { method: 'GET', target: '/openapi.json' })
+  const { body } = await exchangeOnce(service, { method: 'GET', target: '/openapi.json' })
   const here = JSON.parse((await runPlants(['openapi'])).out)
   expect({ ...JSON.parse(body), servers: 0 }).toEqual({ ...here, servers: 0 })
 })

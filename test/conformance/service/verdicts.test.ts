@@ -1,15 +1,20 @@
 import { isUtf8 } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { fc, int64, text } from '../../helpers/fast-check.js'
-import { rounds } from '../../helpers/rounds.js'
-import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
-import { World } from '../../helpers/world.js'
+import { fc, int64, text } from '../../helpers/expect/arbitraries.js'
+import { countRounds } from '../../helpers/sandbox/rounds.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import {
+  createLogTo,
+  quickStore,
+  serveStore,
+  testToken,
+} from '../../helpers/scripted-server/service.js'
 
 /** What a way into a store says of a document: nothing, or what is wrong, without the parser's own sentence. */
 type Verdict = string | undefined
 
 test('create, POST and an import say the same of any document', async () => {
-  const world = new World()
+  const world = new Sandbox()
   const post = await poster()
   const compare = async (documents: Buffer[]) => {
     expect(await create(world, documents)).toEqual(await post(documents))
@@ -19,10 +24,10 @@ test('create, POST and an import say the same of any document', async () => {
     expect(await importAll(world, others)).toEqual(await post(others))
   }
   const batch = fc.array(anyDocument(), { minLength: 100, maxLength: 100 })
-  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: rounds(2) })
+  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: countRounds(2) })
 })
 
-async function create(world: World, documents: Buffer[]): Promise<Verdict[]> {
+async function create(world: Sandbox, documents: Buffer[]): Promise<Verdict[]> {
   const verdicts: Verdict[] = []
   for (const stdin of documents) {
     const { code, err } = await world.run('create --dry-run --output json', { stdin })
@@ -32,8 +37,8 @@ async function create(world: World, documents: Buffer[]): Promise<Verdict[]> {
 }
 
 async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
-  const log = { ...logInto(async () => undefined), level: 'silent' } // a soak decides a million documents
-  const { address } = await serveStore(quick, { log })
+  const log = { ...createLogTo(async () => undefined), level: 'silent' } // a soak decides a million documents
+  const { address } = await serveStore(quickStore, { log })
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
   const postOne = async (body: Buffer) => {
     const response = await fetch(`${address}/plants`, { method: 'POST', headers, body })
@@ -43,7 +48,7 @@ async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
 }
 
 /** Imports one line for each document, after a valid one. A plant whose id exists is valid. */
-async function importAll(world: World, documents: Buffer[]): Promise<Verdict[]> {
+async function importAll(world: Sandbox, documents: Buffer[]): Promise<Verdict[]> {
   const first = `{"id":0,"name":"${'x'.repeat(1000)}"}` // a NUL near the start would be of a binary file
   const stdin = [first, ...documents, ''].join('\n')
   const { err } = await world.run('import --format ndjson --dry-run -o ndjson', { stdin })

@@ -12,9 +12,9 @@ import type {
   Store,
   Transaction,
 } from '../../../src/stores/store.js'
-import { fc } from '../../helpers/fast-check.js'
-import { rounds, seed } from '../../helpers/rounds.js'
-import { createPlant, creations, deletePlant, gathered } from '../../helpers/store.js'
+import { fc } from '../../helpers/expect/arbitraries.js'
+import { countRounds, seed } from '../../helpers/sandbox/rounds.js'
+import { createPlant, deletePlant, gather, toCreates } from '../../helpers/sandbox/store.js'
 import { describeTokens } from './contract-tokens.js'
 import { anyChanges, Model } from './model.js'
 
@@ -96,7 +96,7 @@ async function tell(store: Store, ...changes: Change[]): Promise<Told[]> {
 }
 
 async function idsOf(store: Store, query?: ReadQuery): Promise<bigint[]> {
-  return (await gathered(store.read(query))).map(({ id }) => id)
+  return (await gather(store.read(query))).map(({ id }) => id)
 }
 
 /** What every store must do, wherever it keeps its plants. `open` gives an empty one. */
@@ -111,7 +111,7 @@ function describeGroups(open: Open<DirectStore>): void {
     const { store } = await open()
     expect(await store.countBy('tag')).toEqual(new Map())
     const tags = ['Schön', 'Scho\u0308n', 'schön', '', undefined, undefined, 'Schön', '\\N\t\n']
-    await store.write(creations(tags.map((tag, id) => plantFrom(BigInt(id), 'Fern', tag))))
+    await store.write(toCreates(tags.map((tag, id) => plantFrom(BigInt(id), 'Fern', tag))))
     const byTag = new Map([
       ['Schön', 2n],
       ['Scho\u0308n', 1n],
@@ -136,7 +136,7 @@ function describeGroups(open: Open<DirectStore>): void {
     const { store } = await open()
     const tags = ['a', 'b', 'c']
     const plants = plantsOf(25_000, (index) => ({ tag: assertDefined(tags[index % 3]) }))
-    await store.write(creations(plants))
+    await store.write(toCreates(plants))
     const counts = new Map([
       ['a', 8334n],
       ['b', 8333n],
@@ -183,10 +183,10 @@ function describeCreates(open: Open<Store>): void {
       }),
     )
     const created = plants.map((plant) => ({ type: 'created', plant }))
-    expect(await write(store, creations(plants))).toStrictEqual(created)
+    expect(await write(store, toCreates(plants))).toStrictEqual(created)
     for (const plant of plants) expect(await look(plant.id)).toStrictEqual(plant)
     for (const query of [{}, { limit: 100 }])
-      expect(await gathered(store.read(query))).toStrictEqual(plants.toSorted(byId))
+      expect(await gather(store.read(query))).toStrictEqual(plants.toSorted(byId))
     expect(await write(store, [])).toEqual([])
     expect(await write(store, [creation(otherFern, { key })])).toMatchObject([
       { type: 'rejected', error: { kind: 'conflict', error: 409 } },
@@ -219,7 +219,7 @@ function describeCreates(open: Open<Store>): void {
     const created = await Promise.all(plantsOf(20).map(({ name }) => createNext(store, { name })))
     const sorted = created.toSorted(byId)
     expect(sorted.map(({ id }) => id)).toEqual(created.map((_, index) => BigInt(index + 1)))
-    expect(await gathered(store.read())).toStrictEqual(sorted)
+    expect(await gather(store.read())).toStrictEqual(sorted)
   })
 }
 
@@ -227,7 +227,7 @@ function describeReads(open: Open<Store>): void {
   test('gets plants by their ids, without those that do not exist', async () => {
     const { store } = await open()
     const many = plantsOf(300, (index) => ({ id: BigInt(100 + index) }))
-    await store.write(creations([fern, moss, ivy, ...many]))
+    await store.write(toCreates([fern, moss, ivy, ...many]))
     expect(await store.get([2n])).toStrictEqual(new Map([[2n, moss]]))
     expect([await store.get([]), await store.get([7n])]).toEqual([new Map(), new Map()])
     const found = await store.get([...many.map(({ id }) => id), 99n, 3n, smallestId])
@@ -236,7 +236,7 @@ function describeReads(open: Open<Store>): void {
 
   test('gives each of those who get plants at once only the plants that it asked for', async () => {
     const { store } = await open()
-    await store.write(creations([fern, moss, ivy]))
+    await store.write(toCreates([fern, moss, ivy]))
     const [first, second, third] = await Promise.all([
       store.get([1n, 2n]),
       store.get([2n, 7n]),
@@ -307,11 +307,11 @@ function describeReads(open: Open<Store>): void {
     const names = [...new Set(Object.values(found).flat())]
     const named = names.map((name, index) => ({ id: BigInt(index), name }))
     const tagged = names.map((tag, index) => ({ id: BigInt(-1 - index), name: '', tag }))
-    await store.write(creations([...named, ...tagged]))
+    await store.write(toCreates([...named, ...tagged]))
     for (const [search, expected] of Object.entries({ ...found, '': names })) {
-      const plants = await gathered(store.read({ search }))
+      const plants = await gather(store.read({ search }))
       const sought = { search, limit: 1000 }
-      expect(await gathered(store.read(sought))).toEqual(plants)
+      expect(await gather(store.read(sought))).toEqual(plants)
       expect({ sought, names: plants.flatMap(({ name }) => name || []).toSorted() }).toEqual({
         sought,
         names: expected.toSorted(),
@@ -327,7 +327,7 @@ function describeReads(open: Open<Store>): void {
       name: index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1),
       ...(index % 500 === 9 && { tag: 'x' }),
     }))
-    await store.write(creations(plants))
+    await store.write(toCreates(plants))
     expect(await idsOf(store, { search: 'fern' })).toEqual([5n, 705n])
     expect(await idsOf(store, { tag: 'x', after: 9n, limit: 5 })).toEqual([509n, 1009n])
     const some = plants.slice(200, 1205).map(({ id }) => id)
@@ -344,7 +344,7 @@ function describeReads(open: Open<Store>): void {
     const { store } = await open()
     expect(await store.count()).toBe(0n)
     const shaded = { id: 4n, name: 'shady', tag: 'SHADE' }
-    await store.write(creations([fern, moss, ivy, shaded]))
+    await store.write(toCreates([fern, moss, ivy, shaded]))
     const count = (query: CountQuery) => store.count(query)
     expect([await count({}), await count({ tag: '' }), await count({ tag: false })]).toEqual([
       4n,
@@ -383,7 +383,7 @@ function describeMany(open: Open<Store>): void {
     )
     const outcomes = await Promise.all(made.map(([change]) => store.write([change])))
     expect(outcomes.flat().map(whole)).toStrictEqual(made.map(([, outcome]) => outcome))
-    expect(await gathered(store.read())).toStrictEqual(made.flatMap(([, , left]) => left ?? []))
+    expect(await gather(store.read())).toStrictEqual(made.flatMap(([, , left]) => left ?? []))
   })
 
   test('loses none of two that change one plant at once', async () => {
@@ -401,12 +401,12 @@ function describeMany(open: Open<Store>): void {
     ['same', ['skipped', 409, 'created', 'skipped'], ['created', 'skipped', 'skipped']],
   ])('creates ids that exist in the store or the changes with "%s"', async (ifExists, ...all) => {
     const { store } = await open()
-    await store.write(creations([fern, moss]))
+    await store.write(toCreates([fern, moss]))
     const oak = plantOf(4n)
     const write = (...plants: NewPlant[]) =>
       tell(store, ...plants.map((plant) => creation(plant, { ifExists })))
     expect(await Promise.all([write(fern, wet, ivy, ivy), write(oak, oak, oak)])).toEqual(all)
-    expect(await gathered(store.read())).toStrictEqual([fern, moss, ivy, oak])
+    expect(await gather(store.read())).toStrictEqual([fern, moss, ivy, oak])
     expect([...(await write(fern)), ...(await write(wet))]).toEqual(all[0]?.slice(0, 2)) // without others
   })
 
@@ -444,7 +444,7 @@ function describeMany(open: Open<Store>): void {
     ]
     expect((await write(store, firsts(changes))).map(whole)).toStrictEqual(seconds(changes))
     const left = [{ id: 1n, name: 'two' }, three, oak, tall, kept, elm]
-    expect(await gathered(store.read())).toStrictEqual(left)
+    expect(await gather(store.read())).toStrictEqual(left)
     const again = [three, elm, kept].map((plant) => creation(plant, { key: `${key}-${plant.id}` }))
     expect(await tell(store, ...again)).toEqual([409, 409, 'created']) // the last has its key
   })
@@ -469,7 +469,7 @@ function describeMany(open: Open<Store>): void {
     ]
     expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
     const now = [{ ...fern, tag: 'wet' }, moss, ivy, plantOf(4n), plantOf(5n)]
-    expect(await gathered(store.read())).toStrictEqual(now)
+    expect(await gather(store.read())).toStrictEqual(now)
     expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // with its key
   })
 
@@ -500,7 +500,7 @@ function describeMany(open: Open<Store>): void {
       ]
       expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
       const plants = [fern, wet, ivy, plantOf(4n), { ...ivy, id: 5n }]
-      expect(await gathered(store.read())).toStrictEqual(plants)
+      expect(await gather(store.read())).toStrictEqual(plants)
       expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
       await store.write([patching({ ...wet, tag: null })])
       expect(await tell(store, creation(wet, { key: 'c' }))).toEqual([409])
@@ -512,20 +512,20 @@ function describeMany(open: Open<Store>): void {
   test.each(ways)('makes random changes as its rules say, %s', async (_, write) => {
     const { store } = await open()
     const model = new Model({ isService: store.transaction === undefined })
-    for (const changes of fc.sample(anyChanges(), { numRuns: rounds(10), seed })) {
+    for (const changes of fc.sample(anyChanges(), { numRuns: countRounds(10), seed })) {
       const expected = changes.map((change) => model.apply(change))
       expect((await write(store, changes)).map(told), `seed ${seed}`).toEqual(expected)
     }
-    expect(await gathered(store.read())).toStrictEqual(model.plants)
+    expect(await gather(store.read())).toStrictEqual(model.plants)
   })
 
   test('makes none when its signal was aborted before', async () => {
     const { store } = await open()
     await store.write([creation(fern)], { signal: new AbortController().signal })
     const signal = AbortSignal.abort(new Error('stopped'))
-    const written = store.write(creations([ivy, moss]), { signal })
+    const written = store.write(toCreates([ivy, moss]), { signal })
     await expect(written).rejects.toThrow('stopped')
-    expect(await gathered(store.read())).toStrictEqual([fern])
+    expect(await gather(store.read())).toStrictEqual([fern])
   })
 }
 
@@ -551,9 +551,9 @@ function describeOrder(open: Open<DirectStore>): void {
       [{ sort: 'id', desc: true, limit: 3, after: 90n }, untagged.toReversed().slice(11, 14)],
       [{ desc: true, tag: false, search: 'str' }, untagged.filter(contains).toReversed()],
     ]
-    await store.write(creations(byName))
+    await store.write(toCreates(byName))
     for (const [query, expected] of queries)
-      expect({ query, plants: await gathered(store.read(query)) }).toStrictEqual({
+      expect({ query, plants: await gather(store.read(query)) }).toStrictEqual({
         query,
         plants: expected,
       })
@@ -561,9 +561,9 @@ function describeOrder(open: Open<DirectStore>): void {
 
   test('any texts alike in all stores', async () => {
     const { store } = await open()
-    const samples = fc.sample(anySortedText(), { numRuns: rounds(400), seed })
+    const samples = fc.sample(anySortedText(), { numRuns: countRounds(400), seed })
     const many = samples.map((text, index) => ({ id: BigInt(index), name: text, tag: text }))
-    await store.write(creations(many))
+    await store.write(toCreates(many))
     const keys = new Map(samples.map((text) => [text, Buffer.from(foldText(text))]))
     const expected = many.toSorted(
       ({ name, id }, other) =>
@@ -572,7 +572,7 @@ function describeOrder(open: Open<DirectStore>): void {
         Number(id - other.id),
     )
     const names = (found: NewPlant[]) => found.map(({ name, id }) => `${name.slice(0, 100)} ${id}`)
-    expect(names(await gathered(store.read({ sort: 'name' })))).toEqual(names(expected))
+    expect(names(await gather(store.read({ sort: 'name' })))).toEqual(names(expected))
     for (const text of samples.slice(0, 5)) {
       const search = Array.from(text).slice(0, 3).join('')
       const contains = ({ name }: NewPlant) =>
@@ -588,7 +588,7 @@ function describeOrder(open: Open<DirectStore>): void {
     const many = plantsOf(1200, (index) => ({
       name: `Fern ${9999 - index} ${'é'.repeat(length(index))}`,
     }))
-    await store.write(creations(many))
+    await store.write(toCreates(many))
     const ids = many.map(({ id }) => id).toReversed()
     const parts: NewPlant[][] = []
     for await (const some of store.read({ sort: 'name' })) parts.push(some)
@@ -617,7 +617,7 @@ function describeTransactions(open: Open<DirectStore>): void {
     const { store } = await open()
     const named = (index: number) => `${texts[index % texts.length]} `.repeat(100)
     const plants = plantsOf(1500, (index) => ({ name: named(index) })) // several pages
-    await store.write(creations(plants))
+    await store.write(toCreates(plants))
     const read = async () => {
       const reader = store.read()[Symbol.asyncIterator]()
       const parts = [await reader.next()]
@@ -652,7 +652,7 @@ function describeTransactions(open: Open<DirectStore>): void {
       )
     const saved = () => Promise.all(['one', 'two'].map((id) => store.checkpoint(id)))
     const from = `{"at":"'\\"}`
-    const outcomes = await write(creations([fern, moss, ivy]), {
+    const outcomes = await write(toCreates([fern, moss, ivy]), {
       id: 'one',
       from: undefined,
       to: from,
@@ -663,7 +663,7 @@ function describeTransactions(open: Open<DirectStore>): void {
     await write([patching({ id: 1n, tag: null })], { id: 'one', from, to: '{"at":2}' })
     await write([deletion(3n)], { id: 'two', from: '', to: undefined })
     expect(await saved()).toEqual(['{"at":2}', undefined])
-    expect(await gathered(store.read())).toStrictEqual([plantOf(1n), moss])
+    expect(await gather(store.read())).toStrictEqual([plantOf(1n), moss])
   })
 
   test.each<[string | undefined, string | undefined]>([
@@ -683,7 +683,7 @@ function describeTransactions(open: Open<DirectStore>): void {
       { isRepeatable: true },
     )
     await expect(failed).rejects.toMatchObject({ kind: 'accessDenied' })
-    expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
+    expect([await gather(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
   })
 
   test.each(['throws', 'is not to commit', 'is to commit'])(
@@ -692,7 +692,7 @@ function describeTransactions(open: Open<DirectStore>): void {
       const { store, look } = await open()
       await createPlant(store, ivy)
       const work = async ({ write, saveCheckpoint }: Transaction) => {
-        const first = await write(creations([fern, moss]))
+        const first = await write(toCreates([fern, moss]))
         expect(await look(1n)).toBeUndefined()
         const second = await write([creation(fern), patching({ id: 2n, tag: 'wet' }), deletion(3n)])
         await saveCheckpoint({ id: 'one', from: undefined, to: 'all' })
@@ -709,7 +709,7 @@ function describeTransactions(open: Open<DirectStore>): void {
       if (what === 'throws') await expect(done).rejects.toThrow(what)
       else expect(await done).toEqual(outcomes)
       expect(asked).toEqual(what === 'throws' ? [] : [outcomes])
-      const stored = [await gathered(store.read()), await store.checkpoint('one')]
+      const stored = [await gather(store.read()), await store.checkpoint('one')]
       const isStored = what === 'is to commit'
       expect(stored).toStrictEqual(isStored ? [[fern, wet], 'all'] : [[ivy], undefined])
       expect(await tell(store, creation(fern))).toEqual([isStored ? 409 : 'created'])
@@ -724,7 +724,7 @@ function describeTransactions(open: Open<DirectStore>): void {
       await write([creation(fern)])
       one = createPlant(store, otherFern).then(() => ended.push('created'))
       for (const part of [0, 1000, 2000])
-        await write(creations(plantsOf(1000, (index) => ({ id: BigInt(10 + part + index) }))))
+        await write(toCreates(plantsOf(1000, (index) => ({ id: BigInt(10 + part + index) }))))
       ended.push('rejected')
       throw new Error('rejected')
     })
@@ -732,7 +732,7 @@ function describeTransactions(open: Open<DirectStore>): void {
     await expect(failed).rejects.toThrow('rejected')
     await one
     expect(ended).toEqual(['rejected', 'created'])
-    expect(await gathered(store.read())).toStrictEqual([otherFern])
+    expect(await gather(store.read())).toStrictEqual([otherFern])
   })
 }
 
@@ -743,7 +743,7 @@ export function describeConstraints(
 ): void {
   test(`${name} rejects what a constraint that somebody added forbids, and names it`, async () => {
     const { store, alter } = await open()
-    await store.write(creations([fern, moss]))
+    await store.write(toCreates([fern, moss]))
     await alter()
     const long = 'x'.repeat(100)
     const changes: [Change, string | number][] = [
@@ -763,6 +763,6 @@ export function describeConstraints(
       expect((await store.write([change])).map(named)).toEqual([expected])
     await deletePlant(store, 5n)
     expect((await store.write(firsts(changes))).map(named)).toEqual(seconds(changes))
-    expect(await gathered(store.read())).toStrictEqual([fern, wet, { id: 5n, name: 'Oak' }])
+    expect(await gather(store.read())).toStrictEqual([fern, wet, { id: 5n, name: 'Oak' }])
   })
 }

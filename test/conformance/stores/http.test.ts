@@ -2,33 +2,33 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { runPlants } from '../../helpers/run.js'
-import { ownService, token } from '../../helpers/service.js'
-import { query } from '../../helpers/sqlite-file.js'
-import { createPlant, fileAddress, openOptions } from '../../helpers/store.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { runPlants } from '../../helpers/sandbox/run.js'
+import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
+import { buildSqliteOptions, createFileAddress, createPlant } from '../../helpers/sandbox/store.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
+import { serveFile, token } from '../../helpers/scripted-server/service.js'
 import { describeStore } from './contract.js'
 import { createAt, openHttp } from './http/steps.js'
 
 describeStore('the service store', async () => {
-  const path = join(temporaryFolder(), 'plants.db')
+  const path = join(createTemporaryFolder(), 'plants.db')
   const look = async (id: bigint) => {
-    const file = await SqliteStore.open(fileAddress(path), openOptions())
+    const file = await SqliteStore.open(createFileAddress(path), buildSqliteOptions())
     try {
       return (await file.get([id])).get(id)
     } finally {
       await file.close()
     }
   }
-  return { store: await openHttp(await ownService(path, '/v1')), look }
+  return { store: await openHttp(await serveFile(path, '/v1')), look }
 })
 
 test('a plant that a constraint of the service forbids is not taken for one that exists', async () => {
-  const path = join(temporaryFolder(), 'plants.db')
-  const store = await openHttp(await ownService(path))
+  const path = join(createTemporaryFolder(), 'plants.db')
+  const store = await openHttp(await serveFile(path))
   await createPlant(store, { id: 1n, name: 'Fern' })
-  query(path, 'CREATE UNIQUE INDEX names ON plants (name)')
+  queryFile(path, 'CREATE UNIQUE INDEX names ON plants (name)')
   const plant = { id: 2n, name: 'Fern' }
   const outcomes = await store.write([
     { type: 'create', plant, ifExists: 'skip' },
@@ -40,11 +40,11 @@ test('a plant that a constraint of the service forbids is not taken for one that
   expect(outcomes).toMatchObject([rejected, rejected, rejected])
 })
 
-const posts = [json(200, { name: 'Fern' })]
+const posts = [buildJsonResponse(200, { name: 'Fern' })]
 
 // All that the specification asks for, and nothing that it does not know.
 test('the request is the one of the specification, to the byte', async () => {
-  const service = await Hostile.listen({ posts })
+  const service = await ScriptedServer.listen({ posts })
   const argv = ['create', '--store', `${service.url}/v1/`]
   const stdin =
     '{"tag":"sha\\u0064e","id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \\ud83c\\udf31"}'
@@ -73,7 +73,7 @@ test('the request is the one of the specification, to the byte', async () => {
 test.each(['serve', 'backup plants.bak', 'restore plants.bak', 'tokens create'])(
   'a command that needs the store itself asks nothing of a service: %s',
   async (line) => {
-    const service = await Hostile.listen({ posts })
+    const service = await ScriptedServer.listen({ posts })
     const env = { PLANTS_TOKEN: token }
     const { code } = await runPlants([...line.split(' '), '--store', service.url], { env })
     expect({ code, connections: service.connections }).toEqual({ code: 2, connections: 0 })
@@ -81,7 +81,7 @@ test.each(['serve', 'backup plants.bak', 'restore plants.bak', 'tokens create'])
 )
 
 test('nothing is sent for an invalid plant or key', async () => {
-  const service = await Hostile.listen({ posts })
+  const service = await ScriptedServer.listen({ posts })
   expect((await createAt(service, ['--id', '1.5'])).code).toBe(2)
   expect((await createAt(service, ['--idempotency-key', 'a b'])).code).toBe(2)
   expect(service.connections).toBe(0)

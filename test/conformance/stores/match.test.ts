@@ -2,24 +2,27 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createFixedTokenSource } from '../../../src/server/authenticate.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { Importer, plant } from '../../helpers/import.js'
-import { freshDatabase } from '../../helpers/postgres.js'
-import { ownService, serveHere, token } from '../../helpers/service.js'
-import { fileAddress, openOptions } from '../../helpers/store.js'
+import { createDatabase } from '../../helpers/postgres/database.js'
+import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { buildSqliteOptions, createFileAddress } from '../../helpers/sandbox/store.js'
+import { serveFile, serveInProcess, token } from '../../helpers/scripted-server/service.js'
 
 // How names match is shown with a file: test/unit/import/match.test.ts.
 
-const stored = plant(5, 'Hortensie', 'Busch') + plant(7, 'Weide', 'Baum') + plant(9, 'Hortensie')
+const stored =
+  buildPlantLine(5, 'Hortensie', 'Busch') +
+  buildPlantLine(7, 'Weide', 'Baum') +
+  buildPlantLine(9, 'Hortensie')
 const list = 'name,tag\nAhorn,Baum\nAhorn,Busch\nHortensie,Busch\nWeide,\n'
 
 test.each(['database', 'service'])('a list is imported by name into a %s', async (kind) => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const file = join(user.home, 'garden.db')
   const { url, env } =
     kind === 'database'
-      ? await freshDatabase()
+      ? await createDatabase()
       : {
-          url: await ownService(file),
+          url: await serveFile(file),
           env: { PLANTS_TOKEN: token },
         }
   Object.assign(user.env, env, { PLANTS_STORE: url })
@@ -36,17 +39,17 @@ test.each(['database', 'service'])('a list is imported by name into a %s', async
   const flags = '--id-from next --if-exists update'
   const one = { code: 6, rejected: { 422: 1 } }
   expect(await imported(flags)).toEqual({ ...one, created: 1, updated: 2 })
-  const now = stored.replace(',"tag":"Baum"', '') + plant(10, 'Ahorn', 'Busch')
+  const now = stored.replace(',"tag":"Baum"', '') + buildPlantLine(10, 'Ahorn', 'Busch')
   expect(await plants()).toBe(now)
   await imported(flags)
   expect(await plants()).toBe(now)
 })
 
 test('a token without the right to read does not match names', async () => {
-  const user = new Importer()
-  const address = fileAddress(join(user.home, 'garden.db'))
-  const { address: store } = await serveHere({
-    openStore: (events) => SqliteStore.open(address, openOptions(events)),
+  const user = new ImportSandbox()
+  const address = createFileAddress(join(user.home, 'garden.db'))
+  const { address: store } = await serveInProcess({
+    openStore: (events) => SqliteStore.open(address, buildSqliteOptions(events)),
     openTokenSource: async () =>
       createFixedTokenSource(token, { name: 'test', rights: ['create'] }),
   })

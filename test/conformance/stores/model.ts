@@ -1,6 +1,6 @@
 import { applyPatch, equalFields, type NewPlant } from '../../../src/plant/plant.js'
 import { type Change, type Create, getTargetId, type Update } from '../../../src/stores/change.js'
-import { fc } from '../../helpers/fast-check.js'
+import { fc } from '../../helpers/expect/arbitraries.js'
 
 interface Stored {
   plant: NewPlant

@@ -3,22 +3,22 @@ import { join } from 'node:path'
 import { afterAll, describe, onTestFinished } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import {
-  installations,
-  onFreePort,
-  password,
-  serverFolder,
-  startDaemon,
-} from '../../helpers/postgres/server.js'
-import {
-  addressOf,
+  buildDatabaseOptions,
+  createDatabase,
   type Database,
-  databaseOptions,
-  freshDatabase,
   openShared,
+  parseDatabaseAddress,
   partitionPlants,
-  reusedDatabase,
-} from '../../helpers/postgres.js'
-import { isSoak } from '../../helpers/rounds.js'
+  reuseDatabase,
+} from '../../helpers/postgres/database.js'
+import {
+  createServerFolder,
+  installations,
+  password,
+  startDaemon,
+  startOnFreePort,
+} from '../../helpers/postgres/server.js'
+import { isSoak } from '../../helpers/sandbox/rounds.js'
 import { describeConstraints, describeDirectStore, type Subject } from './contract.js'
 
 const program = '/usr/sbin/pgbouncer'
@@ -29,25 +29,25 @@ const hasPgBouncer = existsSync(program)
 const direct = hasPgBouncer && !isSoak ? installations.slice(0, 1) : installations
 
 describe.each(direct)('$name', (installation) => {
-  const database = reusedDatabase(installation)
-  describeDirectStore('the shared store', async () => subjectIn(await database()))
+  const getDatabase = reuseDatabase(installation)
+  describeDirectStore('the shared store', async () => subjectIn(await getDatabase()))
 })
 
 const pooled = installations.at(-1)
 
 describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction mode`, () => {
-  const database = reusedDatabase(pooled)
+  const getDatabase = reuseDatabase(pooled)
   let started: ReturnType<typeof startBefore> | undefined
   afterAll(async () => (await started)?.stop())
   describeDirectStore('the shared store', async () => {
-    const place = await database()
-    started ??= startBefore(place.url)
-    return subjectIn({ ...place, url: (await started).url })
+    const database = await getDatabase()
+    started ??= startBefore(database.url)
+    return subjectIn({ ...database, url: (await started).url })
   })
 })
 
 describeConstraints('the shared store', async () => {
-  const database = await freshDatabase()
+  const database = await createDatabase()
   const alter = async () => {
     await database.sql(`ALTER TABLE plant_store.plants ADD CONSTRAINT names UNIQUE (name),
       ADD CONSTRAINT short CHECK (length(name) < 100)`)
@@ -56,13 +56,13 @@ describeConstraints('the shared store', async () => {
 })
 
 describe('in a table that is partitioned by id', () => {
-  const database = reusedDatabase()
+  const getDatabase = reuseDatabase()
   let partitioned: Promise<void> | undefined
   describeDirectStore('the shared store', async () => {
-    const place = await database()
-    partitioned ??= partitionPlants(place)
+    const database = await getDatabase()
+    partitioned ??= partitionPlants(database)
     await partitioned
-    return subjectIn(place)
+    return subjectIn(database)
   })
 })
 
@@ -71,7 +71,7 @@ async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
   let other: Promise<PostgresStore | undefined> | undefined
   onTestFinished(async () => (await other)?.close())
   const look = async (id: bigint) => {
-    other ??= PostgresStore.open(addressOf(database), databaseOptions(database))
+    other ??= PostgresStore.open(parseDatabaseAddress(database), buildDatabaseOptions(database))
     return (await (await other)?.get([id]))?.get(id)
   }
   return { store, look }
@@ -80,7 +80,7 @@ async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
 /** PgBouncer has few connections for everybody: what a transaction leaves is seen. */
 async function startBefore(address: string) {
   const url = new URL(address)
-  const folder = serverFolder()
+  const folder = createServerFolder()
   writeFileSync(join(folder, 'users.txt'), `"plants" "${password}"\n"postgres" "${password}"\n`)
   // Two snapshots at the same time have a connection each.
   const settings = (port: number) => `[databases]
@@ -93,7 +93,7 @@ async function startBefore(address: string) {
     unix_socket_dir =
     listen_port = ${port}
     default_pool_size = 3`
-  const { port, end } = await onFreePort((free) => {
+  const { port, end } = await startOnFreePort((free) => {
     writeFileSync(join(folder, 'pgbouncer.ini'), settings(free).replaceAll(/^ +/gm, ''))
     return startDaemon([program, 'pgbouncer.ini'], folder, /process up/)
   })

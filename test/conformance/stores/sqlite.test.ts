@@ -4,24 +4,26 @@ import { assertDefined } from '../../../src/errors.js'
 import { Connection } from '../../../src/stores/sqlite/connection.js'
 import { readPlants } from '../../../src/stores/sqlite/read.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { query } from '../../helpers/sqlite-file.js'
+import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
 import {
-  closedAfterTest,
+  buildSqliteOptions,
+  closeAfterTest,
+  createFileAddress,
   createPlant,
-  fileAddress,
-  gathered,
-  openOptions,
-} from '../../helpers/store.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+  gather,
+} from '../../helpers/sandbox/store.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 import { describeDirectStore, type Subject } from './contract.js'
 
 describeDirectStore('the embedded store', openEmpty)
 
 async function openEmpty(): Promise<Subject<SqliteStore>> {
-  const path = join(temporaryFolder(), 'plants.db')
-  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  const path = join(createTemporaryFolder(), 'plants.db')
+  const store = closeAfterTest(
+    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+  )
   const look = async (id: bigint) => {
-    const other = await SqliteStore.openExisting(fileAddress(path), openOptions())
+    const other = await SqliteStore.openExisting(createFileAddress(path), buildSqliteOptions())
     const plant = (await other?.get([id]))?.get(id)
     await other?.close()
     return plant
@@ -44,18 +46,20 @@ test('a search goes on in steps, of one plant where plants are large', async () 
 })
 
 test('each read of a store without its table of plants says that it could not be used', async () => {
-  const path = join(temporaryFolder(), 'plants.db')
-  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
-  query(path, 'DROP TABLE plants')
+  const path = join(createTemporaryFolder(), 'plants.db')
+  const store = closeAfterTest(
+    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+  )
+  queryFile(path, 'DROP TABLE plants')
   const reads: [string, Promise<unknown>][] = [
     ['get', store.get([1n])],
     ['count', store.count()],
     ['count in steps', store.count({ inSteps: true })],
     ['count what a search finds', store.count({ search: 'x', inSteps: true })],
     ['count the plants of each tag', store.countBy('tag')],
-    ['read', gathered(store.read())],
-    ['read in pages', gathered(store.read({ inPages: true }))],
-    ['sort', gathered(store.read({ sort: 'name' }))],
+    ['read', gather(store.read())],
+    ['read in pages', gather(store.read({ inPages: true }))],
+    ['sort', gather(store.read({ sort: 'name' }))],
   ]
   const failures = await Promise.all(
     reads.map(async ([name, read]) => [name, await read.catch(String)]),
@@ -88,14 +92,16 @@ test('a count goes on in steps, of one plant where plants are large', async () =
 })
 
 test('where a step ends is found in a few tries, also when it is a little too large', async () => {
-  const path = join(temporaryFolder(), 'plants.db')
-  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  const path = join(createTemporaryFolder(), 'plants.db')
+  const store = closeAfterTest(
+    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+  )
   const plants = Array.from({ length: 1000 }, (_, index) => ({
     id: BigInt(index),
     name: index < 2 ? 'x'.repeat(131_073) : '',
   }))
   await store.write(plants.map((plant) => ({ type: 'create', plant })))
-  const connection = assertDefined(await Connection.open(path, openOptions()))
+  const connection = assertDefined(await Connection.open(path, buildSqliteOptions()))
   const prepare = vi.spyOn(connection, 'prepare')
   const tries: number[] = []
   for await (const page of readPlants(connection, {})) {
@@ -106,5 +112,5 @@ test('where a step ends is found in a few tries, also when it is a little too la
   connection.close()
   expect(tries.slice(0, 3)).toEqual([11, 1, 1])
   expect(tries.length).toBeLessThan(30)
-  expect(await gathered(store.read())).toEqual(plants)
+  expect(await gather(store.read())).toEqual(plants)
 })

@@ -41,13 +41,13 @@ export type Installation = (typeof installations)[number]
 /** As whom a server runs: PostgreSQL and PgBouncer refuse to be root, who becomes nobody. */
 const nobody = 65_534
 const isRoot = process.getuid?.() === 0
-export const own = (path: string) => isRoot && chownSync(path, nobody, nobody)
+export const giveToServerUser = (path: string) => isRoot && chownSync(path, nobody, nobody)
 /** Nothing of our own environment reaches a server. */
 const env = { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' }
 export const serverOptions = { ...(isRoot && { uid: nobody, gid: nobody }), env, extendEnv: false }
 
 /** A folder for those of servers, whose path is short enough for their sockets. */
-export function serverFolder(): string {
+export function createServerFolder(): string {
   const folder = mkdtempSync('/tmp/plants-pg-')
   chmodSync(folder, 0o755)
   return folder
@@ -55,7 +55,7 @@ export function serverFolder(): string {
 
 function ownedFolder(prefix: string): string {
   const folder = mkdtempSync(prefix)
-  own(folder)
+  giveToServerUser(folder)
   return folder
 }
 
@@ -89,7 +89,7 @@ export async function startDaemon(command: string[], cwd: string, isUp: RegExp) 
 }
 
 /** Starts a server on another port as long as the port was taken. */
-export async function onFreePort(start: (port: number) => ReturnType<typeof startDaemon>) {
+export async function startOnFreePort(start: (port: number) => ReturnType<typeof startDaemon>) {
   for (;;) {
     const port = randomInt(20_000, 32_000)
     const end = await start(port)
@@ -129,7 +129,7 @@ export async function makeTemplate(installation: Installation | undefined, folde
   return { folder, data, bin }
 }
 
-export type Template = Awaited<ReturnType<typeof makeTemplate>>
+export type DatabaseTemplate = Awaited<ReturnType<typeof makeTemplate>>
 
 /** Access for those who have the password; without it nobody is asked. */
 export const byPassword = ['local', 'host all'].map((way) => `${way} all all scram-sha-256`)
@@ -143,7 +143,7 @@ export interface ServerOptions {
 }
 
 export async function startServer(
-  { bin, folder, data: template }: Template,
+  { bin, folder, data: template }: DatabaseTemplate,
   { access = [], tls, primary }: ServerOptions = {},
 ) {
   const socketFolder = ownedFolder(join(folder, 's'))
@@ -154,7 +154,7 @@ export async function startServer(
   })
   const write = (name: string, text: string) => {
     writeFileSync(join(data, name), `${text}\n`, { mode: 0o600 })
-    own(join(data, name))
+    giveToServerUser(join(data, name))
   }
   const everybody = ['local all all trust', 'host all all all trust']
   write('pg_hba.conf', ['local all postgres trust', ...access, ...everybody].join('\n'))
@@ -176,7 +176,7 @@ export async function startServer(
       /ready to accept (?:read-only )?conn/,
     )
   }
-  let { port, end } = await onFreePort(listen)
+  let { port, end } = await startOnFreePort(listen)
   /** Ends every connection; "immediate" is as if it had crashed. */
   const stop = (how: 'fast' | 'immediate' = 'fast') => end(how === 'fast' ? 'SIGINT' : 'SIGQUIT')
   const start = async () => {
@@ -193,7 +193,7 @@ export async function startServer(
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folders: string[] = []
   const make = async (installation: Installation | undefined) => {
-    folders.push(serverFolder())
+    folders.push(createServerFolder())
     const template = await makeTemplate(installation, folders.at(-1) ?? '')
     return { ...template, ...(await startServer(template, { access: byPassword })) }
   }

@@ -1,16 +1,16 @@
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
-import { Hostile } from '../../helpers/hostile.js'
-import type { Terminal } from '../../helpers/terminal.js'
-import { accepts } from '../../helpers/users.js'
-import { World } from '../../helpers/world.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import type { Terminal } from '../../helpers/sandbox/terminal.js'
+import { accepts } from '../../helpers/sandbox/token-command-sandbox.js'
+import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
 const typed = 'plants_s3cret-Token~+/='
 
 /** A user whom a login asks for the token of a service. */
 async function asked() {
-  const user = new World()
-  const { url } = await Hostile.listen({ posts: [accepts] })
+  const user = new Sandbox()
+  const { url } = await ScriptedServer.listen({ posts: [accepts] })
   const typing = user.terminal(`auth login --store ${url}`)
   await typing.see(`token for ${url}`)
   return { typing, url, user }

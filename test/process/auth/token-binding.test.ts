@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { forwardProxy, Hostile } from '../../helpers/hostile.js'
-import { created, fern, token } from '../../helpers/users.js'
-import { printed, World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { created, fern, token } from '../../helpers/sandbox/token-command-sandbox.js'
+import { ScriptedServer, startForwardProxy } from '../../helpers/scripted-server/scripted-server.js'
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
   const env = { PLANTS_TOKEN: token }
@@ -12,11 +12,14 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
     'NODE_TLS_REJECT_UNAUTHORIZED=0 sends no token to an impostor, %s',
     async (way) => {
       const names = ['IP:127.0.0.1', 'DNS:plants.example.com']
-      const impostor = await Hostile.listen({ posts: [created], tls: certificate({ names }) })
-      const proxy = await forwardProxy({ to: impostor.port })
+      const impostor = await ScriptedServer.listen({
+        posts: [created],
+        tls: createCertificate({ names }),
+      })
+      const proxy = await startForwardProxy({ to: impostor.port })
       const isDirect = way === 'directly'
       const place = isDirect ? {} : { HTTPS_PROXY: proxy.url }
-      const result = await new World().spawn(`${fern} ${isDirect ? impostor.url : store}`, {
+      const result = await new Sandbox().spawn(`${fern} ${isDirect ? impostor.url : store}`, {
         env: { ...env, ...place, NODE_TLS_REJECT_UNAUTHORIZED: '0' },
       })
       expect(result).toMatchObject({ code: 4, out: '' })
@@ -26,14 +29,14 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
   )
 
   test('DEBUG=* prints neither the token nor the password of a proxy', async () => {
-    const tls = certificate({ names: ['DNS:plants.example.com'] })
-    const service = await Hostile.listen({ posts: [created], tls })
-    const proxy = await forwardProxy({ to: service.port })
+    const tls = createCertificate({ names: ['DNS:plants.example.com'] })
+    const service = await ScriptedServer.listen({ posts: [created], tls })
+    const proxy = await startForwardProxy({ to: service.port })
     const HTTPS_PROXY = proxy.url.replace('//', '//me:of-the-proxy@')
-    const result = await new World().spawn(`${fern} ${store} --ca-cert ${tls.path}`, {
+    const result = await new Sandbox().spawn(`${fern} ${store} --ca-cert ${tls.path}`, {
       env: { ...env, HTTPS_PROXY, DEBUG: '*' },
     })
-    expect(result).toEqual(printed('{"name":"Fern"}\n'))
+    expect(result).toEqual(toTextResult('{"name":"Fern"}\n'))
     const credentials = Buffer.from('me:of-the-proxy').toString('base64')
     expect(proxy.requests[0]?.headers['proxy-authorization']).toBe(`Basic ${credentials}`)
   })

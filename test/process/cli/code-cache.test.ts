@@ -17,21 +17,21 @@ import { basename, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { canBecome, stranger } from '../../helpers/linux.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { modeOf, printed, World } from '../../helpers/world.js'
+import { canBecome, stranger } from '../../helpers/sandbox/linux.js'
+import { readMode, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const root = join(import.meta.dirname, '../../..')
-const started = printed(`${version}\n`)
+const started = toTextResult(`${version}\n`)
 
 /** A start that may keep what V8 has compiled, which others in these tests may not. */
-function start(user: World, env: Record<string, string> = {}) {
+function start(user: Sandbox, env: Record<string, string> = {}) {
   return user.spawn('--version', { env: { NODE_DISABLE_COMPILE_CACHE: undefined, ...env } })
 }
 
 /** A user who has started the program before, and the files that this has left. */
 async function afterStart() {
-  const user = new World()
+  const user = new Sandbox()
   expect(await start(user)).toEqual(started)
   const cache = join(user.home, '.cache/plants')
   const files = filesIn(cache)
@@ -71,7 +71,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
   () => {
     test('is kept for the next start, for the user alone', async () => {
       const { user, cache, files } = await afterStart()
-      expect([modeOf(cache), ...new Set(files.map(modeOf))]).toEqual(['700', '600'])
+      expect([readMode(cache), ...new Set(files.map(readMode))]).toEqual(['700', '600'])
       const inodes = () => filesIn(cache).map((file) => statSync(file).ino)
       const before = inodes()
       expect(await start(user)).toEqual(started)
@@ -87,7 +87,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
     })
 
     test('is not used for a file that was changed by hand', async () => {
-      const [{ home }, folder] = [new World(), temporaryFolder()]
+      const [{ home }, folder] = [new Sandbox(), createTemporaryFolder()]
       for (const name of ['bin', 'dist'])
         cpSync(join(root, name), join(folder, name), { recursive: true })
       const env = { HOME: home, NODE_DISABLE_COMPILE_CACHE: undefined }
@@ -109,7 +109,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
     })
 
     test('is kept where XDG_CACHE_HOME says', async () => {
-      const user = new World()
+      const user = new Sandbox()
       await start(user, { XDG_CACHE_HOME: join(user.home, 'cache') })
       expect(readdirSync(user.home)).toEqual(['cache'])
     })

@@ -1,10 +1,10 @@
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { isHere } from '../../helpers/linux.js'
-import { bin } from '../../helpers/process.js'
-import { type Terminal, terminal } from '../../helpers/terminal.js'
-import { World } from '../../helpers/world.js'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { bin } from '../../helpers/sandbox/process.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { openTerminal, type Terminal } from '../../helpers/sandbox/terminal.js'
 
 const ready = 'ready> '
 const said = 'said() { printf "<%s>" said "$@"; echo; }'
@@ -33,7 +33,7 @@ const shells = {
 type Shell = keyof typeof shells
 
 /** Somebody who types in a shell that knows how to complete plants, in a folder of their own. */
-class Typist extends World {
+class Typist extends Sandbox {
   readonly #terminal: Terminal
 
   constructor(shell: Shell) {
@@ -46,7 +46,7 @@ class Typist extends World {
     const path = join(this.home, 'bin')
     mkdirSync(path)
     symlinkSync(bin, join(path, 'plants'))
-    this.#terminal = terminal(shell, args, this.home, {
+    this.#terminal = openTerminal(shell, args, this.home, {
       ...{ PATH: `${path}:${process.env['PATH']}`, ZDOTDIR: this.home },
       ...{ PLANTS_CONFIG_DIR: this.config, LANG: 'C.UTF-8', TERM: 'xterm' },
     })
@@ -93,7 +93,7 @@ const lines: [typed: string, became: string[]][] = [
 ]
 
 // Not every machine has every shell.
-describe.each(Object.keys(shells).filter(isHere) as Shell[])('%s', (shell) => {
+describe.each(Object.keys(shells).filter(isInstalled) as Shell[])('%s', (shell) => {
   test('inserts what fits', async () => {
     const typist = await Typist.at(shell)
     const became: typeof lines = []
@@ -121,7 +121,7 @@ describe.each(Object.keys(shells).filter(isHere) as Shell[])('%s', (shell) => {
   })
 })
 
-test.skipIf(!isHere('bash'))(
+test.skipIf(!isInstalled('bash'))(
   'bash inserts a name that looks like a command as a name',
   async () => {
     const typist = await Typist.at('bash')

@@ -1,13 +1,13 @@
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { countOf, nextChunk, plant } from '../../helpers/import.js'
-import { isHere } from '../../helpers/linux.js'
-import { bin, withoutCache } from '../../helpers/process.js'
-import { Screen } from '../../helpers/screen.js'
-import { serve, storeOf, testToken } from '../../helpers/service.js'
-import { terminal } from '../../helpers/terminal.js'
-import { rows, workbook } from '../../helpers/workbook.js'
-import { answer, World } from '../../helpers/world.js'
+import { buildPlantLine, countPlants, nextChunk } from '../../helpers/sandbox/import-sandbox.js'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { bin, withoutCache } from '../../helpers/sandbox/process.js'
+import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { Screen } from '../../helpers/sandbox/screen.js'
+import { openTerminal } from '../../helpers/sandbox/terminal.js'
+import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
+import { getStorePath, serve, testToken } from '../../helpers/scripted-server/service.js'
 
 // The dialogue of an import, on a terminal. Its columns are guessed in unit/cli/import-dialogue.test.ts.
 
@@ -22,13 +22,13 @@ const columns: [string, string][] = [
   ['the name?', enter],
   ['the tag?', enter],
 ]
-const stored = answer(
+const stored = toJsonResult(
   { id: 31, name: 'Süßkirsche', tag: 'Südbeet' },
   { id: 32, name: 'Gänseblümchen', tag: 'Böschung' },
 )
 
-function withFile(content: string | Uint8Array, name = 'list.csv'): World {
-  const user = new World()
+function withFile(content: string | Uint8Array, name = 'list.csv'): Sandbox {
+  const user = new Sandbox()
   user.write(name, content)
   return user
 }
@@ -60,12 +60,12 @@ test('the command line that a dialogue prints does the same in each shell', asyn
   const { code, screen } = await session.ended
   expect(code).toBe(0)
   const [, line = ''] = /questions:\r\n {2}plants (.*?)\r\n/.exec(screen) ?? []
-  for (const shell of ['bash', 'fish', 'zsh'].filter(isHere)) {
+  for (const shell of ['bash', 'fish', 'zsh'].filter(isInstalled)) {
     const other = withFile(user.read('list.csv'))
     const env = { ...other.env, PATH: process.env['PATH'] }
     await execa(shell, ['-c', `${bin} ${line}`], { cwd: other.home, env, extendEnv: false })
     const plants = await other.run(['list', '--store', './a b.db'])
-    expect([shell, plants]).toEqual([shell, answer({ id: 7, name: 'Rosa', tag: 'وردية' })])
+    expect([shell, plants]).toEqual([shell, toJsonResult({ id: 7, name: 'Rosa', tag: 'وردية' })])
   }
 })
 
@@ -130,7 +130,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
   const session = user.terminal('import list.csv', plain)
   await session.answer(...turns, ['Import ', enter])
   expect((await session.ended).code).toBe(0)
-  expect(await user.run('list')).toEqual(answer(...plants))
+  expect(await user.run('list')).toEqual(toJsonResult(...plants))
 })
 
 test('an import of JSON that is no list of plants ends without a question', async () => {
@@ -146,16 +146,16 @@ test('an import asks for the keys of JSON', async () => {
   await session.answer(['Which key is the id?', enter], ['the name?', enter], ['the tag?', enter])
   await session.answer(['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
-  expect(await user.run('list')).toEqual(answer({ id: 4, name: 'Rosa' }))
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa' }))
 })
 
 test('an import asks for the sheet of a workbook, and then for its columns', async () => {
   const sheets = {
-    Notes: rows(['Read me']),
-    Stock: rows(['Nr', 'Kind', 'Bed'], ['4', 'Rosa', 'north']),
-    Prices: rows(['Nr', 'Price', 'Year', 'Month'], ['4', '10', '2026', '3']),
+    Notes: buildRows(['Read me']),
+    Stock: buildRows(['Nr', 'Kind', 'Bed'], ['4', 'Rosa', 'north']),
+    Prices: buildRows(['Nr', 'Price', 'Year', 'Month'], ['4', '10', '2026', '3']),
   }
-  const user = withFile(workbook({ sheets }), 'stock.xlsx')
+  const user = withFile(buildWorkbook({ sheets }), 'stock.xlsx')
   const session = user.terminal('import stock.xlsx', plain)
   await session.answer(['Which sheet has the plants?', `Stock${enter}`])
   await session.answer(['the id?', enter], ['the name?', enter], ['the tag?', up + enter])
@@ -165,7 +165,7 @@ test('an import asks for the sheet of a workbook, and then for its columns', asy
     0,
     true,
   ])
-  expect(await user.run('list')).toEqual(answer({ id: 4, name: 'Rosa', tag: 'north' }))
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
 })
 
 test('a column without a name, or with one that is twice there, is named by its number', async () => {
@@ -175,7 +175,7 @@ test('a column without a name, or with one that is twice there, is named by its 
   await session.answer(['the tag?', up + enter], ['Import 1 plant?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.includes("--map 'id=Nr,name=4,tag=3'")]).toEqual([0, true])
-  expect(await user.run('list')).toEqual(answer({ id: 31, name: 'Rosa', tag: 'north' }))
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 31, name: 'Rosa', tag: 'north' }))
 })
 
 test('only what was not typed is asked for', async () => {
@@ -184,13 +184,13 @@ test('only what was not typed is asked for', async () => {
   await session.answer(['the id?', enter], ['the tag?', up + enter], ['Import 1 plant?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.includes("--map name=Kind --map 'id=Nr,tag=Bed'")]).toEqual([0, true])
-  expect(await user.run('list')).toEqual(answer({ id: 4, name: 'Rosa', tag: 'north' }))
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
 })
 
 test('the dialogue fits into 40 columns', async () => {
   const user = withFile(latin1(table))
   const env = { ...withoutCache, ...user.env, ...plain }
-  const session = terminal(bin, ['import', 'list.csv'], user.home, env, 40)
+  const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, 40)
   await session.answer(['Is that right?', enter])
   await session.see('the id?')
   await session.see('⏎')
@@ -231,8 +231,8 @@ test('an import into a service asks, too, and is resumed with the answers', asyn
   const { code, screen } = await user.terminal(command, env).ended
   expect([code, screen.includes('?')]).toEqual([6, false])
   expect(screen).toContain('Resuming an interrupted import after 2 plants')
-  const { out } = await user.run(['list', '--store', storeOf(service)])
-  expect(out).toBe(`${plant(4, 'Rosa')}${plant(7, 'Malus')}`)
+  const { out } = await user.run(['list', '--store', getStorePath(service)])
+  expect(out).toBe(`${buildPlantLine(4, 'Rosa')}${buildPlantLine(7, 'Malus')}`)
 })
 
 test.each<[string, [string, string][]]>([
@@ -246,7 +246,7 @@ test.each<[string, [string, string][]]>([
   const session = user.terminal('import list.csv', plain)
   await session.answer(...turns)
   expect((await session.ended).code).toBe(130)
-  expect([user.has(user.store), countOf(user.store)]).toEqual([false, 0])
+  expect([user.has(user.store), countPlants(user.store)]).toEqual([false, 0])
 })
 
 test('an import shows what would happen, and then asks again', async () => {
@@ -338,7 +338,7 @@ test('another encoding is chosen by what a line reads in it', async () => {
   await session.answer(['❯ windows-1250', enter], ['Read as windows-1250', ''], ['right?', enter])
   await session.answer(['the id?', enter], ['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
-  expect(await user.run('list')).toEqual(answer({ id: 1, name: 'Żóża' }))
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Żóża' }))
 })
 
 test('an encoding is not used for a file that is UTF-8', async () => {
@@ -362,7 +362,9 @@ test('an interrupted import is resumed with its answers', async () => {
   expect([code, screen.includes('?')]).toEqual([6, false])
   expect(screen).toContain('goes on with the answers that were given to it')
   expect(screen).toContain('Resuming an interrupted import after 2 plants')
-  expect((await user.run('list')).out).toBe(`${plant(7, 'Malus')}${plant(big, 'Rosa')}`)
+  expect((await user.run('list')).out).toBe(
+    `${buildPlantLine(7, 'Malus')}${buildPlantLine(big, 'Rosa')}`,
+  )
 })
 
 test('an interrupted import of a file that has changed since is rejected', async () => {

@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join, sep } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const root = join(import.meta.dirname, '../../..')
 const fern = ['create', '--id', '1', '--name', 'Fern']
@@ -30,7 +30,7 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
 })
 
 test('an import of UTF-8 loads nothing of what asks, or reads other encodings', async () => {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,Fern\n')
   const { files } = await loadedBy([join(root, 'bin/plants.js'), 'import', 'plants.csv'], folder)
   const names = files.map((file) => basename(file))
@@ -42,7 +42,7 @@ test('an import of UTF-8 loads nothing of what asks, or reads other encodings', 
 
 /** What the last of some runs loads, and an empty program does not. */
 async function loadsOf(runs: string[][]) {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   const empty = await loadedBy(['empty.cjs'], folder)
   let last = empty
   for (const args of runs) last = await loadedBy([join(root, 'bin/plants.js'), ...args], folder)

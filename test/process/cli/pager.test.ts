@@ -1,20 +1,20 @@
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { isHere } from '../../helpers/linux.js'
-import { bin } from '../../helpers/process.js'
-import { token } from '../../helpers/service.js'
-import { fill } from '../../helpers/sqlite-file.js'
-import { terminal } from '../../helpers/terminal.js'
-import { World } from '../../helpers/world.js'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { bin } from '../../helpers/sandbox/process.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { insertPlants } from '../../helpers/sandbox/sqlite-file.js'
+import { openTerminal } from '../../helpers/sandbox/terminal.js'
+import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../helpers/scripted-server/service.js'
 
 const less = { PAGER: 'less' }
 const prompt = ':\u001b[K'
 
-async function withPlants(count: number): Promise<World> {
-  const user = new World()
+async function withPlants(count: number): Promise<Sandbox> {
+  const user = new Sandbox()
   await user.spawn('create --id 1 --name Plant')
-  fill(user.store, count)
+  insertPlants(user.store, count)
   return user
 }
 
@@ -24,7 +24,7 @@ function lines(screen: string): string[] {
   return all.map((line) => line.trim()).filter((line) => line !== '')
 }
 
-describe.skipIf(!isHere('less'))('in less (needs less)', () => {
+describe.skipIf(!isInstalled('less'))('in less (needs less)', () => {
   test('q ends a list quietly, with exit code 0', async () => {
     const session = (await withPlants(20_000)).terminal('list', less)
     await session.answer([prompt, 'q'])
@@ -47,13 +47,13 @@ describe.skipIf(!isHere('less'))('in less (needs less)', () => {
   )
 
   const page = Array.from({ length: 300 }, (_, index) => ({ id: index + 1, name: 'Plant' }))
-  const firstPage = json(200, page, { Link: '</plants?after=300>; rel="next"' })
+  const firstPage = buildJsonResponse(200, page, { Link: '</plants?after=300>; rel="next"' })
   const env = { ...less, PLANTS_TOKEN: token }
 
   test('q ends a list whose next page does not come', async () => {
     const pages = { 'GET /plants': [firstPage, () => undefined] }
-    const service = await Hostile.listen({ others: pages })
-    const session = new World().terminal(`list --timeout 1h --store ${service.url}`, env)
+    const service = await ScriptedServer.listen({ others: pages })
+    const session = new Sandbox().terminal(`list --timeout 1h --store ${service.url}`, env)
     await session.answer([prompt, 'q'])
     const { code, screen } = await session.ended
     expect([code, screen]).toEqual([0, expect.not.stringContaining('plants:')])
@@ -69,7 +69,7 @@ describe.skipIf(process.platform === 'win32')('another pager', () => {
       const env = { ...user.env, PAGER }
       // A terminal whose program ends is closed soon, whether or not all of it was read.
       const script = `${bin} list --no-color; echo code $?; read line`
-      const session = terminal('sh', ['-c', script], user.home, env)
+      const session = openTerminal('sh', ['-c', script], user.home, env)
       await session.see('code 0')
       const { screen } = session
       session.type('\r')

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { answer, printed, World } from '../../helpers/world.js'
+import { Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
 
 const fern = 'create --id 1 --name Fern'
 
@@ -10,7 +10,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
   () => {
     /** Starts the program there. */
     function startOn(pretended: string, line: string) {
-      const user = new World()
+      const user = new Sandbox()
       const versions = `{ ...process.versions, node: '${pretended}' }`
       user.write(
         'version.cjs',
@@ -26,13 +26,13 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
     })
 
     test.each(['20.19.0', '21.0.0', '100.1.2'])('%s is taken', async (known) => {
-      expect(await startOn(known, '--version')).toEqual(printed(`${version}\n`))
+      expect(await startOn(known, '--version')).toEqual(toTextResult(`${version}\n`))
     })
   },
 )
 
 test('a defect ends with 70, and is printed with the functions in which it happened', async () => {
-  const user = new World()
+  const user = new Sandbox()
   const fault = "process.getBuiltinModule = process.dlopen = () => { throw new TypeError('boom') }"
   user.write('boom.cjs', fault)
   const env = { NODE_OPTIONS: '--require ./boom.cjs', BUN_OPTIONS: '--preload ./boom.cjs' }
@@ -52,14 +52,14 @@ test.each([
   ],
 ])('a URL or a key in the place of a path is not repeated (%s)', async (...words) => {
   const err = 'plants: A path is expected, not a URL or a PEM text\n  Give the path of a file\n'
-  const user = new World()
+  const user = new Sandbox()
   await user.spawn(fern)
   await user.spawn('tokens create')
   expect(await user.spawn(words)).toEqual({ code: 2, out: '', err })
 })
 
 test('what runtimes and tools look for in the current folder changes nothing', async () => {
-  const user = new World()
+  const user = new Sandbox()
   const settings = 'PLANTS_STORE=/nonexistent/plants.db\nPLANTS_OUTPUT=text\n'
   for (const name of ['.env', '.env.local', '.env.production']) user.write(name, settings)
   user.write('preload.cjs', 'require("node:fs").writeFileSync("loaded", ""); console.log("loaded")')
@@ -67,6 +67,6 @@ test('what runtimes and tools look for in the current folder changes nothing', a
   user.write('tsconfig.json', '{')
   user.write('package.json', '{"name":"plants","type":"module","imports":{"#*":"./preload.cjs"}}')
   const before = readdirSync(user.home)
-  expect(await user.spawn(fern)).toEqual(answer({ name: 'Fern' }))
+  expect(await user.spawn(fern)).toEqual(toJsonResult({ name: 'Fern' }))
   expect(readdirSync(user.home).filter((name) => !before.includes(name))).toEqual(['data'])
 })

@@ -1,10 +1,10 @@
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { countOf, plantLines, writeLines } from '../../helpers/import.js'
-import { isHere } from '../../helpers/linux.js'
-import { bin } from '../../helpers/process.js'
-import { terminal } from '../../helpers/terminal.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { buildPlantLines, countPlants, writeLines } from '../../helpers/sandbox/import-sandbox.js'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { bin } from '../../helpers/sandbox/process.js'
+import { Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { openTerminal } from '../../helpers/sandbox/terminal.js'
 
 const fern = 'create --id 1 --name Fern'
 /** Questions have no colours with the variable alone. */
@@ -12,8 +12,8 @@ const plain = { NO_COLOR: '1' }
 const moss = (id: number) => ({ id, name: 'Moss' })
 
 /** A user who has run commands. */
-async function after(...commands: string[]): Promise<World> {
-  const user = new World()
+async function after(...commands: string[]): Promise<Sandbox> {
+  const user = new Sandbox()
   for (const command of commands) expect((await user.run(command)).code).toBe(0)
   return user
 }
@@ -71,17 +71,17 @@ test.each<
   const session = user.terminal(command, plain)
   await session.answer(...Object.entries(turns))
   expect((await session.ended).code).toBe(0)
-  expect(await user.run('list')).toEqual(answer(...plants))
+  expect(await user.run('list')).toEqual(toJsonResult(...plants))
 })
 
 test('create takes the id that is next when the questions are answered', async () => {
-  const user = new World()
+  const user = new Sandbox()
   const session = user.terminal('create', plain)
   await session.answer(['? id, or next (next)', '\r'], ['name', 'Fern'])
   await user.run('create --id 1 --name Moss')
   await session.answer(['Fern', '\r'], ['tag', '\r'])
   await session.ended
-  expect(await user.run('list')).toEqual(answer(moss(1), { id: 2, name: 'Fern' }))
+  expect(await user.run('list')).toEqual(toJsonResult(moss(1), { id: 2, name: 'Fern' }))
 })
 
 test.each([
@@ -92,7 +92,7 @@ test.each([
   const session = user.terminal(`delete ${args}`, plain)
   await session.answer([question, 'y\r'])
   expect((await session.ended).code).toBe(code)
-  expect(await user.run('count')).toEqual(printed('0\n'))
+  expect(await user.run('count')).toEqual(toTextResult('0\n'))
 })
 
 test.each(['--tag wet', '1 2'])('delete %s spares what came while it asked', async (args) => {
@@ -102,7 +102,7 @@ test.each(['--tag wet', '1 2'])('delete %s spares what came while it asked', asy
   await user.run('create --id 2 --name Moss --tag wet')
   session.type('y\r')
   await session.ended
-  expect(await user.run('list')).toEqual(answer({ id: 2, name: 'Moss', tag: 'wet' }))
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 2, name: 'Moss', tag: 'wet' }))
 })
 
 test('delete names its store', async () => {
@@ -121,7 +121,7 @@ test.each([
   const session = user.terminal(command)
   await session.answer([question, key])
   expect((await session.ended).code).toBe(130)
-  expect(await user.run('list')).toEqual(answer({ id: 1, name: 'Fern' }))
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Fern' }))
 })
 
 const other = '--store ./o.db'
@@ -152,26 +152,26 @@ test.each([
   }
 })
 
-test.skipIf(!isHere('bash'))(
+test.skipIf(!isInstalled('bash'))(
   'Ctrl-C in a pipeline ends an import, although it ends the input, too (needs bash)',
   async () => {
-    const user = new World()
+    const user = new Sandbox()
     const env = { ...user.env, PS1: 'shell> ' }
     // A shell with job control
-    const shell = terminal('bash', ['--norc', '--noediting', '-i'], user.home, env)
-    writeLines(user.home, plantLines(50_000))
+    const shell = openTerminal('bash', ['--norc', '--noediting', '-i'], user.home, env)
+    writeLines(user.home, buildPlantLines(50_000))
     const input = '(cat plants.ndjson; tail -f /dev/null)'
     await shell.answer(['shell> ', `${input} | ${bin} import --no-color\r`])
-    await expect.poll(() => countOf(user.store)).toBeGreaterThan(0)
+    await expect.poll(() => countPlants(user.store)).toBeGreaterThan(0)
     await shell.answer(['', '\x03'], ['Interrupted', ''], ['shell> ', 'exit\r'])
     await shell.ended
   },
 )
 
-test.skipIf(process.env['PLANTS_BIN'] !== undefined || !isHere('script'))(
+test.skipIf(process.env['PLANTS_BIN'] !== undefined || !isInstalled('script'))(
   'a terminal that closes during a question ends it, and not by SIGABRT (needs Node as its runtime)',
   async () => {
-    const user = new World()
+    const user = new Sandbox()
     const line = `trap '' HUP; ${bin} create; echo $? >code`
     const options = { cwd: user.home, env: user.env, reject: false }
     const screen = execa('script', ['-qc', line, '/dev/null'], options)

@@ -2,14 +2,21 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { serve } from '../../helpers/service.js'
-import { fill, idsIn } from '../../helpers/sqlite-file.js'
-import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
-import { World } from '../../helpers/world.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { insertPlants, readIds } from '../../helpers/sandbox/sqlite-file.js'
+import {
+  buildSqliteOptions,
+  closeAfterTest,
+  createFileAddress,
+  createPlant,
+} from '../../helpers/sandbox/store.js'
+import { serve } from '../../helpers/scripted-server/service.js'
 
 /** Creates plants in a store, one after the other, until `end`; gives their ids. */
 async function writeTo(path: string, first: number) {
-  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  const store = closeAfterTest(
+    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+  )
   const answered: number[] = []
   let isDone = false
   const write = async () => {
@@ -27,13 +34,13 @@ async function writeTo(path: string, first: number) {
 }
 
 test('a backup has what was there at one moment while others write', async () => {
-  const world = new World()
+  const world = new Sandbox()
   await world.spawn('create --id 0 --name Fern')
   const { answered, end } = await writeTo(world.store, 1)
   for (let round = 0; round < 3; round += 1) {
     const least = answered.length
     expect(await world.spawn('backup plants.bak')).toMatchObject({ code: 0, err: '' })
-    const ids = idsIn(join(world.home, 'plants.bak'))
+    const ids = readIds(join(world.home, 'plants.bak'))
     expect(ids).toEqual(ids.map((_, index) => index))
     expect(ids.length).toBeGreaterThan(least)
     expect(ids.length).toBeLessThanOrEqual(answered.length + 2)
@@ -42,9 +49,9 @@ test('a backup has what was there at one moment while others write', async () =>
 })
 
 test('no plant that was acknowledged is lost while a restore replaces the store', async () => {
-  const world = new World()
+  const world = new Sandbox()
   await world.spawn('create --id 0 --name Fern')
-  fill(world.store, 20_000)
+  insertPlants(world.store, 20_000)
   await world.spawn('backup plants.bak')
   const { answered, end } = await writeTo(world.store, 1_000_000)
   const { code, out } = await world.spawn('restore plants.bak --yes')
@@ -52,13 +59,13 @@ test('no plant that was acknowledged is lost while a restore replaces the store'
   const { kept, plants } = JSON.parse(out)
   expect({ code, plants }).toEqual({ code: 0, plants: 20_001 })
   const isNew = (id: number) => id >= 1_000_000
-  const [before, now] = [idsIn(kept), idsIn(world.store)]
+  const [before, now] = [readIds(kept), readIds(world.store)]
   expect([...before, ...now].filter(isNew)).toEqual(answered)
   expect(now.filter((id) => !isNew(id))).toHaveLength(20_001)
 })
 
 test('a copy of a backup is not replaced once a service uses it', async () => {
-  const world = new World()
+  const world = new Sandbox()
   for (const line of ['create --id 1 --name Fern', 'tokens create', 'backup plants.bak'])
     expect(await world.spawn(line)).toMatchObject({ code: 0 })
   const copy = join(world.home, 'copy.bak')

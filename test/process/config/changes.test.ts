@@ -1,11 +1,17 @@
 import { chmodSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { acquireLock } from '../../../src/platform/file-lock.js'
-import { canTrace } from '../../helpers/linux.js'
-import { resultOf } from '../../helpers/process.js'
-import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
-import { openOptions } from '../../helpers/store.js'
-import { answer, isWindows, modeOf, printed, World } from '../../helpers/world.js'
+import { canTrace } from '../../helpers/sandbox/linux.js'
+import { waitForResult } from '../../helpers/sandbox/process.js'
+import { countRounds, findNextPosition, listErrorsToInject } from '../../helpers/sandbox/rounds.js'
+import {
+  isWindows,
+  readMode,
+  Sandbox,
+  toJsonResult,
+  toTextResult,
+} from '../../helpers/sandbox/sandbox.js'
+import { buildSqliteOptions } from '../../helpers/sandbox/store.js'
 
 const set = 'config set timeout 8s'
 const before = { version: 1, timeout: '7s' }
@@ -18,8 +24,8 @@ test.each<[string, Record<string, string>]>([
 ])(
   'processes that change settings at once %s lose nothing, and they are read whole',
   async (_, variables) => {
-    const user = new World({})
-    const names = Array.from({ length: Math.min(rounds(8), 100) }, (_, index) => `s${index}`)
+    const user = new Sandbox({})
+    const names = Array.from({ length: Math.min(countRounds(8), 100) }, (_, index) => `s${index}`)
     const env = { ...variables, PLANTS_TIMEOUT: '5m' }
     const add = (name: string) => user.spawn(`stores add ${name} /${name}.db`, { env })
     let isOver = false
@@ -38,25 +44,25 @@ test.each<[string, Record<string, string>]>([
 )
 
 test('a change that waits for the lock ends at once on a signal', async () => {
-  const user = new World(before)
-  const release = await acquireLock(`${user.file}.lock`, 0, openOptions().runtime)
+  const user = new Sandbox(before)
+  const release = await acquireLock(`${user.file}.lock`, 0, buildSqliteOptions().runtime)
   const waiting = user.start(set)
   await expect.poll(() => isWaiting(waiting.pid), { interval: 5 }).toBe(true)
   waiting.kill('SIGINT')
-  expect(await resultOf(waiting)).toMatchObject({ code: 130, out: '' })
+  expect(await waitForResult(waiting)).toMatchObject({ code: 130, out: '' })
   release()
   expect(user.saved).toEqual(before)
 })
 
 test('a run that finds settings cut waits for the change that is being made', async () => {
-  const user = new World()
+  const user = new Sandbox()
   user.save(JSON.stringify(before).slice(0, -3))
-  const release = await acquireLock(`${user.file}.lock`, 0, openOptions().runtime)
+  const release = await acquireLock(`${user.file}.lock`, 0, buildSqliteOptions().runtime)
   const waiting = user.start('config get timeout')
   await expect.poll(() => isWaiting(waiting.pid), { interval: 5 }).toBe(true)
   user.save(before)
   release()
-  expect(await resultOf(waiting)).toEqual(printed('7s\n'))
+  expect(await waitForResult(waiting)).toEqual(toTextResult('7s\n'))
 })
 
 /** Whether a process has opened the lock that it waits for. */
@@ -80,7 +86,7 @@ interface Traced {
 }
 
 /** Changes settings while strace injects a fault into system calls. */
-function changeWith(user: World, inject: string, { paths = [], env = {} }: Traced = {}) {
+function changeWith(user: Sandbox, inject: string, { paths = [], env = {} }: Traced = {}) {
   const trace = ['-e', `trace=${inject.replace(/:.*/, '')}`, '-e', `inject=${inject}`]
   const own = paths.flatMap((path) => ['-P', path])
   return user.spawn(set, { env }, 'strace', '-D', '-o', 'log', ...own, ...trace)
@@ -88,7 +94,7 @@ function changeWith(user: World, inject: string, { paths = [], env = {} }: Trace
 
 describe.runIf(canTrace)('settings (needs strace)', () => {
   test('of which only a part is written stay as they are', async () => {
-    const user = new World(before)
+    const user = new Sandbox(before)
     const text = readFileSync(user.file, 'utf8')
     const { code, err } = await changeWith(user, 'pwrite64:retval=10:when=1+')
     expect([code, err]).toEqual([74, expect.stringContaining('Only a part of the settings in ')])
@@ -96,7 +102,7 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
   })
 
   test('are written in place where a rename would cross file systems', async () => {
-    const user = new World(before)
+    const user = new Sandbox(before)
     const renames = '?rename,renameat,renameat2' // first of the copy, then of conf
     const { code } = await changeWith(user, `${renames}:error=EXDEV:when=2`)
     expect([code, user.saved, readdirSync(user.config)]).toEqual([0, after, both])
@@ -104,7 +110,7 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
 
   const calls = ['?mkdir,mkdirat', '?rename,renameat,renameat2', 'fsync', 'pwrite64', 'openat']
   const faults = calls.flatMap((call) =>
-    ['signal=KILL', ...errorsOf(call).map((error) => `error=${error}`)].map(
+    ['signal=KILL', ...listErrorsToInject(call).map((error) => `error=${error}`)].map(
       // Directories are made where there were no settings.
       (fault) => [call, fault, !call.includes('mkdir')] as const,
     ),
@@ -114,7 +120,7 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
     'are old or new, and free for the next change, after each %s with %s, saved before: %s',
     async (call, fault, isSaved) => {
       const saved = isSaved ? before : undefined
-      for (let when = 1, isHit = true; isHit; when = nextPlace(when))
+      for (let when = 1, isHit = true; isHit; when = findNextPosition(when))
         isHit = await expectOldOrNew(call, `${call}:${fault}:when=${when}`, saved)
     },
   )
@@ -123,10 +129,10 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
 test.skipIf(isWindows)(
   'settings that are written in place are for their owner alone (needs modes)',
   async () => {
-    const user = new World(before)
+    const user = new Sandbox(before)
     chmodSync(user.file, 0o644)
     expect((await user.spawn(set, { env: { SNAP: '/snap/editor/1' } })).code).toBe(0)
-    expect([modeOf(user.file), user.saved]).toEqual(['600', after])
+    expect([readMode(user.file), user.saved]).toEqual(['600', after])
   },
 )
 
@@ -141,13 +147,13 @@ describe.runIf(canTrace)('settings that conf writes in place (needs strace)', ()
   test.each(faults)(
     'are old or new for the next run after each %s with %s, saved before: %j',
     async (call, fault, saved) => {
-      for (let when = 1, isHit = true; isHit; when = nextPlace(when))
+      for (let when = 1, isHit = true; isHit; when = findNextPosition(when))
         isHit = await expectRecovered(`${call}:${fault}:when=${when}`, saved)
     },
   )
 
   async function expectRecovered(inject: string, old: typeof before | undefined) {
-    const user = new World(old)
+    const user = new Sandbox(old)
     const names = ['', '/settings.json', '/settings.json.copy', '/settings.json.copy.tmp']
     const paths = names.map((name) => user.config + name)
     const { code } = await changeWith(user, inject, { paths, env })
@@ -155,14 +161,14 @@ describe.runIf(canTrace)('settings that conf writes in place (needs strace)', ()
     const next = await user.run('config get timeout')
     const expected = code === 0 ? [after] : [after, old]
     expect(user.saved).toBeOneOf(expected)
-    expect(next).toEqual(printed(user.saved === undefined ? '30s\n' : `${timeoutIn(user)}\n`))
+    expect(next).toEqual(toTextResult(user.saved === undefined ? '30s\n' : `${timeoutIn(user)}\n`))
     expect((await user.run('config set output json')).code).toBe(0)
     expect(readdirSync(user.config)).toEqual(both)
     return user.has('log') && user.read('log').includes('INJECTED')
   }
 })
 
-function timeoutIn(user: World): string {
+function timeoutIn(user: Sandbox): string {
   return (user.saved as typeof before).timeout
 }
 
@@ -172,7 +178,7 @@ async function expectOldOrNew(
   inject: string,
   old: typeof before | undefined,
 ): Promise<boolean> {
-  const user = new World(old)
+  const user = new Sandbox(old)
   // Node itself opens many files: of these calls only those on our own paths count.
   const names = ['', '/settings.json', '/settings.json.copy', '/settings.json.lock']
   const own = names.map((name) => user.config + name)
@@ -185,7 +191,7 @@ async function expectOldOrNew(
   // What was said to be saved is saved.
   if (out !== '' || code === 0) expect(saved).toEqual(after)
   const next = await user.run('config set output json')
-  expect(next).toEqual(answer({ name: 'output', value: 'json' }))
+  expect(next).toEqual(toJsonResult({ name: 'output', value: 'json' }))
   expect(user.saved).toEqual({ version: 1, ...(saved as object | undefined), output: 'json' })
   expect(readdirSync(user.config)).toEqual(both)
   return isHit

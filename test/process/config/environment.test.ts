@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { objectsOf, World } from '../../helpers/world.js'
+import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // Commander reads the variables of a process itself, which no test within this process has.
 
 test('a variable of the process that is empty is none, and one of a switch has a value', async () => {
-  const user = new World({ timeout: '7s' })
+  const user = new Sandbox({ timeout: '7s' })
   const env = { PLANTS_TIMEOUT: ' ', PLANTS_ALLOW_HTTP: 'false', PLANTS_CA_CERT: ' ./ca.pem ' }
   const { code, out } = await user.spawn('config list --output ndjson', { env })
-  const rows = objectsOf(out).map(({ name, value, source }) => [name, value, source])
+  const rows = parseObjects(out).map(({ name, value, source }) => [name, value, source])
   expect([code, rows]).toEqual([
     0,
     expect.arrayContaining([
@@ -19,7 +19,7 @@ test('a variable of the process that is empty is none, and one of a switch has a
 })
 
 test('a variable is not saved with a store, and hides no repetition of its option', async () => {
-  const user = new World()
+  const user = new Sandbox()
   const env = { PLANTS_TIMEOUT: '9s', PLANTS_ALLOW_HTTP: '1' }
   expect((await user.spawn('stores add team http://127.0.0.1:9', { env })).code).toBe(0)
   expect(user.saved).toEqual({ version: 1, stores: { team: { address: 'http://127.0.0.1:9' } } })

@@ -1,13 +1,13 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { becomeStranger, canBecome, stranger } from '../../helpers/linux.js'
-import { modeOf, World } from '../../helpers/world.js'
+import { becomeStranger, canBecome, stranger } from '../../helpers/sandbox/linux.js'
+import { readMode, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 test.skipIf(process.platform === 'win32')(
   'what is created is for its owner alone, under the umask 0',
   async () => {
-    const user = new World()
+    const user = new Sandbox()
     const env = {
       PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants'),
       PLANTS_DATA_DIR: join(user.home, 'c/d'),
@@ -21,7 +21,7 @@ test.skipIf(process.platform === 'win32')(
     const folders = ['a', 'a/b', 'a/b/plants', 'c', 'c/d']
     const settings = ['a/b/plants/settings.json', 'a/b/plants/settings.json.lock']
     const files = [...settings, 'c/d/plants.db', 'p.bak', 'rejects.ndjson']
-    const modes = [...folders, ...files].map((path) => [path, modeOf(join(user.home, path))])
+    const modes = [...folders, ...files].map((path) => [path, readMode(join(user.home, path))])
     const expected = [
       ...folders.map((path) => [path, '700']),
       ...files.map((path) => [path, '600']),
@@ -37,7 +37,7 @@ const set = 'config set timeout 8s'
 
 /** A user, and what runs a command line, without variables that name places. */
 function homeless(isStranger: boolean) {
-  const user = new World()
+  const user = new Sandbox()
   mkdirSync(user.config, { mode: 0o700 })
   if (isStranger) for (const path of [user.home, user.config]) chownSync(path, stranger, stranger)
   const places = ['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'PLANTS_DATA_DIR', 'PLANTS_CONFIG_DIR']
@@ -79,7 +79,7 @@ test('settings are in XDG_CONFIG_HOME where that is set', async () => {
 test.runIf(canBecome)(
   'settings of a third user, or in a closed directory, are rejected (needs root and setpriv)',
   async () => {
-    const user = new World({ timeout: '7s' })
+    const user = new Sandbox({ timeout: '7s' })
     for (const path of [user.home, user.config, user.file]) chmodSync(path, 0o755)
     chownSync(user.file, 4321, 4321)
     const env = { SUDO_UID: '4321' }

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemCode } from '../../../src/errors.js'
-import { canMount, smallDisk } from '../../helpers/linux.js'
-import { resultOf } from '../../helpers/process.js'
-import { rounds, seed } from '../../helpers/rounds.js'
-import { World } from '../../helpers/world.js'
+import { canMount, mountSmallDisk } from '../../helpers/sandbox/linux.js'
+import { waitForResult } from '../../helpers/sandbox/process.js'
+import { countRounds, seed } from '../../helpers/sandbox/rounds.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 const token = 's3cret-Token'
 /** The file is larger than a page of the disk, so that a part of it fits where the rest does not. */
@@ -19,16 +19,19 @@ describe.runIf(canMount)('on a disk that is full at times (a tmpfs, needs unshar
     ['by a rename', {}],
     ['in place', { SNAP: '/snap/editor/1' }],
   ])('changes at once, some of which are killed, written %s', async (_, variables) => {
-    const { folder, inside, enter } = await smallDisk()
-    const user = new World()
+    const { folder, inside, enter } = await mountSmallDisk()
+    const user = new Sandbox()
     const env = { ...variables, PLANTS_CONFIG_DIR: folder, PLANTS_TIMEOUT: '5m' }
     const file = join(inside, 'settings.json')
     writeFileSync(file, JSON.stringify({ version: 1, ...before }), { mode: 0o600 })
     const random = createRandom()
-    const names = Array.from({ length: Math.min(rounds(16), 100) }, (_value, index) => `s${index}`)
-    const running = new Map<string, ReturnType<World['start']>>()
-    const finish = async (name: string, started: ReturnType<World['start']>) => {
-      const { code, out } = await resultOf(started)
+    const names = Array.from(
+      { length: Math.min(countRounds(16), 100) },
+      (_value, index) => `s${index}`,
+    )
+    const running = new Map<string, ReturnType<Sandbox['start']>>()
+    const finish = async (name: string, started: ReturnType<Sandbox['start']>) => {
+      const { code, out } = await waitForResult(started)
       running.delete(name)
       // The end of each change is a moment for the others.
       if (random() < 0.5) fillDisk(inside, Math.floor(random() * 5))
@@ -65,8 +68,8 @@ describe.runIf(canMount)('on a disk that fills up meanwhile (a tmpfs, needs unsh
     ['by a rename', 4, 'Only a part of the settings in ', {}],
     ['in place', 2, 'no space left on device', { SNAP: '/snap/editor/1' }],
   ])('settings written %s stay as they were', async (_, freePages, reason, variables) => {
-    const { folder, inside, enter } = await smallDisk()
-    const user = new World()
+    const { folder, inside, enter } = await mountSmallDisk()
+    const user = new Sandbox()
     const env = { ...variables, PLANTS_CONFIG_DIR: folder }
     const file = join(inside, 'settings.json')
     const text = JSON.stringify({ version: 1, note: 'x'.repeat(8120) })

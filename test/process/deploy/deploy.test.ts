@@ -15,13 +15,13 @@ import {
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { blocksOf, pages } from '../../helpers/documents.js'
-import { becomeStranger, canBecome, isHere, stranger } from '../../helpers/linux.js'
-import { bin } from '../../helpers/process.js'
-import { serve } from '../../helpers/service.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { World } from '../../helpers/world.js'
+import { findBlocks, pages } from '../../helpers/expect/documents.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { becomeStranger, canBecome, isInstalled, stranger } from '../../helpers/sandbox/linux.js'
+import { bin } from '../../helpers/sandbox/process.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { serve } from '../../helpers/scripted-server/service.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
 const read = (name: string) => readFileSync(join(deploy, name), 'utf8')
@@ -37,10 +37,10 @@ function run(program: string, args: string[], more: Record<string, string | unde
 /** The highest exposure that systemd-analyze may find, times ten: 0 is best, 100 worst. */
 const maxExposure = 15
 
-test.runIf(isHere('systemd-analyze')).each(['plants.service', 'plants-litestream.service'])(
+test.runIf(isInstalled('systemd-analyze')).each(['plants.service', 'plants-litestream.service'])(
   'systemd accepts %s, and finds it hardened (needs systemd)',
   (name) => {
-    const unit = join(temporaryFolder(), name)
+    const unit = join(createTemporaryFolder(), name)
     const text = read(name)
     expect(text).toMatch(/^MemoryMax=\w+\nTasksMax=\d+$/m)
     writeFileSync(unit, text.replace(/^ExecStart=\S+/m, `ExecStart=${bin}`))
@@ -65,7 +65,7 @@ test('Litestream replicates the store of the service, as its user', () => {
 test.runIf(canBecome).each(['docs/recipes.md', 'docs/deployment.md'])(
   'a user without rights makes the backups of %s with the environment of cron (needs root and setpriv)',
   (path) => {
-    const folder = temporaryFolder()
+    const folder = createTemporaryFolder()
     chmodSync(folder, 0o755)
     const [bins = '', home = '', backups = ''] = ['bin', 'home', 'backups'].map((name) =>
       join(folder, name),
@@ -93,7 +93,7 @@ test.runIf(canBecome).each(['docs/recipes.md', 'docs/deployment.md'])(
         ...['-i', '-C', home, 'PATH=/usr/bin:/bin', `HOME=${home}`, ...variables],
         ...[...become, '/bin/sh', '-c', command],
       ])
-    const blocks = blocksOf(pages.get(path) ?? '')
+    const blocks = findBlocks(pages.get(path) ?? '')
     const crontabs = blocks.filter(({ language }) => language === 'crontab')
     expect(crontabs).toHaveLength(1)
     const lines = here(crontabs[0]?.text.trimEnd() ?? '').split('\n')
@@ -109,14 +109,14 @@ test.runIf(canBecome).each(['docs/recipes.md', 'docs/deployment.md'])(
   },
 )
 
-test.runIf(hasOpenssl && isHere('caddy'))(
+test.runIf(hasOpenssl && isInstalled('caddy'))(
   'a service on a socket is used over TLS through Caddy, whose log has no URL (needs caddy and openssl)',
   async () => {
-    const world = new World()
+    const world = new Sandbox()
     const socket = join(world.home, 'plants.sock')
     const options = { folder: world.home, rights: 'create,read' }
     const { token, stop } = await serve(['--socket', socket], options)
-    const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
+    const own = createCertificate({ names: ['DNS:localhost'], isAuthority: true })
     const url = `https://localhost:${randomInt(10_000, 20_000)}`
     await startCaddy(world.home, [
       ['unix//run/plants/plants.sock', `unix/${socket}`],
@@ -173,7 +173,7 @@ test('the alerts use only metrics that the service exports', async () => {
   expect(used.filter((name) => !exported.flat().includes(name))).toEqual([])
 })
 
-test.skipIf(!isHere('promtool'))('Prometheus accepts the alerts (needs prometheus)', () => {
+test.skipIf(!isInstalled('promtool'))('Prometheus accepts the alerts (needs prometheus)', () => {
   run('promtool', ['check', 'rules', join(deploy, 'alerts.yaml')])
   run('promtool', ['check', 'config', join(deploy, 'prometheus.yaml')])
 })

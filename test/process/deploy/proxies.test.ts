@@ -5,15 +5,15 @@ import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { isHere } from '../../helpers/linux.js'
-import { serve } from '../../helpers/service.js'
-import { World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { serve } from '../../helpers/scripted-server/service.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
 const sbin = '/usr/sbin'
-const hasNginx = isHere('nginx') || isHereIn(sbin, 'nginx')
-const hasHaproxy = isHere('haproxy') || isHereIn(sbin, 'haproxy')
+const hasNginx = isInstalled('nginx') || isHereIn(sbin, 'nginx')
+const hasHaproxy = isInstalled('haproxy') || isHereIn(sbin, 'haproxy')
 
 function isHereIn(folder: string, program: string): boolean {
   try {
@@ -48,8 +48,8 @@ function startProxy(program: string, args: string[], folder: string): ChildProce
 }
 
 function createProxiedWorld() {
-  const world = new World()
-  const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
+  const world = new Sandbox()
+  const own = createCertificate({ names: ['DNS:localhost'], isAuthority: true })
   const port = randomInt(10_000, 20_000)
   const at = (line: string, token: string) =>
     world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, {

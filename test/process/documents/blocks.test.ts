@@ -3,21 +3,21 @@ import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { allHelps, type Block, blocksOf, pages } from '../../helpers/documents.js'
+import { type Block, findBlocks, pages, readAllHelps } from '../../helpers/expect/documents.js'
+import { checkSecrets } from '../../helpers/expect/secrets.js'
+import { startOwnServer } from '../../helpers/postgres/database.js'
 import { byPassword } from '../../helpers/postgres/server.js'
-import { ownServer } from '../../helpers/postgres.js'
-import { bin } from '../../helpers/process.js'
-import { checkSecrets } from '../../helpers/secrets.js'
-import { ownService, token } from '../../helpers/service.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { rows, workbook } from '../../helpers/workbook.js'
+import { bin } from '../../helpers/sandbox/process.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
+import { serveFile, token } from '../../helpers/scripted-server/service.js'
 
-const helps = await allHelps()
+const helps = await readAllHelps()
 
 test('the pages work one after the other in one home', async () => {
-  const home = temporaryFolder()
+  const home = createTemporaryFolder()
   onTestFinished(() => closeShell(home))
-  const server = await ownServer({ access: byPassword })
+  const server = await startOwnServer({ access: byPassword })
   await shell('plants create --id 1 --name Fern; plants stores add garden ./own.db', home) // the reader's own
   const differences: unknown[] = []
   for (const path of readingOrder()) {
@@ -45,7 +45,7 @@ function readingOrder(): Set<string> {
 
 /** What of a page is run, with the server of this test. A recipe is for every day: it is run twice. */
 function blocksToRun(path: string, port: number): Block[] {
-  const blocks = blocksOf(pages.get(path) ?? '').filter(({ text }) => !/^npm /m.test(text))
+  const blocks = findBlocks(pages.get(path) ?? '').filter(({ text }) => !/^npm /m.test(text))
   if (path === 'docs/recipes.md')
     return blocks.flatMap((block, index) => (index === 0 ? [block] : [block, block]))
   if (path !== 'docs/databases.md') return blocks
@@ -107,7 +107,7 @@ async function closeShell(home: string): Promise<void> {
 test.skipIf(!('rawJSON' in JSON))(
   'the functions for JavaScript keep every digit of an id (needs Node 22.1)',
   () => {
-    const blocks = blocksOf(pages.get('docs/http-api.md') ?? '')
+    const blocks = findBlocks(pages.get('docs/http-api.md') ?? '')
     const code = blocks.find(({ language }) => language === 'js')?.text
     const functions = `(() => { ${code} return { parse, stringify } })()`
     type Functions = { parse: (text: string) => unknown; stringify: (plant: unknown) => string }
@@ -119,9 +119,9 @@ test.skipIf(!('rawJSON' in JSON))(
 )
 
 test('the examples in the help work', async () => {
-  const prepared = temporaryFolder()
-  const stock = rows(['CommonName', 'Family'], ['Fern', 'shade'])
-  writeFileSync(join(prepared, 'stock.xlsx'), workbook({ sheets: { Stock: stock } }))
+  const prepared = createTemporaryFolder()
+  const stock = buildRows(['CommonName', 'Family'], ['Fern', 'shade'])
+  writeFileSync(join(prepared, 'stock.xlsx'), buildWorkbook({ sheets: { Stock: stock } }))
   writeFileSync(join(prepared, 'list.csv'), 'name\nOak\n')
   const lines = [
     `echo '{"id":9,"name":"Fern"}' | tee fern.json > plants.ndjson; echo ${token} > token.txt`,
@@ -136,14 +136,14 @@ test('the examples in the help work', async () => {
     expect(path.includes(' ') || found.length > 0, path).toBe(true)
     return found
   })
-  const service = await ownService(join(prepared, 'served.db'))
+  const service = await serveFile(join(prepared, 'served.db'))
   const results = await Promise.all(examples.map((line) => runExample(line, prepared, service)))
   expect(results).toEqual(examples.map((line) => ({ line, exitCode: 0, stderr: '' })))
 })
 
 /** Runs an example of the help in a folder of its own, with plants and tokens unless it creates one. */
 async function runExample(line: string, prepared: string, service: string) {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   const hasPlants = !/plants (tokens )?create/.test(line)
   const filter = (path: string) => hasPlants || !path.endsWith('/data')
   cpSync(prepared, folder, { recursive: true, filter })

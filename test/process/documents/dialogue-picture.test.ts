@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { drawSession } from '../../../bin/session-picture.mjs'
-import { bin, withoutCache } from '../../helpers/process.js'
-import { Screen } from '../../helpers/screen.js'
-import { terminal } from '../../helpers/terminal.js'
-import { World } from '../../helpers/world.js'
+import { bin, withoutCache } from '../../helpers/sandbox/process.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { Screen } from '../../helpers/sandbox/screen.js'
+import { openTerminal } from '../../helpers/sandbox/terminal.js'
 
 /** The list of docs/my-first-list.md. */
 const list =
@@ -14,11 +14,11 @@ const list =
 const columns = 110
 
 test('the picture of My first list is what a terminal shows at the last question', async () => {
-  const user = new World()
+  const user = new Sandbox()
   user.write('bestand.csv', Buffer.from(list, 'latin1'))
   // Colours as of the terminal of a person, whatever the environment of the test is.
   const env = { ...user.env, ...withoutCache, PLANTS_STORE: './garden.db', FORCE_COLOR: '1' }
-  const session = terminal(bin, ['import', 'bestand.csv'], user.home, env, columns)
+  const session = openTerminal(bin, ['import', 'bestand.csv'], user.home, env, columns)
   for (const question of ['Is that right?', 'the id?', 'the name?', 'the tag?'])
     await session.answer([question, '\r'])
   await session.see('select')

@@ -5,16 +5,16 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { peakOf } from '../../helpers/import.js'
-import { isLinux } from '../../helpers/linux.js'
-import { bash } from '../../helpers/process.js'
-import { fill, query } from '../../helpers/sqlite-file.js'
-import { answer, World } from '../../helpers/world.js'
+import { readPeakMemory } from '../../helpers/sandbox/import-sandbox.js'
+import { isLinux } from '../../helpers/sandbox/linux.js'
+import { runBash } from '../../helpers/sandbox/process.js'
+import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { insertPlants, queryFile } from '../../helpers/sandbox/sqlite-file.js'
 
-async function storeOf(count: number): Promise<World> {
-  const world = new World()
+async function storeOf(count: number): Promise<Sandbox> {
+  const world = new Sandbox()
   await world.spawn(['create', '--id', '1', '--name', 'Plant 1'])
-  fill(world.store, count)
+  insertPlants(world.store, count)
   return world
 }
 
@@ -24,14 +24,14 @@ test.runIf(isLinux).each(['list', 'export --output json'])(
     const peaks: number[] = []
     for (const count of [2000, 20_000]) {
       const world = await storeOf(count)
-      query(world.store, `UPDATE plants SET tag = '${'long tag '.repeat(300)}'`)
+      queryFile(world.store, `UPDATE plants SET tag = '${'long tag '.repeat(300)}'`)
       const { pid, stdout } = world.start(line, { buffer: false })
       if (!stdout) throw new Error('There is no stdout')
       await once(stdout, 'readable') // the pipe is full
       let [length, peak] = [0, 0]
       for await (const chunk of stdout) {
         length += chunk.length
-        peak = peakOf(pid) ?? peak
+        peak = readPeakMemory(pid) ?? peak
       }
       expect(length).toBeGreaterThan(count * 2700)
       peaks.push(peak)
@@ -65,7 +65,7 @@ describe.skipIf(process.platform === 'win32')('an export', () => {
     const world = await storeOf(1)
     const lines =
       'umask 027; "$plants" export a.csv; umask 002; "$plants" export b.csv; "$plants" backup c.bak'
-    await bash(world, lines)
+    await runBash(world, lines)
     const modes = ['a.csv', 'b.csv', 'c.bak'].map((name) =>
       (statSync(join(world.home, name)).mode & 0o777).toString(8),
     )
@@ -80,6 +80,6 @@ describe.skipIf(process.platform === 'win32')('an export', () => {
     const result = await world.spawn(['export', file])
     const all = (await world.run('export')).out
     expect((await reading).stdout === all).toBe(true)
-    expect(result).toEqual(answer({ file, plants: 30_000, bytes: Buffer.byteLength(all) }))
+    expect(result).toEqual(toJsonResult({ file, plants: 30_000, bytes: Buffer.byteLength(all) }))
   })
 })

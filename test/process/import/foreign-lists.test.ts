@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { encodeList, type ForeignList, foreignLists } from '../../helpers/foreign-lists.js'
-import { Screen } from '../../helpers/screen.js'
-import type { Terminal } from '../../helpers/terminal.js'
-import { answer, World } from '../../helpers/world.js'
+import { encodeList, type ForeignList, foreignLists } from '../../helpers/sandbox/foreign-lists.js'
+import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { Screen } from '../../helpers/sandbox/screen.js'
+import type { Terminal } from '../../helpers/sandbox/terminal.js'
 
 // Lists of 22 languages, imported by the plain command on a terminal, and through a pipe by its hints.
 
@@ -71,13 +71,13 @@ class Person {
 }
 
 function storedBy({ rows }: ForeignList) {
-  return answer(...rows.map(([id, name, tag]) => ({ id, name, tag })))
+  return toJsonResult(...rows.map(([id, name, tag]) => ({ id, name, tag })))
 }
 
 test.each(foreignLists.map((list) => [list.language, list.encoding, list] as const))(
   'a list in %s (%s) is imported by answers on a terminal',
   async (_, __, list) => {
-    const user = new World()
+    const user = new Sandbox()
     user.write('list.csv', encodeList(list))
     const session = user.terminal('import list.csv', { NO_COLOR: '1' })
     const person = new Person(session, list)
@@ -89,7 +89,7 @@ test.each(foreignLists.map((list) => [list.language, list.encoding, list] as con
 )
 
 /** Follows the hints of the errors to the letter, with the columns that an error shows. */
-async function importByHints(user: World): Promise<string[]> {
+async function importByHints(user: Sandbox): Promise<string[]> {
   const options: string[] = []
   for (;;) {
     const { code, err } = await user.run(['import', 'list.csv', ...options])
@@ -107,7 +107,7 @@ async function importByHints(user: World): Promise<string[]> {
 test.each(foreignLists.map((list) => [list.language, list.encoding, list] as const))(
   'a list in %s (%s) is imported through a pipe by the hints',
   async (language, _, list) => {
-    const user = new World()
+    const user = new Sandbox()
     user.write('list.csv', encodeList(list))
     await importByHints(user)
     const isExact = (await user.run('list')).out === storedBy(list).out

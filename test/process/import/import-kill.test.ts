@@ -1,20 +1,20 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { createDatabase } from '../../helpers/postgres/database.js'
 import {
-  countOf,
-  countsOf,
-  Importer,
-  plant,
-  plantLines,
-  shuffled,
+  buildPlantLine,
+  buildPlantLines,
+  countPlants,
+  ImportSandbox,
+  parseCounts,
+  shuffle,
   writeLines,
-} from '../../helpers/import.js'
-import { canTrace } from '../../helpers/linux.js'
-import { freshDatabase } from '../../helpers/postgres.js'
-import { isSoak, rounds } from '../../helpers/rounds.js'
-import { serve, testToken } from '../../helpers/service.js'
-import { rows, workbook } from '../../helpers/workbook.js'
-import { World } from '../../helpers/world.js'
+} from '../../helpers/sandbox/import-sandbox.js'
+import { canTrace } from '../../helpers/sandbox/linux.js'
+import { countRounds, isSoak } from '../../helpers/sandbox/rounds.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
+import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
 interface Target {
   store: string
@@ -26,15 +26,15 @@ interface Target {
 }
 
 async function file(): Promise<Target> {
-  const world = new World()
+  const world = new Sandbox()
   const store = `${world.home}/plants.db`
   const end = async () => (await world.run(`export --store ${store}`)).out
-  return { store, env: {}, stored: () => countOf(store), end }
+  return { store, env: {}, stored: () => countPlants(store), end }
 }
 
 async function database(): Promise<Target> {
-  const { url: store, env, sql } = await freshDatabase()
-  const world = new World()
+  const { url: store, env, sql } = await createDatabase()
+  const world = new Sandbox()
   await world.run(['stores', 'init', store], { env })
   const count = 'SELECT count(*) AS count FROM plant_store.plants'
   const stored = async () => Number((await sql(count))[0]?.['count'])
@@ -44,7 +44,7 @@ async function database(): Promise<Target> {
 
 /** A service as a process, which is killed and started again in its place. */
 async function service(): Promise<Target> {
-  const world = new World()
+  const world = new Sandbox()
   const flags = ['--allow', 'create,read,update']
   let running = await serve(flags, { folder: world.home })
   const { address: store } = running
@@ -57,7 +57,13 @@ async function service(): Promise<Target> {
     await running.stop('SIGKILL')
     return (await world.run('export')).out
   }
-  return { store, env: { PLANTS_TOKEN: testToken }, stored: () => countOf(world.store), kill, end }
+  return {
+    store,
+    env: { PLANTS_TOKEN: testToken },
+    stored: () => countPlants(world.store),
+    kill,
+    end,
+  }
 }
 
 interface Input {
@@ -74,8 +80,8 @@ interface Input {
 
 /** Lines in no order, and after some of them one that is rejected. */
 function withRejected(count: number): Input {
-  const exported = plantLines(count)
-  const good = shuffled(exported)
+  const exported = buildPlantLines(count)
+  const good = shuffle(exported)
   const lines: string[] = []
   const rejected: NonNullable<Input['rejected']> = []
   for (const [index, line] of good.entries()) {
@@ -97,7 +103,7 @@ function withRejected(count: number): Input {
 /** A table without ids, with line breaks in its cells. */
 function numbered(): Input {
   const names = Array.from({ length: isSoak ? 200_000 : 3000 }, (_, index) => `Fern\nNo ${index}`)
-  const exported = names.map((name, index) => plant(index + 1, name).trimEnd())
+  const exported = names.map((name, index) => buildPlantLine(index + 1, name).trimEnd())
   const lines = ['name', ...names.map((name) => `"${name}"`)]
   return { lines, flags: '--format csv --id-from next', exported }
 }
@@ -108,9 +114,9 @@ function tableOfWorkbook(): Input {
   const cells = [['id', 'name'], ...names.map((name, index) => [String(index + 1), name])]
   return {
     lines: [],
-    workbook: workbook({ sheets: { Plants: cells.map((row) => rows(row)).join('') } }),
+    workbook: buildWorkbook({ sheets: { Plants: cells.map((row) => buildRows(row)).join('') } }),
     flags: '--if-exists same',
-    exported: names.map((name, index) => plant(index + 1, name).trimEnd()),
+    exported: names.map((name, index) => buildPlantLine(index + 1, name).trimEnd()),
   }
 }
 
@@ -124,7 +130,7 @@ function named(flags: string, count: number, length: number): Input {
   return {
     lines: ['name', ...again],
     flags: `--format csv --id-from next --match name ${flags}`,
-    exported: names.map((name, index) => plant(index + 1, name).trimEnd()),
+    exported: names.map((name, index) => buildPlantLine(index + 1, name).trimEnd()),
     skipped: again.length - names.length,
   }
 }
@@ -145,12 +151,12 @@ test.each<[string, () => Promise<Target>, () => Input]>([
     const input = makeInput()
     const { exported, skipped = 0, rejected = [] } = input
     const target = await makeTarget()
-    const user = new Importer()
+    const user = new ImportSandbox()
     const { out, code } = await importWithKills(user, target, input)
     expect((await target.end()) === `${exported.join('\n')}\n`).toBe(true)
     const reasons: Record<number, number> = {}
     for (const { error } of rejected) reasons[error] = (reasons[error] ?? 0) + 1
-    expect(countsOf(out)).toEqual({
+    expect(parseCounts(out)).toEqual({
       created: exported.length,
       ...(skipped > 0 && { skipped }),
       ...(rejected.length > 0 && { rejected: reasons }),
@@ -165,12 +171,12 @@ test.each<[string, () => Promise<Target>, () => Input]>([
 )
 
 /** Later kills may find an import that was faster. */
-async function importWithKills(world: World, target: Target, input: Input) {
+async function importWithKills(world: Sandbox, target: Target, input: Input) {
   const name = input.workbook ? 'plants.xlsx' : 'plants.ndjson'
   const args = `import ${name} ${input.flags} --store ${target.store} --timeout 1h --retry 1h`
   if (input.workbook) world.write(name, input.workbook)
   else writeLines(world.home, input.lines)
-  const kills = rounds(4)
+  const kills = countRounds(4)
   let child = world.start(args, { env: target.env })
   for (let kill = 1; ; kill += 1) {
     const due = kill < kills ? (kill / kills) * input.exported.length : Infinity
@@ -197,7 +203,7 @@ test.runIf(canTrace).each([
   ['out', 'write', 'INT', 6],
 ])('an import that has its summary is done: %s, %s, %s (needs strace)', async (...moment) => {
   const [path, call, signal, end] = moment
-  const user = new Importer()
+  const user = new ImportSandbox()
   const names = Array.from({ length: 20_000 }, (_, index) => `{"name":"Fern ${index}"}`)
   writeLines(user.home, [...names, 'bad'])
   const command = 'import plants.ndjson --id-from next'
@@ -206,9 +212,9 @@ test.runIf(canTrace).each([
   const tracing = ['sh', '-c', 'exec strace -D -f -o log "$@" >out', 'sh', ...calls]
   const run = await user.start(`${command} --rejects bad`, {}, ...tracing)
   expect(run.exitCode ?? run.signal).toBe(end)
-  expect(countsOf(user.read('out'))).toEqual({ created: 20_000, rejected: { 400: 1 } })
+  expect(parseCounts(user.read('out'))).toEqual({ created: 20_000, rejected: { 400: 1 } })
   expect(user.rejected('bad')).toMatchObject([{ line: 20_001 }])
   const err = expect.stringContaining('was imported before')
   expect(await user.run(command)).toMatchObject({ code: 2, err })
-  expect(countOf(user.store)).toBe(20_000)
+  expect(countPlants(user.store)).toBe(20_000)
 })

@@ -1,12 +1,17 @@
 import { readFileSync, statSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { hang } from '../../helpers/hang.mjs'
-import { countOf, countsOf, plantLines, writeLines } from '../../helpers/import.js'
-import { isLinux } from '../../helpers/linux.js'
-import { resultOf } from '../../helpers/process.js'
-import { idsIn } from '../../helpers/sqlite-file.js'
-import { World } from '../../helpers/world.js'
+import { hang } from '../../helpers/sandbox/hang.mjs'
+import {
+  buildPlantLines,
+  countPlants,
+  parseCounts,
+  writeLines,
+} from '../../helpers/sandbox/import-sandbox.js'
+import { isLinux } from '../../helpers/sandbox/linux.js'
+import { waitForResult } from '../../helpers/sandbox/process.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { readIds } from '../../helpers/sandbox/sqlite-file.js'
 
 const soon = { interval: 10 }
 
@@ -15,46 +20,46 @@ describe.skipIf(process.platform === 'win32')('an import that a signal stops', (
     ['SIGINT', 130, 'Interrupted'],
     ['SIGTERM', 143, 'Terminated'],
   ] as const)('by %s goes on where it was', async (signal, code, word) => {
-    const world = new World()
-    const lines = plantLines(150_000)
+    const world = new Sandbox()
+    const lines = buildPlantLines(150_000)
     writeLines(world.home, lines)
     const run = world.start('import plants.ndjson')
-    await expect.poll(() => countOf(world.store), soon).toBeGreaterThan(0)
+    await expect.poll(() => countPlants(world.store), soon).toBeGreaterThan(0)
     run.kill(signal)
-    const ended = await resultOf(run)
-    const done = countOf(world.store)
+    const ended = await waitForResult(run)
+    const done = countPlants(world.store)
     const end = `after ${done.toLocaleString('en')} plants\n`
     expect(ended).toEqual({ code, out: '', err: expect.stringContaining(`${word} ${end}`) })
     expect(done).toBeLessThan(lines.length)
     const { out, ...again } = await world.run('import plants.ndjson')
     expect(again).toEqual({ code: 0, err: expect.stringContaining(end) })
-    expect(countsOf(out)).toEqual({ created: lines.length })
+    expect(parseCounts(out)).toEqual({ created: lines.length })
     expect((await world.run('export')).out === `${lines.join('\n')}\n`).toBe(true)
   })
 
   test('of all plants or none rolls back', async () => {
-    const world = new World()
+    const world = new Sandbox()
     await world.spawn('create --id 1 --name Fern')
     const run = world.start('import - --atomic', { stdin: 'pipe' })
-    run.stdin?.write(plantLines(300_000).join('\n'))
+    run.stdin?.write(buildPlantLines(300_000).join('\n'))
     const size = () => statSync(`${world.store}-wal`, { throwIfNoEntry: false })?.size ?? 0
     await expect.poll(size, soon).toBeGreaterThan(100_000) // the transaction is open
     run.kill('SIGINT')
-    expect(await resultOf(run)).toMatchObject({ code: 130, out: '' })
-    expect(idsIn(world.store)).toEqual([1])
+    expect(await waitForResult(run)).toMatchObject({ code: 130, out: '' })
+    expect(readIds(world.store)).toEqual([1])
   })
 })
 
 test.runIf(isLinux)(
   'an import ends on a signal while a small file unpacks to gigabytes',
   async () => {
-    const world = new World()
+    const world = new Sandbox()
     const lines = gzipSync(Buffer.alloc(16_777_216, '\n'))
     world.write('blank.ndjson.gz', Buffer.concat(Array<Buffer>(512).fill(lines)))
     const run = world.start('import blank.ndjson.gz', { timeout: hang.wait, killSignal: 'SIGKILL' })
     await expect.poll(() => computedBy(run.pid), soon).toBeGreaterThan(60) // it has begun to read
     run.kill('SIGTERM')
-    expect(await resultOf(run)).toMatchObject({ code: 143, out: '' })
+    expect(await waitForResult(run)).toMatchObject({ code: 143, out: '' })
   },
 )
 

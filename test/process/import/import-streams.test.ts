@@ -6,22 +6,22 @@ import { gzipSync } from 'node:zlib'
 import type { Options } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import {
-  countOf,
-  countsOf,
-  Importer,
-  peakOf,
-  plant,
-  plantLines,
-  shuffled,
+  buildPlantLine,
+  buildPlantLines,
+  countPlants,
+  ImportSandbox,
+  parseCounts,
+  readPeakMemory,
+  shuffle,
   writeLines,
-} from '../../helpers/import.js'
-import { canTrace, isLinux } from '../../helpers/linux.js'
-import { bash, type ProcessResult, resultOf } from '../../helpers/process.js'
-import { isSoak } from '../../helpers/rounds.js'
-import { serve, testToken } from '../../helpers/service.js'
-import { World } from '../../helpers/world.js'
+} from '../../helpers/sandbox/import-sandbox.js'
+import { canTrace, isLinux } from '../../helpers/sandbox/linux.js'
+import { type ProcessResult, runBash, waitForResult } from '../../helpers/sandbox/process.js'
+import { isSoak } from '../../helpers/sandbox/rounds.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
-const two = plant(1, 'Fern') + plant(2, 'Moss')
+const two = buildPlantLine(1, 'Fern') + buildPlantLine(2, 'Moss')
 
 function counts({ code, out, err }: ProcessResult) {
   const { created, skipped } = out === '' ? {} : JSON.parse(out)
@@ -29,14 +29,14 @@ function counts({ code, out, err }: ProcessResult) {
 }
 
 test('an import reads stdin from a pipe and a file, packed or not, and a device', async () => {
-  const world = new World()
+  const world = new Sandbox()
   const inputFile = join(world.home, world.write('plants', two))
   const run = async (options: Options) => counts(await world.spawn('import', options))
   expect(await run({ input: two })).toEqual({ code: 0, created: 2, skipped: 0, err: '' })
   for (const result of [
     await run({ inputFile }),
     await run({ input: gzipSync(two) }),
-    counts(await bash(world, '"$plants" import /dev/stdin < plants')),
+    counts(await runBash(world, '"$plants" import /dev/stdin < plants')),
   ])
     expect(result).toEqual({ code: 0, created: 0, skipped: 2, err: '' })
   expect(counts(await world.spawn('import /dev/null'))).toMatchObject({ code: 0, created: 0 })
@@ -45,16 +45,16 @@ test('an import reads stdin from a pipe and a file, packed or not, and a device'
 test.skipIf(process.platform === 'win32')(
   'an import reads pipes that a shell has made, between files',
   async () => {
-    const world = new World()
-    world.write('last', plant(3))
+    const world = new Sandbox()
+    world.write('last', buildPlantLine(3))
     const script = `"$plants" import <(printf '{"id":1,"name":"A"}\\n') <(printf '{"id":2,"name":"B"}\\n{"id":2}') last`
     const err = expect.stringMatching(/^plants: \/dev\/fd\/\d+:2: Invalid plant: the name /)
-    expect(counts(await bash(world, script))).toEqual({ code: 6, created: 3, skipped: 0, err })
+    expect(counts(await runBash(world, script))).toEqual({ code: 6, created: 3, skipped: 0, err })
   },
 )
 
 test('of three imports with one rejects file, one has it, and no record is lost', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const names = ['one', 'two', 'three']
   for (const name of names) user.write(`${name}.ndjson`, `${name} is no plant\n`)
   const run = (name: string) => user.spawn(`import ${name}.ndjson --rejects bad --store ${name}.db`)
@@ -68,15 +68,16 @@ describe.runIf(canTrace)('of two imports that write to one rejects file at once,
   const importOf = (name: string) => `import ${name}.ndjson --rejects out/bad --store ${name}.db`
 
   /** A user with two lists, each of which has a plant and a line that is rejected. */
-  function userWithTwoLists(): Importer {
-    const user = new Importer()
-    for (const name of ['one', 'two']) user.write(`${name}.ndjson`, `${plant(1)}bad ${name}\n`)
+  function userWithTwoLists(): ImportSandbox {
+    const user = new ImportSandbox()
+    for (const name of ['one', 'two'])
+      user.write(`${name}.ndjson`, `${buildPlantLine(1)}bad ${name}\n`)
     mkdirSync(join(user.home, 'out'))
     return user
   }
 
   /** Stops the first import after such a call on the file, runs the second, and lets both end. */
-  async function runBoth(user: Importer, call: string) {
+  async function runBoth(user: ImportSandbox, call: string) {
     const inject = `inject=${call}:signal=STOP:when=1`
     const traced = ['-P', join(user.home, 'out/bad'), '-e', `trace=${call}`, '-e', inject]
     const stopped = user.start(importOf('one'), {}, 'strace', '-D', '-f', '-o', 'log', ...traced)
@@ -84,16 +85,16 @@ describe.runIf(canTrace)('of two imports that write to one rejects file at once,
     await expect.poll(isStopped, { interval: 5 }).toBe(true)
     const { code: two } = await user.spawn(importOf('two'))
     stopped.kill('SIGCONT')
-    const { code: one, err } = await resultOf(stopped)
+    const { code: one, err } = await waitForResult(stopped)
     return { one, two, err }
   }
 
   /** Stores the chunk of an import that then cannot write its rejected record. */
-  async function interrupt(user: Importer, name: string) {
+  async function interrupt(user: ImportSandbox, name: string) {
     const folder = join(user.home, 'out')
     // The clock is asked after each chunk, before its rows are appended.
     const now = () => {
-      if (countOf(join(user.home, `${name}.db`)) > 0)
+      if (countPlants(join(user.home, `${name}.db`)) > 0)
         rmSync(folder, { recursive: true, force: true })
       return performance.now()
     }
@@ -124,14 +125,14 @@ describe.runIf(canTrace)('of two imports that write to one rejects file at once,
 })
 
 test('imports and a service write to one store, and no create is refused', async () => {
-  const world = new World()
+  const world = new Sandbox()
   const size = isSoak ? 250_000 : 12_000
-  const all = plantLines(size * 2)
+  const all = buildPlantLines(size * 2)
   await world.spawn('create --id 1 --name First')
   const { address } = await serve(['--timeout', '1h'], { folder: world.home })
   const runs = [0, 1].map((part) => {
     const lines = all.filter((_, index) => index % 2 === part)
-    const path = writeLines(world.home, part === 0 ? lines : shuffled(lines), `${part}.ndjson`)
+    const path = writeLines(world.home, part === 0 ? lines : shuffle(lines), `${part}.ndjson`)
     return world.spawn(['import', '--timeout', '1h', path])
   })
   let isDone = false
@@ -146,16 +147,16 @@ test('imports and a service write to one store, and no create is refused', async
     created.push(body)
   }
   for (const { code, out } of await done)
-    expect([code, countsOf(out)]).toEqual([0, { created: size }])
+    expect([code, parseCounts(out)]).toEqual([0, { created: size }])
   const exported = (await world.run('export')).out.trimEnd().split('\n').toSorted()
   expect(exported.join() === [...all, ...created].toSorted().join()).toBe(true)
 })
 
 const mebibyte = 1_048_576
-type Run = ReturnType<World['start']>
+type Run = ReturnType<Sandbox['start']>
 
 /** Runs an import, with what it reads from stdin, and judges the most memory that it has had. */
-async function measured(world: World, line: string, input: (run: Run) => Iterable<Buffer>) {
+async function measured(world: Sandbox, line: string, input: (run: Run) => Iterable<Buffer>) {
   // How much garbage V8 and JavaScriptCore (of the executable) keep before they collect it depends on their versions
   // and on the machine, and would count as memory.
   const env = { NODE_OPTIONS: '--max-semi-space-size=8', BUN_JSC_forceRAMSize: `${256 * mebibyte}` }
@@ -165,12 +166,12 @@ async function measured(world: World, line: string, input: (run: Run) => Iterabl
   if (!run.stdin) throw new Error('There is no stdin')
   async function* observed() {
     for (const block of input(run)) {
-      peak = peakOf(run.pid) ?? peak
+      peak = readPeakMemory(run.pid) ?? peak
       yield block
     }
   }
   await pipeline(Readable.from(observed()), run.stdin).catch(() => undefined) // it may end before
-  const end = await resultOf(run)
+  const end = await waitForResult(run)
   expect(peak).toBeGreaterThan(30) // it was measured
   expect(peak).toBeLessThan(200)
   return end
@@ -178,8 +179,8 @@ async function measured(world: World, line: string, input: (run: Run) => Iterabl
 
 describe.runIf(isLinux)('needs the same memory', () => {
   test('for an input without an end, until Ctrl-C', async () => {
-    const world = new World()
-    const block = Buffer.from(`${plantLines(2000).join('\n')}\n`)
+    const world = new Sandbox()
+    const block = Buffer.from(`${buildPlantLines(2000).join('\n')}\n`)
     const enough = Math.ceil(((isSoak ? 2048 : 4) * mebibyte) / block.length)
     const { code } = await measured(world, 'import -', function* (run) {
       for (let blocks = 0; ; blocks += 1) {
@@ -187,11 +188,11 @@ describe.runIf(isLinux)('needs the same memory', () => {
         yield block
       }
     })
-    expect([code, countOf(world.store)]).toEqual([130, 2000])
+    expect([code, countPlants(world.store)]).toEqual([130, 2000])
   })
 
   test('for many rejected lines, of which twenty are shown', async () => {
-    const world = new World()
+    const world = new Sandbox()
     const block = Buffer.from('x\n{"id":1,"name":1}\n'.repeat(5000))
     const blocks = isSoak ? 760 : 5
     const { code, err } = await measured(

@@ -12,25 +12,25 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { unlessSystemError } from '../../../src/errors.js'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
-import { bash, bin, launch } from '../../helpers/process.js'
-import { connectTo, requestBytes } from '../../helpers/raw-http.js'
-import { rounds } from '../../helpers/rounds.js'
-import { serve, testToken } from '../../helpers/service.js'
-import { fill } from '../../helpers/sqlite-file.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { canMount, isLinux, mountSmallDisk } from '../../helpers/sandbox/linux.js'
+import { bin, launch, runBash } from '../../helpers/sandbox/process.js'
+import { countRounds } from '../../helpers/sandbox/rounds.js'
+import { Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { insertPlants } from '../../helpers/sandbox/sqlite-file.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { buildRequest, connectTo } from '../../helpers/scripted-server/raw-http.js'
+import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
+import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
-const repeated = { repeats: rounds(1) - 1 }
+const repeated = { repeats: countRounds(1) - 1 }
 const patience = { interval: 5 }
 const fern = { id: 1, name: 'Fern' }
 const plant = `${JSON.stringify(fern)}\n`
 
-async function storeOf(count: number): Promise<{ user: World; text: string }> {
-  const user = new World()
+async function storeOf(count: number): Promise<{ user: Sandbox; text: string }> {
+  const user = new Sandbox()
   await user.spawn('create --id 1 --name Fern')
-  fill(user.store, count)
+  insertPlants(user.store, count)
   return { user, text: (await user.run('list')).out }
 }
 
@@ -44,20 +44,20 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     '"$plants" create --id 1 --name Fern > /dev/full',
     `echo '${plant}' | "$plants" import -q --atomic > /dev/full`,
   ])('does not undo %s', async (script) => {
-    const user = new World()
-    expect(await bash(user, script)).toEqual(unwritten)
-    expect(await user.run('list')).toEqual(answer(fern))
+    const user = new Sandbox()
+    expect(await runBash(user, script)).toEqual(unwritten)
+    expect(await user.run('list')).toEqual(toJsonResult(fern))
   })
 
   test.each(['list', 'get 1', '--help'])('ends "plants %s" with 74', async (line) => {
     const { user } = await storeOf(10)
-    expect(await bash(user, `"$plants" ${line} > /dev/full`)).toEqual(unwritten)
+    expect(await runBash(user, `"$plants" ${line} > /dev/full`)).toEqual(unwritten)
   })
 
   test.runIf(canMount)('is noticed in the middle of a list (a tmpfs, needs unshare)', async () => {
     const { user, text } = await storeOf(20_000)
-    const file = join((await smallDisk()).inside, 'list')
-    expect(await bash(user, `"$plants" list > '${file}'`)).toEqual(unwritten)
+    const file = join((await mountSmallDisk()).inside, 'list')
+    expect(await runBash(user, `"$plants" list > '${file}'`)).toEqual(unwritten)
     expect(readFileSync(file, 'utf8') === text.slice(0, 256 * 1024)).toBe(true)
   })
 })
@@ -69,13 +69,13 @@ describe('a reader', () => {
     async (command) => {
       const { user } = await storeOf(20_000)
       const script = `"$plants" ${command} | head -1; echo "\${PIPESTATUS[@]}"`
-      expect(await bash(user, script)).toEqual(printed(`${plant}0 0\n`))
+      expect(await runBash(user, script)).toEqual(toTextResult(`${plant}0 0\n`))
     },
   )
 
   test('that never came changes nothing about a create', repeated, async () => {
     const script = `"$plants" create --id 1 --name Fern | true; echo "\${PIPESTATUS[@]}"; "$plants" list`
-    expect(await bash(new World(), script)).toEqual(printed(`0 0\n${plant}`))
+    expect(await runBash(new Sandbox(), script)).toEqual(toTextResult(`0 0\n${plant}`))
   })
 })
 
@@ -119,8 +119,8 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
 })
 
 /** Starts a list whose stdout is a pipe that is read when the test wants. */
-function listIntoPipe(user: World, before: string) {
-  const path = join(temporaryFolder(), 'pipe')
+function listIntoPipe(user: Sandbox, before: string) {
+  const path = join(createTemporaryFolder(), 'pipe')
   execFileSync('mkfifo', [path])
   const both = openSync(path, 'r+') // one end alone would wait for the other
   const reader = openSync(path, 'r')
@@ -144,7 +144,7 @@ function proc(pid: number | undefined, file: string): string {
 test.runIf(isLinux)(
   'lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on, and drains',
   async () => {
-    const folder = temporaryFolder()
+    const folder = createTemporaryFolder()
     const path = join(folder, 'pipe')
     execFileSync('mkfifo', [path])
     const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
@@ -154,10 +154,10 @@ test.runIf(isLinux)(
       through: ['sh', '-c', 'exec "$@" 2> "$0"', path],
     })
     const connections = await Promise.all(
-      Array.from({ length: 20 }, () => connectTo(service.place)),
+      Array.from({ length: 20 }, () => connectTo(service.endpoint)),
     )
     const ask = async (target: string, status: number, [connection] = connections) => {
-      connection?.send(requestBytes(testToken, { target }))
+      connection?.send(buildRequest(testToken, { target }))
       expect((await connection?.answer())?.status).toBe(status)
     }
     const askOften = async (times: number) => {
@@ -195,10 +195,10 @@ test.runIf(isLinux).each([
   ['export /dev/null; echo none', 'none'],
   ['export /dev/fd/3 3>> out; cat out', `before\n${plant}`],
 ])('what is no file of a user is written to as it is: %s', async (line, text) => {
-  const user = new World()
+  const user = new Sandbox()
   user.write('out', 'before\n')
   const script = `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`
-  expect((await bash(user, script)).out).toContain(text)
+  expect((await runBash(user, script)).out).toContain(text)
 })
 
 test.each([
@@ -206,28 +206,31 @@ test.each([
   ['is closed', '2>&-'],
   ...(isLinux ? [['takes nothing', '2> /dev/full']] : []),
 ])('a stderr that %s changes nothing', async (_, redirection) => {
-  const answers = [json(503, { error: 503, message: 'Busy' }), json(200, { name: 'Fern' })]
-  const { url } = await Hostile.listen({ posts: answers })
+  const answers = [
+    buildJsonResponse(503, { error: 503, message: 'Busy' }),
+    buildJsonResponse(200, { name: 'Fern' }),
+  ]
+  const { url } = await ScriptedServer.listen({ posts: answers })
   const create = `"$plants" create --id 1 --name Fern -v --store ${url} ${redirection}`
   const env = { PLANTS_TOKEN: testToken }
-  expect(await bash(new World(), create, env)).toEqual(printed('{"name":"Fern"}\n'))
+  expect(await runBash(new Sandbox(), create, env)).toEqual(toTextResult('{"name":"Fern"}\n'))
 })
 
 test('a stdin that never ends holds up no error when flags were given', async () => {
-  const result = await new World().spawn('create --id 1', { stdin: 'pipe' })
+  const result = await new Sandbox().spawn('create --id 1', { stdin: 'pipe' })
   expect(result).toMatchObject({ code: 2, out: '' })
 })
 
 test.each(['create --id "$id" --name "$name"', 'get "$id"', 'delete "$id" --yes'])(
   'a loop leaves its stdin to the next turn: plants %s',
   async (command) => {
-    const user = new World()
+    const user = new Sandbox()
     const ids = [1, 2, 3]
     user.write('list', ids.map((id) => `${id} Plant ${id}\n`).join(''))
     const stdin = ids.map((id) => `{"id":${id},"name":"Old"}\n`).join('')
     if (!command.startsWith('create')) await user.run('import', { stdin })
     const loop = `while read -r id name; do "$plants" ${command}; done < list`
-    const { code, out } = await bash(user, loop)
+    const { code, out } = await runBash(user, loop)
     expect([code, out.split('\n').length - 1]).toEqual([0, 3])
   },
 )

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 
-import { bash, type ProcessResult } from '../../helpers/process.js'
-import { World } from '../../helpers/world.js'
+import { type ProcessResult, runBash } from '../../helpers/sandbox/process.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 const message = 'plants: The current directory does not exist any more\n'
 const hint = '  Change to another directory with cd, or give an absolute path\n'
 
 /** Runs a command line in a directory that was deleted since the shell has changed to it. */
-function runInDeletedFolder(user: World, line: string): Promise<ProcessResult> {
-  return bash(user, `mkdir gone && cd gone && rmdir ../gone && "$plants" ${line}`, user.env)
+function runInDeletedFolder(user: Sandbox, line: string): Promise<ProcessResult> {
+  return runBash(user, `mkdir gone && cd gone && rmdir ../gone && "$plants" ${line}`, user.env)
 }
 
 describe.skipIf(process.platform === 'win32' || process.env['PLANTS_BIN'] !== undefined)(
@@ -27,7 +27,7 @@ describe.skipIf(process.platform === 'win32' || process.env['PLANTS_BIN'] !== un
       'serve --port 0 --tls-cert cert.pem --tls-key key.pem',
       'serve --socket ./plants.sock',
     ])('a command with a relative path says so: %s', async (line) => {
-      const user = new World()
+      const user = new Sandbox()
       await user.run('create --id 1 --name Fern')
       expect(await runInDeletedFolder(user, line)).toEqual({
         code: 2,
@@ -48,7 +48,7 @@ describe.skipIf(process.platform === 'win32' || process.env['PLANTS_BIN'] !== un
       'stores list',
       'config set timeout 8s',
     ])('a command without one does what it does elsewhere: %s', async (line) => {
-      const user = new World()
+      const user = new Sandbox()
       await user.run('create --id 1 --name Fern')
       expect(await runInDeletedFolder(user, line)).toMatchObject({ code: 0, err: '' })
     })

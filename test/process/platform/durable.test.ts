@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { canTrace } from '../../helpers/linux.js'
-import { plantService } from '../../helpers/plant-service.js'
-import { connectTo, requestBytes } from '../../helpers/raw-http.js'
-import { serve, testToken } from '../../helpers/service.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { World } from '../../helpers/world.js'
+import { canTrace } from '../../helpers/sandbox/linux.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { startPlantService } from '../../helpers/scripted-server/plant-service.js'
+import { buildRequest, connectTo } from '../../helpers/scripted-server/raw-http.js'
+import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
 // What is on disk before somebody is told: each command and a service run under strace, whose trace
 // shows the writes, the syncs and the names, and what was said before they were durable.
@@ -40,11 +40,11 @@ const cases: [before: string[], command: string, synced: unknown[], told?: strin
 
 /** A directory with some input and what commands have left, and what follows a command there. */
 async function tracedFolder(before: string[] = []) {
-  const user = new World()
+  const user = new Sandbox()
   Object.assign(user, { env: {} })
   for (const line of before) expect((await user.spawn(line)).code).toBe(0)
   user.write('input.ndjson', '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n')
-  const disk = followDisk(user.home, join(temporaryFolder(), 'log'))
+  const disk = followDisk(user.home, join(createTemporaryFolder(), 'log'))
   /** Runs a command; gives its exit code, the streams that it wrote to, and what was synced before. */
   const run = async (line: string, env: Record<string, string> = {}) => {
     const { code } = await user.spawn(line, { env }, 'strace', ...disk.tracer)
@@ -65,7 +65,7 @@ describe.runIf(canTrace)('is on disk before it is told (needs strace):', () => {
 
   test('an import into a service, also in its journal', async () => {
     const { run } = await tracedFolder()
-    const { address } = await plantService()
+    const { address } = await startPlantService()
     const journal = expect.stringMatching(/^\.local\/state\/plants\/imports\.db-wal$/)
     const folders = ['.local/state/plants', '.local/state', '.local', '.']
     expect(
@@ -81,14 +81,14 @@ describe.runIf(canTrace)('is on disk before it is told (needs strace):', () => {
     const token = (await user.spawn('tokens create --allow create,update,delete')).out.trim()
     const through = ['strace', ...disk.tracer]
     const service = await serve([], { folder: user.home, env: {}, through })
-    const connection = await connectTo(service.place)
+    const connection = await connectTo(service.endpoint)
     const statuses = []
     for (const request of [
       { body: '{"id":1,"name":"Fern"}' },
       { method: 'PATCH', target: '/plants/1', body: '{"name":"Moss"}' },
       { method: 'DELETE', target: '/plants/1' },
     ])
-      statuses.push((await connection.send(requestBytes(token, request)).answer(request))?.status)
+      statuses.push((await connection.send(buildRequest(token, request)).answer(request))?.status)
     const traced = readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, 'utf8')
     process.kill(parseInt(traced, 10), 'SIGTERM')
     const { code } = await service.ended

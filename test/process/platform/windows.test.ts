@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Options } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { isLinux } from '../../helpers/linux.js'
-import { World } from '../../helpers/world.js'
+import { isLinux } from '../../helpers/sandbox/linux.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // Windows itself, its paths and its console are tried by test/windows.mjs.
 describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
@@ -12,7 +12,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
     const fern = '{"id":1,"name":"Färn"}\n'
     const preload = join(import.meta.dirname, 'windows.cjs')
 
-    function plants(user: World, line: string, { env, ...options }: Options = {}) {
+    function plants(user: Sandbox, line: string, { env, ...options }: Options = {}) {
       const windows = {
         NODE_OPTIONS: `--require ${preload}`,
         ...{ PLANTS_DATA_DIR: '', PLANTS_CONFIG_DIR: '', PLANTS_STATE_DIR: '' },
@@ -21,8 +21,8 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
       return user.spawn(line, { ...options, env: { ...windows, ...env } })
     }
 
-    async function withFern(): Promise<World> {
-      const user = new World()
+    async function withFern(): Promise<Sandbox> {
+      const user = new Sandbox()
       const { code, err } = await plants(user, 'create --file -', { input: fern })
       expect([code, err]).toEqual([0, ''])
       return user
@@ -56,7 +56,11 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
     test('a store whose path has a drive and an @ is a file', async () => {
       const store = 'C:\\a@b\\plants.db'
       const err = expect.stringContaining(store)
-      expect(await plants(new World(), `list --store ${store}`)).toEqual({ code: 4, out: '', err })
+      expect(await plants(new Sandbox(), `list --store ${store}`)).toEqual({
+        code: 4,
+        out: '',
+        err,
+      })
     })
   },
 )

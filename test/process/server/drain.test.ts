@@ -1,23 +1,28 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { isLinux } from '../../helpers/linux.js'
-import { connectTo, exchange, RawConnection, requestBytes } from '../../helpers/raw-http.js'
-import { rounds } from '../../helpers/rounds.js'
+import { isLinux } from '../../helpers/sandbox/linux.js'
+import { countRounds } from '../../helpers/sandbox/rounds.js'
+import { openDatabase, readIds } from '../../helpers/sandbox/sqlite-file.js'
 import {
-  placeOf,
-  quick,
+  buildRequest,
+  connectTo,
+  exchangeOnce,
+  RawConnection,
+} from '../../helpers/scripted-server/raw-http.js'
+import {
+  getStorePath,
+  quickStore,
   type RunningService,
   serve,
   serveStore,
-  storeOf,
   testToken,
-} from '../../helpers/service.js'
-import { idsIn, open } from '../../helpers/sqlite-file.js'
+  toConnectOptions,
+} from '../../helpers/scripted-server/service.js'
 
 const long = ['--drain-timeout', '24d']
 const moss = '{"id":4,"name":"Moss"}'
-const createOf = (id: number) => requestBytes(testToken, { body: `{"id":${id},"name":"Fern"}` })
+const createOf = (id: number) => buildRequest(testToken, { body: `{"id":${id},"name":"Fern"}` })
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
 describe.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)('%s', (signal) => {
@@ -41,18 +46,20 @@ test.skipIf(process.platform === 'win32')('nohup keeps a service from SIGHUP', a
   const env = { PLANTS_SERVE_TOKEN: testToken, _: '/usr/bin/nohup' } // as shells do
   const service = await serve([], { env, through: ['nohup'] })
   service.kill('SIGHUP')
-  const connection = await connectTo(service.place)
+  const connection = await connectTo(service.endpoint)
   expect((await connection.send(createOf(1)).answer())?.status).toBe(200)
   expect(service.log.map(({ msg }) => msg)).not.toContain('draining')
   expect(await service.stop()).toMatchObject({ code: 0 })
 })
 
-test('a drain stores what it answers and nothing else', { repeats: rounds(1) - 1 }, async () => {
+test('a drain stores what it answers and nothing else', {
+  repeats: countRounds(1) - 1,
+}, async () => {
   const service = await serve(long)
   const answered = Array.from({ length: 30 }, (): number[] => [])
   let last = 0
   const createUntilClosed = async (ids: number[]) => {
-    const connection = await connectTo(service.place)
+    const connection = await connectTo(service.endpoint)
     for (let isOpen = true; isOpen; ) {
       last += 1
       const id = last
@@ -68,7 +75,7 @@ test('a drain stores what it answers and nothing else', { repeats: rounds(1) - 1
   expect((await service.stop()).code).toBe(0)
   await work
   const ids = answered.flat().toSorted((a, b) => a - b)
-  expect(idsIn(storeOf(service))).toEqual(ids)
+  expect(readIds(getStorePath(service))).toEqual(ids)
   expect(ids).toEqual(upTo(last)) // all that were sent
 })
 
@@ -79,7 +86,7 @@ test('clients that come again for each request are all answered for half a secon
   const unanswered: number[] = []
   const comeAgain = async () => {
     for (;;) {
-      const connection = new RawConnection(service.place)
+      const connection = new RawConnection(service.endpoint)
       const isOpen = await once(connection.socket, 'connect').catch(() => false)
       if (!isOpen) return
       counts.sent += 1
@@ -98,17 +105,17 @@ test('clients that come again for each request are all answered for half a secon
   await clients
   // A slow client may connect later, just when the port closes, and is promised no answer.
   expect(unanswered.filter((sentAt) => sentAt < signaledAt + 500)).toEqual([])
-  const { length: stored } = idsIn(storeOf(service))
+  const { length: stored } = readIds(getStorePath(service))
   expect([stored >= counts.answered, stored <= counts.sent]).toEqual([true, true])
 })
 
 describe('while it drains, a service', () => {
   test('answers what it has received, but waits for no idle connection, and lets no one in', async () => {
     const service = await serve([...long, '--request-timeout', '24d'])
-    const idle = await sentTo(service, requestBytes(testToken, { target: '/nope' }))
-    await connectTo(service.place) // which never brings a byte
+    const idle = await sentTo(service, buildRequest(testToken, { target: '/nope' }))
+    await connectTo(service.endpoint) // which never brings a byte
     expect((await idle.answer())?.status).toBe(404)
-    const db = open(storeOf(service))
+    const db = openDatabase(getStorePath(service))
     db.exec('BEGIN IMMEDIATE')
     const waiting = await Promise.all(upTo(3).map((id) => sentTo(service, createOf(id))))
     const start = performance.now()
@@ -122,12 +129,12 @@ describe('while it drains, a service', () => {
     expect(answer).toMatchObject({ status: 200, headers, body: '{"name":"Moss"}' })
     expect((await service.ended).code).toBe(0)
     expect(performance.now() - start).toBeLessThan(60_000) // soon after, idle connections end by themselves
-    expect(idsIn(storeOf(service))).toEqual([1, 2, 3, 4])
+    expect(readIds(getStorePath(service))).toEqual([1, 2, 3, 4])
   })
 
   test('answers 503 to what still waits for the store at the end', async () => {
     const service = await serve(['--drain-timeout', '1s'])
-    const db = open(storeOf(service))
+    const db = openDatabase(getStorePath(service))
     db.exec('BEGIN IMMEDIATE')
     const waiting = await Promise.all(upTo(3).map((id) => sentTo(service, createOf(id))))
     const ended = service.stop()
@@ -140,13 +147,13 @@ describe('while it drains, a service', () => {
     )
     expect((await ended).code).toBe(0)
     db.exec('ROLLBACK')
-    expect(idsIn(storeOf(service))).toEqual([])
+    expect(readIds(getStorePath(service))).toEqual([])
     expect(service.err).not.toContain('"stack"')
   })
 
   test('says Connection: close to whoever sends a request', async () => {
-    const service = await serveStore(quick)
-    const connection = await connectTo(service.place)
+    const service = await serveStore(quickStore)
+    const connection = await connectTo(service.endpoint)
     const kept = await connection.send(createOf(1)).answer()
     connection.send(createOf(2))
     const drained = service.drain(60_000)
@@ -164,14 +171,14 @@ describe('while it drains, a service', () => {
       const service = await serve()
       service.kill('SIGSTOP')
       const ids = upTo(50)
-      const connections = await Promise.all(ids.map(() => connectTo(service.place)))
+      const connections = await Promise.all(ids.map(() => connectTo(service.endpoint)))
       for (const id of ids) connections[id - 1]?.send(createOf(id))
       service.kill('SIGTERM')
       service.kill('SIGCONT')
       const answers = await Promise.all(connections.map((connection) => connection.answer()))
       expect(answers.map((answer) => answer?.status)).toEqual(ids.map(() => 200))
       expect((await service.ended).code).toBe(0)
-      expect(idsIn(storeOf(service))).toEqual(ids)
+      expect(readIds(getStorePath(service))).toEqual(ids)
     },
   )
 })
@@ -181,11 +188,14 @@ test('the admin port needs no token, and is not ready during a drain', async () 
   const address = service.log.find(({ msg }) => msg === 'listening')?.['admin']
   const headers = { Authorization: undefined }
   const ask = (target: string) =>
-    exchange({ place: placeOf(String(address)), token: '' }, { method: 'GET', target, headers })
+    exchangeOnce(
+      { endpoint: toConnectOptions(String(address)), token: '' },
+      { method: 'GET', target, headers },
+    )
   expect([(await ask('/live')).status, (await ask('/ready')).status]).toEqual([200, 200])
   expect((await ask('/nope')).status).toBe(404)
-  expect((await exchange(service, { target: '/live', method: 'GET' })).status).toBe(404)
-  for (const body of [moss, moss]) await exchange(service, { body })
+  expect((await exchangeOnce(service, { target: '/live', method: 'GET' })).status).toBe(404)
+  for (const body of [moss, moss]) await exchangeOnce(service, { body })
   expect((await ask('/metrics')).body.match(/^plants_request_duration_seconds_count.*$/gm)).toEqual(
     [
       'plants_request_duration_seconds_count{outcome="404"} 1',
@@ -201,14 +211,14 @@ test('the admin port needs no token, and is not ready during a drain', async () 
 
 /** Sends a request, and waits until it has come. */
 async function sentTo(service: RunningService, request: Buffer) {
-  const connection = await connectTo(service.place)
+  const connection = await connectTo(service.endpoint)
   connection.send(request)
-  expect((await exchange(service, { target: '/nope' })).status).toBe(404) // which came after them
+  expect((await exchangeOnce(service, { target: '/nope' })).status).toBe(404) // which came after them
   return connection
 }
 
-async function isRefused({ place }: RunningService): Promise<boolean> {
-  const socket = connect(place)
+async function isRefused({ endpoint }: RunningService): Promise<boolean> {
+  const socket = connect(endpoint)
   const isOpen = await once(socket, 'connect').then(
     () => true,
     () => false,
@@ -223,7 +233,7 @@ async function draining(
   signal: NodeJS.Signals = 'SIGTERM',
 ): Promise<RawConnection> {
   const headers = { 'Content-Length': '99' }
-  const connection = await sentTo(service, requestBytes(testToken, { headers, body: moss }))
+  const connection = await sentTo(service, buildRequest(testToken, { headers, body: moss }))
   service.kill(signal)
   await expect.poll(() => service.log.map(({ msg }) => msg)).toContain('draining')
   return connection

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { peakOf } from '../../helpers/import.js'
-import { isLinux } from '../../helpers/linux.js'
-import { requestBytes } from '../../helpers/raw-http.js'
-import { serve, testToken } from '../../helpers/service.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { readPeakMemory } from '../../helpers/sandbox/import-sandbox.js'
+import { isLinux } from '../../helpers/sandbox/linux.js'
+import { buildRequest } from '../../helpers/scripted-server/raw-http.js'
+import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
 /** What each of some connections sends so many times. */
 interface Flood {
@@ -18,7 +18,7 @@ interface Flood {
 const requestWith = (headerLines: number) =>
   `GET /openapi.json HTTP/1.1\r\nHost: x\r\n${'a:\r\n'.repeat(headerLines - 1)}\r\n`
 const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
-const inChunks = `${requestBytes('wrong', { headers })}${'1\r\n \r\n'.repeat(200)}0\r\n\r\n`
+const inChunks = `${buildRequest('wrong', { headers })}${'1\r\n \r\n'.repeat(200)}0\r\n\r\n`
 const longHeads: Flood = { request: requestWith(2000), count: 31, connections: 200 }
 const smallest: Flood = { request: 'GET / HTTP/1.1\r\n\r\n', count: 3600, connections: 40 }
 
@@ -31,7 +31,7 @@ describe.runIf(isLinux)(
     ])('%s on each connection, and nothing is read', (_, flood) => closesAll(flood))
 
     test.runIf(hasOpenssl)('3,600 requests of 18 bytes over TLS (needs openssl)', () =>
-      closesAll(smallest, certificate({ names: ['IP:127.0.0.1'] })),
+      closesAll(smallest, createCertificate({ names: ['IP:127.0.0.1'] })),
     )
 
     test('2,300 lines of a head that does not end on each of 1,500 connections', async () => {
@@ -46,7 +46,7 @@ describe.runIf(isLinux)(
         await Promise.all(Array.from({ length: 100 }, flood))
         await create(left)
       }
-      expect(peakOf(service.pid)).toBeLessThan(200)
+      expect(readPeakMemory(service.pid)).toBeLessThan(200)
     })
 
     test('16 bodies in chunks of a byte on each connection, again and again, and nothing is read', () =>
@@ -54,7 +54,7 @@ describe.runIf(isLinux)(
   },
 )
 
-type Certificate = ReturnType<typeof certificate>
+type Certificate = ReturnType<typeof createCertificate>
 
 /** Creates succeed until all connections have been closed, with one line in the log for each. */
 async function closesAll({ request, count, connections }: Flood, tls?: Certificate) {
@@ -76,7 +76,7 @@ async function closesAll({ request, count, connections }: Flood, tls?: Certifica
   const others = () => outcomes().filter((outcome) => outcome !== 'created').length
   do await createNext()
   while (others() < connections)
-  expect(peakOf(service.pid)).toBeLessThan(450)
+  expect(readPeakMemory(service.pid)).toBeLessThan(450)
   await expect.poll(() => outcomes().length).toBe(created + connections)
   expect(others()).toBe(connections)
 }
@@ -95,7 +95,7 @@ async function outlasts({ request, count, connections }: Flood) {
     for (const attacker of attackers.splice(0, connections / 10)) attacker.destroy()
     attackers.push(...Array.from({ length: connections / 10 }, attack))
   }
-  expect(peakOf(service.pid)).toBeLessThan(450)
+  expect(readPeakMemory(service.pid)).toBeLessThan(450)
 }
 
 async function attacked(tls?: Certificate) {
@@ -105,15 +105,15 @@ async function attacked(tls?: Certificate) {
   const service = await serve([...flags, ...secure], { env })
   const open = (): Socket => {
     const socket = tls
-      ? connectSecurely({ ...(service.place as object), ca: tls.cert })
-      : connect(service.place)
+      ? connectSecurely({ ...(service.endpoint as object), ca: tls.cert })
+      : connect(service.endpoint)
     onTestFinished(() => void socket.destroy())
     return socket.on('error', () => undefined)
   }
   // Headers must arrive within 10 s of a new connection, which may have to wait for longer.
   const client = open()
   const create = async (id: number) => {
-    client.write(requestBytes(testToken, { body: `{"id":${id},"name":"Fern"}` }))
+    client.write(buildRequest(testToken, { body: `{"id":${id},"name":"Fern"}` }))
     const [answer] = await once(client, 'data')
     expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)
   }

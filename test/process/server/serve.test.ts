@@ -10,31 +10,41 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { isLinux } from '../../helpers/linux.js'
-import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { rounds } from '../../helpers/rounds.js'
-import { launch, serve, storeOf, testToken } from '../../helpers/service.js'
-import { open } from '../../helpers/sqlite-file.js'
-import { isWindows, World } from '../../helpers/world.js'
+import { isLinux } from '../../helpers/sandbox/linux.js'
+import { countRounds } from '../../helpers/sandbox/rounds.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { openDatabase } from '../../helpers/sandbox/sqlite-file.js'
+import {
+  buildRequest,
+  connectTo,
+  exchangeOnce,
+  type RawRequest,
+} from '../../helpers/scripted-server/raw-http.js'
+import {
+  getStorePath,
+  launchService,
+  serve,
+  testToken,
+} from '../../helpers/scripted-server/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
 test('stdout may be closed, before the address and after it', async () => {
-  const { home } = new World()
+  const { home } = new Sandbox()
   const path = join(home, 'socket')
-  const { child, ready, ended } = launch(['--socket', path], home)
+  const { child, ready, ended } = launchService(['--socket', path], home)
   onTestFinished(() => void child.kill('SIGKILL'))
   ready.catch(() => undefined)
   child.stdout?.destroy()
-  const service = { place: { path }, token: testToken }
-  const created = () => exchange(service, { body: fern }).catch(() => undefined)
+  const service = { endpoint: { path }, token: testToken }
+  const created = () => exchangeOnce(service, { body: fern }).catch(() => undefined)
   await expect.poll(async () => (await created())?.status).toBeDefined()
   child.kill('SIGTERM')
   expect((await ended).code).toBe(0)
 })
 
 test('a Unix socket is for user and group, replaces no file, and goes with the service', async () => {
-  const world = new World()
+  const world = new Sandbox()
   const path = join(world.home, 'socket')
   const args = ['--socket', path, '--base-path', '/v1']
   const first = await serve(args, { folder: world.home })
@@ -45,17 +55,17 @@ test('a Unix socket is for user and group, replaces no file, and goes with the s
     /address already in use\n {2}A program listens there\. Stop it, or choose another path/,
   )
   expect(await world.spawn(`serve --socket ${path}`, { env })).toEqual({ code: 4, out: '', err })
-  const service = { place: { path }, token: testToken }
-  expect((await exchange(service, { target: '/v1/plants', body: fern })).status).toBe(200)
+  const service = { endpoint: { path }, token: testToken }
+  expect((await exchangeOnce(service, { target: '/v1/plants', body: fern })).status).toBe(200)
   expect((await first.stop()).code).toBe(0)
   expect(existsSync(path)).toBe(false)
 })
 
 describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix sockets)', () => {
-  const serviceAt = (path: string) => ({ place: { path }, token: testToken })
+  const serviceAt = (path: string) => ({ endpoint: { path }, token: testToken })
 
   async function leaveSocket() {
-    const world = new World()
+    const world = new Sandbox()
     const path = join(world.home, 'socket')
     const args = ['--socket', path]
     const first = await serve(args, { folder: world.home })
@@ -69,15 +79,17 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
     const second = await serve(args, { folder: world.home })
     expect(second.address).toBe(`unix:${path}`)
     expect(statSync(path).mode & 0o777).toBe(0o660)
-    expect((await exchange(serviceAt(path), { body: fern })).status).toBe(200)
+    expect((await exchangeOnce(serviceAt(path), { body: fern })).status).toBe(200)
     expect(readdirSync(world.home).toSorted()).toEqual(['data', 'socket'])
     expect((await second.stop()).code).toBe(0)
     expect(readdirSync(world.home)).toEqual(['data'])
   })
 
-  test('is replaced by one of two that start at once', { repeats: rounds(3) - 1 }, async () => {
+  test('is replaced by one of two that start at once', {
+    repeats: countRounds(3) - 1,
+  }, async () => {
     const { world, path, args } = await leaveSocket()
-    const starts = [1, 2, 3].map(() => launch(args, world.home))
+    const starts = [1, 2, 3].map(() => launchService(args, world.home))
     onTestFinished(() => starts.forEach(({ child }) => void child.kill('SIGKILL')))
     const started = starts.map(({ ready, ended }) => ready.catch(() => ended))
     const results = await Promise.all(started)
@@ -86,7 +98,7 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
     expect(winners).toHaveLength(1)
     const error = { code: 4, err: expect.stringContaining('socket: address already in use') }
     expect(losers).toMatchObject([error, error])
-    expect((await exchange(serviceAt(path), { body: fern })).status).toBe(200)
+    expect((await exchangeOnce(serviceAt(path), { body: fern })).status).toBe(200)
     expect(readdirSync(world.home).toSorted()).toEqual(['data', 'socket'])
   })
 
@@ -113,24 +125,24 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
 test.skipIf(isWindows)(
   'a service that drains leaves the socket of another one (needs Unix sockets)',
   async () => {
-    const world = new World()
+    const world = new Sandbox()
     const path = join(world.home, 'socket')
     const args = ['--socket', path]
     const first = await serve(args, { folder: world.home })
     unlinkSync(path)
     await serve(args, { folder: world.home })
     expect((await first.stop()).code).toBe(0)
-    const service = { place: { path }, token: testToken }
-    expect((await exchange(service, { body: fern })).status).toBe(200)
+    const service = { endpoint: { path }, token: testToken }
+    expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
   },
 )
 
-test('a service accepts PLANTS_SERVE_TOKEN in place of the tokens of the store', async () => {
-  const world = new World()
+test('a service accepts PLANTS_SERVE_TOKEN in endpoint of the tokens of the store', async () => {
+  const world = new Sandbox()
   const ofStore = (await world.spawn('tokens create')).out.trim()
   const service = await serve([], { folder: world.home })
   const statusOf = async (token: string) =>
-    (await exchange({ ...service, token }, { body: fern })).status
+    (await exchangeOnce({ ...service, token }, { body: fern })).status
   for (const token of [ofStore, `${testToken}x`]) expect(await statusOf(token)).toBe(400)
   expect(await statusOf(testToken)).toBe(200)
   expect(service.err).not.toContain(ofStore)
@@ -147,8 +159,8 @@ test.runIf(isLinux)(
     const warnings = () =>
       service.log.filter(({ level }) => level === 'warn').map(({ msg }) => String(msg))
     expect(warnings()).toEqual([warning])
-    await Promise.all(Array.from({ length: 400 }, () => connectTo(service.place)))
-    expect((await exchange(service, { body: fern })).status).toBe(200)
+    await Promise.all(Array.from({ length: 400 }, () => connectTo(service.endpoint)))
+    expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
     const closed = expect.stringMatching(/^The limit of 172 connections was reached: /)
     await expect.poll(warnings).toContainEqual(closed)
   },
@@ -161,11 +173,11 @@ test('a service that only reads is ready while another program holds the write l
     const response = await fetch(`${address}/ready`)
     return [response.status, await response.json()]
   }
-  const db = open(storeOf(service))
+  const db = openDatabase(getStorePath(service))
   db.exec('BEGIN IMMEDIATE')
   expect(await ask()).toEqual([200, { ready: true }])
   db.exec('ROLLBACK')
-  const path = storeOf(service)
+  const path = getStorePath(service)
   rmSync(path)
   const message = `${path} or its log was deleted or replaced`
   expect(await ask()).toEqual([503, { error: 503, message }])
@@ -186,10 +198,11 @@ test('the log tells of every exchange by its id, but of no token and no plant', 
     { headers: { 'SECRET ': 'x' }, body: '{"id":2,"name":"SECRET"}' },
   ]
   const ids: (string | undefined)[] = []
-  for (const request of requests) ids.push((await exchange(service, request)).headers['request-id'])
+  for (const request of requests)
+    ids.push((await exchangeOnce(service, request)).headers['request-id'])
   expect(new Set(ids).size).toBe(requests.length)
-  const leaving = await connectTo(service.place)
-  const half = requestBytes(token, { headers: { 'Content-Length': '99' }, body: 'SECRET' })
+  const leaving = await connectTo(service.endpoint)
+  const half = buildRequest(token, { headers: { 'Content-Length': '99' }, body: 'SECRET' })
   leaving.send(half).socket.destroy()
   const exchanges = () => service.log.filter(({ outcome }) => outcome !== undefined)
   await expect.poll(() => exchanges().length).toBe(requests.length + 1)

@@ -1,19 +1,19 @@
 import { once } from 'node:events'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { connectTo, requestBytes } from '../../helpers/raw-http.js'
-import { serve, testToken } from '../../helpers/service.js'
-import { answer, World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { buildRequest, connectTo } from '../../helpers/scripted-server/raw-http.js'
+import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
-const list = requestBytes(testToken, { method: 'GET', target: '/plants' })
+const list = buildRequest(testToken, { method: 'GET', target: '/plants' })
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
   async function serveSecurely(args: string[] = []) {
-    const { cert, path, keyPath } = certificate({ names: ['DNS:localhost', 'IP:127.0.0.1'] })
+    const { cert, path, keyPath } = createCertificate({ names: ['DNS:localhost', 'IP:127.0.0.1'] })
     const service = await serve(['--tls-cert', path, '--tls-key', keyPath, ...args])
     const open = (options: ConnectionOptions = {}): TLSSocket => {
-      const socket = connect({ ...(service.place as object), ca: cert, ...options })
+      const socket = connect({ ...(service.endpoint as object), ca: cert, ...options })
       onTestFinished(() => void socket.destroy())
       return socket.on('error', () => undefined)
     }
@@ -25,15 +25,15 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
     expect(service.address).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
     const create = `create --id 1 --name Fern --store ${service.address} --timeout 1h`
     const options = { env: { PLANTS_TOKEN: testToken } }
-    const trusting = await new World().run(`${create} --ca-cert ${path}`, options)
-    expect(trusting).toEqual(answer({ name: 'Fern' }))
-    expect(await new World().run(create, options)).toMatchObject({ code: 4, out: '' })
+    const trusting = await new Sandbox().run(`${create} --ca-cert ${path}`, options)
+    expect(trusting).toEqual(toJsonResult({ name: 'Fern' }))
+    expect(await new Sandbox().run(create, options)).toMatchObject({ code: 4, out: '' })
   })
 
   test('does not wait, when it drains, for connections without a request, or even a hello', async () => {
     const { service, open } = await serveSecurely(['--drain-timeout', '24d'])
     await once(open(), 'secureConnect')
-    await connectTo(service.place)
+    await connectTo(service.endpoint)
     const served = open()
     served.write(list)
     await once(served, 'data') // which came after them
@@ -51,7 +51,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
         ciphers: 'ALL:@SECLEVEL=0',
       } as const
       await expect(once(open(old), 'secureConnect')).rejects.toThrow()
-      const { socket } = await connectTo(service.place)
+      const { socket } = await connectTo(service.endpoint)
       socket.resetAndDestroy()
       await once(open(), 'secureConnect')
       const failed = () => service.log.filter(({ outcome }) => outcome === 'handshake')

@@ -1,11 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { type Certificate, certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { ownServer } from '../../helpers/postgres.js'
-import { created, posts, token } from '../../helpers/users.js'
-import { World } from '../../helpers/world.js'
+import { startOwnServer } from '../../helpers/postgres/database.js'
+import {
+  type Certificate,
+  createCertificate,
+  hasOpenssl,
+} from '../../helpers/sandbox/certificates.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { created, posts, token } from '../../helpers/sandbox/token-command-sandbox.js'
+import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
 const linuxBundle = '/etc/ssl/certs/ca-certificates.crt'
 /** A mount that only one process sees can add a certificate to those of the system. */
@@ -20,7 +24,7 @@ interface Trust {
   under?: string[]
 }
 
-const ways: Record<string, (authority: Certificate, world: World) => Trust> = {
+const ways: Record<string, (authority: Certificate, world: Sandbox) => Trust> = {
   'those of the system (needs root on Linux)': (authority, world) => {
     world.write('bundle.pem', readFileSync(linuxBundle, 'utf8') + authority.cert)
     const script = `mount --bind bundle.pem ${linuxBundle} && exec "$@"`
@@ -47,7 +51,7 @@ describe('the authority of a certificate is found in', () => {
   test.each(rows)('$name, for a service (needs openssl)', async (row) => {
     if (!row.canRun) return
     const { world, authority, tls } = makeAuthority()
-    const service = await Hostile.listen({ posts, tls })
+    const service = await ScriptedServer.listen({ posts, tls })
     const args = `create --id 1 --name Fern --store https://localhost:${service.port}`
     const result = await runTrusting(world, args, row.find(authority, world), {
       PLANTS_TOKEN: token,
@@ -60,7 +64,7 @@ describe('the authority of a certificate is found in', () => {
   test.each(rows)('$name, for a database with verify-full (needs openssl)', async (row) => {
     if (!row.canRun) return
     const { world, authority, tls } = makeAuthority()
-    const { port, env } = await ownServer({ tls })
+    const { port, env } = await startOwnServer({ tls })
     const address = `postgres://plants@localhost:${port}/plants?sslmode=verify-full`
     const trust = row.find(authority, world)
     const result = await runTrusting(world, `count --store ${address}`, trust, env)
@@ -73,8 +77,8 @@ test.runIf(hasOpenssl)(
   'a trusted bundle does not accept the certificate of another name (needs openssl)',
   async () => {
     const { world, authority } = makeAuthority()
-    const tls = certificate({ names: ['DNS:plants.example.com'], issuer: authority })
-    const service = await Hostile.listen({ posts: [created], tls })
+    const tls = createCertificate({ names: ['DNS:plants.example.com'], issuer: authority })
+    const service = await ScriptedServer.listen({ posts: [created], tls })
     const args = `create --id 1 --name Fern --store https://localhost:${service.port}`
     const trust = { env: { SSL_CERT_FILE: authority.path } }
     const { code } = await runTrusting(world, args, trust, { PLANTS_TOKEN: token })
@@ -86,7 +90,10 @@ test.runIf(hasOpenssl)(
   'several requests at once are each repeated with the bundle, and only once (needs openssl)',
   async () => {
     const { world, authority, tls } = makeAuthority()
-    const service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], tls })
+    const service = await ScriptedServer.listen({
+      posts: [buildJsonResponse(200, { name: 'Fern' })],
+      tls,
+    })
     world.write('plants.csv', `id,name\n${[1, 2, 3, 4].map((id) => `${id},Fern\n`).join('')}`)
     const args = `import plants.csv -v --store https://localhost:${service.port}`
     const trust = { env: { SSL_CERT_FILE: authority.path } }
@@ -99,12 +106,12 @@ test.runIf(hasOpenssl)(
 )
 
 function makeAuthority() {
-  const authority = certificate({ names: ['DNS:authority'], isAuthority: true })
-  return { world: new World(), authority, tls: certificate({ names, issuer: authority }) }
+  const authority = createCertificate({ names: ['DNS:authority'], isAuthority: true })
+  return { world: new Sandbox(), authority, tls: createCertificate({ names, issuer: authority }) }
 }
 
 function runTrusting(
-  world: World,
+  world: Sandbox,
   line: string,
   { args = [], env, under = [] }: Trust,
   more: Record<string, string>,

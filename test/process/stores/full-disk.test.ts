@@ -2,21 +2,26 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { countsOf, plantLines, shuffled, writeLines } from '../../helpers/import.js'
-import { canMount, smallDisk } from '../../helpers/linux.js'
-import type { ProcessResult } from '../../helpers/process.js'
-import { serve } from '../../helpers/service.js'
-import { idsIn } from '../../helpers/sqlite-file.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { printed, World } from '../../helpers/world.js'
+import {
+  buildPlantLines,
+  parseCounts,
+  shuffle,
+  writeLines,
+} from '../../helpers/sandbox/import-sandbox.js'
+import { canMount, mountSmallDisk } from '../../helpers/sandbox/linux.js'
+import type { ProcessResult } from '../../helpers/sandbox/process.js'
+import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { readIds } from '../../helpers/sandbox/sqlite-file.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { serve } from '../../helpers/scripted-server/service.js'
 
 /** A user who also has a disk of 256 KiB, which only their processes see as `folder`, and others as `inside`. */
-class DiskUser extends World {
+class DiskUser extends Sandbox {
   readonly folder: string
   readonly inside: string
   readonly #enter: string[]
 
-  constructor({ folder, inside, enter }: Awaited<ReturnType<typeof smallDisk>>) {
+  constructor({ folder, inside, enter }: Awaited<ReturnType<typeof mountSmallDisk>>) {
     super()
     this.folder = folder
     this.inside = inside
@@ -46,15 +51,15 @@ class DiskUser extends World {
   }
 
   ids(): number[] {
-    const copy = temporaryFolder()
+    const copy = createTemporaryFolder()
     cpSync(this.inside, copy, { recursive: true })
-    return idsIn(join(copy, 'plants.db'))
+    return readIds(join(copy, 'plants.db'))
   }
 }
 
 describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () => {
   test('a create is stored or says why not, and the store stays whole', async () => {
-    const user = new DiskUser(await smallDisk())
+    const user = new DiskUser(await mountSmallDisk())
     expect((await user.on('create --id 0 --name Fern')).code).toBe(0)
     const [ids, codes] = [[0], new Set<number | undefined>()]
     for (const left of [60, 52, 44, 36, 28, 8, 0]) {
@@ -65,7 +70,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
       codes.add(result.code)
       if (result.code === 0) {
         ids.push(id)
-        expect(result).toEqual(printed('{"name":"Oak"}\n'))
+        expect(result).toEqual(toTextResult('{"name":"Oak"}\n'))
       } else {
         const { error, retryable, hint } = JSON.parse(result.err)
         expect([result.code, result.out, error, retryable]).toEqual([4, '', 503, true])
@@ -78,9 +83,9 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
   })
 
   test('an import goes on when there is space again', async () => {
-    const lines = plantLines(40_000)
-    const user = new DiskUser(await smallDisk())
-    writeLines(user.home, shuffled(lines))
+    const lines = buildPlantLines(40_000)
+    const user = new DiskUser(await mountSmallDisk())
+    writeLines(user.home, shuffle(lines))
     user.grow('2500k')
     const full = await user.on('import plants.ndjson')
     expect(full).toMatchObject({ code: 4, out: '' })
@@ -90,13 +95,13 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect(again.err).toMatch(/after [1-9]/)
     user.grow('64m')
     const { code, out } = await user.on('import plants.ndjson')
-    expect([code, countsOf(out)]).toEqual([0, { created: lines.length }])
+    expect([code, parseCounts(out)]).toEqual([0, { created: lines.length }])
     expect((await user.on('export')).out === `${lines.join('\n')}\n`).toBe(true)
     expect(user.ids()).toHaveLength(lines.length)
   })
 
   test('the journal of an import into a service is named once', async () => {
-    const user = new DiskUser(await smallDisk())
+    const user = new DiskUser(await mountSmallDisk())
     const { address, token } = await serve()
     user.fillUp()
     user.write('plants.ndjson', '{"id":1,"name":"Fern"}\n')
@@ -110,9 +115,9 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
   })
 
   test('a backup says which disk is full', async () => {
-    const user = new DiskUser(await smallDisk())
+    const user = new DiskUser(await mountSmallDisk())
     const env = { PLANTS_STORE: `${user.home}/large.db` }
-    writeLines(user.home, plantLines(20_000))
+    writeLines(user.home, buildPlantLines(20_000))
     expect((await user.on('import plants.ndjson', env)).code).toBe(0)
     const { code, err } = await user.on(`backup ${user.folder}/backup.db`, env)
     expect([code, err]).toEqual([4, expect.stringMatching(/^plants: The backup .* full\n/)])
@@ -120,7 +125,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
   })
 
   test('a sort says what to set if there is no space for it', async () => {
-    const user = new DiskUser(await smallDisk())
+    const user = new DiskUser(await mountSmallDisk())
     const names = Array.from({ length: 24 }, (_, id) => ({ id, name: 'x'.repeat(1e6 - id) }))
     writeLines(
       user.home,

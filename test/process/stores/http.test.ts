@@ -1,24 +1,28 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Hostile, http, json } from '../../helpers/hostile.js'
-import { resultOf } from '../../helpers/process.js'
-import { token } from '../../helpers/service.js'
-import { answer, objectsOf, World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { waitForResult } from '../../helpers/sandbox/process.js'
+import { parseObjects, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import {
+  buildJsonResponse,
+  buildResponse,
+  ScriptedServer,
+} from '../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../helpers/scripted-server/service.js'
 
 const create = 'create --id 1 --name Fern --output json --store'
 const env = { PLANTS_TOKEN: token }
 
-const unavailable = http(503, '', { 'Retry-After': 30 })
+const unavailable = buildResponse(503, '', { 'Retry-After': 30 })
 const key = { name: 'Idempotency-Key', in: 'header' }
 const plants = { parameters: [], post: { parameters: [key] } }
-const keyed = json(200, { openapi: '3.1.0', paths: { '/plants': plants } })
+const keyed = buildJsonResponse(200, { openapi: '3.1.0', paths: { '/plants': plants } })
 const reset = (socket: { resetAndDestroy(): unknown }) => void socket.resetAndDestroy()
 
 interface Case {
-  answers?: Parameters<typeof Hostile.listen>[0]
+  answers?: Parameters<typeof ScriptedServer.listen>[0]
   /** when the signal comes */
-  until?: (service: Hostile, program: ReturnType<World['start']>) => Promise<unknown>
+  until?: (service: ScriptedServer, program: ReturnType<Sandbox['start']>) => Promise<unknown>
   signal?: 'SIGINT' | 'SIGTERM'
   scheme?: 'http' | 'https'
   posts?: number
@@ -26,7 +30,7 @@ interface Case {
   isOpen?: boolean
 }
 
-const requests = (count: number) => async (service: Hostile) => {
+const requests = (count: number) => async (service: ScriptedServer) => {
   while (service.requests.length < count) await once(service, 'request')
 }
 
@@ -51,15 +55,15 @@ test.each<[string, Case]>([
 ])('a signal %s', async (_, each) => {
   const { answers = {}, until = requests(1), scheme = 'http', posts = 1, isOpen = true } = each
   const { signal = 'SIGINT' } = each
-  const service = await Hostile.listen(answers)
+  const service = await ScriptedServer.listen(answers)
   const url = service.url.replace('http', scheme)
-  const program = new World().start(`${create} ${url} --timeout 60s`, { env })
+  const program = new Sandbox().start(`${create} ${url} --timeout 60s`, { env })
   await until(service, program)
   program.kill(signal)
-  const { code, out, err } = await resultOf(program)
+  const { code, out, err } = await waitForResult(program)
   expect([code, out]).toEqual([signal === 'SIGTERM' ? 143 : 130, ''])
   expect(service.posts).toHaveLength(posts)
-  const { error, hint } = objectsOf(err).at(-1) ?? {}
+  const { error, hint } = parseObjects(err).at(-1) ?? {}
   expect(error).toBe(500)
   expect(hint).toEqual(
     isOpen ? expect.stringContaining(`--idempotency-key ${service.keys[0]}`) : undefined,
@@ -70,12 +74,15 @@ test.runIf(hasOpenssl)(
   'NODE_EXTRA_CA_CERTS is trusted, unless --ca-cert names others (needs openssl)',
   async () => {
     const names = ['IP:127.0.0.1']
-    const own = certificate({ names })
-    const service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], tls: own })
+    const own = createCertificate({ names })
+    const service = await ScriptedServer.listen({
+      posts: [buildJsonResponse(200, { name: 'Fern' })],
+      tls: own,
+    })
     const options = { env: { ...env, NODE_EXTRA_CA_CERTS: own.path } }
-    const run = (flags: string) => new World().spawn(`${create} ${service.url}${flags}`, options)
-    expect(await run('')).toEqual(answer({ name: 'Fern' }))
-    expect((await run(` --timeout 5s --ca-cert ${certificate({ names }).path}`)).code).toBe(4)
+    const run = (flags: string) => new Sandbox().spawn(`${create} ${service.url}${flags}`, options)
+    expect(await run('')).toEqual(toJsonResult({ name: 'Fern' }))
+    expect((await run(` --timeout 5s --ca-cert ${createCertificate({ names }).path}`)).code).toBe(4)
     expect(service.lines).toEqual(['POST /plants'])
   },
 )

@@ -2,15 +2,15 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { wait } from '../../../src/platform/runtime.js'
-import { hang } from '../../helpers/hang.mjs'
-import { hasPatroni, startPatroniCluster } from '../../helpers/patroni.js'
-import { ownServer, type Row } from '../../helpers/postgres.js'
-import { exchange } from '../../helpers/raw-http.js'
-import { isSoak, rounds, seed } from '../../helpers/rounds.js'
-import { runPlants } from '../../helpers/run.js'
-import { launch, testToken } from '../../helpers/service.js'
-import { DatabaseSync, idsIn } from '../../helpers/sqlite-file.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { type Row, startOwnServer } from '../../helpers/postgres/database.js'
+import { hasPatroni, startPatroniCluster } from '../../helpers/postgres/patroni.js'
+import { hang } from '../../helpers/sandbox/hang.mjs'
+import { countRounds, isSoak, seed } from '../../helpers/sandbox/rounds.js'
+import { runPlants } from '../../helpers/sandbox/run.js'
+import { DatabaseSync, readIds } from '../../helpers/sandbox/sqlite-file.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { launchService, testToken } from '../../helpers/scripted-server/service.js'
 
 // Callers create plants with keys, and come again until they know, while services are killed and
 // databases crash: in the end each plant is there once, as it was sent.
@@ -26,10 +26,10 @@ const columns = 'id, name, tag, idempotency_key AS key'
 
 /** A service that is started again where it was when it has ended. */
 class ServiceNode {
-  readonly folder = temporaryFolder()
+  readonly folder = createTemporaryFolder()
   readonly socket = join(this.folder, 'socket')
   readonly #args: string[]
-  #run: ReturnType<typeof launch> | undefined
+  #run: ReturnType<typeof launchService> | undefined
 
   constructor(args: string[]) {
     this.#args = ['--socket', this.socket, '--log-level', 'error', ...args]
@@ -37,7 +37,7 @@ class ServiceNode {
   }
 
   async start(): Promise<this> {
-    this.#run = launch(this.#args, this.folder)
+    this.#run = launchService(this.#args, this.folder)
     await this.#run.ready
     return this
   }
@@ -63,9 +63,9 @@ class ServiceNode {
   }
 }
 
-const kills = rounds(2)
+const kills = countRounds(2)
 /** A million in a soak of 15 rounds, which has 30 kills: a life as long as that takes a while. */
-const many = isSoak ? rounds(66_667) : 1500
+const many = isSoak ? countRounds(66_667) : 1500
 
 test(`of ${many} creates none is lost, changed or made twice when the service is killed ${kills} times`, async () => {
   const node = await new ServiceNode([]).start()
@@ -80,19 +80,19 @@ test(`of ${many} creates none is lost, changed or made twice when the service is
   await running
   expect(await node.end('SIGTERM')).toMatchObject({ code: 0, err: '' })
   const store = join(node.folder, 'data/plants.db')
-  expect(idsIn(store)).toHaveLength(many)
+  expect(readIds(store)).toHaveLength(many)
   const db = new DatabaseSync(store, { readBigInts: true })
   onTestFinished(() => db.close())
   crowd.check(db.prepare(`SELECT ${columns} FROM plants`).iterate())
   expect(crowd.wrong, withSeed).toEqual([])
 })
 
-const creates = rounds(700)
+const creates = countRounds(700)
 const nodeCount = isSoak ? 4 : 2
-const crashes = Math.min(100, rounds(2))
+const crashes = Math.min(100, countRounds(2))
 
 test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or made twice when nodes are killed and their database crashes`, async () => {
-  const database = await ownServer()
+  const database = await startOwnServer()
   const args = ['--store', database.url, '--timeout', '1h']
   const starting = Array.from({ length: nodeCount }, () => new ServiceNode(args).start())
   const nodes = await Promise.all(starting)
@@ -166,10 +166,10 @@ function crowdOf(wanted: number, atOnce: number, nodes: ServiceNode[]) {
     while (wrong.length === 0) {
       turn += 1
       const service = {
-        place: { path: nodes[turn % nodes.length]?.socket ?? '' },
+        endpoint: { path: nodes[turn % nodes.length]?.socket ?? '' },
         token: testToken,
       }
-      const answer = await exchange(service, request).catch(() => undefined)
+      const answer = await exchangeOnce(service, request).catch(() => undefined)
       if (answer?.text === `200 ${text}`) return
       if (!mayComeAgain(answer)) return wrong.push(`Create ${number}: ${answer?.text}`)
       await wait(1000 * Number(answer?.headers['retry-after'] ?? 0.02), [])
@@ -198,7 +198,7 @@ function crowdOf(wanted: number, atOnce: number, nodes: ServiceNode[]) {
     },
     /** Resolves when so many creates were answered for good. */
     until: async (done: number) => {
-      const patience = { interval: 1, timeout: rounds(hang.wait) }
+      const patience = { interval: 1, timeout: countRounds(hang.wait) }
       await expect.poll(() => created.length >= done || wrong.length > 0, patience).toBe(true)
     },
     /** Notes what is wrong with all that is stored: ids, names, tags and keys. */
@@ -226,7 +226,7 @@ function plantOf(number: number) {
 }
 
 /** Whether an answer, or none, leaves open what became of it, as the contract has it. */
-function mayComeAgain(answer: Awaited<ReturnType<typeof exchange>> | undefined): boolean {
+function mayComeAgain(answer: Awaited<ReturnType<typeof exchangeOnce>> | undefined): boolean {
   if (answer?.status === 503) return answer.headers['retry-after'] !== undefined
   return !answer || (answer.status === 500 && answer.text.includes('unknown'))
 }

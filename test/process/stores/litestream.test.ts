@@ -9,27 +9,27 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { pages } from '../../helpers/documents.js'
-import { hang } from '../../helpers/hang.mjs'
-import { isHere } from '../../helpers/linux.js'
-import { execute } from '../../helpers/process.js'
-import { exchange } from '../../helpers/raw-http.js'
-import { isSoak, rounds } from '../../helpers/rounds.js'
-import { runPlants } from '../../helpers/run.js'
-import { launch, testToken } from '../../helpers/service.js'
-import { query } from '../../helpers/sqlite-file.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { pages } from '../../helpers/expect/documents.js'
+import { hang } from '../../helpers/sandbox/hang.mjs'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { execute } from '../../helpers/sandbox/process.js'
+import { countRounds, isSoak } from '../../helpers/sandbox/rounds.js'
+import { runPlants } from '../../helpers/sandbox/run.js'
+import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { launchService, testToken } from '../../helpers/scripted-server/service.js'
 
 // Litestream replicates the store of a service, with the configuration in deploy, but to a file.
 
-const canReplicate = isSoak && isHere('litestream')
+const canReplicate = isSoak && isInstalled('litestream')
 const need = '(needs Litestream, in a soak)'
 
 test.skipIf(!canReplicate)(
   `a machine that is lost with its store loses only the last creates ${need}`,
   async () => {
     const machine = await Machine.start()
-    const losses = rounds(0.5)
+    const losses = countRounds(0.5)
     for (let loss = 0; loss < losses; loss += 1) {
       const load = new Load(machine)
       await machine.replicateMore(1)
@@ -66,7 +66,7 @@ test.skipIf(!canReplicate)(
   `nothing is lost when Litestream was killed for a while, and stops after the service ${need}`,
   async () => {
     const machine = await Machine.start()
-    for (let stop = 1; stop <= rounds(0.2); stop += 1) {
+    for (let stop = 1; stop <= countRounds(0.2); stop += 1) {
       const load = new Load(machine)
       await machine.replicateMore(2)
       machine.litestream.kill('SIGKILL')
@@ -110,7 +110,7 @@ function buildPlant(id: number) {
 class Machine {
   /** Each create that was sent, and that no loss has taken back. */
   creates: Create[] = []
-  service: ReturnType<typeof launch>
+  service: ReturnType<typeof launchService>
   litestream: ReturnType<typeof execute>
   readonly socket: string
   readonly #folder: string
@@ -120,7 +120,7 @@ class Machine {
 
   /** Starts with an empty store, which must exist before Litestream opens it. */
   static async start(): Promise<Machine> {
-    const folder = temporaryFolder()
+    const folder = createTemporaryFolder()
     const store = join(folder, 'data/plants.db')
     mkdirSync(join(folder, 'data'), { mode: 0o700 })
     expect(await runPlants(['tokens', 'create', '--store', store])).toMatchObject({ code: 0 })
@@ -155,7 +155,7 @@ class Machine {
   }
 
   #launchService() {
-    const service = launch(['--socket', this.socket, '--log-level', 'error'], this.#folder)
+    const service = launchService(['--socket', this.socket, '--log-level', 'error'], this.#folder)
     onTestFinished(async () => {
       service.child.kill('SIGKILL')
       await service.child
@@ -217,7 +217,7 @@ class Machine {
    * after a create was acknowledged cannot be there without it.
    */
   async findLost(): Promise<AcknowledgedCreate[]> {
-    const rows = query(this.#store, 'SELECT id, name, tag FROM plants')
+    const rows = queryFile(this.#store, 'SELECT id, name, tag FROM plants')
     expect(rows).toEqual(rows.map(({ id }) => buildPlant(Number(id))))
     const restored = new Set(rows.map(({ id }) => Number(id)))
     const sent = new Set(this.creates.map(({ id }) => id))
@@ -253,13 +253,13 @@ class Load {
   }
 
   async #createPlants(): Promise<void> {
-    const service = { place: { path: this.#machine.socket }, token: testToken }
+    const service = { endpoint: { path: this.#machine.socket }, token: testToken }
     while (!this.#isEnding) {
       lastId += 1
       const create: Create = { id: lastId, sentAt: Date.now(), acknowledgedAt: undefined }
       this.#machine.creates.push(create)
       const body = JSON.stringify(buildPlant(create.id))
-      const response = await exchange(service, { body }).catch(() => undefined)
+      const response = await exchangeOnce(service, { body }).catch(() => undefined)
       if (response === undefined) return
       expect(response).toMatchObject({ status: 200 })
       create.acknowledgedAt = Date.now()

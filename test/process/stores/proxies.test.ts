@@ -1,9 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { type Certificate, certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { ipv4, proxyKinds, startProxy, startResigningProxy } from '../../helpers/proxies.js'
-import { token } from '../../helpers/users.js'
-import { World } from '../../helpers/world.js'
+import {
+  type Certificate,
+  createCertificate,
+  hasOpenssl,
+} from '../../helpers/sandbox/certificates.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { token } from '../../helpers/sandbox/token-command-sandbox.js'
+import {
+  ipv4,
+  proxyKinds,
+  startProxy,
+  startResigningProxy,
+} from '../../helpers/scripted-server/proxies.js'
+import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
 const host = `${ipv4}`
 const names = [`IP:${host}`]
@@ -13,13 +22,13 @@ const fern = { id: 1, name: 'Fern' }
 /** Each service is asked for both: a change and a read. */
 const script = {
   host,
-  posts: [json(200, { name: 'Fern' })],
-  others: { 'GET /plants': [json(200, [fern])] },
+  posts: [buildJsonResponse(200, { name: 'Fern' })],
+  others: { 'GET /plants': [buildJsonResponse(200, [fern])] },
 }
 
 function runAt(store: string, line: string, variables: Record<string, string>) {
   const argv = [...line.split(' '), '--store', store, '--allow-http', '--timeout', '10s']
-  return new World().spawn(argv, { env: { PLANTS_TOKEN: token, ...variables } })
+  return new Sandbox().spawn(argv, { env: { PLANTS_TOKEN: token, ...variables } })
 }
 
 async function createAndList(store: string, variables: Record<string, string>, args = '') {
@@ -38,7 +47,7 @@ describe.each(Object.entries(proxyKinds))(
     const canRun = kind.canRun && ipv4 !== undefined
 
     test.runIf(canRun)('forwards plain http, though it opens tunnels to 443 only', async () => {
-      const service = await Hostile.listen(script)
+      const service = await ScriptedServer.listen(script)
       const http_proxy = await startProxy(kind)
       const results = await createAndList(`http://${host}:${service.port}`, { http_proxy })
       expect(results).toEqual(succeeded)
@@ -48,8 +57,8 @@ describe.each(Object.entries(proxyKinds))(
     })
 
     test.runIf(canRun && hasOpenssl)('tunnels https (needs openssl)', async () => {
-      const tls = certificate({ names })
-      const service = await Hostile.listen({ ...script, tls })
+      const tls = createCertificate({ names })
+      const service = await ScriptedServer.listen({ ...script, tls })
       const https_proxy = await startProxy(kind, service.port)
       const store = `https://${host}:${service.port}`
       expect(await createAndList(store, { https_proxy }, ` --ca-cert ${tls.path}`)).toEqual(
@@ -59,7 +68,7 @@ describe.each(Object.entries(proxyKinds))(
     })
 
     test.runIf(canRun && hasOpenssl)('names a tunnel that it rejects (needs openssl)', async () => {
-      const service = await Hostile.listen({ ...script, tls: certificate({ names }) })
+      const service = await ScriptedServer.listen({ ...script, tls: createCertificate({ names }) })
       const https_proxy = await startProxy(kind)
       const store = `https://${host}:${service.port}`
       const proxyHost = new URL(https_proxy).host
@@ -84,9 +93,9 @@ describe.runIf(hasOpenssl && ipv4)(
 
     test.each(Object.entries(trusts))('is used only if it is trusted: %s', async (name, find) => {
       const isTrusted = !name.startsWith('nothing')
-      const authority = certificate({ names: ['DNS:authority'], isAuthority: true })
-      const tls = certificate({ names })
-      const service = await Hostile.listen({ ...script, tls })
+      const authority = createCertificate({ names: ['DNS:authority'], isAuthority: true })
+      const tls = createCertificate({ names })
+      const service = await ScriptedServer.listen({ ...script, tls })
       const { port } = service
       const proxy = await startResigningProxy(authority, { host, port, ca: tls.cert })
       const { args, env } = find(authority)

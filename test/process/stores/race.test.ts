@@ -1,24 +1,25 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { isLinux } from '../../helpers/linux.js'
-import { resultOf } from '../../helpers/process.js'
-import { isSoak, rounds } from '../../helpers/rounds.js'
-import { holderOf } from '../../helpers/sqlite-file.js'
-import { endConnections } from '../../helpers/store.js'
-import { answer, World } from '../../helpers/world.js'
+import { isLinux } from '../../helpers/sandbox/linux.js'
+import { waitForResult } from '../../helpers/sandbox/process.js'
+import { countRounds, isSoak } from '../../helpers/sandbox/rounds.js'
+import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { holdLock } from '../../helpers/sandbox/sqlite-file.js'
+import { endConnections } from '../../helpers/sandbox/store.js'
 
-const repeated = { repeats: rounds(1) - 1 }
+const repeated = { repeats: countRounds(1) - 1 }
 const patience = { interval: 5 }
 const ids = Array.from({ length: isSoak ? 70 : 8 }, (_, index) => index)
 const create = (id: number) => `create --id ${id} --name Fern`
-const created = answer({ name: 'Fern' })
-const plantsOf = (...numbers: number[]) => answer(...numbers.map((id) => ({ id, name: 'Fern' })))
+const created = toJsonResult({ name: 'Fern' })
+const plantsOf = (...numbers: number[]) =>
+  toJsonResult(...numbers.map((id) => ({ id, name: 'Fern' })))
 
 test(
   'processes that make the store together give an id to one, a key one plant, and store all others',
   repeated,
   async () => {
-    const world = new World()
+    const world = new Sandbox()
     const keyed = ids.map(() => world.spawn(`${create(-2)} --idempotency-key order-66`))
     const others = ids.map((id) => world.spawn(create(id)))
     const same = await Promise.all(ids.map(() => world.spawn(create(-1))))
@@ -30,10 +31,10 @@ test(
 
 /** A user with one plant, and a process that holds the lock of the store. */
 async function lockedStore() {
-  const world = new World()
+  const world = new Sandbox()
   expect(await world.run(create(1))).toEqual(created)
   await endConnections()
-  return { world, holder: await holderOf(world.store, 'BEGIN IMMEDIATE') }
+  return { world, holder: await holdLock(world.store, 'BEGIN IMMEDIATE') }
 }
 
 test('while another process holds the write lock, plants are read, and a create ends with its time', async () => {
@@ -64,7 +65,7 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
     async (signal) => {
       const { holder, waiting } = await waitingCreate()
       await holder.end(signal)
-      expect(await resultOf(waiting)).toEqual(created)
+      expect(await waitForResult(waiting)).toEqual(created)
     },
   )
 
@@ -74,7 +75,7 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
   ] as const)('ends at once on %s with %i, and stores nothing', async (signal, code) => {
     const { world, waiting } = await waitingCreate()
     waiting.kill(signal)
-    expect(await resultOf(waiting)).toMatchObject({ code, out: '' })
+    expect(await waitForResult(waiting)).toMatchObject({ code, out: '' })
     expect(await world.spawn('list')).toEqual(plantsOf(1))
   })
 })

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { freshDatabase, ownServer } from '../../helpers/postgres.js'
-import { exchange } from '../../helpers/raw-http.js'
-import { type RunningService, serve, testToken } from '../../helpers/service.js'
+import { createDatabase, startOwnServer } from '../../helpers/postgres/database.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { type RunningService, serve, testToken } from '../../helpers/scripted-server/service.js'
 
 const patience = { interval: 20 }
 
 test('a service says that its database is away, and recovers without a restart', async () => {
-  const database = await ownServer()
+  const database = await startOwnServer()
   const service = await serve(['--store', database.url, '--admin-port', '0', '--timeout', '1h'])
   const address = service.log.find(({ msg }) => msg === 'listening')?.['admin']
   const isReady = async () => (await fetch(`${address}/ready`)).ok
@@ -27,8 +27,8 @@ test('a service says that its database is away, and recovers without a restart',
 test.each(['locked', 'away'])(
   'a service that is told to stop while its database is %s does not wait beyond --drain-timeout',
   async (how) => {
-    const database = how === 'away' ? await ownServer() : undefined
-    const { url, env, hold } = database ?? (await freshDatabase())
+    const database = how === 'away' ? await startOwnServer() : undefined
+    const { url, env, hold } = database ?? (await createDatabase())
     const service = await serve(['--store', url, '--timeout', '1h', '--drain-timeout', '500ms'], {
       env: { ...env, PLANTS_SERVE_TOKEN: testToken },
     })
@@ -36,7 +36,7 @@ test.each(['locked', 'away'])(
       ? await database.stop('immediate')
       : await hold('LOCK TABLE plant_store.plants')
     const answers = Promise.allSettled([1, 2, 3].map((id) => create(service, id)))
-    expect((await exchange(service, { target: '/nope' })).status).toBe(404) // what was sent before it has come
+    expect((await exchangeOnce(service, { target: '/nope' })).status).toBe(404) // what was sent before it has come
     expect((await service.stop()).code).toBe(0)
     expect((await answers).map(({ status }) => status)).toEqual(Array(3).fill('rejected'))
     await unlock?.()
@@ -45,8 +45,8 @@ test.each(['locked', 'away'])(
 
 /** The status of the answer to a create. */
 async function create(
-  service: Pick<RunningService, 'place' | 'token'>,
+  service: Pick<RunningService, 'endpoint' | 'token'>,
   id: number,
 ): Promise<number> {
-  return (await exchange(service, { body: `{"id":${id},"name":"Fern"}` })).status
+  return (await exchangeOnce(service, { body: `{"id":${id},"name":"Fern"}` })).status
 }

@@ -1,10 +1,10 @@
 import { chmodSync, copyFileSync, existsSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProcessResult } from '../../helpers/process.js'
-import { open } from '../../helpers/sqlite-file.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, isWindows, objectsOf, World } from '../../helpers/world.js'
+import type { ProcessResult } from '../../helpers/sandbox/process.js'
+import { isWindows, parseObjects, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { openDatabase } from '../../helpers/sandbox/sqlite-file.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const fern = { id: 1, name: 'Fern' }
 const moss = { id: 2, name: 'Moss' }
@@ -18,7 +18,7 @@ const withoutRights = isRoot ? ['setpriv', '--bounding-set', '-all', '--inh-caps
 const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
 
 /** A user without the rights of root. */
-class Unprivileged extends World {
+class Unprivileged extends Sandbox {
   /** With a store of one plant, written by a process that has ended: no log is left beside it. */
   static async withStore(): Promise<Unprivileged> {
     const user = new Unprivileged()
@@ -46,7 +46,7 @@ class Unprivileged extends World {
 }
 
 test.each(['-journal', '-wal', '-shm'])('a %s that is a link is not followed', async (suffix) => {
-  const world = new World()
+  const world = new Sandbox()
   await world.spawn('create --id 1 --name Fern')
   world.write('precious', 'water the fern')
   symlinkSync(join(world.home, 'precious'), world.store + suffix)
@@ -61,7 +61,7 @@ test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
     const results: ProcessResult[] = []
     // The executable opens its first file with 5. Node.js needs at least 17, and does not start below.
     for (let limit = 5; limit < 25; limit += 1) {
-      const user = new World()
+      const user = new Sandbox()
       await user.run('create --id 1 --name Fern')
       const script = `ulimit -n ${limit}; exec "$0" "$@"`
       results.push(await user.spawn(line, {}, 'sh', '-c', script))
@@ -75,12 +75,12 @@ test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
   },
 )
 
-describe.runIf(canDropRights)('a place that may not be written', () => {
+describe.runIf(canDropRights)('a endpoint that may not be written', () => {
   test('can still be read and exported, and takes no plant', async () => {
     const user = await Unprivileged.withStore()
     user.close()
-    expect(await user.do('list')).toEqual(answer(fern))
-    expect(await user.do('export')).toEqual(answer(fern))
+    expect(await user.do('list')).toEqual(toJsonResult(fern))
+    expect(await user.do('export')).toEqual(toJsonResult(fern))
     const denied = { code: 74, out: '', err: expect.stringContaining('permission denied') }
     expect(await user.do(`export ${join(user.data, 'out.csv')} --yes`)).toEqual(denied)
     for (const path of [user.store, join(user.data, 'new.db')])
@@ -90,17 +90,17 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
 
   test('can be read while its owner has it open, also by a link', async () => {
     const user = await Unprivileged.withStore()
-    const link = join(temporaryFolder(), 'link.db')
+    const link = join(createTemporaryFolder(), 'link.db')
     symlinkSync(user.store, link)
-    open(user.store).exec(insertMoss)
+    openDatabase(user.store).exec(insertMoss)
     user.close()
     for (const path of [user.store, link])
-      expect(await user.do(`list --store ${path}`)).toEqual(answer(fern, moss))
+      expect(await user.do(`list --store ${path}`)).toEqual(toJsonResult(fern, moss))
   })
 
   test('is rejected when its log was left there by a crash', async () => {
     const [source, user] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
-    open(source.store).exec(insertMoss)
+    openDatabase(source.store).exec(insertMoss)
     for (const suffix of ['', '-wal']) copyFileSync(source.store + suffix, user.store + suffix)
     user.close()
     await user.cannotUse(user.store, 'list', `write to the directory ${user.data}`)
@@ -117,14 +117,14 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     const { code, out } = await user.do('doctor --output ndjson')
     const [message, hint] = [expect.stringContaining(why), expect.any(String)]
     const found = { check: 'store local', state, message, hint }
-    expect(objectsOf(out).filter((each) => each['state'] !== 'ok')).toEqual([found])
+    expect(parseObjects(out).filter((each) => each['state'] !== 'ok')).toEqual([found])
     expect(code).toBe(state === 'failed' ? 1 : 0)
   })
 
   test.each(['list', createMoss])('may be a folder or the log, closed to %s', async (line) => {
     const [hidden, inUse] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
     hidden.close(0o000)
-    open(inUse.store).exec(insertMoss)
+    openDatabase(inUse.store).exec(insertMoss)
     for (const suffix of ['-wal', '-shm']) chmodSync(inUse.store + suffix, 0o000)
     const missing = join(hidden.data, 'missing/plants.db')
     const closed = `enter the directory ${hidden.data}`

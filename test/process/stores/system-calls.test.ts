@@ -1,15 +1,20 @@
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { countsOf, Importer, plantLines, writeLines } from '../../helpers/import.js'
-import { canTrace } from '../../helpers/linux.js'
-import type { ProcessResult } from '../../helpers/process.js'
-import { exchange } from '../../helpers/raw-http.js'
-import { errorsOf, isSoak, nextPlace } from '../../helpers/rounds.js'
-import { serve, testToken } from '../../helpers/service.js'
-import { fill, holderOf, idsIn } from '../../helpers/sqlite-file.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { printed, World } from '../../helpers/world.js'
+import {
+  buildPlantLines,
+  ImportSandbox,
+  parseCounts,
+  writeLines,
+} from '../../helpers/sandbox/import-sandbox.js'
+import { canTrace } from '../../helpers/sandbox/linux.js'
+import type { ProcessResult } from '../../helpers/sandbox/process.js'
+import { findNextPosition, isSoak, listErrorsToInject } from '../../helpers/sandbox/rounds.js'
+import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { holdLock, insertPlants, readIds } from '../../helpers/sandbox/sqlite-file.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
 // Kills and errors at system calls, one after the other, by strace: what a command leaves.
 
@@ -29,15 +34,15 @@ interface Faults {
   /** what the calls must be about, if it matters */
   files?: string[]
   /** what each run starts with a copy of */
-  before: World
+  before: Sandbox
   args: string
   /** for a command with few such calls: leaves out none */
   isWhole?: boolean
   /** uses the store of a run meanwhile; gives what ends that */
-  meanwhile?: ((world: Importer) => Promise<() => Promise<void>>) | undefined
+  meanwhile?: ((world: ImportSandbox) => Promise<() => Promise<void>>) | undefined
 }
 
-type Judge = (world: Importer, result: ProcessResult, isHit: boolean) => Promise<void>
+type Judge = (world: ImportSandbox, result: ProcessResult, isHit: boolean) => Promise<void>
 
 /**
  * Runs a command with a fault at the first system call of a kind, then at a later one, until a run has so few that it
@@ -48,10 +53,14 @@ async function faultAtEach(
   judge: Judge,
 ) {
   const hitAll = async (call: string) => {
-    for (let [when, hits] = [1, 0]; ; when = isWhole ? when + 1 : nextPlace(when), hits += 1) {
-      const world = new Importer()
+    for (
+      let [when, hits] = [1, 0];
+      ;
+      when = isWhole ? when + 1 : findNextPosition(when), hits += 1
+    ) {
+      const world = new ImportSandbox()
       cpSync(before.home, world.home, { recursive: true })
-      const log = join(temporaryFolder(), 'log')
+      const log = join(createTemporaryFolder(), 'log')
       const inject = `inject=${call}:${fault.replace(/\+?$/, (lasts) => `:when=${when}${lasts}`)}`
       const hasPath = call !== 'write' && call !== renames
       const paths = hasPath ? files.flatMap((name) => ['-P', join(world.home, name)]) : []
@@ -80,8 +89,8 @@ async function allOf<T>(running: Promise<T>[]): Promise<T[]> {
 }
 
 /** A user with a store of some plants, written by processes that have ended. */
-async function withStore(...ids: number[]): Promise<World> {
-  const world = new World()
+async function withStore(...ids: number[]): Promise<Sandbox> {
+  const world = new Sandbox()
   for (const id of ids) await world.spawn(`create --id ${id} --name Fern`)
   return world
 }
@@ -89,15 +98,15 @@ async function withStore(...ids: number[]): Promise<World> {
 const all = Array.from({ length: 5000 }, (_, index) => index + 1)
 
 /** With many plants, and a backup from when there was one. */
-async function withOldBackup(): Promise<World> {
+async function withOldBackup(): Promise<Sandbox> {
   const world = await withStore(1)
   await world.spawn('backup plants.bak')
-  fill(world.store, all.length)
+  insertPlants(world.store, all.length)
   return world
 }
 
 /** With the plants 1 and 2, and a backup that has 3, 4 and 5. */
-async function withOtherBackup(): Promise<World> {
+async function withOtherBackup(): Promise<Sandbox> {
   const [other, before] = [await withStore(3, 4, 5), await withStore(1, 2)]
   await other.spawn(['backup', join(before.home, 'plants.bak')])
   return before
@@ -106,10 +115,10 @@ async function withOtherBackup(): Promise<World> {
 const backup = 'backup plants.bak'
 const restore = 'restore plants.bak --yes'
 
-function keptBy(world: World): number[][] {
+function keptBy(world: Sandbox): number[][] {
   const names = world.has('data') ? readdirSync(world.data) : []
   const kept = names.filter((name) => /\.before-restore-\w+$/.test(name))
-  return kept.map((name) => idsIn(join(world.data, name)))
+  return kept.map((name) => readIds(join(world.data, name)))
 }
 
 function without(pattern: RegExp, folder: string): string[] {
@@ -128,8 +137,8 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     const faults = { fault, calls: [...writes, 'openat'], files: store, before, args }
     const counts = await faultAtEach(faults, async (world, { out }) => {
       if (out !== '') expect((await world.run('get 1')).code).toBe(0)
-      expect(await world.run(args)).toEqual(printed('{"name":"Fern"}\n'))
-      expect(idsIn(world.store)).toEqual([1, ...ids].toSorted())
+      expect(await world.run(args)).toEqual(toTextResult('{"name":"Fern"}\n'))
+      expect(readIds(world.store)).toEqual([1, ...ids].toSorted())
     })
     expect(Math.max(...counts)).toBeGreaterThan(1)
   })
@@ -137,7 +146,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
   test('an import goes on with the same command', async () => {
     const before = await withStore(7)
     const long = `"name":"${'long '.repeat(14_000)}`
-    const good = plantLines(12).map((line, index) =>
+    const good = buildPlantLines(12).map((line, index) =>
       index % 3 === 1 ? line.replace('"name":"', long) : line,
     )
     const bad = ['bad 3', 'bad 7', 'bad 11']
@@ -149,12 +158,12 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     const counts = await faultAtEach(faults, async (world, result, isHit) => {
       const { code, out, err } = isHit && result.out === '' ? await world.run(args) : result
       if (result.out === '' || !isHit) expect(code, err).toBe(6)
-      expect(countsOf(out)).toEqual({ created: good.length, rejected: { 400: bad.length } })
+      expect(parseCounts(out)).toEqual({ created: good.length, rejected: { 400: bad.length } })
       expect(
         world.rejected('rejects.ndjson').map(({ line, record }) => [lines[line - 1], record]),
       ).toEqual(bad.map((text) => [text, text]))
       expect(without(/^(data|plants\.ndjson|rejects\.ndjson)$/, world.home)).toEqual([])
-      idsIn(world.store)
+      readIds(world.store)
       const exported = (await world.run('export')).out.replace('{"id":7,"name":"Fern"}\n', '')
       expect(exported === good.map((line) => `${line}\n`).join('')).toBe(true)
     })
@@ -165,7 +174,9 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     const before = await withOldBackup()
     const faults = { fault, calls: [...writes, renames], before, args: backup }
     const counts = await faultAtEach(faults, async (world, { out }) => {
-      expect(out === '' ? [[1], all] : [all]).toContainEqual(idsIn(join(world.home, 'plants.bak')))
+      expect(out === '' ? [[1], all] : [all]).toContainEqual(
+        readIds(join(world.home, 'plants.bak')),
+      )
       expect(await world.run(backup)).toMatchObject({ code: 0, err: '' })
       const known = /^(data|plants\.bak|\.plants-[\w-]{36}\.tmp(-journal)?)$/
       expect(without(known, world.home)).toEqual([])
@@ -183,7 +194,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
       expect(ends).toContainEqual(listed.map(Number))
       for (const kept of keptBy(world)) expect(kept).toEqual([1, 2])
       expect(await world.run(restore)).toMatchObject({ code: 0, err: '' })
-      expect(idsIn(world.store)).toEqual([3, 4, 5])
+      expect(readIds(world.store)).toEqual([3, 4, 5])
       const known =
         /^(plants\.db(-wal|-shm|\.before-restore-[\w-]+)?|\.plants-[\w-]{36}\.tmp(-journal)?)$/
       expect(without(known, world.data)).toEqual([])
@@ -194,7 +205,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
 
 describe.runIf(canTrace)('a sync that fails (needs strace)', () => {
   /** The exit codes of a command in whose runs each sync fails in its turn. */
-  async function codesOf(before: World, args: string, judge: Judge, fault = 'error=EIO') {
+  async function codesOf(before: Sandbox, args: string, judge: Judge, fault = 'error=EIO') {
     const codes = new Set<number | undefined>()
     const faults = { fault, calls: [syncs], isWhole: true, before, args }
     await faultAtEach(faults, (world, result, isHit) => {
@@ -208,7 +219,7 @@ describe.runIf(canTrace)('a sync that fails (needs strace)', () => {
   test('leaves a backup as it was, or new', async () => {
     const codes = await codesOf(await withOldBackup(), backup, async (world, { code }) => {
       const ends = code === 0 ? [all] : [all, [1]]
-      expect(idsIn(join(world.home, 'plants.bak'))).toBeOneOf(ends)
+      expect(readIds(join(world.home, 'plants.bak'))).toBeOneOf(ends)
     })
     expect(codes).toEqual(new Set([0, 4]))
   })
@@ -232,11 +243,11 @@ describe.runIf(canTrace)('a sync that fails (needs strace)', () => {
 
   test('ends an import, which goes on with the same command', async () => {
     const before = await withStore(7)
-    writeLines(before.home, [...plantLines(3), 'bad'])
+    writeLines(before.home, [...buildPlantLines(3), 'bad'])
     const args = 'import plants.ndjson --rejects rejects.ndjson'
     const codes = await codesOf(before, args, async (world, result) => {
       const { code, out } = result.code === 6 ? result : await world.run(args)
-      expect([code, countsOf(out)]).toEqual([6, { created: 3, rejected: { 400: 1 } }])
+      expect([code, parseCounts(out)]).toEqual([6, { created: 3, rejected: { 400: 1 } }])
       expect(world.rejected('rejects.ndjson')).toHaveLength(1)
     })
     expect([...codes].toSorted()).toEqual([5, 6, 74])
@@ -244,7 +255,7 @@ describe.runIf(canTrace)('a sync that fails (needs strace)', () => {
 })
 
 const passing = ['pwrite64', syncs, 'openat', 'ftruncate', mkdirs].flatMap((call) =>
-  errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
+  listErrorsToInject(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
 )
 const lasting = passing
   .filter(({ calls, fault }) => isSoak || (calls[0] === syncs && fault === 'error=EIO'))
@@ -267,8 +278,8 @@ test.runIf(canTrace).each<[string, number[], Faults['meanwhile']]>([
         { code: 4, out: '', error: '503', isStored: false },
         { code: 5, out: '', error: '500', isStored },
       ]).toContainEqual({ code, out, error, isStored })
-      expect(await world.run('create --id 43 --name Yew')).toEqual(printed('{"name":"Yew"}\n'))
-      expect(idsIn(world.store)).toEqual([...ids, ...(isStored ? [42] : []), 43])
+      expect(await world.run('create --id 43 --name Yew')).toEqual(toTextResult('{"name":"Yew"}\n'))
+      expect(readIds(world.store)).toEqual([...ids, ...(isStored ? [42] : []), 43])
     }
     const faults = [...passing, ...lasting].map((each) =>
       faultAtEach({ ...each, meanwhile, before, files: store, args }, judge),
@@ -278,8 +289,8 @@ test.runIf(canTrace).each<[string, number[], Faults['meanwhile']]>([
 )
 
 /** Opens a store in another process. Gives what kills that process and takes the memory that it shared. */
-async function shareUntilCrash({ store: path }: World): Promise<() => Promise<void>> {
-  const { end } = await holderOf(path, 'SELECT id FROM plants')
+async function shareUntilCrash({ store: path }: Sandbox): Promise<() => Promise<void>> {
+  const { end } = await holdLock(path, 'SELECT id FROM plants')
   return async () => {
     await end('SIGKILL')
     rmSync(`${path}-shm`)
@@ -297,7 +308,9 @@ test.runIf(canTrace)(
     const env = { ...world.env, PLANTS_SERVE_TOKEN: testToken }
     const service = await serve([], { folder: world.home, env, through })
     for (const id of [2, 3]) {
-      const { status, headers } = await exchange(service, { body: `{"id":${id},"name":"Moss"}` })
+      const { status, headers } = await exchangeOnce(service, {
+        body: `{"id":${id},"name":"Moss"}`,
+      })
       expect([id, status, headers['retry-after']]).toEqual([id, 500, undefined])
     }
   },

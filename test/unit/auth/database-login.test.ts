@@ -5,17 +5,17 @@ import { parsePasswordFile } from '../../../src/auth/database-login.js'
 import { CommandContext } from '../../../src/cli/command-context.js'
 import { findLogin } from '../../../src/cli/store-access.js'
 import type { Login } from '../../../src/stores/credentials.js'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Captured, ioOf, readOptions } from '../../helpers/run.js'
-import { isWindows, World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { CapturedOutput, createIo, readOptions } from '../../helpers/sandbox/run.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 const garden = 'postgres://ann@h1:5432,h2:5432/garden'
 
 /** What a user logs in to a database with, the secrets to redact, and the log. */
-async function login(user: World, address: string, env: Record<string, string> = {}) {
-  const err = new Captured({}, 'stderr')
+async function login(user: Sandbox, address: string, env: Record<string, string> = {}) {
+  const err = new CapturedOutput({}, 'stderr')
   const io = {
-    ...ioOf({ env: { ...user.env, PLANTS_STORE: address, ...env } }, undefined, err),
+    ...createIo({ env: { ...user.env, PLANTS_STORE: address, ...env } }, undefined, err),
     resolvePath: (path: string) => path.replace(/^~/, user.home),
   }
   const context = await CommandContext.from(readOptions(['--verbose'], io), io)
@@ -28,7 +28,7 @@ async function login(user: World, address: string, env: Record<string, string> =
 
 describe('the password for a database', () => {
   test('is the first that there is: address, PGPASSWORD, password file', async () => {
-    const user = new World()
+    const user = new Sandbox()
     const expectFrom = async (
       [address, env]: [string, Record<string, string>],
       place: string,
@@ -49,7 +49,7 @@ describe('the password for a database', () => {
   })
 
   test.skipIf(isWindows)('is in no file that others can read (needs modes)', async () => {
-    const user = new World()
+    const user = new Sandbox()
     const path = join(user.home, user.write('passwords', '*:*:*:*:s3cret'))
     const env = { PGPASSFILE: path }
     expect((await login(user, garden, env)).passwords).toEqual(['s3cret', 's3cret'])
@@ -64,7 +64,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
   const none = { ca: undefined, cert: undefined, key: undefined }
 
   test('are those of the address unless TLS is off, and of --ca-cert where it is required', async () => {
-    const { cert, key, path, keyPath } = certificate({ names: ['DNS:ann'] })
+    const { cert, key, path, keyPath } = createCertificate({ names: ['DNS:ann'] })
     const pair = `sslcert=${path}&sslkey=${keyPath}`
     const env = { PLANTS_CA_CERT: path }
     for (const [parameters, expected, variables = {}] of [
@@ -79,18 +79,18 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
       ['sslmode=verify-ca&host=/run/pg&port=5432', none],
     ] as const)
       expect(
-        await login(new World(), `${garden}?${parameters}`, variables),
+        await login(new Sandbox(), `${garden}?${parameters}`, variables),
         parameters,
       ).toMatchObject(expected)
   })
 
   test('must be valid, belong together, and be changed by nobody else', async () => {
-    const user = new World()
-    const { key, path, keyPath } = certificate({ names: ['DNS:ann'] })
+    const user = new Sandbox()
+    const { key, path, keyPath } = createCertificate({ names: ['DNS:ann'] })
     const at = (name: string, text: string) => join(user.home, user.write(name, text))
     const open = at('open.key', key)
     chmodSync(open, 0o602)
-    const foreign = at('other.key', certificate({ names: ['DNS:bob'] }).key)
+    const foreign = at('other.key', createCertificate({ names: ['DNS:bob'] }).key)
     for (const [parameters, kind, message] of [
       ['sslmode=verify-ca', 'usage', 'root certificate'],
       [`sslcert=${path}&sslkey=${open}`, 'input', 'changed by others'],

@@ -2,29 +2,29 @@ import { describe, expect, test } from 'vitest'
 import { CommandContext } from '../../../src/cli/command-context.js'
 import { findAccess } from '../../../src/cli/store-access.js'
 import { HttpStore } from '../../../src/stores/http/http-store.js'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { plantService } from '../../helpers/plant-service.js'
-import { ioOf, readOptions } from '../../helpers/run.js'
-import { closedAfterTest, createPlant } from '../../helpers/store.js'
-import { Team } from '../../helpers/users.js'
-import { isWindows } from '../../helpers/world.js'
+import { createIo, readOptions } from '../../helpers/sandbox/run.js'
+import { isWindows } from '../../helpers/sandbox/sandbox.js'
+import { closeAfterTest, createPlant } from '../../helpers/sandbox/store.js'
+import { TokenCommandSandbox } from '../../helpers/sandbox/token-command-sandbox.js'
+import { startPlantService } from '../../helpers/scripted-server/plant-service.js'
+import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
 const newToken = 'echo run >> runs; echo "s3cret-$(wc -l < runs | tr -d " ")"'
 
 /** Opens a store whose token command prints another token each time; `letPass` takes minutes. */
 async function openTeam(address: string, command = newToken, env: Record<string, string> = {}) {
-  const team = new Team()
-  team.takes(team.script(command), address)
+  const team = new TokenCommandSandbox()
+  team.saveTokenCommand(team.writeScript(command), address)
   let past = 0
   const io = {
-    ...ioOf({ env: { ...team.env, ...env } }),
+    ...createIo({ env: { ...team.env, ...env } }),
     now: () => performance.now() + past * 60_000,
   }
   const context = await CommandContext.from(readOptions(['--store', 'team'], io), io)
   const { address: service } = context
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
   const access = await findAccess(service, context)
-  const store = closedAfterTest(
+  const store = closeAfterTest(
     new HttpStore(service, { access, timeoutMs: context.timeoutMs, runtime: io }),
   )
   const letPass = (minutes: number) => {
@@ -43,7 +43,7 @@ async function create(store: HttpStore, first: number): Promise<Set<string>> {
 }
 
 const message = 'This token has expired'
-const expired = json(401, { error: 401, message })
+const expired = buildJsonResponse(401, { error: 401, message })
 const fern = { id: 1n, name: 'Fern' }
 
 describe.skipIf(isWindows)('with a token command (needs sh)', () => {
@@ -51,9 +51,11 @@ describe.skipIf(isWindows)('with a token command (needs sh)', () => {
     'a token that expires during an import is renewed at most once a minute: error %i',
     async (error) => {
       let valid = 's3cret-1'
-      const service = await plantService({
-        deed: ({ authorization }) =>
-          authorization === `Bearer ${valid}` ? undefined : json(401, { error, message }),
+      const service = await startPlantService({
+        behave: ({ authorization }) =>
+          authorization === `Bearer ${valid}`
+            ? undefined
+            : buildJsonResponse(401, { error, message }),
       })
       const { store, secrets, letPass } = await openTeam(service.address)
       await create(store, 0)
@@ -74,18 +76,18 @@ describe.skipIf(isWindows)('with a token command (needs sh)', () => {
       'GET /plants/1',
       async (store) => (await store.get([1n])).get(1n),
       fern,
-      [expired, json(200, { id: 1, name: 'Fern' })],
+      [expired, buildJsonResponse(200, { id: 1, name: 'Fern' })],
     ],
     [
       'POST /plants',
       (store) => createPlant(store, fern),
       fern,
-      [expired, json(200, { name: 'Fern' })],
+      [expired, buildJsonResponse(200, { name: 'Fern' })],
     ],
   ])(
     'a request with an expired token is repeated once with a new one: %s',
     async (line, run, value, answers) => {
-      const service = await Hostile.listen({
+      const service = await ScriptedServer.listen({
         posts: [...answers],
         others: { [line]: [...answers] },
       })
@@ -107,7 +109,7 @@ describe.skipIf(isWindows)('with a token command (needs sh)', () => {
       'test -e ran && exit 3; touch ran; echo s3cret-1',
     ],
   ])('a request %s fails', async (_, failure, requests, command, env) => {
-    const service = await Hostile.listen({ others: { 'GET /plants/1': [expired] } })
+    const service = await ScriptedServer.listen({ others: { 'GET /plants/1': [expired] } })
     const { store } = await openTeam(service.url, command, env)
     await expect(store.get([1n])).rejects.toMatchObject({ kind: 'unauthorized', ...failure })
     expect(service.lines).toEqual(Array(requests).fill('GET /plants/1'))

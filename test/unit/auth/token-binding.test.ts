@@ -1,11 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { forwardProxy, Hostile } from '../../helpers/hostile.js'
-import { accepts, created, fern, recorder, saved, token } from '../../helpers/users.js'
-import { isWindows, World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import {
+  accepts,
+  buildSavedTokens,
+  created,
+  fern,
+  startRecorder,
+  token,
+} from '../../helpers/sandbox/token-command-sandbox.js'
+import { ScriptedServer, startForwardProxy } from '../../helpers/scripted-server/scripted-server.js'
 
 /** A user who sends tokens; both functions return the exit code. */
-class Sender extends World {
+class Sender extends Sandbox {
   async login(store: string): Promise<number> {
     return (await this.run(`auth login --from-stdin --store ${store}`, { stdin: token })).code
   }
@@ -15,15 +22,15 @@ class Sender extends World {
   }
 }
 
-function tokensIn(...servers: Hostile[]): string[][] {
+function tokensIn(...servers: ScriptedServer[]): string[][] {
   return servers.map(({ bytes }) => bytes.toString('latin1').match(/s3cret[\w-]*/g) ?? [])
 }
 
 describe('a saved token', () => {
   test('goes to no other address, and no other is even asked', async () => {
-    const [service, other] = [await recorder(), await recorder()]
+    const [service, other] = [await startRecorder(), await startRecorder()]
     const { port, url } = service
-    const user = new Sender({ tokens: saved(`${url}/v1`) })
+    const user = new Sender({ tokens: buildSavedTokens(`${url}/v1`) })
     const paths = ' /v1/x /V1 /v11 /v1/../v2 /%76%31 /v1%2f //v1'.split(' ')
     const hosts = ['localhost', '127.0.0.2', '[::ffff:127.0.0.1]']
     for (const address of [
@@ -39,9 +46,9 @@ describe('a saved token', () => {
   })
 
   test.runIf(hasOpenssl)('is not seen by a proxy on the way (needs openssl)', async () => {
-    const tls = certificate({ names: ['DNS:plants.example.com'] })
-    const service = await Hostile.listen({ posts: [accepts, created], tls })
-    const proxy = await forwardProxy({ to: service.port })
+    const tls = createCertificate({ names: ['DNS:plants.example.com'] })
+    const service = await ScriptedServer.listen({ posts: [accepts, created], tls })
+    const proxy = await startForwardProxy({ to: service.port })
     const user = new Sender()
     const env = { HTTPS_PROXY: proxy.url.replace('//', '//me:hunter2@') }
     const store = `https://plants.example.com --ca-cert ${tls.path}`
@@ -60,7 +67,7 @@ describe('the name of a store', () => {
     Promise.all(stores.map((store) => user.createAt(store)))
 
   test('has one token with its address', async () => {
-    const [service, user] = [await recorder(accepts, created), new Sender()]
+    const [service, user] = [await startRecorder(accepts, created), new Sender()]
     const address = `${service.url}/v1`
     await user.run(`stores add team ${address}`)
     await user.run(`stores add same ${address}/`)
@@ -69,7 +76,7 @@ describe('the name of a store', () => {
   })
 
   test('takes no token along to another address', async () => {
-    const [service, other] = [await recorder(accepts, created), await recorder()]
+    const [service, other] = [await startRecorder(accepts, created), await startRecorder()]
     const user = new Sender({ stores: { team: { address: service.url } } })
     expect(await user.login('team')).toBe(0)
     expect((await user.run(`stores add team ${other.url} --replace`)).code).toBe(0)
@@ -81,7 +88,7 @@ describe('the name of a store', () => {
   test.skipIf(isWindows)(
     'has the token of its command, which goes nowhere else (needs sh)',
     async () => {
-      const [service, other] = [await recorder(), await recorder()]
+      const [service, other] = [await startRecorder(), await startRecorder()]
       // prints s3cret-of-command, which must not stand in the settings that a command shows
       const team = { address: service.url, 'token-command': 'printf s%s 3cret-of-command' }
       const stores = { team, same: { address: service.url }, other: { address: other.url } }
@@ -93,8 +100,11 @@ describe('the name of a store', () => {
 })
 
 test('PLANTS_TOKEN is sent nowhere by a command that needs no service', async () => {
-  const [own, here] = [await recorder(), await recorder()]
-  const user = new Sender({ stores: { own: { address: own.url } }, tokens: saved(own.url) })
+  const [own, here] = [await startRecorder(), await startRecorder()]
+  const user = new Sender({
+    stores: { own: { address: own.url } },
+    tokens: buildSavedTokens(own.url),
+  })
   const run = (line: string) =>
     user.run(line, { env: { PLANTS_TOKEN: 's3cret-of-env', PLANTS_STORE: here.url } })
   for (const line of ['auth token', 'auth logout', 'stores list', 'config list', 'stores use own'])
@@ -104,7 +114,7 @@ test('PLANTS_TOKEN is sent nowhere by a command that needs no service', async ()
   expect([own.connections, here.connections]).toEqual([0, 0])
 })
 
-// World.run itself fails when a secret is shown.
+// Sandbox.run itself fails when a secret is shown.
 test.each([
   'auth login T',
   'auth token T',

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { Hostile } from '../../helpers/hostile.js'
-import { posts, saved, Team } from '../../helpers/users.js'
-import { isWindows, printed, World } from '../../helpers/world.js'
+import { isWindows, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import {
+  buildSavedTokens,
+  posts,
+  TokenCommandSandbox,
+} from '../../helpers/sandbox/token-command-sandbox.js'
+import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
 // What such a failure says is in transcripts/auth.txt.
 
@@ -21,16 +25,18 @@ test.skipIf(isWindows).each([
     '300ms',
   ],
 ])('a token command that fails gives no token: %j (needs sh)', async (lines, why, timeout) => {
-  const team = new Team()
-  const command = `exec ${team.script(lines)}`
-  expect(await team.takes(command).run(`${auth} --timeout ${timeout}`)).toEqual(failure(why))
+  const team = new TokenCommandSandbox()
+  const command = `exec ${team.writeScript(lines)}`
+  expect(await team.saveTokenCommand(command).run(`${auth} --timeout ${timeout}`)).toEqual(
+    failure(why),
+  )
 })
 
 test('a token command that fails stops everything: nothing is sent, not even a saved token', async () => {
-  const service = await Hostile.listen({ posts })
-  const team = new Team({
+  const service = await ScriptedServer.listen({ posts })
+  const team = new TokenCommandSandbox({
     stores: { team: { address: service.url, 'token-command': 'false' } },
-    tokens: saved(service.url),
+    tokens: buildSavedTokens(service.url),
   })
   for (const line of [create, 'auth status --store team', auth])
     expect(await team.run(line)).toMatchObject({ code: 3, out: '' })
@@ -41,11 +47,11 @@ test.each(['', 'echo s3cret\0b'])(
   'a token command is neither saved nor run if it is %j',
   async (command) => {
     const settings = { version: 1, stores: { team: { address: 'https://plants.example.com' } } }
-    const user = new World(settings)
+    const user = new Sandbox(settings)
     const add = ['stores', 'add', 'new', 'https://plants.example.com', `--token-command=${command}`]
     expect(await user.run(add)).toMatchObject({ code: 2, out: '' })
     expect(user.saved).toEqual(settings)
-    const team = new Team().takes(command)
+    const team = new TokenCommandSandbox().saveTokenCommand(command)
     const err = expect.stringContaining(`stores.team.token-command in ${team.file} `)
     expect(await team.run(auth)).toEqual({ code: 2, out: '', err })
   },
@@ -53,23 +59,25 @@ test.each(['', 'echo s3cret\0b'])(
 
 describe.skipIf(isWindows)('a token command (needs sh)', () => {
   test('is read by a shell', async () => {
-    const team = new Team()
-    const program = team.script('printf "%s\\n" "$@" > words; echo " s3cret"', 'my words')
+    const team = new TokenCommandSandbox()
+    const program = team.writeScript('printf "%s\\n" "$@" > words; echo " s3cret"', 'my words')
     const command = `'${program}' a "b  c" "$OTHER" $(echo d) | tr -d ' '`
     const env = { OTHER: 'from the environment', PATH: process.env['PATH'] ?? '' }
-    expect(await team.takes(command).run(auth, { env })).toEqual(printed('s3cret\n'))
+    expect(await team.saveTokenCommand(command).run(auth, { env })).toEqual(
+      toTextResult('s3cret\n'),
+    )
     expect(team.read('words')).toBe('a\nb  c\nfrom the environment\nd\n')
   })
 
   test.each(['team', 'postgres://me:s3cret-of-a-database@127.0.0.1/plants'])(
     'has the environment of the program without its secrets, with PLANTS_STORE=%s',
     async (store) => {
-      const team = new Team()
-      team.takes(team.script('env > env.txt; echo s3cret'))
+      const team = new TokenCommandSandbox()
+      team.saveTokenCommand(team.writeScript('env > env.txt; echo s3cret'))
       const secrets = { PLANTS_SERVE_TOKEN: 's3cret-to-serve', PGPASSWORD: 's3cret-of-a-database' }
       const others = { PATH: '/usr/bin:/bin', HOME: team.home, OTHER: 'kept', PGPASSFILE: '/none' }
       const env = { ...secrets, ...others, PLANTS_STORE: store }
-      expect(await team.run(auth, { env })).toEqual(printed('s3cret\n'))
+      expect(await team.run(auth, { env })).toEqual(toTextResult('s3cret\n'))
       const kept = {
         ...team.env,
         ...others,
@@ -87,9 +95,9 @@ describe.skipIf(isWindows)('a token command (needs sh)', () => {
   )
 
   test('is not run when PLANTS_TOKEN is set, by another store, or for nothing', async () => {
-    const team = new Team()
-    const service = await Hostile.listen({ posts })
-    team.takes(team.script('touch ran; echo s3cret'), service.url)
+    const team = new TokenCommandSandbox()
+    const service = await ScriptedServer.listen({ posts })
+    team.saveTokenCommand(team.writeScript('touch ran; echo s3cret'), service.url)
     for (const line of [
       'create --id x --name Fern --store team',
       `create --id 1 --name Fern --store ${service.url}`,
@@ -114,9 +122,9 @@ describe.skipIf(isWindows)('a token command (needs sh)', () => {
     ['JSON', '{"token":"s3cret"}', undefined],
     ['more than 64 KiB', 's3cret\n'.repeat(100_000), undefined],
   ])('gives one token, or none: %s', async (_, text, token) => {
-    const team = new Team()
+    const team = new TokenCommandSandbox()
     team.write('printed', text)
-    const result = await team.takes(`cat ${team.home}/printed`).run(auth)
-    expect(result).toEqual(token === undefined ? failure('') : printed(`${token}\n`))
+    const result = await team.saveTokenCommand(`cat ${team.home}/printed`).run(auth)
+    expect(result).toEqual(token === undefined ? failure('') : toTextResult(`${token}\n`))
   })
 })

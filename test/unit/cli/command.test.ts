@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { World } from '../../helpers/world.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // What is said about wrong command lines is in transcripts/usage.txt.
 
 test('a switch may be given twice, and a value in one place', async () => {
-  const user = new World()
+  const user = new Sandbox()
   expect((await user.run('--verbose list --verbose')).code).toBe(0)
   for (const [line, message] of [
     ['stores --timeout 5s list --timeout=5s', '--timeout was given twice'],
@@ -22,7 +22,7 @@ test('a switch may be given twice, and a value in one place', async () => {
 test.each(['tokens create --note --allow=read', 'create --id 1 --name --help'])(
   'an option is no value of what was left empty: plants %s',
   async (line) => {
-    const user = new World()
+    const user = new Sandbox()
     expect(await user.run(line)).toMatchObject({ code: 2, out: '' })
     expect(user.has('data')).toBe(false)
   },
@@ -40,7 +40,7 @@ test.each([
   ['delete 1 --force', '--yes'],
   ['config search', 'plants config --help'],
 ])('plants %s is answered with %s', async (line, hint) => {
-  const { code, err } = await new World().run(line)
+  const { code, err } = await new Sandbox().run(line)
   expect([code, err.split('\n')[1]]).toEqual([2, expect.stringContaining(hint)])
 })
 
@@ -54,14 +54,14 @@ test.each([
   [`${'x'.repeat(15)}SECRET`, 'command'], // 21 letters
   ['auth login SECRET', 'that it does not take'],
 ])('nothing typed is repeated but a word: plants %s', async (line, what) => {
-  const { code, out, err } = await new World().run(line)
+  const { code, out, err } = await new Sandbox().run(line)
   const [message] = err.split('\n')
   expect([code, out, message?.endsWith(what)]).toEqual([2, '', true])
   expect(err).not.toContain('SECRET')
 })
 
 test('options of a store may stand before the command that saves them', async () => {
-  const user = new World()
+  const user = new Sandbox()
   const add = '--timeout 5s --allow-http stores add team https://plants.example.com'
   expect((await user.run(add)).code).toBe(0)
   const team = { address: 'https://plants.example.com', timeout: '5s', 'allow-http': true }
@@ -80,14 +80,14 @@ test.each<[line: string, code: number]>([
   ),
   ...['', '-1', '1.2345', '25d'].map((text) => [`list --timeout=${text}`, 2] as [string, number]),
 ])('plants %s: exit code %i', async (line, code) => {
-  expect((await new World().run(line)).code).toBe(code)
+  expect((await new Sandbox().run(line)).code).toBe(code)
 })
 
 test.each([
   ...['9223372036854775808', '-9223372036854775809', '1.5', '1E3', '007', '-00', '7.0', '+1'],
   ...['', '1\n', '\u0661', 'a\u001b[2J'],
 ])('an id of an option is in digits and fits: %j does not', async (text) => {
-  const user = new World()
+  const user = new Sandbox()
   const err = expect.stringMatching(/must be (an integer from|in the digits)/)
   for (const words of [
     ['create', `--id=${text}`, '--name', 'Fern'],

@@ -1,13 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { splitWords } from '../../../src/cli/commands/completion.js'
 import { outputFormats } from '../../../src/config/option-values.js'
-import { commandNames, pathOf, program, treeOf } from '../../helpers/documents.js'
-import type { RunOptions } from '../../helpers/run.js'
-import { saved } from '../../helpers/users.js'
-import { World } from '../../helpers/world.js'
+import {
+  commandNames,
+  getCommandPath,
+  listCommands,
+  program,
+} from '../../helpers/expect/documents.js'
+import type { RunOptions } from '../../helpers/sandbox/run.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { buildSavedTokens } from '../../helpers/sandbox/token-command-sandbox.js'
 
 /** The completions of a line, which begins after the name of the program, and their meanings. */
-async function complete(line: string, user = new World(), options?: RunOptions) {
+async function complete(line: string, user = new Sandbox(), options?: RunOptions) {
   const { code, out, err } = await user.run(['__complete', 'zsh', `plants ${line}`], options)
   expect({ line, code, err }).toEqual({ line, code: 0, err: '' })
   const candidates = out.split('\n').slice(0, -1)
@@ -19,20 +24,22 @@ async function complete(line: string, user = new World(), options?: RunOptions) 
   )
 }
 
-const wordsOf = async (line: string, user?: World, options?: RunOptions) => [
+const wordsOf = async (line: string, user?: Sandbox, options?: RunOptions) => [
   ...(await complete(line, user, options)).keys(),
 ]
 
 test('every command is completed with its subcommands and options', async () => {
   const global = '--store --output --timeout --ca-cert --allow-http --verbose --quiet --no-input'
-  for (const command of treeOf(program).filter((each) => each.name() !== 'help')) {
-    const start = `${pathOf(command).join(' ')} `.trimStart()
+  for (const command of listCommands(program).filter((each) => each.name() !== 'help')) {
+    const start = `${getCommandPath(command).join(' ')} `.trimStart()
     const own = command.options.flatMap(({ long }) => long ?? [])
     expect(own).toEqual(expect.arrayContaining(`${global} --no-color`.split(' ')))
     expect(await wordsOf(`${start}-`)).toEqual([...own, '--help'])
     const below = command.commands.map((each) => each.name())
     if (below.length > 0) expect(await wordsOf(start)).toEqual(below)
-    expect((await new World().run([...pathOf(command), '--help'])).out).not.toContain('__complete')
+    expect((await new Sandbox().run([...getCommandPath(command), '--help'])).out).not.toContain(
+      '__complete',
+    )
   }
   expect((await complete('')).get('create')).toBe('create a plant')
 })
@@ -54,7 +61,7 @@ test.each<[line: string, words: string[]]>([
   ['--store ', ['local']],
   ...nothing.map((line): [string, string[]] => [line, []]),
 ])('"%s": %j', async (line, expected) => {
-  const user = new World()
+  const user = new Sandbox()
   expect(await wordsOf(line, user)).toEqual(expected)
   expect(user.has('config')).toBe(false)
 })
@@ -74,7 +81,7 @@ describe('saved stores', () => {
 
   test('are offered by name', async () => {
     const stores = { garden: { address: '/srv/garden.db' }, team: { address } }
-    const user = new World({ stores, tokens: saved(address) })
+    const user = new Sandbox({ stores, tokens: buildSavedTokens(address) })
     for (const line of ['--store ', 'stores use ', 'stores remove '])
       expect(await wordsOf(line, user)).toEqual(['garden', 'team', 'local'])
     await complete('auth token --store ', user) // which fails by itself when it shows a token
@@ -83,12 +90,12 @@ describe('saved stores', () => {
   test('are left out if a shell could read their name', async () => {
     const names = ['a b', "'$(id)", 'tab\t']
     const stores = Object.fromEntries(names.map((name) => [name, { address: '/x' }]))
-    expect(await wordsOf('stores remove ', new World({ stores }))).toEqual(['local'])
+    expect(await wordsOf('stores remove ', new Sandbox({ stores }))).toEqual(['local'])
   })
 })
 
 test('the script for PowerShell registers a completion of plants, and closes what it opens', async () => {
-  const { out } = await new World().run('completion powershell')
+  const { out } = await new Sandbox().run('completion powershell')
   expect(out).toContain('Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {')
   let rest = out.replaceAll(/'[^'\n]*'|"[^"\n]*"|[^{}()[\]]/g, '')
   for (let before = ''; rest !== before; )

@@ -12,7 +12,7 @@ import {
   guessNameColumn,
   guessTagColumn,
 } from '../../../src/cli/import-dialogue/guess-columns.js'
-import { isHere } from '../../helpers/linux.js'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
 
 function columnsOf(header: string, ...rows: string[]) {
   const cells = rows.map((row) => row.split(';'))
@@ -107,7 +107,7 @@ const difficult = [
 ]
 
 test.each(['bash', 'fish', 'zsh', 'sh'])('%s reads a quoted word as it is', async (shell) => {
-  if (!isHere(shell)) return
+  if (!isInstalled(shell)) return
   const line = difficult.map((word) => quoteForShell(word, { isWindows: false })).join(' ')
   const { stdout } = await execa(shell, ['-c', `printf '%s\\n' ${line}`])
   expect(stdout.split('\n')).toEqual(difficult)

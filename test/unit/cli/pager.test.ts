@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import type { RunOptions } from '../../helpers/run.js'
-import { isWindows, World } from '../../helpers/world.js'
+import type { RunOptions } from '../../helpers/sandbox/run.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 const fern = 'create --id 1 --name Fern --tag wet'
 const table = 'ID  NAME  TAG\n 1  Fern  wet\n'
 const onTerminal: RunOptions = { terminals: ['stdout', 'stderr'] }
 
 /** Runs a command line with a pager that keeps what it shows in a file. */
-async function pagedRun(line: string, { env, ...options }: RunOptions = {}, user = new World()) {
+async function pagedRun(line: string, { env, ...options }: RunOptions = {}, user = new Sandbox()) {
   await user.run(fern)
   const pager = 'cat > "$SHOWN"; echo "$LESS" > "$SHOWN.less"'
   const world = {

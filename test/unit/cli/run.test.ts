@@ -2,11 +2,11 @@ import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { globalOptions } from '../../../src/cli/command.js'
 import { PlantsError } from '../../../src/errors.js'
-import { commandNames } from '../../helpers/documents.js'
-import { type RunOptions, runPlants } from '../../helpers/run.js'
-import { printed, World } from '../../helpers/world.js'
+import { commandNames } from '../../helpers/expect/documents.js'
+import { type RunOptions, runPlants } from '../../helpers/sandbox/run.js'
+import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
 
-const plants = (args: string | string[], options?: RunOptions) => new World().run(args, options)
+const plants = (args: string | string[], options?: RunOptions) => new Sandbox().run(args, options)
 
 test.each([['--help'], ['-h'], ['help'], []])(
   'the help of the program is one page with every command and global option: plants %s',
@@ -25,7 +25,7 @@ test.each([['--help'], ['-h'], ['help'], []])(
 )
 
 test.each(['--version', '-V', '-v', 'version'])('plants %s prints the version', async (flag) => {
-  expect(await plants(flag)).toEqual(printed(`${version}\n`))
+  expect(await plants(flag)).toEqual(toTextResult(`${version}\n`))
 })
 
 test.each([
@@ -51,7 +51,7 @@ test.each(['text', 'json'])(
         throw error
       },
     }
-    // World.run would read the variable itself
+    // Sandbox.run would read the variable itself
     const { code, out, err } = await runPlants(['list', '--output', output], { env })
     const message = expect.stringContaining('boom ***, Bearer *** and ***')
     expect({ code, out, err }).toEqual({ code: 70, out: '', err: message })

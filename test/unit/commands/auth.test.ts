@@ -1,12 +1,17 @@
 import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { type Answer, closedPort, Hostile, json } from '../../helpers/hostile.js'
-import type { RunOptions } from '../../helpers/run.js'
-import { settableTime } from '../../helpers/time.js'
-import { accepts, saved } from '../../helpers/users.js'
-import { World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { createClock } from '../../helpers/sandbox/clock.js'
+import type { RunOptions } from '../../helpers/sandbox/run.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { accepts, buildSavedTokens } from '../../helpers/sandbox/token-command-sandbox.js'
+import {
+  buildJsonResponse,
+  closedPort,
+  type ScriptedResponse,
+  ScriptedServer,
+} from '../../helpers/scripted-server/scripted-server.js'
 
 // What these commands print without a service is in transcripts/auth.txt.
 
@@ -14,11 +19,11 @@ const token = 'plants_s3cret-Token~+/='
 const aTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 const insufficientScope = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' }
 const no = (status: number, error: number, headers = {}) =>
-  json(status, { error, message: 'No' }, headers)
-let user: World
+  buildJsonResponse(status, { error, message: 'No' }, headers)
+let user: Sandbox
 
 beforeEach(() => {
-  user = new World()
+  user = new Sandbox()
 })
 
 /** Logs in; what was printed, as objects. */
@@ -36,7 +41,7 @@ async function login(
 describe('login saves a token', () => {
   test('of 4096 characters between spaces, and asks the service', async () => {
     const longest = 's3cret'.padEnd(4096, 'x')
-    const service = await Hostile.listen({ posts: [accepts] })
+    const service = await ScriptedServer.listen({ posts: [accepts] })
     const address = `${service.url}/v1`
     const status = { store: address, address, source: 'file', savedAt: aTime, checked: true }
     const stdin = `\ufeff\n  ${longest}\t\r\n\r\n`
@@ -49,7 +54,7 @@ describe('login saves a token', () => {
   })
 
   test('for the address of a name, and warns that PLANTS_TOKEN takes precedence', async () => {
-    const service = await Hostile.listen({ posts: [accepts] })
+    const service = await ScriptedServer.listen({ posts: [accepts] })
     await user.run(`stores add team ${service.url}/v1/`)
     const options = { stdin: token, env: { PLANTS_TOKEN: 's3cret-of-env' } }
     const { code, err } = await user.run('auth login --from-stdin --store team', options)
@@ -59,24 +64,24 @@ describe('login saves a token', () => {
   })
 
   // The specification does not say what values of `error` mean.
-  test.each<[string, Answer]>([
+  test.each<[string, ScriptedResponse]>([
     ['an error of its own', no(400, 1001)],
     ['a missing right', no(400, 403, insufficientScope)],
     ['a missing right, and the status 403', no(403, 403, insufficientScope)],
   ])('that a service accepts, which answers %s', async (_, answer) => {
-    const service = await Hostile.listen({ posts: [answer] })
+    const service = await ScriptedServer.listen({ posts: [answer] })
     const { code, status, error } = await login(service.url)
     expect({ code, status, error }).toMatchObject({ code: 0, status: { checked: true } })
     expect(error).toBeUndefined()
   })
 
-  test.each<[string, Answer]>([
+  test.each<[string, ScriptedResponse]>([
     ['404', no(404, 404)],
-    ['a Plant', json(200, { name: 'Fern' })],
+    ['a Plant', buildJsonResponse(200, { name: 'Fern' })],
     ['nothing', () => undefined],
   ])('with a warning when the service answers %s', async (what, answer) => {
-    const service = await Hostile.listen({ posts: [answer] })
-    const { now, timeOut } = settableTime()
+    const service = await ScriptedServer.listen({ posts: [answer] })
+    const { now, timeOut } = createClock()
     if (what === 'nothing') service.on('request', () => timeOut())
     const { code, status, error } = await login(service.url, token, { now })
     expect([code, status]).toMatchObject([0, { savedAt: aTime, checked: false }])
@@ -102,7 +107,7 @@ describe('login saves nothing', () => {
     [400, 403],
     [400, 401, insufficientScope],
   ])('when the service answers %i with the error %i', async (status, error, headers) => {
-    const service = await Hostile.listen({ posts: [no(status, error, headers)] })
+    const service = await ScriptedServer.listen({ posts: [no(status, error, headers)] })
     const message = `${service.url} does not accept this token: No`
     const failure = { message, status, error, hint: expect.any(String) }
     expect(await login(service.url)).toEqual({ code: 3, error: failure })
@@ -113,10 +118,10 @@ describe('login saves nothing', () => {
   test.runIf(hasOpenssl).each(['http', 'https'])(
     'when the port does not speak %s (needs openssl)',
     async (scheme) => {
-      const tls = scheme === 'http' ? certificate({ names: ['IP:127.0.0.1'] }) : undefined
+      const tls = scheme === 'http' ? createCertificate({ names: ['IP:127.0.0.1'] }) : undefined
       const options = tls === undefined ? {} : { tls }
       const onConnect = (socket: Socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
-      const service = await Hostile.listen(tls ? options : { onConnect })
+      const service = await ScriptedServer.listen(tls ? options : { onConnect })
       const address = `${scheme}://127.0.0.1:${service.port}`
       const { code, status, error } = await login(address)
       const hint = `Nothing was saved. Try ${service.url}`
@@ -129,8 +134,8 @@ describe('login saves nothing', () => {
   test.runIf(hasOpenssl)(
     'when the issuer of the certificate is unknown, and names the option (needs openssl)',
     async () => {
-      const tls = certificate({ names: ['IP:127.0.0.1'] })
-      const service = await Hostile.listen({ posts: [accepts], tls })
+      const tls = createCertificate({ names: ['IP:127.0.0.1'] })
+      const service = await ScriptedServer.listen({ posts: [accepts], tls })
       const { code, error } = await login(service.url)
       expect({ code, hint: error.hint }).toMatchObject({
         code: 4,
@@ -144,7 +149,7 @@ describe('login saves nothing', () => {
 
   test('when the service has moved', async () => {
     const Location = 'https://plants.example.com/v2/plants'
-    const service = await Hostile.listen({ posts: [no(301, 301, { Location })] })
+    const service = await ScriptedServer.listen({ posts: [no(301, 301, { Location })] })
     const { code, error } = await login(service.url)
     expect(code).toBe(4)
     expect(error.hint).toBe('Nothing was saved. If the new address is right, use it with --store')
@@ -159,7 +164,7 @@ describe('login saves nothing', () => {
     ['more than 1 MiB', 's3cret'.repeat(500_000)],
     ['other bytes than UTF-8', Buffer.from('s3cret\xff\xfe', 'latin1')],
   ])('and asks nothing for %s', async (_, stdin) => {
-    const service = await Hostile.listen({ posts: [accepts] })
+    const service = await ScriptedServer.listen({ posts: [accepts] })
     expect(await login(service.url, stdin)).toMatchObject({ code: 2 })
     expect([user.has('config'), service.connections]).toEqual([false, 0])
   })
@@ -167,9 +172,9 @@ describe('login saves nothing', () => {
 
 test('logout removes the token of its address alone', async () => {
   const [one, other] = ['https://plants.example.com', 'https://other.example.com']
-  user.save({ tokens: saved(one), timeout: '1m' })
+  user.save({ tokens: buildSavedTokens(one), timeout: '1m' })
   for (const [address, removed, tokens] of [
-    [other, false, saved(one)],
+    [other, false, buildSavedTokens(one)],
     [one, true, {}],
   ] as const) {
     const { out } = await user.run(`auth logout --store ${address} --output json`)

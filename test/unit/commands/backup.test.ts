@@ -3,19 +3,24 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { fill, open } from '../../helpers/sqlite-file.js'
-import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
-import { answer, isWindows, modeOf, World } from '../../helpers/world.js'
+import { isWindows, readMode, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { insertPlants, openDatabase } from '../../helpers/sandbox/sqlite-file.js'
+import {
+  buildSqliteOptions,
+  closeAfterTest,
+  createFileAddress,
+  createPlant,
+} from '../../helpers/sandbox/store.js'
 
 // What these commands say is in transcripts/backup.txt.
 
 const fern = '{"id":1,"name":"Fern","tag":"shade"}\n'
 const moss = '{"id":-9223372036854775808,"name":"Moss"}\n'
 const ivy = '{"id":2,"name":"Ivy"}\n'
-let user: World
+let user: Sandbox
 
 beforeEach(async () => {
-  user = new World()
+  user = new Sandbox()
   await user.run('create', { stdin: fern })
 })
 
@@ -37,13 +42,13 @@ const names = () =>
 
 /** Opens a store as another program has it open. */
 const live = async (path: string) =>
-  closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  closeAfterTest(await SqliteStore.open(createFileAddress(path), buildSqliteOptions()))
 
 /** A copy of the store with many plants, whose pages in the middle are spoilt. */
 async function damagedCopy(): Promise<string> {
-  fill(user.store, 5000)
+  insertPlants(user.store, 5000)
   await user.run('backup damaged.db')
-  open(user.store).exec("DELETE FROM plants WHERE name LIKE 'Plant%'")
+  openDatabase(user.store).exec("DELETE FROM plants WHERE name LIKE 'Plant%'")
   const bytes = fs.readFileSync(at('damaged.db'))
   fs.writeFileSync(at('damaged.db'), bytes.fill(0xa5, 8 * 4096, 10 * 4096))
   return at('damaged.db')
@@ -83,8 +88,8 @@ describe('backup', () => {
     await user.run('tokens create --note ci')
     const made = await user.run('backup plants.bak')
     const bytes = fs.statSync(at('plants.bak')).size
-    expect(made).toEqual(answer({ file: at('plants.bak'), plants: 2, bytes }))
-    const db = open(at('plants.bak'))
+    expect(made).toEqual(toJsonResult({ file: at('plants.bak'), plants: 2, bytes }))
+    const db = openDatabase(at('plants.bak'))
     expect([
       db.prepare('PRAGMA journal_mode').get(),
       db.prepare('PRAGMA integrity_check').get(),
@@ -121,11 +126,11 @@ describe('backup', () => {
         if (content === 'an empty file') user.write('plants.bak', '')
         fs.chmodSync(at('plants.bak'), 0o666)
         expect((await user.run('backup plants.bak')).code).toBe(0)
-        expect(modeOf(at('plants.bak')), content).toBe('600')
+        expect(readMode(at('plants.bak')), content).toBe('600')
       }
       expect((await user.run('restore plants.bak --yes')).code).toBe(0)
       const copies = fs.readdirSync(user.data).filter((name) => name.includes('before-restore'))
-      expect(copies.map((name) => modeOf(join(user.data, name)))).toEqual(['600'])
+      expect(copies.map((name) => readMode(join(user.data, name)))).toEqual(['600'])
     },
   )
 
@@ -196,7 +201,7 @@ describe('restore', () => {
   })
 
   test('waits for a writer, as long as --timeout says', async () => {
-    const other = open(user.store)
+    const other = openDatabase(user.store)
     other.exec('BEGIN IMMEDIATE')
     await expectFailure(
       'restore plants.bak --yes --timeout 10ms',
@@ -210,7 +215,7 @@ describe('restore', () => {
   test('takes no store with changes beside its file, and no other database', async () => {
     await createPlant(await live(at('live.db')), { id: 6n, name: 'Elm' })
     await expectFailure('restore live.db --yes', 2, `it has changes in ${at('live.db')}-wal`)
-    open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
+    openDatabase(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
     await expectFailure(
       'restore songs.db --yes',
       4,

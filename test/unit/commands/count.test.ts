@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
-import { objectsOf, World } from '../../helpers/world.js'
+import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // What the command prints is in transcripts/plants.txt, and how each kind of store counts in
 // conformance/stores.
 
-async function createUser(names: readonly string[]): Promise<World> {
-  const user = new World()
+async function createUser(names: readonly string[]): Promise<Sandbox> {
+  const user = new Sandbox()
   const plants = names.map((name, index) => ({ id: index + 1, name, tag: 'wet' }))
   expect((await user.run('import', { stdin: JSON.stringify(plants) })).code).toBe(0)
   return user
@@ -24,7 +24,7 @@ test.each([
   ['ndjson', ''],
   ['tsv', 'tag\tcount\n'],
 ])('a count of the texts of no plants is written as %s', async (format, out) => {
-  const result = await new World().run(`count --by tag --output ${format}`)
+  const result = await new Sandbox().run(`count --by tag --output ${format}`)
   expect(result).toEqual({ code: 0, out, err: '' })
 })
 
@@ -47,8 +47,8 @@ test('equal counts are in the order of a sorted list, also beyond U+FFFF', async
     'ss',
   ]
   const user = await createUser(names)
-  const listed = objectsOf((await user.run('list --sort name')).out)
-  const counted = objectsOf((await user.run('count --by name')).out)
+  const listed = parseObjects((await user.run('list --sort name')).out)
+  const counted = parseObjects((await user.run('count --by name')).out)
   expect(counted).toEqual(listed.map(({ name }) => ({ name, count: 1 })))
 })
 

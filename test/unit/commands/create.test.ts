@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { problem } from '../../../src/stores/change.js'
 import { createNext } from '../../../src/stores/next-id.js'
-import { check, newPlant } from '../../helpers/fast-check.js'
-import { Hostile } from '../../helpers/hostile.js'
-import { token } from '../../helpers/service.js'
-import { answer, World } from '../../helpers/world.js'
+import { check, newPlant } from '../../helpers/expect/arbitraries.js'
+import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../helpers/scripted-server/service.js'
 
 // What is said is in transcripts/create.txt and usage.txt, what is no plant in unit/plant, and for
 // all ways into a store in conformance/service/verdicts.test.ts.
@@ -21,7 +21,7 @@ test.each<[string, string | Uint8Array, error: number]>([
   ['overlong UTF-8', Uint8Array.of(0x22, 0xc0, 0xaf, 0x22), 400],
   ['more than 1 MiB', large, 413],
 ])('rejects %s, from stdin and a file', async (_, text, error) => {
-  const user = new World()
+  const user = new Sandbox()
   user.write('plant.json', text)
   for (const line of ['create', 'create --file plant.json']) {
     const { code, out, err } = await user.run(`${line} --output json`, { stdin: text })
@@ -33,8 +33,8 @@ test.each<[string, string | Uint8Array, error: number]>([
 test.each(['create --id next', 'create --id next --file -', 'create --id next -'])(
   'takes JSON without an id: %s',
   async (line) => {
-    const user = new World()
-    const stored = answer({ id: 1, name: 'Moss' })
+    const user = new Sandbox()
+    const stored = toJsonResult({ id: 1, name: 'Moss' })
     expect(await user.run(line, { stdin: '{"name":"Moss"}' })).toEqual(stored)
     expect((await user.run(line, { stdin: '{"id":7,"name":"Moss"}' })).code).toBe(2)
   },
@@ -56,7 +56,7 @@ test('says what to do when others take every next id first', async () => {
 })
 
 test('rejects an argument that is not UTF-8, which JSON can hold', async () => {
-  const user = new World()
+  const user = new Sandbox()
   expect((await user.run(['create', '--id', '1', '--name', 'F\ufffdrn'])).code).toBe(2)
   expect(user.has('data')).toBe(false)
   const stdin = '{"id":1,"name":"F\ufffdrn"}'
@@ -71,11 +71,11 @@ test.each([
   // between two reads
   ['a long character', `{"id":1,"name":"${'x'.repeat(65_518)}🌱"}`, `${'x'.repeat(65_518)}🌱`],
 ])('takes %s, from stdin and a file', async (_, text, name) => {
-  const user = new World()
+  const user = new Sandbox()
   user.write('plant.json', text)
   for (const line of ['create', 'create --file plant.json']) {
     const { code, out } = await user.run(line, { stdin: text })
-    expect([code, out]).toEqual([0, answer({ name }).out])
+    expect([code, out]).toEqual([0, toJsonResult({ name }).out])
     expect((await user.run('delete 1 --yes')).out).toBe(`${JSON.stringify({ id: 1, name })}\n`)
   }
 })
@@ -85,11 +85,11 @@ test.each([
   ['--name -5', { name: '-5' }],
   ['--tag create --name help', { name: 'help', tag: 'create' }],
 ])('takes %s', async (flags, plant) => {
-  expect(await new World().run(`create --id 1 ${flags}`)).toEqual(answer(plant))
+  expect(await new Sandbox().run(`create --id 1 ${flags}`)).toEqual(toJsonResult(plant))
 })
 
 test('any plant created by options comes out as it was', async () => {
-  const user = new World()
+  const user = new Sandbox()
   await check(10, [newPlant()], async ({ id, ...plant }) => {
     const { name, tag } = plant
     const flags = [`--id=${id}`, `--name=${name}`, ...(tag === undefined ? [] : [`--tag=${tag}`])]
@@ -108,7 +108,7 @@ describe('a dry run', () => {
     ['whose key is another', `${fern} --idempotency-key other`, 1],
     ['in a file that is no store', `${fern} --store text.db`, 4],
   ])('rejects a plant %s, as a create does', async (_, line, code) => {
-    const user = new World()
+    const user = new Sandbox()
     user.write('text.db', 'This is no database, and long enough to be none. '.repeat(20))
     await user.run(`${fern} --idempotency-key k`)
     const real = await user.run(line)
@@ -117,7 +117,7 @@ describe('a dry run', () => {
   })
 
   test('names the service, and sends nothing', async () => {
-    const [server, user] = [await Hostile.listen({}), new World()]
+    const [server, user] = [await ScriptedServer.listen({}), new Sandbox()]
     const line = `${fern} --dry-run --store ${server.url}/v1`
     const env = { PLANTS_TOKEN: token }
     const { code, out } = await user.run(`${line} --output text`, { env })

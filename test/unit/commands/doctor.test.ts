@@ -2,14 +2,18 @@ import { chmodSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { json } from '../../helpers/hostile.js'
-import { ownService, token } from '../../helpers/service.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { accepts, recorder, saved } from '../../helpers/users.js'
-import { isWindows, objectsOf, World } from '../../helpers/world.js'
+import { isWindows, parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import {
+  accepts,
+  buildSavedTokens,
+  startRecorder,
+} from '../../helpers/sandbox/token-command-sandbox.js'
+import { buildJsonResponse } from '../../helpers/scripted-server/scripted-server.js'
+import { serveFile, token } from '../../helpers/scripted-server/service.js'
 
 /** A user with a plant in the store `local`. */
-class Disk extends World {
+class Disk extends Sandbox {
   static async build(settings: Record<string, unknown> = {}): Promise<Disk> {
     const disk = new Disk(settings)
     await disk.run('create --id 1 --name Fern --store local')
@@ -19,7 +23,7 @@ class Disk extends World {
   /** What the doctor finds, and what of that is not well, each of which has a hint. */
   async examine(flags = '', env: Record<string, string> = {}) {
     const { code, out } = await this.run(`doctor --output ndjson${flags && ` ${flags}`}`, { env })
-    const findings = objectsOf(out)
+    const findings = parseObjects(out)
     const ill = findings.filter(({ state }) => state !== 'ok')
     expect(ill.filter(({ hint }) => hint === undefined)).toEqual([])
     expect(code).toBe(ill.some(({ state }) => state === 'failed') ? 1 : 0)
@@ -30,12 +34,12 @@ class Disk extends World {
 /** Settings with a store `team`, and a token for it unless it is to be none. */
 function teamAt(address: string, fields: object = {}, ofTeam = token) {
   const stores = { team: { address, ...fields } }
-  const entry = { ...saved(address)[address], token: ofTeam }
+  const entry = { ...buildSavedTokens(address)[address], token: ofTeam }
   return { stores, ...(ofTeam && { tokens: { [address]: entry } }) }
 }
 
 test('all that is well is printed, check by check', async () => {
-  const address = await ownService(join(temporaryFolder(), 'plants.db'))
+  const address = await serveFile(join(createTemporaryFolder(), 'plants.db'))
   const disk = await Disk.build(teamAt(address))
   const ok = (check: string, message: unknown) => ({ check, state: 'ok', message })
   const runtime = RegExp(
@@ -95,10 +99,10 @@ describe('the settings', () => {
   ])(
     'that are wrong about trust keep the token from the store: %s',
     async (_, more, team, env = {}) => {
-      const service = await recorder(accepts)
+      const service = await startRecorder(accepts)
       const user = new Disk({ ...more, ...teamAt(service.url, team) })
       const { code, out } = await user.run('doctor --store team', { env })
-      const { check, state } = objectsOf(out).at(-1) ?? {}
+      const { check, state } = parseObjects(out).at(-1) ?? {}
       expect([code, check, state]).toEqual([
         ...[1, expect.toBeOneOf(['settings', 'store team']), 'failed'],
       ])
@@ -108,15 +112,15 @@ describe('the settings', () => {
 })
 
 describe('a store behind HTTP', () => {
-  const answering = json(200, { name: 'Fern' })
-  const refusing = json(400, { error: 401, message: 'No' })
+  const answering = buildJsonResponse(200, { name: 'Fern' })
+  const refusing = buildJsonResponse(400, { error: 401, message: 'No' })
 
   test.each([
     ['does not answer as a service should', answering, token, /answered 200 to an empty object$/],
     ['rejects the token', refusing, token, /does not accept the token: No$/],
     ['has no token', answering, '', /^There is no token for /],
   ])('that %s fails', async (_, answer, ofTeam, message) => {
-    const service = await recorder(answer)
+    const service = await startRecorder(answer)
     const disk = await Disk.build(teamAt(service.url, {}, ofTeam))
     const finding = {
       check: 'store team',
@@ -128,7 +132,7 @@ describe('a store behind HTTP', () => {
   })
 
   test('that is not the store of this run is not asked', async () => {
-    const service = await recorder(accepts)
+    const service = await startRecorder(accepts)
     const command = { 'token-command': 'touch ran; echo t0ken' }
     const disk = await Disk.build(teamAt(service.url, command))
     expect((await disk.examine('', { PLANTS_TOKEN: 'of-variable' })).ill).toEqual([])

@@ -1,14 +1,14 @@
 import { chownSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { World } from '../../helpers/world.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // The same of --rejects is in unit/import.
 
 test.skipIf(process.getuid?.() !== 0).each(['export', 'backup'])(
   'a file of another user is not written to, by a link: %s (needs root)',
   async (command) => {
-    const user = new World()
+    const user = new Sandbox()
     await user.run('create --id 1 --name Fern')
     user.write('new', '')
     user.write('shared/x', '')

@@ -2,8 +2,8 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
 import { PlantsError } from '../../../src/errors.js'
-import { ioOf } from '../../helpers/run.js'
-import { objectsOf, World } from '../../helpers/world.js'
+import { createIo } from '../../helpers/sandbox/run.js'
+import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 const plantsOf = (count: number, name: string) =>
   Array.from({ length: count }, (_, index) => ({ id: index + 1, name, tag: 'wet' }))
@@ -13,7 +13,7 @@ test.each([
   ['delete --tag wet --yes', 'delete --tag wet --dry-run'],
 ])('%s prints one JSON value, and %s a table or NDJSON', async (line, harmless) => {
   for (const count of [0, 1000]) {
-    const user = new World()
+    const user = new Sandbox()
     const plants = plantsOf(count, 'a,"b"\u001b')
     if (count > 0)
       expect((await user.run('import', { stdin: JSON.stringify(plants) })).code).toBe(0)
@@ -29,16 +29,16 @@ test.each([
 test.each(['stores list', 'tokens list', 'doctor --quick'])(
   '%s is an array as json, and lines as ndjson',
   async (line) => {
-    const user = new World()
+    const user = new Sandbox()
     await user.run('tokens create')
-    const objects = objectsOf((await user.run(`${line} --output ndjson`)).out)
+    const objects = parseObjects((await user.run(`${line} --output ndjson`)).out)
     expect(JSON.parse((await user.run(`${line} --output json`)).out)).toEqual(objects)
   },
 )
 
 /** Runs a command with plants with the tag "wet"; at the first write to stdout, `fails` is called. */
 async function running(count: number, line: string, fails: (stop: AbortController) => void) {
-  const user = new World()
+  const user = new Sandbox()
   const stdin = JSON.stringify(plantsOf(count, 'Fern'))
   expect(await user.run('import', { stdin })).toMatchObject({ code: 0, err: '' })
   const stop = new AbortController()
@@ -53,7 +53,7 @@ async function running(count: number, line: string, fails: (stop: AbortControlle
   }
   const output = { isTerminal: false, columns: 80, rows: 24, log, stream: () => new PassThrough() }
   const world = { env: user.env, cwd: user.home, signal: stop.signal }
-  const io = ioOf(world, { ...output, write }, { ...output, write: log })
+  const io = createIo(world, { ...output, write }, { ...output, write: log })
   const code = await run([...line.split(' '), '--output', 'json'], io)
   const [error] = err.trimEnd().split('\n').slice(-1)
   return { code, ...JSON.parse(error || '{}'), left: Number((await user.run('count')).out) }

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { RunOptions } from '../../helpers/run.js'
-import { fill } from '../../helpers/sqlite-file.js'
-import { answer, objectsOf, printed, World } from '../../helpers/world.js'
+import type { RunOptions } from '../../helpers/sandbox/run.js'
+import { parseObjects, Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { insertPlants } from '../../helpers/sandbox/sqlite-file.js'
 
 // What these commands print is in transcripts/plants.txt, and how a table is laid out in
 // unit/output/text-table.test.ts.
@@ -10,10 +10,10 @@ import { answer, objectsOf, printed, World } from '../../helpers/world.js'
 const onTerminal: RunOptions = { terminals: ['stdout', 'stderr'] }
 const oak = '{"id":2,"name":"Oak","tag":"b"}\n'
 const fern = '{"id":3,"name":"Fern","tag":"b"}\n'
-let user: World
+let user: Sandbox
 
 beforeEach(() => {
-  user = new World()
+  user = new Sandbox()
 })
 
 /** Creates plants, with ids from 1 on unless they have others. */
@@ -25,7 +25,7 @@ async function plant(...plants: object[]): Promise<void> {
 test('help says which ids --after leaves, and the list has those', async () => {
   await plant({ name: 'b' }, { name: 'a' }, { name: 'c' })
   const listIds = async (command: string) =>
-    objectsOf((await user.run(command)).out).map(({ id }) => id)
+    parseObjects((await user.run(command)).out).map(({ id }) => id)
   const { out } = await user.run('list --help')
   expect(out.replaceAll(/\s+/g, ' ')).toContain(
     'only ids greater than this one; smaller ones if --desc sorts by id',
@@ -38,7 +38,7 @@ test('help says which ids --after leaves, and the list has those', async () => {
 
 test('a table has the widths of its first page, also if that is a single plant', async () => {
   await plant({ name: 'A long name', tag: 'b' })
-  fill(user.store, 10_000)
+  insertPlants(user.store, 10_000)
   const search = ['list', '--no-color', '--search', 'Plant 999', '--limit', '3']
   expect((await user.run(search, onTerminal)).out).toBe(
     '  ID  NAME        TAG\n 999  Plant 999\n9990  Plant 9990\n9991  Plant 9991\n',
@@ -67,12 +67,13 @@ describe('ids on stdin', () => {
 
   test('end at line feeds alone: a name chooses nothing to delete', async () => {
     const stdin = '{"id":2,"name":"a\u20281\u20293\u0085"}\n'
-    expect(await user.run('delete - --yes', { stdin })).toEqual(printed(oak))
+    expect(await user.run('delete - --yes', { stdin })).toEqual(toTextResult(oak))
   })
 
   test('may be none, also from /dev/null', async () => {
     for (const line of ['get -', 'delete - --yes', 'update - --tag x'])
-      for (const stdin of [{}, { stdin: '' }]) expect(await user.run(line, stdin)).toEqual(answer())
+      for (const stdin of [{}, { stdin: '' }])
+        expect(await user.run(line, stdin)).toEqual(toJsonResult())
     expect((await user.run('import -')).code).toBe(0)
   })
 
@@ -92,6 +93,6 @@ describe('ids on stdin', () => {
   test('are not deleted without --yes, because nobody can be asked', async () => {
     const options: RunOptions = { stdin: '\ufeff2\n3', terminals: ['stdin', 'stderr'] }
     expect(await user.run('delete -', options)).toMatchObject({ code: 2, out: '' })
-    expect(await user.run('delete - --yes', options)).toEqual(printed(oak + fern))
+    expect(await user.run('delete - --yes', options)).toEqual(toTextResult(oak + fern))
   })
 })

@@ -5,17 +5,17 @@ import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { closedPort } from '../../helpers/hostile.js'
-import type { RunOptions } from '../../helpers/run.js'
-import { isWindows, objectsOf, World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import type { RunOptions } from '../../helpers/sandbox/run.js'
+import { isWindows, parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { closedPort } from '../../helpers/scripted-server/scripted-server.js'
 
 const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
 
-let user: World
+let user: Sandbox
 
 beforeEach(() => {
-  user = new World()
+  user = new Sandbox()
 })
 
 /** Starts a service, which stops as soon as it has begun. */
@@ -27,17 +27,17 @@ function serve(args: readonly string[] = [], options: RunOptions = {}) {
 async function failureOf(args: readonly string[], options: RunOptions = {}) {
   const { code, out, err } = await serve([...args, '--output', 'json'], options)
   expect(out).toBe('')
-  return { code, ...objectsOf(err).at(-1) }
+  return { code, ...parseObjects(err).at(-1) }
 }
 
 function messagesIn(err: string, wanted: string): unknown[] {
-  return objectsOf(err).flatMap(({ level, msg }) => (level === wanted ? [msg] : []))
+  return parseObjects(err).flatMap(({ level, msg }) => (level === wanted ? [msg] : []))
 }
 
 test.runIf(hasOpenssl)(
   'a --tls-key that others can read is warned of, and one that they can write is refused (needs openssl)',
   async () => {
-    const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
+    const { path, keyPath } = createCertificate({ names: ['IP:127.0.0.1'] })
     const args = ['--tls-cert', path, '--tls-key', keyPath]
     chmodSync(keyPath, 0o640)
     const { code, err } = await serve(args)
@@ -176,7 +176,10 @@ describe('a service does not start', () => {
   })
 
   test.runIf(hasOpenssl)('without the key of its certificate (needs openssl)', async () => {
-    const [one, two] = [certificate({ names: ['DNS:one'] }), certificate({ names: ['DNS:two'] })]
+    const [one, two] = [
+      createCertificate({ names: ['DNS:one'] }),
+      createCertificate({ names: ['DNS:two'] }),
+    ]
     const [empty, other] = [join(user.home, 'empty.pem'), join(user.home, 'other.pem')]
     writeFileSync(empty, '')
     const { privateKey } = generateKeyPairSync('ed25519')
@@ -199,7 +202,7 @@ describe('a service does not start', () => {
 
 test('the log says what the service offers', async () => {
   const { err } = await serve(['--allow', 'read,delete'])
-  expect(objectsOf(err)).toContainEqual(expect.objectContaining({ rights: ['read', 'delete'] }))
+  expect(parseObjects(err)).toContainEqual(expect.objectContaining({ rights: ['read', 'delete'] }))
 })
 
 test.each([
@@ -207,7 +210,7 @@ test.each([
   [['--admin-host', '127.0.0.2'], '127.0.0.2'],
 ])('the admin port is on this machine alone, without --admin-host: %j', async (args, host) => {
   const { code, err } = await serve(['--admin-port', '0', ...args])
-  const { admin } = objectsOf(err).find(({ msg }) => msg === 'listening') ?? {}
+  const { admin } = parseObjects(err).find(({ msg }) => msg === 'listening') ?? {}
   expect([code, new URL(`${admin}`).hostname]).toEqual([0, host])
 })
 

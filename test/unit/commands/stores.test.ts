@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import type { RunOptions } from '../../helpers/run.js'
-import { answer, objectsOf, World } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import type { RunOptions } from '../../helpers/sandbox/run.js'
+import { parseObjects, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 
 // What these commands print is in transcripts/stores.txt, database.txt and config.txt.
 
@@ -22,7 +22,7 @@ test.each([
   ['contains a user name or a password', 'HTTPS://me:s3cret@plants.example.com'],
   ['contains U+0000', 'postgres://h1/x?sslrootcert=%00a'],
 ])('an address that %s is rejected wherever it is given: %j', async (why, text) => {
-  const user = new World({ stores })
+  const user = new Sandbox({ stores })
   const before = user.saved
   const lines: [source: string, words: string[], env?: Record<string, string>][] = [
     ['--store', ['list', `--store=${text}`], { PLANTS_STORE: 'local' }],
@@ -46,11 +46,15 @@ test.each([
 })
 
 test.each(['1-2_b', 'x'.repeat(64), 'constructor'])('a store may be called %s', async (name) => {
-  const user = new World()
+  const user = new Sandbox()
   const address = resolve('/mine.db')
-  expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address }))
-  expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
-  const [, listed] = objectsOf((await user.run('stores list')).out)
+  expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(
+    toJsonResult({ name, address }),
+  )
+  expect(await user.run(['stores', 'use', name])).toEqual(
+    toJsonResult({ name: 'store', value: name }),
+  )
+  const [, listed] = parseObjects((await user.run('stores list')).out)
   expect(listed).toEqual({ name, address, inUse: true })
   expect((await user.run(['stores', 'remove', name])).code).toBe(2)
   await user.run('config unset store')
@@ -59,18 +63,18 @@ test.each(['1-2_b', 'x'.repeat(64), 'constructor'])('a store may be called %s', 
 })
 
 test('the name of a store has only letters, digits, "-" and "_"', async () => {
-  const user = new World()
+  const user = new Sandbox()
   for (const name of ['', '__proto__', '-team', 'x'.repeat(65), 'té', 'a.b', 'a\n'])
     expect((await user.run(['stores', 'add', '--', name, '/mine.db'])).code, name).toBe(2)
   expect(user.saved).toBeUndefined()
 })
 
 test('stores add replaces a store and all that is saved with it, but only with --replace', async () => {
-  const user = new World({ stores, output: 'json' })
+  const user = new Sandbox({ stores, output: 'json' })
   const changed = { address: resolve('/other.db'), timeout: '1m' }
   const line = 'stores add garden /other.db --timeout 1m'
   expect((await user.run(line)).code).toBe(2)
-  expect(await user.run(`${line} --replace`)).toEqual(answer({ name: 'garden', ...changed }))
+  expect(await user.run(`${line} --replace`)).toEqual(toJsonResult({ name: 'garden', ...changed }))
   await user.run(`stores add team ${team} --replace`)
   const saved = { team: { address: team }, garden: changed }
   expect(user.saved).toEqual({ version: 1, output: 'json', stores: saved })
@@ -78,7 +82,7 @@ test('stores add replaces a store and all that is saved with it, but only with -
 
 test('stores list is a table on a terminal, which nothing in it drives', async () => {
   const more = { address: team, 'allow-http': true, 'token-command': 'pass \u001b[31m' }
-  const user = new World({ store: 'team', stores: { ...stores, 10: more } })
+  const user = new Sandbox({ store: 'team', stores: { ...stores, 10: more } })
   const cell = (text: string) => text.padEnd(Math.max(user.store.length, team.length))
   expect((await user.run('stores list --no-color', onTerminal)).out).toBe(`\
    NAME    ${cell('ADDRESS')}  SETTINGS
@@ -90,10 +94,12 @@ test('stores list is a table on a terminal, which nothing in it drives', async (
 })
 
 test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', async () => {
-  const user = new World({ stores })
-  user.write('ca.pem', certificate({ names: ['DNS:localhost'] }).cert)
+  const user = new Sandbox({ stores })
+  user.write('ca.pem', createCertificate({ names: ['DNS:localhost'] }).cert)
   const value = `${user.home}/ca.pem`
-  expect(await user.run('config set ca-cert ca.pem')).toEqual(answer({ name: 'ca-cert', value }))
+  expect(await user.run('config set ca-cert ca.pem')).toEqual(
+    toJsonResult({ name: 'ca-cert', value }),
+  )
   await user.run(`stores add team ${team} --ca-cert ca.pem --replace`)
   expect(user.saved).toMatchObject({ stores: { team: { 'ca-cert': value } }, 'ca-cert': value })
 })
@@ -101,7 +107,7 @@ test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', a
 test.each(['get 1 --store', 'stores add mine', 'stores use', 'stores init', 'config set store'])(
   'a password in an address is rejected as an argument, and not repeated: %s',
   async (line) => {
-    const user = new World({ stores: { db: { address: '/x.db' } } })
+    const user = new Sandbox({ stores: { db: { address: '/x.db' } } })
     const { saved } = user
     for (const address of ['postgres://ann:s3cret@h1/x', 'postgresql://h1/x?password=s3cret']) {
       const { code, out, err } = await user.run(`${line} ${address}`)
@@ -118,7 +124,7 @@ test.each([
   ['postgres://h1/x?sslmode=verify-full&sslrootcert=system', false],
   ['postgres://localhost,127.0.0.1,[::1]/x', false],
 ])('who saves %s is warned of an attacker on the network: %s', async (address, isWarned) => {
-  const user = new World()
+  const user = new Sandbox()
   for (const line of [`stores add db ${address}`, 'stores use db', `config set store ${address}`]) {
     const { code, err } = await user.run(line)
     expect({ line, code, isWarned: err.includes('sslmode=verify-full') }).toEqual({

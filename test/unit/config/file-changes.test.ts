@@ -2,14 +2,14 @@ import { lstatSync, mkdirSync, readdirSync, readlinkSync, symlinkSync } from 'no
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { acquireLock } from '../../../src/platform/file-lock.js'
-import { openOptions } from '../../helpers/store.js'
-import { accepts, recorder, token } from '../../helpers/users.js'
-import { isWindows, modeOf, printed, World } from '../../helpers/world.js'
+import { isWindows, readMode, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { buildSqliteOptions } from '../../helpers/sandbox/store.js'
+import { accepts, startRecorder, token } from '../../helpers/sandbox/token-command-sandbox.js'
 
 test('while another process holds the lock, settings are read, and a change times out', async () => {
-  const user = new World({ timeout: '7s' })
-  const release = await acquireLock(`${user.file}.lock`, 0, openOptions().runtime)
-  expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
+  const user = new Sandbox({ timeout: '7s' })
+  const release = await acquireLock(`${user.file}.lock`, 0, buildSqliteOptions().runtime)
+  expect(await user.run('config get timeout')).toEqual(toTextResult('7s\n'))
   const { code, err } = await user.run('config set output json --timeout 50ms --output json')
   expect([code, JSON.parse(err)]).toMatchObject([4, { error: 503, retryable: true }])
   expect(user.saved).toEqual({ version: 1, timeout: '7s' })
@@ -20,16 +20,16 @@ test('while another process holds the lock, settings are read, and a change time
 test.skipIf(isWindows)(
   'a settings file that is a link stays one, and its target is changed (needs links)',
   async () => {
-    const user = new World()
+    const user = new Sandbox()
     const target = join(user.home, user.write('dotfiles/plants.json', '{"version":1}'))
     mkdirSync(user.config, { mode: 0o700 })
     symlinkSync('step', user.file)
     symlinkSync('../dotfiles/plants.json', join(user.config, 'step'))
-    expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
+    expect(await user.run('config get timeout')).toEqual(toTextResult('30s\n'))
     for (const timeout of ['1m', '2m']) {
       expect((await user.run(`config set timeout ${timeout}`)).code).toBe(0)
       expect(user.saved).toEqual({ version: 1, timeout })
-      expect([lstatSync(target).isFile(), modeOf(target)]).toEqual([true, '600'])
+      expect([lstatSync(target).isFile(), readMode(target)]).toEqual([true, '600'])
     }
     expect(readlinkSync(user.file)).toBe('step')
     const files = [user.config, join(user.home, 'dotfiles')].flatMap((path) => readdirSync(path))
@@ -66,8 +66,8 @@ describe('a copy that a killed change has left', () => {
     expect(readdirSync(user.config).toSorted()).toEqual(left)
   })
 
-  function leaveCopy(file: string | undefined, copy: string): World {
-    const user = new World()
+  function leaveCopy(file: string | undefined, copy: string): Sandbox {
+    const user = new Sandbox()
     if (file !== undefined) user.save(file)
     user.write(`${user.file}.copy`, copy)
     user.write(`${user.file}.lock`, '')
@@ -100,7 +100,7 @@ describe('unknown keys stay', () => {
     ],
     ['stores remove team', (saved) => Reflect.deleteProperty(saved.stores, 'team')],
   ])('with %s', async (command, change) => {
-    const user = new World(before)
+    const user = new Sandbox(before)
     expect((await user.run(command)).code).toBe(0)
     const after = structuredClone(before)
     change(after)
@@ -108,7 +108,7 @@ describe('unknown keys stay', () => {
   })
 
   test('with auth login', async () => {
-    const [user, service] = [new World(before), await recorder(accepts)]
+    const [user, service] = [new Sandbox(before), await startRecorder(accepts)]
     const login = `auth login --from-stdin --store ${service.url}`
     expect((await user.run(login, { stdin: token })).code).toBe(0)
     const tokens = { ...before.tokens, [service.url]: { token, savedAt: expect.any(String) } }

@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
 import { getSetting, type SettingName, settingNames } from '../../../src/config/setting-table.js'
-import type { Result } from '../../helpers/run.js'
-import { objectsOf, World } from '../../helpers/world.js'
+import type { Result } from '../../helpers/sandbox/run.js'
+import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 type Source = SettingSource['source']
 
@@ -19,7 +19,7 @@ const values: Record<SettingName, { valid: string[]; wrong: string }> = {
 
 /** Gives values to settings at their sources. Commands use the store `team`, unless it is about `store`. */
 class Desk {
-  readonly user = new World()
+  readonly user = new Sandbox()
   readonly flags: string[]
   readonly env: Record<string, string> = { PLANTS_TOKEN: 's3cret-token' }
   readonly saved: Record<string, unknown> = {}
@@ -49,7 +49,9 @@ class Desk {
     const { out } = await this.run(['config', 'list'])
     if (out.startsWith('NAME'))
       return RegExp(`^${name} +(\\S+) +(\\S+)`, 'm').exec(out)?.slice(1) ?? []
-    const rows: Record<string, unknown>[] = out.startsWith('[') ? JSON.parse(out) : objectsOf(out)
+    const rows: Record<string, unknown>[] = out.startsWith('[')
+      ? JSON.parse(out)
+      : parseObjects(out)
     const row = rows.find((each) => each['name'] === name)
     return [row?.['value'], row?.['source']]
   }
@@ -82,7 +84,7 @@ test.each(sources)('$name goes by its $source, whatever is below', async ({ name
 })
 
 test('an empty PLANTS_STORE is an error in the format of PLANTS_OUTPUT, unless --store is given', async () => {
-  const user = new World({ timeout: '7s' })
+  const user = new Sandbox({ timeout: '7s' })
   const env = { PLANTS_STORE: '', PLANTS_OUTPUT: 'json' }
   for (const line of ['create --id 1 --name Fern', 'config list']) {
     const { code, err } = await user.run(line, { env })
@@ -128,7 +130,7 @@ test.each([
 ])(
   'an error is JSON where the line says so, before or after what is wrong: %s %s %s %s %s',
   async (...words) => {
-    const { code, out, err } = await new World().run(words)
+    const { code, out, err } = await new Sandbox().run(words)
     expect([code, out, JSON.parse(err)]).toMatchObject([2, '', { error: 400 }])
   },
 )

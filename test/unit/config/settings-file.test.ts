@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { isWindows, modeOf, printed, World } from '../../helpers/world.js'
+import { isWindows, readMode, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
 
 const team = 'https://plants.example.com/v1'
 const token = 's3cret-Token'
@@ -44,7 +44,7 @@ const broken: [content: string | Uint8Array, why: string][] = [
 test.each(broken.map(([content, why], at) => [String(content), why, at, content] as const))(
   'broken settings are named, and stay as they are: %j: %s',
   async (_, why, at, content) => {
-    const user = new World()
+    const user = new Sandbox()
     user.save(content)
     for (const command of commands[at % commands.length] ?? []) {
       const { code, out, err } = await user.run(`${command} --output json`, { stdin: token })
@@ -68,7 +68,7 @@ test.each([
   ['store', '', 'local'],
 ])('a setting that is wrong can be changed and removed: %s', async (name, wrong, right) => {
   for (const command of [`config set ${name} ${right}`, `config unset ${name}`]) {
-    const user = new World({ [name]: wrong })
+    const user = new Sandbox({ [name]: wrong })
     expect((await user.run('list')).code).toBe(2)
     expect([command, (await user.run(command)).code]).toEqual([command, 0])
     expect((await user.run('list')).code).toBe(0)
@@ -76,7 +76,7 @@ test.each([
 })
 
 test('a directory in the place of the settings is named', async () => {
-  const user = new World()
+  const user = new Sandbox()
   mkdirSync(user.file, { recursive: true })
   const err = expect.stringContaining(`The settings in ${user.file} could not be read: `)
   for (const command of ['config list', 'config set timeout 1m', 'list'])
@@ -86,7 +86,7 @@ test('a directory in the place of the settings is named', async () => {
 
 describe.skipIf(isWindows)('a settings file (needs modes)', () => {
   test('that others can write is refused', async () => {
-    const user = new World({ timeout: '7s' })
+    const user = new Sandbox({ timeout: '7s' })
     chmodSync(user.file, 0o602)
     const err = expect.stringContaining('can be changed by others (mode 602)')
     for (const command of [
@@ -96,13 +96,13 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
     ])
       expect(await user.run(command)).toEqual({ code: 2, out: '', err })
     chmodSync(user.file, 0o600)
-    expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
+    expect(await user.run('config get timeout')).toEqual(toTextResult('7s\n'))
   })
 
   test('that others can read is warned of, and for the owner alone after a change', async () => {
-    const user = new World({ timeout: '7s' })
+    const user = new Sandbox({ timeout: '7s' })
     chmodSync(user.config, 0o777)
-    expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
+    expect(await user.run('config get timeout')).toEqual(toTextResult('7s\n'))
     for (const [command, mode] of [
       ['create --id 1 --name Fern', 0o640],
       ['config set timeout 8s', 0o604],
@@ -111,6 +111,6 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
       const warning = `The settings in ${user.file} are open to others (mode ${mode.toString(8)})`
       expect((await user.run(command)).err).toContain(warning)
     }
-    expect(modeOf(user.file)).toBe('600')
+    expect(readMode(user.file)).toBe('600')
   })
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { getSetting, listSettings } from '../../../src/config/setting-table.js'
 import { findSettingsProblems, settingsSchema } from '../../../src/config/settings-schema.js'
 import { isSavedSettings } from '../../../src/config/settings-text.js'
-import { check, fc } from '../../helpers/fast-check.js'
+import { check, fc } from '../../helpers/expect/arbitraries.js'
 
 const value = fc.oneof(
   fc.constantFrom('text', '', 1, 2, true, false, null),

@@ -4,16 +4,16 @@ import { expect, test } from 'vitest'
 import packageJson from '../../../package.json'
 import { getDefault, getSetting, settingNames } from '../../../src/config/setting-table.js'
 import { errorKinds } from '../../../src/errors.js'
-import { allHelps, documentation, pages, program } from '../../helpers/documents.js'
-import { runPlants } from '../../helpers/run.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { objectsOf } from '../../helpers/world.js'
+import { documentation, pages, program, readAllHelps } from '../../helpers/expect/documents.js'
+import { runPlants } from '../../helpers/sandbox/run.js'
+import { parseObjects } from '../../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 // The blocks of the pages are run by process/documents/blocks.test.ts.
 
 const root = join(import.meta.dirname, '../../..')
 const readme = pages.get('README.md') ?? ''
-const helps = await allHelps()
+const helps = await readAllHelps()
 
 /** In ascending order, each with the `error` values that cause it. */
 const kinds = Object.values(errorKinds)
@@ -141,12 +141,12 @@ test('every setting is documented with its option, variable and default', () => 
 })
 
 test('every check of doctor is documented, and no other', async () => {
-  const store = join(temporaryFolder(), 'plants.db')
+  const store = join(createTemporaryFolder(), 'plants.db')
   expect(
     await runPlants(['create', '--id', '1', '--name', 'Fern', '--store', store]),
   ).toMatchObject({ code: 0 })
   const { out } = await runPlants(['doctor', '--output', 'ndjson', '--store', store])
-  const checks = objectsOf(out).map(({ check }) => String(check).replace(store, 'NAME'))
+  const checks = parseObjects(out).map(({ check }) => String(check).replace(store, 'NAME'))
   expect(tableAt('| check |').map(([check]) => check)).toEqual(checks)
 })
 

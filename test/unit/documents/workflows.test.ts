@@ -6,8 +6,8 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { versions } from '../../../bench/nodes.mjs'
 import packageJson from '../../../package.json'
-import { blocksOf, pages } from '../../helpers/documents.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { findBlocks, pages } from '../../helpers/expect/documents.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 interface Workflow {
   permissions: Record<string, string>
@@ -33,7 +33,7 @@ const steps = workflows.flatMap(({ jobs }) => Object.values(jobs).flatMap((job) 
 /** The parser of GitHub imports JSON as only bundlers can. */
 async function loadParser(): Promise<typeof import('@actions/workflow-parser')> {
   const bundle = await rolldown({ input: '@actions/workflow-parser', platform: 'node' })
-  const file = join(temporaryFolder(), 'parser.cjs')
+  const file = join(createTemporaryFolder(), 'parser.cjs')
   await bundle.write({ file, format: 'cjs' })
   return createRequire(file)(file)
 }
@@ -161,7 +161,7 @@ test('the weekly audit knows what is bundled', () => {
 })
 
 test('the parser of GitHub finds no fault in the workflow of the recipes', async () => {
-  const blocks = blocksOf(pages.get('docs/recipes.md') ?? '')
+  const blocks = findBlocks(pages.get('docs/recipes.md') ?? '')
   const workflow = blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text)
   expect(workflow).toHaveLength(1)
   expect(await findFaults('plants.yml', workflow[0] ?? '')).toEqual([])

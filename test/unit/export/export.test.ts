@@ -15,17 +15,17 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { writeWorkbook } from '../../../src/export/workbook.js'
 import { parseJson, toWireJson } from '../../../src/plant/json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import { check, fc, int64, text } from '../../helpers/fast-check.js'
-import { isHere } from '../../helpers/linux.js'
-import { isSoak } from '../../helpers/rounds.js'
-import { endConnections } from '../../helpers/store.js'
-import { unzip } from '../../helpers/workbook.js'
-import { isWindows, World } from '../../helpers/world.js'
+import { check, fc, int64, text } from '../../helpers/expect/arbitraries.js'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { isSoak } from '../../helpers/sandbox/rounds.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { endConnections } from '../../helpers/sandbox/store.js'
+import { unzip } from '../../helpers/sandbox/workbook.js'
 
-let user: World
+let user: Sandbox
 
 beforeEach(() => {
-  user = new World()
+  user = new Sandbox()
 })
 
 async function plant(...all: NewPlant[]): Promise<void> {
@@ -86,7 +86,7 @@ test.each([
   const plants = fc.uniqueArray(any, { selector, minLength: 150, maxLength: 150 })
   const trip = async (some: NewPlant[]) => {
     const all = some.toSorted((one, other) => (one.id < other.id ? -1 : 1))
-    user = new World()
+    user = new Sandbox()
     await plant(...some)
     await user.run(`export ${format}.${format}`)
     const readBack = readers[format]
@@ -153,7 +153,7 @@ test('a workbook escapes texts that LibreOffice takes for an escape of fewer dig
   expect(sheet).toContain('>_x00041_<')
 })
 
-test.skipIf(!(isSoak && isHere('soffice')))(
+test.skipIf(!(isSoak && isInstalled('soffice')))(
   'LibreOffice saves the texts of an export as they are (needs LibreOffice, in a soak)',
   { timeout: 600_000 },
   async () => {
@@ -161,7 +161,7 @@ test.skipIf(!(isSoak && isHere('soffice')))(
     const kept = trimmed.filter((one) => !/\r|_x[\da-f]{1,4}_x/i.test(one))
     const names = fc.array(kept, { minLength: 1000, maxLength: 1000 })
     await check(1, [names], async (all) => {
-      user = new World()
+      user = new Sandbox()
       await plant(...all.map((name, index) => ({ id: BigInt(index), name, tag: name })))
       await user.run('export plants.xlsx')
       const profile = `-env:UserInstallation=file://${join(user.home, 'profile')}`

@@ -6,8 +6,8 @@ import { EncodingError } from '../../../src/formats/decode-text.js'
 import { detectEncodings } from '../../../src/formats/detect-encoding.js'
 import { createStrictDecoder, findEncoding } from '../../../src/formats/encoding.js'
 import { encodingNames } from '../../../src/formats/encoding-aliases.js'
-import { listLanguages, writeList } from '../../helpers/plant-lists.js'
-import { readRecords, shown } from './records.js'
+import { listLanguages, writeList } from '../../helpers/sandbox/plant-lists.js'
+import { formatRecords, readRecords } from './records.js'
 
 const root = join(import.meta.dirname, '../../..')
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
@@ -67,9 +67,11 @@ test.runIf(hasPython)('the table of names is what its script makes of its source
 test.each(['utf-32le', 'utf-32be'])('%s is read with a mark, and with the option', async (name) => {
   const text = 'id,name\n1,Färn 🌿\n'
   const options = { encoding: name, cuts: [16, 17, 21, 30] }
-  expect(shown(await readRecords(iconv.encode(text, name), options))).toEqual(['2: 1 Färn 🌿'])
+  expect(formatRecords(await readRecords(iconv.encode(text, name), options))).toEqual([
+    '2: 1 Färn 🌿',
+  ])
   const marked = iconv.encode(`\ufeff${text}`, name)
-  expect(shown(await readRecords(marked))).toEqual(['2: 1 Färn 🌿'])
+  expect(formatRecords(await readRecords(marked))).toEqual(['2: 1 Färn 🌿'])
   const wrong = Buffer.concat([marked, Buffer.from([0xff, 0xff, 0xff, 0xff])])
   await expect(readRecords(wrong)).rejects.toThrow(`stdin is not ${name} (line 3)`)
 })
@@ -86,7 +88,7 @@ test.each(['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'])(
         encodings: [name],
       })
     }
-    expect(shown(await readRecords(input, { encoding: name }))).toEqual(['2: 1 Färn'])
+    expect(formatRecords(await readRecords(input, { encoding: name }))).toEqual(['2: 1 Färn'])
   },
 )
 
@@ -100,7 +102,9 @@ test('an input that is not UTF-8 is shown in its likely encoding, and the hint r
     hint: 'Add --encoding windows-1250',
   })
   expect(error instanceof EncodingError && error.encodings[0]).toBe('windows-1250')
-  expect(shown(await readRecords(input, { encoding: 'windows-1250' }))).toContain('4: 3 Śliwa')
+  expect(formatRecords(await readRecords(input, { encoding: 'windows-1250' }))).toContain(
+    '4: 3 Śliwa',
+  )
 })
 
 test('an input that is not of the named encoding is shown in its likely encoding', async () => {

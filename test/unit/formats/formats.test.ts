@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../src/errors.js'
-import { readRecords, shown } from './records.js'
+import { formatRecords, readRecords } from './records.js'
 
 const plant = '{"id":1,"name":"a"}'
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
@@ -39,9 +39,9 @@ test.each<[string | Buffer, what: string]>([
 
 test('--format says that a table begins like something else', async () => {
   for (const first of ['version https://git-lfs', '-- SQL dump'])
-    expect(shown(await readRecords(`${first},id,name\n,1,a\n`, { format: 'csv' }))).toEqual([
-      '2: 1 a',
-    ])
+    expect(formatRecords(await readRecords(`${first},id,name\n,1,a\n`, { format: 'csv' }))).toEqual(
+      ['2: 1 a'],
+    )
 })
 
 test.each<[string, Buffer, string, string?]>([
@@ -63,13 +63,13 @@ test.each<[string, Buffer, string, string?]>([
   ['UTF-16 of NDJSON', utf16('\n{"id":1,"name":"ü"}\n'), '1 ü', 'utf-16le'],
 ])('%s is decoded', async (_, input, record, encoding) => {
   for (const cuts of [[], [16, 17, 18, 19, 21]])
-    expect(shown(await readRecords(input, { encoding, cuts }))).toEqual([`2: ${record}`])
+    expect(formatRecords(await readRecords(input, { encoding, cuts }))).toEqual([`2: ${record}`])
 })
 
 test('a block that begins within a character of GB18030 loses none', async () => {
   const input = latin1('id,name\n1,\x95\x32\x82\x36\n2,b\n3,c')
   const records = await readRecords(input, { encoding: 'gb18030', cuts: [13] })
-  expect(shown(records)).toEqual(['2: 1 𠀀', '3: 2 b', '4: 3 c'])
+  expect(formatRecords(records)).toEqual(['2: 1 𠀀', '3: 2 b', '4: 3 c'])
 })
 
 test.each<[string, Buffer, string?]>([
@@ -92,7 +92,9 @@ test.each<[string, Buffer, string?]>([
 
 test('a rejects file that a spreadsheet saved in another encoding is of --encoding', async () => {
   const saved = latin1('rejected_line;rejected_reason;id;name\r\n7;Invalid;1;\x8cliwa\r\n')
-  expect(shown(await readRecords(saved, { encoding: 'windows-1250' }))).toEqual(['2: 1 Śliwa'])
+  expect(formatRecords(await readRecords(saved, { encoding: 'windows-1250' }))).toEqual([
+    '2: 1 Śliwa',
+  ])
 })
 
 test('a rejects file is UTF-8, has a header and no sheets, whatever the options say', async () => {
@@ -103,7 +105,9 @@ test('a rejects file is UTF-8, has a header and no sheets, whatever the options 
     delimiter: ',',
   }
   const table = '\ufeffrejected_line,rejected_reason,id,name\n7,Invalid,1,ü\n'
-  expect(shown(await readRecords(table, options))).toEqual(['2: 1 ü'])
+  expect(formatRecords(await readRecords(table, options))).toEqual(['2: 1 ü'])
   const json = '{"rejected_line":7,"rejected_reason":"Invalid","id":1,"name":"ü"}\n'
-  expect(shown(await readRecords(json, { encoding: 'utf-16le', sheet: '1' }))).toEqual(['1: 1 ü'])
+  expect(formatRecords(await readRecords(json, { encoding: 'utf-16le', sheet: '1' }))).toEqual([
+    '1: 1 ü',
+  ])
 })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { readDocument } from '../../../src/formats/json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import { check, fc, newPlant } from '../../helpers/fast-check.js'
-import { readRecords, shown } from './records.js'
+import { check, fc, newPlant } from '../../helpers/expect/arbitraries.js'
+import { formatRecords, readRecords } from './records.js'
 
 const json = { format: 'json' } as const
 const ndjson = { format: 'ndjson' } as const
@@ -22,12 +22,14 @@ test.each<[string, string, string[]]>([
     [`1: ${noObject}`, `1: ${noObject}`, `1: ${noObject}`],
   ],
 ])('%s', async (_, input, records) => {
-  expect(shown(await readRecords(input, json))).toEqual(records)
+  expect(formatRecords(await readRecords(input, json))).toEqual(records)
 })
 
 test('Ctrl-Z at the end is no record', async () => {
-  expect(shown(await readRecords(`${a}\n\x1a`, ndjson))).toEqual(['1: 1 a'])
-  expect(shown(await readRecords(`[${a}]\r\n\x1a`, { ...json, cuts: [25] }))).toEqual(['1: 1 a'])
+  expect(formatRecords(await readRecords(`${a}\n\x1a`, ndjson))).toEqual(['1: 1 a'])
+  expect(formatRecords(await readRecords(`[${a}]\r\n\x1a`, { ...json, cuts: [25] }))).toEqual([
+    '1: 1 a',
+  ])
 })
 
 test.each<[line: number, input: string]>([
@@ -55,9 +57,9 @@ test('one object over several lines is one record, also where its first line is 
     '\r\n{"id":1, "x":[\n2],\n "name":"a {"}',
   ])
     for (const name of ['stdin', 'plant.json'])
-      expect(shown(await readRecords(input, { name }))).toEqual(['2: 1 a {'])
+      expect(formatRecords(await readRecords(input, { name }))).toEqual(['2: 1 a {'])
   const wrong = '{\n "id": "x", "name": 1\n}'
-  expect(shown(await readRecords(wrong, { name: 'plant.json.gz' }))).toEqual(['1: 422 id'])
+  expect(formatRecords(await readRecords(wrong, { name: 'plant.json.gz' }))).toEqual(['1: 422 id'])
 })
 
 test('values that stand one after the other, as jq prints them, are records', async () => {
@@ -68,7 +70,7 @@ test('values that stand one after the other, as jq prints them, are records', as
         { plant: { name: 'a' }, line: 1 },
         { plant: { name: 'b' }, line: 3 + between.split('\n').length - 1 },
       ])
-  expect(shown(await readRecords(`${a} 5\n"x" ${b}`, json))).toEqual([
+  expect(formatRecords(await readRecords(`${a} 5\n"x" ${b}`, json))).toEqual([
     '1: 1 a',
     `1: ${noObject}`,
     `2: ${noObject}`,
@@ -93,7 +95,7 @@ test('a record has at most 1 MiB, and the next line is read', async () => {
   ] as const) {
     const record = `{"id":1,"name":"${'a'.repeat(length - 18)}"}`
     for (const options of [ndjson, { ...ndjson, cuts }])
-      expect(shown(await readRecords(`${record}\n${b}\n`, options))).toEqual([
+      expect(formatRecords(await readRecords(`${record}\n${b}\n`, options))).toEqual([
         `1: ${first}`,
         '2: 2 b',
       ])

@@ -51,7 +51,7 @@ export async function readRecords(
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */
-export function shown({ records }: { records: ReadRecord[] }): string[] {
+export function formatRecords({ records }: { records: ReadRecord[] }): string[] {
   return records.map(({ plant, problem, line }) => {
     const { id, name, tag } = plant ?? {}
     return `${line}: ${problem ?? `${id} ${name}${tag === undefined ? '' : `/${tag}`}`}`

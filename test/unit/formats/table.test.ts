@@ -3,8 +3,8 @@ import type { PlantsError } from '../../../src/errors.js'
 import { readTableHeads } from '../../../src/formats/detect.js'
 import { findLikeliestHeader } from '../../../src/formats/header.js'
 import { parseRows } from '../../../src/formats/table.js'
-import { check, fc, newPlant } from '../../helpers/fast-check.js'
-import { readRecords, shown } from './records.js'
+import { check, fc, newPlant } from '../../helpers/expect/arbitraries.js'
+import { formatRecords, readRecords } from './records.js'
 
 const csv = { format: 'csv' } as const
 
@@ -92,18 +92,20 @@ test.each<[string, string, string[]]>([
     ['2: 422 id', '3: 422 name', '4: 422 tag', '5: 4 #N/A/#1'],
   ],
 ])('%s', async (_, input, records) => {
-  expect(shown(await readRecords(input, csv))).toEqual(records)
+  expect(formatRecords(await readRecords(input, csv))).toEqual(records)
 })
 
 test('with --no-quotes, a quote is an ordinary character', async () => {
   const input = 'id\tname\ttag\n1\t"Heiners\tx\n2\tFern\ty\n3\tMoss"\t"z"\n'
-  expect(shown(await readRecords(input, { format: 'tsv', quotes: false }))).toEqual([
+  expect(formatRecords(await readRecords(input, { format: 'tsv', quotes: false }))).toEqual([
     '2: 1 "Heiners/x',
     '3: 2 Fern/y',
     '4: 3 Moss"/"z"',
   ])
   const rejects = `rejected_line,rejected_reason,id,name\n7,"a, b",1,"c, d"\n`
-  expect(shown(await readRecords(rejects, { ...csv, quotes: false }))).toEqual(['2: 1 c, d'])
+  expect(formatRecords(await readRecords(rejects, { ...csv, quotes: false }))).toEqual([
+    '2: 1 c, d',
+  ])
 })
 
 test('a quote that is not closed has a hint for tables without quotes', async () => {
@@ -114,7 +116,7 @@ test('a quote that is not closed has a hint for tables without quotes', async ()
 
 test('TSV has its own delimiter', async () => {
   const read = await readRecords('id\tname\n1\t a, b\n2\t"a"b\n3\t5" pot\n', { format: 'tsv' })
-  expect(shown(read)).toEqual(['2: 1 a, b', `3: 2 "a"b`, '4: 3 5" pot'])
+  expect(formatRecords(read)).toEqual(['2: 1 a, b', `3: 2 "a"b`, '4: 3 5" pot'])
 })
 
 test.each<[string, string]>([
@@ -128,7 +130,7 @@ test.each<[string, string]>([
 test('other columns are named where they hold something', async () => {
   const input = 'id,name,colour,__proto__,,rejected_line\n1,a,,x,\n2,b,red,y,,7\n3,c,"",,\n'
   const read = await readRecords(input, csv)
-  expect(shown(read)).toEqual(['2: 1 a', '3: 2 b', '4: 3 c'])
+  expect(formatRecords(read)).toEqual(['2: 1 a', '3: 2 b', '4: 3 c'])
   expect(read.otherFields).toEqual(new Set(['__proto__', 'colour']))
 })
 
@@ -150,7 +152,7 @@ test('the first of twenty rows that has the columns is the header', async () => 
   const titles = (rows: number) =>
     `${Array.from({ length: rows }, (_, row) => `Stock;${row}`).join('\n')}\n`
   const table = 'ID;Name\n1;Acer\n'
-  expect(shown(await readRecords(titles(19) + table, csv))).toEqual(['21: 1 Acer'])
+  expect(formatRecords(await readRecords(titles(19) + table, csv))).toEqual(['21: 1 Acer'])
   await expect(readRecords(titles(20) + table, csv)).rejects.toThrow('stdin has no column "id"')
 })
 
@@ -204,13 +206,13 @@ test.each<[title: string, input: string, map: Record<string, string>, records: s
     ['2: 400', '3: 2 Oak'],
   ],
 ])('columns are found by their numbers %s', async (_, input, map, records) => {
-  expect(shown(await readRecords(input, { ...csv, map }))).toEqual(records)
+  expect(formatRecords(await readRecords(input, { ...csv, map }))).toEqual(records)
 })
 
 test('a number that is the name of a column is a name', async () => {
   const input = 'Trees\n1,2,3\nOak,7,9\n'
   const map = { id: '2', name: '1' }
-  expect(shown(await readRecords(input, { ...csv, map }))).toEqual(['3: 7 Oak'])
+  expect(formatRecords(await readRecords(input, { ...csv, map }))).toEqual(['3: 7 Oak'])
 })
 
 test('there is no column with a number above that of the last column', async () => {
@@ -246,7 +248,7 @@ test('white space, case and accents in a header do not count, also for --map', a
     ['common name', '3: 1 a'],
     [' Latin\tname', '3: 1 b'],
   ] as const)
-    expect(shown(await readRecords(input, { ...csv, map: { name } }))).toEqual([record])
+    expect(formatRecords(await readRecords(input, { ...csv, map: { name } }))).toEqual([record])
 })
 
 test.each([
@@ -255,15 +257,19 @@ test.each([
   ['N\u00ado,Na\u200bme', 'no', 'name'],
 ])('the columns %j are found as %j and %j', async (header, id, name) => {
   const read = await readRecords(`${header}\n1,a\n`, { ...csv, map: { id, name } })
-  expect(shown(read)).toEqual(['2: 1 a'])
+  expect(formatRecords(read)).toEqual(['2: 1 a'])
 })
 
 test('a header that comes first counts, whatever columns another delimiter finds below it', async () => {
   const input = 'id,name,note\n1,Rose,\n2,Lily,"once:\nid|name|tag|note\nall"\n3,Fern,\n'
-  expect(shown(await readRecords(input, csv))).toEqual(['2: 1 Rose', '3: 2 Lily', '6: 3 Fern'])
+  expect(formatRecords(await readRecords(input, csv))).toEqual([
+    '2: 1 Rose',
+    '3: 2 Lily',
+    '6: 3 Fern',
+  ])
   const later = 'Stock\nid,name\n1,a\nid;name;tag\n'
   for (const cuts of [[], [17, 20]])
-    expect(shown(await readRecords(later, { ...csv, cuts }))[0]).toBe('3: 1 a')
+    expect(formatRecords(await readRecords(later, { ...csv, cuts }))[0]).toBe('3: 1 a')
 })
 
 test('a row has at most 1 MiB', async () => {
@@ -273,7 +279,10 @@ test('a row has at most 1 MiB', async () => {
     readRecords(`id,name\n${row}2,b\n`, { ...csv, cuts: places })
   const largest = 'a'.repeat(limit - 5)
   for (const places of [[], cuts]) {
-    expect(shown(await read(`1,"${largest}"\r\n`, places))).toEqual([`2: 1 ${largest}`, '3: 2 b'])
+    expect(formatRecords(await read(`1,"${largest}"\r\n`, places))).toEqual([
+      `2: 1 ${largest}`,
+      '3: 2 b',
+    ])
     for (const row of [
       `1,${'a'.repeat(limit - 1)}\n`,
       `1,${'\u00e4'.repeat(limit)}\r\n`,

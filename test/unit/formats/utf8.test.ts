@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { areUtf8, createStrictDecoder, UndecodableError } from '../../../src/formats/encoding.js'
-import { check, fc } from '../../helpers/fast-check.js'
+import { check, fc } from '../../helpers/expect/arbitraries.js'
 
 async function decode(bytes: Buffer, length: number): Promise<string> {
   const decoder = await createStrictDecoder('utf-8')

@@ -9,12 +9,12 @@ import { DamageError } from '../../../src/formats/workbook/damage.js'
 import { RowReader } from '../../../src/formats/workbook/rows.js'
 import { readWorkbook } from '../../../src/formats/workbook/sheets.js'
 import { parsePart } from '../../../src/formats/workbook/xml.js'
-import { isHere } from '../../helpers/linux.js'
-import { isSoak, rounds } from '../../helpers/rounds.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { countRounds, isSoak } from '../../helpers/sandbox/rounds.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const python = '/usr/bin/python3'
-const script = join(import.meta.dirname, '../../helpers/peer-workbooks.py')
+const script = join(import.meta.dirname, '../../helpers/sandbox/peer-workbooks.py')
 const hasPeers = spawnSync(python, ['-c', 'import openpyxl, xlsxwriter']).status === 0
 
 /** What openpyxl reads: rows of texts, with N before a number, or an error. */
@@ -29,18 +29,18 @@ test.skipIf(!hasPeers)(
   'workbooks, damaged or not, are read as openpyxl reads them, or rejected (needs openpyxl)',
   { timeout: 600_000 },
   async () => {
-    const count = rounds(150)
+    const count = countRounds(150)
     const { differences, equal } = await compareWorkbooks(count)
     expect(differences).toEqual([])
     expect(equal).toBeGreaterThan(count / 3)
   },
 )
 
-test.skipIf(!(isSoak && hasPeers && isHere('soffice')))(
+test.skipIf(!(isSoak && hasPeers && isInstalled('soffice')))(
   'workbooks that LibreOffice saved are read as openpyxl reads them (needs LibreOffice, in a soak)',
   { timeout: 600_000 },
   async () => {
-    const count = rounds(30)
+    const count = countRounds(30)
     const { differences, equal } = await compareWorkbooks(count, 'soffice')
     expect(differences).toEqual([])
     expect(equal).toBeGreaterThan(count / 3)
@@ -52,7 +52,7 @@ async function compareWorkbooks(
   count: number,
   ...program: string[]
 ): Promise<{ differences: string[]; equal: number }> {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   const seed = process.env['PLANTS_SEED'] ?? '1'
   const { stdout } = spawnSync(python, [script, folder, String(count), seed, ...program], {
     maxBuffer: 2 ** 30,

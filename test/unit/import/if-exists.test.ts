@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { check, fc } from '../../helpers/fast-check.js'
-import { Importer } from '../../helpers/import.js'
+import { check, fc } from '../../helpers/expect/arbitraries.js'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 
 interface Patch {
   id: number
@@ -22,7 +22,7 @@ test.each(['skip', 'same', 'update'])(
     const patches = fc.array(patch, { minLength: 1, maxLength: 8 })
     const twoInputs = fc.tuple(patches, patches)
     await check(3, [twoInputs, tables, fc.boolean()], async (inputs, columns, isLastAtomic) => {
-      const user = new Importer()
+      const user = new ImportSandbox()
       let model = new Map<number, Patch>()
       for (const [index, patches] of inputs.entries()) {
         const next = new Map(model)

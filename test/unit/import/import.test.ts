@@ -1,22 +1,22 @@
 import * as zlib from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Importer, plant } from '../../helpers/import.js'
+import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 
-let user: Importer
+let user: ImportSandbox
 
 beforeEach(() => {
-  user = new Importer()
+  user = new ImportSandbox()
 })
 
 const largest = '9223372036854775807'
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
 
 const all = [
-  plant('-9223372036854775808', ' ', '"'),
-  plant(1, 'Fern', 'shade'),
-  plant(2, 'a, "b"\tc'),
-  plant(3, 'two\r\nlines', '}]'),
-  plant('9007199254740993', '\u5171\u{1f331}'),
+  buildPlantLine('-9223372036854775808', ' ', '"'),
+  buildPlantLine(1, 'Fern', 'shade'),
+  buildPlantLine(2, 'a, "b"\tc'),
+  buildPlantLine(3, 'two\r\nlines', '}]'),
+  buildPlantLine('9007199254740993', '\u5171\u{1f331}'),
 ].map((line) => line.trimEnd())
 const packedInParts = (text: string) =>
   Buffer.concat([text.slice(0, 50), text.slice(50)].map((part) => zlib.gzipSync(part)))
@@ -57,7 +57,9 @@ describe('damaged gzip', () => {
   })
 
   test('ends the import of a pipe in the middle, which says what is stored', async () => {
-    const lines = Array.from({ length: 40_000 }, (_, id) => plant(id, `Plant ${id * 7919}`))
+    const lines = Array.from({ length: 40_000 }, (_, id) =>
+      buildPlantLine(id, `Plant ${id * 7919}`),
+    )
     const whole = zlib.gzipSync(lines.join(''))
     const stdin = whole.subarray(0, whole.length * 0.9)
     const { code, out, err } = await user.run('import', { stdin })
@@ -75,8 +77,8 @@ describe('what is not of its encoding late', () => {
 
   test.each<[string, Buffer]>([
     ['mixed.csv.gz', zlib.gzipSync(table)],
-    ['mixed.json', latin1(`[${plant(1)},\n{"id":2,"name":"\xe9"}]`)],
-    ['mixed.ndjson', latin1(`${plant(1)}{"id":2,"name":"\xe9"}\n`)],
+    ['mixed.json', latin1(`[${buildPlantLine(1)},\n{"id":2,"name":"\xe9"}]`)],
+    ['mixed.ndjson', latin1(`${buildPlantLine(1)}{"id":2,"name":"\xe9"}\n`)],
   ])('is found before anything is stored: %s', async (name, bytes) => {
     user.write('first.csv', 'id,name\n1,a\n')
     user.write(name, bytes)
@@ -90,7 +92,9 @@ describe('what is not of its encoding late', () => {
     expect(end).toEqual({ code: 2, err })
     const { created } = JSON.parse(out)
     expect(created).toBeGreaterThan(0)
-    const stored = Array.from({ length: created }, (_, index) => plant(index + 10, 'plain'))
+    const stored = Array.from({ length: created }, (_, index) =>
+      buildPlantLine(index + 10, 'plain'),
+    )
     expect(await user.list()).toBe(stored.join(''))
   })
 })
@@ -100,9 +104,11 @@ test('a table has its columns and its delimiter where the options say', async ()
     ['--columns No,Plant,x --map id=No,name=Plant,tag=x', '1,Fern,shade\n2,Moss; wild,\r\n'],
     ['--columns id,name,,tag --delimiter tab', '1\tFern\tx\tshade\n2\t"Moss; wild"\ty\n'],
   ] as const) {
-    user = new Importer()
+    user = new ImportSandbox()
     expect(await user.import(flags, content)).toEqual({ code: 0, created: 2, err: '' })
-    expect(await user.list()).toBe(plant(1, 'Fern', 'shade') + plant(2, 'Moss; wild'))
+    expect(await user.list()).toBe(
+      buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'Moss; wild'),
+    )
   }
 })
 
@@ -123,7 +129,7 @@ test('ids are exact, also of another field', async () => {
   const ids = ['-9223372036854775808', '9007199254740993', '922337203685477580.7e1']
   const stdin = ids.map((id) => `{"nr":${id},"name":"Fern"}\n`).join('')
   expect(await user.import('--map id=nr', stdin)).toEqual({ code: 0, created: 3, err: '' })
-  const stored = [...ids.slice(0, 2), largest].map((id) => plant(id, 'Fern'))
+  const stored = [...ids.slice(0, 2), largest].map((id) => buildPlantLine(id, 'Fern'))
   expect(await user.list()).toBe(stored.join(''))
 })
 
@@ -134,14 +140,14 @@ test.each([
   ['name=x,tag=x', '{"id":1,"x":"Fern"}', 'Fern'],
 ])('--map %s', async (map, record, tag = 'x') => {
   expect(await user.import(['--map', map], record)).toEqual({ code: 0, created: 1, err: '' })
-  expect(await user.list()).toBe(plant(1, 'Fern', tag))
+  expect(await user.list()).toBe(buildPlantLine(1, 'Fern', tag))
 })
 
 describe('--id-from', () => {
   const [a, b, c] = ['A', 'B', 'C'].map((name) => `{"name":"${name}"}\n`)
-  const z7 = plant(7, 'Z')
+  const z7 = buildPlantLine(7, 'Z')
   const one = (error: number) => ({ rejected: { [error]: 1 } })
-  const onTop = plant(3, 'B') + z7 + plant(8, 'A') + plant(9, 'C')
+  const onTop = buildPlantLine(3, 'B') + z7 + buildPlantLine(8, 'A') + buildPlantLine(9, 'C')
 
   test.each<
     [what: string, flags: string, before: string, input: string, counts: object, after: string]
@@ -152,15 +158,15 @@ describe('--id-from', () => {
       '',
       `${a}${b}${c}`,
       { created: 2, ...one(422) },
-      plant('9223372036854775806', 'A') + plant(largest, 'B'),
+      buildPlantLine('9223372036854775806', 'A') + buildPlantLine(largest, 'B'),
     ],
     [
       'keeps ids of plants, and corrects no wrong ones',
       '-1',
       '',
-      `${a}${plant(10, 'B')}${c}{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n`,
+      `${a}${buildPlantLine(10, 'B')}${c}{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n`,
       { created: 3, rejected: { 422: 2 } },
-      plant(-1, 'A') + plant(0, 'C') + plant(10, 'B'),
+      buildPlantLine(-1, 'A') + buildPlantLine(0, 'C') + buildPlantLine(10, 'B'),
     ],
     [
       'rejects a plant whose number another one has',
@@ -168,7 +174,7 @@ describe('--id-from', () => {
       z7,
       `${a}${b}`,
       { created: 1, ...one(409) },
-      plant(6, 'A') + z7,
+      buildPlantLine(6, 'A') + z7,
     ],
     [
       'rejects a plant whose number an equal one has',
@@ -176,13 +182,13 @@ describe('--id-from', () => {
       '',
       'id,name\n3,A\n,A\n,A\n,A\n',
       { created: 3, ...one(409) },
-      plant(1, 'A') + plant(2, 'A') + plant(3, 'A'),
+      buildPlantLine(1, 'A') + buildPlantLine(2, 'A') + buildPlantLine(3, 'A'),
     ],
     [
       'is the greatest id of the store plus 1',
       'next --atomic',
       z7,
-      `${a}${plant(3, 'B')}${c}`,
+      `${a}${buildPlantLine(3, 'B')}${c}`,
       { created: 3 },
       onTop,
     ],
@@ -190,7 +196,7 @@ describe('--id-from', () => {
       'numbers those that have no id, while others are updated',
       'next --if-exists update',
       z7,
-      `${a}{"id":7,"tag":"new"}\n${plant(3, 'B')}${c}{"tag":"x"}\n`,
+      `${a}{"id":7,"tag":"new"}\n${buildPlantLine(3, 'B')}${c}{"tag":"x"}\n`,
       { created: 3, updated: 1, ...one(422) },
       onTop.replace('"Z"', '"Z","tag":"new"'),
     ],
@@ -208,17 +214,24 @@ describe('--id-from', () => {
       z7,
       'id,name\n,A\n9,B\n,Z\n',
       { created: 2, skipped: 1 },
-      z7 + plant(9, 'B') + plant(10, 'A'),
+      z7 + buildPlantLine(9, 'B') + buildPlantLine(10, 'A'),
     ],
     [
       'is not above the ids of stdin, which are rejected from the first number on',
       'next',
       z7,
-      `${plant(6, 'B')}${plant(8, 'C')}${plant(9, 'D')}${a}`,
+      `${buildPlantLine(6, 'B')}${buildPlantLine(8, 'C')}${buildPlantLine(9, 'D')}${a}`,
       { created: 2, rejected: { 409: 2 } },
-      plant(6, 'B') + z7 + plant(8, 'A'),
+      buildPlantLine(6, 'B') + z7 + buildPlantLine(8, 'A'),
     ],
-    ['is none after the largest id', 'next', plant(largest), `${a}`, { code: 1 }, plant(largest)],
+    [
+      'is none after the largest id',
+      'next',
+      buildPlantLine(largest),
+      `${a}`,
+      { code: 1 },
+      buildPlantLine(largest),
+    ],
   ])('%s: %s', async (_, flags, before, input, counts, after) => {
     if (before !== '') await user.import('', before)
     user.write('plants', input)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { Importer } from '../../helpers/import.js'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 
 test('the keys of an import compare as the names of a header do, and the exact one comes first', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const lines = [
     '{"ID":9007199254740993,"Name":"Fern","TAG":"wet"}',
     '{"id":2,"ID":7,"Náme":"Moss"}',
@@ -24,7 +24,7 @@ test('the keys of an import compare as the names of a header do, and the exact o
 })
 
 test('a key that --map leaves out or replaces is not read', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const record = '{"id":7,"name":"Fern","tag":"wet","Kind":"Moss"}'
   const { out } = await user.run(['import', '--map', 'id=,tag=,name=kind', '--id-from', '40'], {
     stdin: record,
@@ -36,7 +36,7 @@ test('a key that --map leaves out or replaces is not read', async () => {
 })
 
 test('the keys of a create are exact', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const { code, err } = await user.run(['create'], { stdin: '{"ID":1,"name":"Fern"}' })
   expect(code).toBe(2)
   expect(err).toContain('id must be an integer')

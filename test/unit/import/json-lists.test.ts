@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { Importer } from '../../helpers/import.js'
-import { isWindows } from '../../helpers/world.js'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { isWindows } from '../../helpers/sandbox/sandbox.js'
 
 const hasJq = !isWindows && canRun('jq', '--version')
 
@@ -119,7 +119,7 @@ const cases: {
   },
 ]
 
-function writeValue(user: Importer, file: string, value: unknown): void {
+function writeValue(user: ImportSandbox, file: string, value: unknown): void {
   const text = JSON.stringify(value)
   user.write(file, file.endsWith('.gz') ? gzipSync(text) : text)
 }
@@ -127,7 +127,7 @@ function writeValue(user: Importer, file: string, value: unknown): void {
 test.each(cases)(
   '$title is named, with the program of jq that makes a list of it',
   async ({ value, file = 'list.json', message, command }) => {
-    const user = new Importer()
+    const user = new ImportSandbox()
     writeValue(user, file, value)
     const { code, err } = await user.import([file])
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(message) })
@@ -138,7 +138,7 @@ test.each(cases)(
 test.skipIf(!hasJq).each(cases)(
   '$title: the command leads to an import (needs jq)',
   async ({ value, file = 'list.json', command, created = 2 }) => {
-    const user = new Importer()
+    const user = new ImportSandbox()
     writeValue(user, file, value)
     const [pipe = '', args = ''] = command.split(' | plants import')
     const stdin = execFileSync('sh', ['-c', pipe], { cwd: user.home, maxBuffer: 1e8 })
@@ -147,7 +147,7 @@ test.skipIf(!hasJq).each(cases)(
 )
 
 test('objects that each have one plant have a program of jq, in one line or in several', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const line = '{"plant":{"id":1,"name":"Fern"}}\n'
   for (const stdin of [line, line + line])
     expect((await user.import('', stdin)).err).toContain(
@@ -157,7 +157,7 @@ test('objects that each have one plant have a program of jq, in one line or in s
 })
 
 test('all keys of an object that is too large to be parsed are counted', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const plants = Array.from({ length: 30 }, (_, id) => [
     `Rosa ${id}`,
     { id, pad: pad.slice(0, 4e4) },
@@ -172,7 +172,7 @@ test('all keys of an object that is too large to be parsed are counted', async (
 })
 
 test('a file that is named .ndjson and has an array needs --format', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   user.write('list.ndjson', JSON.stringify(list))
   const { code, err } = await user.import('list.ndjson')
   expect({ code, err }).toEqual({
@@ -185,7 +185,7 @@ test('a file that is named .ndjson and has an array needs --format', async () =>
 })
 
 test('a list without ids, or with other keys, has the option that helps', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const { err } = await user.import('', '[{"name":"Fern"},{"name":"Moss"}]')
   expect(err).toBe(
     'plants: stdin has no key "id": it has only "name"\n' +
@@ -197,7 +197,7 @@ test('a list without ids, or with other keys, has the option that helps', async 
 })
 
 test('a list whose objects have other keys has both the program and --map', async () => {
-  const user = new Importer()
+  const user = new ImportSandbox()
   const { err } = await user.import('', '{"items":[{"Nr":1,"Sorte":"Fern"}]}')
   expect(err).toContain("Pick them out: jq -c '.items[]' | plants import --map id=KEY,name=KEY\n")
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Cell } from '../../../src/formats/chunk.js'
 import { Mapper } from '../../../src/import/map-record.js'
 import { fieldNames } from '../../../src/plant/fields.js'
-import { check, fc } from '../../helpers/fast-check.js'
+import { check, fc } from '../../helpers/expect/arbitraries.js'
 
 const cell = fc.constantFrom<Cell>(
   undefined,

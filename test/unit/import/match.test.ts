@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { check, fc } from '../../helpers/fast-check.js'
-import { Importer } from '../../helpers/import.js'
+import { check, fc } from '../../helpers/expect/arbitraries.js'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 
 interface Row {
   name: string
@@ -18,7 +18,7 @@ test.each([undefined, 'skip', 'same', 'update'])(
     const flags = `--match name --id-from next${policy ? ` --if-exists ${policy}` : ''}`
     const formats = fc.constantFrom('csv' as const, 'ndjson' as const)
     await check(3, [rows, rows, formats, fc.boolean()], async (before, list, format, isPiped) => {
-      const user = new Importer()
+      const user = new ImportSandbox()
       const model = before.map((row, index) => ({ id: index + 1, ...row }))
       await user.import('--format ndjson', linesOf(model))
       const text = format === 'csv' ? tableOf(list) : linesOf(list)

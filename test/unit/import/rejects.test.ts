@@ -2,27 +2,32 @@ import { execFileSync } from 'node:child_process'
 import { chownSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { countOf, Importer, nextChunk, plant } from '../../helpers/import.js'
-import { query } from '../../helpers/sqlite-file.js'
-import { isWindows, objectsOf } from '../../helpers/world.js'
+import {
+  buildPlantLine,
+  countPlants,
+  ImportSandbox,
+  nextChunk,
+} from '../../helpers/sandbox/import-sandbox.js'
+import { isWindows, parseObjects } from '../../helpers/sandbox/sandbox.js'
+import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
 
-let user: Importer
+let user: ImportSandbox
 
 beforeEach(() => {
-  user = new Importer()
+  user = new ImportSandbox()
 })
 
 test('records are rejected in their order, of several inputs', async () => {
   await user.run('create --id 99 --name First')
   const bad: [text: string, error: number, record: unknown][] = [
     ['x\r', 400, 'x'],
-    [plant(1, 'Twice').trim(), 409, { id: 1, name: 'Twice' }],
+    [buildPlantLine(1, 'Twice').trim(), 409, { id: 1, name: 'Twice' }],
     ['{"id":1.5}', 422, { id: 1.5 }],
     [`{"id":40,"name":"${'x'.repeat(1_048_576)}"}\r`, 413, {}],
-    [plant(99, 'Taken').trim(), 409, { id: 99, name: 'Taken' }],
+    [buildPlantLine(99, 'Taken').trim(), 409, { id: 99, name: 'Taken' }],
     ['[]\r', 422, '[]'],
   ]
-  const lines = bad.map(([text], index) => `${plant(index + 1)}${text}\n`)
+  const lines = bad.map(([text], index) => `${buildPlantLine(index + 1)}${text}\n`)
   user.write('mixed', `\ufeff${lines.join('')} \t\r\n\n{}`)
   const expected = [
     ...bad.map(([, error, record], index) => ({ error, line: 2 * index + 2, record })),
@@ -33,7 +38,7 @@ test('records are rejected in their order, of several inputs', async () => {
   const rejected = { 400: 1, 409: 2, 413: 1, 422: 4 }
   const rejects = join(user.home, 'bad')
   expect(result).toMatchObject({ code: 6, created: 6, rejected, rejects })
-  const errors = objectsOf(result.err).map(({ error, line }) => ({ error, line }))
+  const errors = parseObjects(result.err).map(({ error, line }) => ({ error, line }))
   expect(errors).toEqual([
     ...expected.map(({ error, line }) => ({ error, line })),
     { error: 422, line: undefined },
@@ -64,17 +69,21 @@ describe('a rejects file', () => {
     user.write('bad.csv', corrected)
     const { code, created, err } = await user.import(`bad.csv ${options}`)
     expect({ code, created, err }).toEqual({ code: 0, created: 2, err: '' })
-    const plants = [plant(1, '"Rosa', '"a"'), plant(2, 'Acer', 'b'), plant(3, 'Ilex', 'c')]
+    const plants = [
+      buildPlantLine(1, '"Rosa', '"a"'),
+      buildPlantLine(2, 'Acer', 'b'),
+      buildPlantLine(3, 'Ilex', 'c'),
+    ]
     expect(await user.list()).toBe(plants.join(''))
   })
 
   test('is not kept if it is empty', async () => {
-    expect(await user.import('--rejects bad', plant(2))).toMatchObject({ code: 0 })
+    expect(await user.import('--rejects bad', buildPlantLine(2))).toMatchObject({ code: 0 })
     expect(user.has('bad')).toBe(false)
   })
 
   test.skipIf(isWindows)('is no link and no pipe (needs links)', async () => {
-    user.write('plants', plant('"x"'))
+    user.write('plants', buildPlantLine('"x"'))
     user.write('notes', 'mine')
     symlinkSync('notes', join(user.home, 'link'))
     symlinkSync('nothing', join(user.home, 'dangling'))
@@ -87,10 +96,11 @@ describe('a rejects file', () => {
   test.skipIf(process.getuid?.() !== 0)(
     'is no file of another user, and what it lacks is reported (needs root)',
     async () => {
-      user.write('plants', `{"id":1,"name":1}\n${plant(2)}`)
+      user.write('plants', `{"id":1,"name":1}\n${buildPlantLine(2)}`)
       // The clock is asked after each chunk, before its rows are appended.
       const now = () => {
-        if (countOf(user.store) > 0) chownSync(join(user.home, user.write('bad', '')), 1234, 1234)
+        if (countPlants(user.store) > 0)
+          chownSync(join(user.home, user.write('bad', '')), 1234, 1234)
         return performance.now()
       }
       const { code, err } = await user.run('import plants --rejects bad', { now })
@@ -103,12 +113,12 @@ describe('a rejects file', () => {
     ['has the same records', () => user.read('made')],
     ['is empty', () => ''],
   ])('is none that appears meanwhile, also if it %s', async (_, contentOf) => {
-    const list = user.write('plants', `{"id":1}\n${plant(2)}`)
+    const list = user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
     expect(await user.import(`${list} --rejects made --store other.db`)).toMatchObject({ code: 6 })
     const content = contentOf()
     // The clock is asked after each chunk, before its rows are appended.
     const now = () => {
-      if (countOf(user.store) > 0) user.write('bad', content)
+      if (countPlants(user.store) > 0) user.write('bad', content)
       return performance.now()
     }
     const err = expect.stringContaining('bad already exists')
@@ -119,11 +129,11 @@ describe('a rejects file', () => {
   })
 
   test('of another process that has resumed the import is left to that one', async () => {
-    user.write('plants', `{"id":1}\n${plant(2)}`)
+    user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
     // The clock is asked after each chunk, before its rows are appended.
     const now = () => {
-      if (countOf(user.store) > 0) {
-        query(user.store, "UPDATE imports SET state = 'another'")
+      if (countPlants(user.store) > 0) {
+        queryFile(user.store, "UPDATE imports SET state = 'another'")
         user.write('bad', 'of another process')
       }
       return performance.now()
@@ -140,7 +150,7 @@ describe('a rejects file', () => {
     const now = () => {
       if (before === undefined && user.has('bad') && user.read('bad') !== '') {
         before = user.read('bad')
-        query(user.store, "UPDATE imports SET state = 'another'")
+        queryFile(user.store, "UPDATE imports SET state = 'another'")
       }
       return performance.now()
     }
@@ -160,7 +170,7 @@ test.each<[string, string, Record<string, string>]>([
 ])(
   'a corrected rejects file changes only what its records name: %s',
   async (_, text, corrections) => {
-    await user.import('', plant(1, 'Fern', 'shade') + plant(2, 'Moss', 'bog'))
+    await user.import('', buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'Moss', 'bog'))
     user.write('plants', text)
     expect(await user.import('plants --if-exists update --rejects bad')).toMatchObject({ code: 6 })
     let corrected = user.read('bad')
@@ -168,6 +178,8 @@ test.each<[string, string, Record<string, string>]>([
       corrected = corrected.replace(wrong, right)
     user.write('bad', corrected)
     expect(await user.import('bad --if-exists update')).toMatchObject({ code: 0, updated: 1 })
-    expect(await user.list()).toBe(plant(1, 'Fern', 'shade') + plant(2, 'Moss 2', 'bog'))
+    expect(await user.list()).toBe(
+      buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'Moss 2', 'bog'),
+    )
   },
 )

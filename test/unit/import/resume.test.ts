@@ -4,19 +4,19 @@ import { stripVTControlCharacters } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
-import { Importer, nextChunk, plant } from '../../helpers/import.js'
-import { Captured, ioOf, type RunOptions } from '../../helpers/run.js'
-import { query } from '../../helpers/sqlite-file.js'
-import { isWindows, modeOf } from '../../helpers/world.js'
+import { buildPlantLine, ImportSandbox, nextChunk } from '../../helpers/sandbox/import-sandbox.js'
+import { CapturedOutput, createIo, type RunOptions } from '../../helpers/sandbox/run.js'
+import { isWindows, readMode } from '../../helpers/sandbox/sandbox.js'
+import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
 
-let user: Importer
+let user: ImportSandbox
 
 beforeEach(() => {
-  user = new Importer()
+  user = new ImportSandbox()
 })
 
 const pathOf = (name: string) => join(user.home, name)
-const checkpoints = () => query(user.store, 'SELECT * FROM imports')
+const checkpoints = () => queryFile(user.store, 'SELECT * FROM imports')
 const resuming = expect.stringContaining('Resuming an interrupted import after ')
 
 test('an import stops after the chunk with --max-errors records, and the same command resumes', async () => {
@@ -29,7 +29,7 @@ test('an import stops after the chunk with --max-errors records, and the same co
   ]
   user.write(
     'plants',
-    chunks.map((ids) => ids.map((id) => plant(id, 'P')).join('')).join(nextChunk),
+    chunks.map((ids) => ids.map((id) => buildPlantLine(id, 'P')).join('')).join(nextChunk),
   )
   const command = 'plants --rejects bad --max-errors 1'
   for (const [created, rejected] of [
@@ -52,7 +52,12 @@ test('numbers go on in the second input, whatever the store has by then', async 
   await user.run('create --id 9 --name Z')
   const rejected = { 422: 1 }
   expect(await user.import(command)).toMatchObject({ created: 3, rejected, err: resuming })
-  const stored = [plant(1, 'A'), plant(2, 'B'), plant(3, 'D'), plant(9, 'Z')]
+  const stored = [
+    buildPlantLine(1, 'A'),
+    buildPlantLine(2, 'B'),
+    buildPlantLine(3, 'D'),
+    buildPlantLine(9, 'Z'),
+  ]
   expect(await user.list()).toBe(stored.join(''))
 })
 
@@ -64,7 +69,7 @@ test('an interrupted import that numbers is found by the contents of a file, too
   for (const other of [`moved ${flags} --encoding latin1`, `moved moved ${flags}`])
     expect(await user.import(other)).toMatchObject({ code: 2 })
   expect(await user.import(`moved ${flags}`)).toMatchObject({ created: 2, err: resuming })
-  expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'B'))
+  expect(await user.list()).toBe(buildPlantLine(1, 'A') + buildPlantLine(2, 'B'))
 })
 
 test('--restart of a file leaves the interrupted import of others with it', async () => {
@@ -79,7 +84,9 @@ test('--restart of a file leaves the interrupted import of others with it', asyn
   const err = expect.stringContaining(hint)
   expect(await user.import(`one other ${flags}`)).toMatchObject({ code: 2, err })
   expect(await user.import('other --id-from next --match name')).toMatchObject({ created: 1 })
-  expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'A') + plant(3, 'B'))
+  expect(await user.list()).toBe(
+    buildPlantLine(1, 'A') + buildPlantLine(2, 'A') + buildPlantLine(3, 'B'),
+  )
 })
 
 test('with rules that find another header, it is another import', async () => {
@@ -99,21 +106,21 @@ test('an input that would end an import that numbers is read before anything is 
 })
 
 test('an import prints its summary after its last commit, and none if that fails', async () => {
-  user.write('plants', plant(1) + plant(2))
+  user.write('plants', buildPlantLine(1) + buildPlantLine(2))
   await user.run('create --id 9 --name Z')
   const keepCheckpoints =
     "CREATE TRIGGER keep BEFORE DELETE ON imports BEGIN SELECT RAISE(ABORT, 'Kept'); END"
-  query(user.store, keepCheckpoints)
+  queryFile(user.store, keepCheckpoints)
   const { code, out, err } = await user.run('import plants')
   expect([code, out]).toEqual([1, ''])
   expect(err).toContain('To resume, run the same command again')
-  query(user.store, 'DROP TRIGGER keep')
+  queryFile(user.store, 'DROP TRIGGER keep')
   expect(await user.import('plants')).toMatchObject({ code: 0, created: 2, err: resuming })
   expect(checkpoints()).toEqual([])
 })
 
 test('stdin is not resumed', async () => {
-  const stdin = `${plant(1)}bad\n${nextChunk}${plant(2)}`
+  const stdin = `${buildPlantLine(1)}bad\n${nextChunk}${buildPlantLine(2)}`
   expect(await user.import('--max-errors 1', stdin)).toMatchObject({ code: 6, created: 1 })
   const { err, ...counts } = await user.import('', stdin)
   expect(counts).toEqual({ code: 6, created: 1, skipped: 1, rejected: { 400: 1 } })
@@ -122,7 +129,7 @@ test('stdin is not resumed', async () => {
 })
 
 test('no progress stays between what was rejected', async () => {
-  const stdin = `bad\n${plant(1)}${nextChunk}bad\n${plant(2)}`
+  const stdin = `bad\n${buildPlantLine(1)}${nextChunk}bad\n${buildPlantLine(2)}`
   const terminals: RunOptions['terminals'] = ['stdout', 'stderr']
   let seconds = 0
   const now = () => 1000 * seconds++ // so that progress is drawn each time
@@ -137,8 +144,8 @@ test('no progress stays between what was rejected', async () => {
 })
 
 describe('an import that was stopped', () => {
-  const stored = [1, 2, 3, 4].map((id) => plant(id)).join('')
-  const text = stored.replace(plant(3), `bad\n${nextChunk}${plant(3)}`)
+  const stored = [1, 2, 3, 4].map((id) => buildPlantLine(id)).join('')
+  const text = stored.replace(buildPlantLine(3), `bad\n${nextChunk}${buildPlantLine(3)}`)
   const command = 'plants --max-errors 1'
   const refused = { code: 2, err: expect.stringMatching(/^plants: An interrupted .*--restart/s) }
   const restarted = { created: 2, skipped: 2, rejected: { 400: 1 } }
@@ -151,11 +158,11 @@ describe('an import that was stopped', () => {
   test('is refused while its file is away, or differs', async () => {
     renameSync(pathOf('plants'), pathOf('away'))
     expect(await user.import(command)).toMatchObject({ code: 2 })
-    for (const other of [text.replace('Plant 1', 'Moss 11'), text + plant(5), '']) {
+    for (const other of [text.replace('Plant 1', 'Moss 11'), text + buildPlantLine(5), '']) {
       user.write('plants', other)
       expect(await user.import(command)).toEqual(refused)
     }
-    expect(await user.list()).toBe(plant(1) + plant(2))
+    expect(await user.list()).toBe(buildPlantLine(1) + buildPlantLine(2))
     expect(checkpoints()).toHaveLength(1)
   })
 
@@ -189,7 +196,7 @@ describe('an import that was stopped', () => {
   })
 
   test('by another version is refused, and begins again with --restart', async () => {
-    query(user.store, `UPDATE imports SET state = '{"version":2}'`)
+    queryFile(user.store, `UPDATE imports SET state = '{"version":2}'`)
     const err = expect.stringContaining('Another version')
     expect(await user.import(command)).toEqual({ code: 2, err })
     expect(await user.import('plants --restart')).toMatchObject(restarted)
@@ -200,7 +207,7 @@ describe('the rejects file of an import that was stopped', () => {
   const command = 'plants --rejects rejects --max-errors 1'
 
   beforeEach(async () => {
-    user.write('plants', `{bad 1}\n${plant(1)}${nextChunk}{bad 2}\n${plant(2)}`)
+    user.write('plants', `{bad 1}\n${buildPlantLine(1)}${nextChunk}{bad 2}\n${buildPlantLine(2)}`)
     expect(await user.import(command)).toMatchObject({ code: 6, created: 1 })
   })
 
@@ -235,7 +242,10 @@ describe('the rejects file of an import that was stopped', () => {
     const rows = user.read('rejects')
     const rejects = JSON.stringify({ path: pathOf('rejects'), length: 0, rows })
     const json = `json('${rejects.replaceAll("'", "''")}')`
-    query(user.store, `UPDATE imports SET state = json_set(state, '$.position.rejects', ${json})`)
+    queryFile(
+      user.store,
+      `UPDATE imports SET state = json_set(state, '$.position.rejects', ${json})`,
+    )
     if (length > 0) user.write('rejects', rows.slice(0, length))
     else rmSync(pathOf('rejects'))
     const result = { created: 2, rejected: { 400: 2 }, rejects: pathOf(path) }
@@ -249,7 +259,7 @@ describe('the rejects file of an import that was stopped', () => {
   test.skipIf(isWindows)('is for its owner alone when it goes on (needs modes)', async () => {
     chmodSync(pathOf('rejects'), 0o664)
     expect(await user.import(command)).toMatchObject({ created: 2 })
-    expect(modeOf(pathOf('rejects'))).toBe('600')
+    expect(readMode(pathOf('rejects'))).toBe('600')
   })
 
   test('is not written over by --restart', async () => {
@@ -282,7 +292,7 @@ describe('a complete import that numbered its plants', () => {
     expect(await user.import(`${command} --restart`)).toMatchObject({ code: 0, created: 2 })
     user.write('plants', '{"name":"C"}\n')
     expect(await user.import(command)).toMatchObject({ code: 0, created: 1 })
-    const stored = ['A', 'B', 'A', 'B', 'C'].map((name, index) => plant(index + 1, name))
+    const stored = ['A', 'B', 'A', 'B', 'C'].map((name, index) => buildPlantLine(index + 1, name))
     expect(await user.list()).toBe(stored.join(''))
   })
 
@@ -297,14 +307,14 @@ describe('a complete import that numbered its plants', () => {
   })
 
   test('is remembered with its plants, whatever becomes of its summary', async () => {
-    const io = ioOf({ cwd: user.home, env: user.env })
-    const stdout = new Captured({}, 'stdout')
+    const io = createIo({ cwd: user.home, env: user.env })
+    const stdout = new CapturedOutput({}, 'stdout')
     stdout.write = () => Promise.reject(Object.assign(new Error('EPIPE'), { code: 'EPIPE' }))
     user.write('plants', '{"name":"A"}\n')
     const command = 'plants --id-from next --atomic'
     expect(await run(['import', ...command.split(' ')], { ...io, stdout })).toBe(0)
     expect(await user.import(command)).toEqual(refused)
-    expect(await user.list()).toBe(plant(1, 'A'))
+    expect(await user.list()).toBe(buildPlantLine(1, 'A'))
   })
 
   test('with --atomic is remembered with what it creates, and only then', async () => {
@@ -319,7 +329,7 @@ describe('a complete import that numbered its plants', () => {
   })
 
   test('by name is remembered, and may come again by name alone', async () => {
-    user.write('plants', `${plant(1, 'A')}{"name":"B"}\n`)
+    user.write('plants', `${buildPlantLine(1, 'A')}{"name":"B"}\n`)
     const byName = 'plants --id-from next --match name'
     expect(await user.import(byName)).toMatchObject({ code: 0, created: 2 })
     expect(await user.import(byName)).toMatchObject({ code: 0, skipped: 2 })
@@ -327,7 +337,7 @@ describe('a complete import that numbered its plants', () => {
   })
 
   test('is not remembered if it has numbered none', async () => {
-    user.write('plants', plant(1, 'A'))
+    user.write('plants', buildPlantLine(1, 'A'))
     expect(await user.import('plants --id-from next')).toMatchObject({ code: 0, created: 1 })
     expect(checkpoints()).toEqual([])
   })

@@ -2,20 +2,29 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
-import { json } from '../../helpers/hostile.js'
-import { Importer, nextChunk, plantLines, writeLines } from '../../helpers/import.js'
-import { type Deed, type Post, plantService } from '../../helpers/plant-service.js'
-import { gate, ownService, token } from '../../helpers/service.js'
+import {
+  buildPlantLines,
+  ImportSandbox,
+  nextChunk,
+  writeLines,
+} from '../../helpers/sandbox/import-sandbox.js'
+import {
+  type Behaviour,
+  type Post,
+  startPlantService,
+} from '../../helpers/scripted-server/plant-service.js'
+import { buildJsonResponse } from '../../helpers/scripted-server/scripted-server.js'
+import { createGate, serveFile, token } from '../../helpers/scripted-server/service.js'
 
-const lines = plantLines(80)
+const lines = buildPlantLines(80)
 const half = 40
 const once = new Set(lines.map((line) => /-?\d+/.exec(line)?.[0]))
 const all = 'plants.ndjson'
 const complete = { code: 0, created: lines.length }
 
 /** A user of a service who has a file plants.ndjson, of two chunks. */
-function importerAt(store: string, input = lines): Importer {
-  const user = new Importer()
+function importerAt(store: string, input = lines): ImportSandbox {
+  const user = new ImportSandbox()
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: 's3cret-of-this-test' })
   writeLines(user.home, [...input.slice(0, half), nextChunk, ...input.slice(half)])
   return user
@@ -23,13 +32,13 @@ function importerAt(store: string, input = lines): Importer {
 
 /** A service that does something else with the creates of the second chunk, until it is mended. */
 async function illService(
-  deed: (post: Post) => Deed | Promise<Deed>,
+  deed: (post: Post) => Behaviour | Promise<Behaviour>,
   { start = half, isKeyed = true } = {},
 ) {
   let isIll = true
-  const service = await plantService({
+  const service = await startPlantService({
     isKeyed,
-    deed: (post) => (isIll && post.index >= start ? deed(post) : undefined),
+    behave: (post) => (isIll && post.index >= start ? deed(post) : undefined),
   })
   const user = importerAt(service.address)
   const mended = async () => {
@@ -44,7 +53,7 @@ async function illService(
 
 describe('an import into a service', () => {
   test('sends nothing with --dry-run', async () => {
-    const service = await plantService()
+    const service = await startPlantService()
     const user = importerAt(service.address, [...lines, lines.at(-1) ?? '', 'bad'])
     const counts = { code: 6, dryRun: true, created: lines.length, rejected: { 400: 1 } }
     expect(await user.import(`${all} --dry-run`)).toMatchObject(counts)
@@ -52,7 +61,7 @@ describe('an import into a service', () => {
   })
 
   test('needs to read only where an id exists, or for --id-from next', async () => {
-    const service = await plantService()
+    const service = await startPlantService()
     const user = importerAt(service.address)
     expect(await user.import(`${all} --id-from next`)).toMatchObject({ code: 1 })
     expect(service.created).toEqual([])
@@ -63,11 +72,11 @@ describe('an import into a service', () => {
 })
 
 describe('an import into an ill service ends, and is resumed when that is mended:', () => {
-  test.each<[number, string, Deed]>([
-    [1, 'answered 404', json(404, {})],
-    [3, 'Who?', json(401, { error: 401, message: 'Who?' })],
-    [5, '{"ok":true}', json(200, { ok: true })],
-    [5, 'answered 500: Oh', json(500, { error: 500, message: 'Oh' })],
+  test.each<[number, string, Behaviour]>([
+    [1, 'answered 404', buildJsonResponse(404, {})],
+    [3, 'Who?', buildJsonResponse(401, { error: 401, message: 'Who?' })],
+    [5, '{"ok":true}', buildJsonResponse(200, { ok: true })],
+    [5, 'answered 500: Oh', buildJsonResponse(500, { error: 500, message: 'Oh' })],
   ])('exit code %i, %s', async (code, words, deed) => {
     for (const start of [0, 60]) {
       // With keys, what has got a 500 would be sent again until the timeout is over.
@@ -81,7 +90,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
   })
 
   test('somebody has changed the plants of an unfinished chunk, which are rejected', async () => {
-    const unauthorized = json(401, { error: 401, message: 'Who?' })
+    const unauthorized = buildJsonResponse(401, { error: 401, message: 'Who?' })
     const { service, user, mended } = await illService(() => unauthorized, { start: 60 })
     expect(await user.import(`${all} --concurrency 1`)).toMatchObject({ code: 3 })
     service.changeAll()
@@ -93,11 +102,11 @@ describe('an import into an ill service ends, and is resumed when that is mended
   })
 
   test('it is not reached', async () => {
-    const service = await plantService()
+    const service = await startPlantService()
     await service.close()
     const user = importerAt(service.address)
     expect(await user.import(`${all} --retry 0s`)).toMatchObject({ code: 4 })
-    await service.comeBack()
+    await service.listenAgain()
     expect(await user.import(all)).toMatchObject(complete)
   })
 
@@ -114,8 +123,8 @@ describe('an import into an ill service ends, and is resumed when that is mended
 })
 
 test('a record is rejected whose plant somebody has changed before its answer came', async () => {
-  const service = await plantService({
-    deed: ({ index }) => {
+  const service = await startPlantService({
+    behave: ({ index }) => {
       if (index === 5) service.changeAll()
       return index === 4 ? 'lose' : undefined
     },
@@ -132,7 +141,11 @@ describe('an import that is interrupted', () => {
     err: expect.stringContaining(`Interrupted after ${half} plants\n`),
   }
 
-  async function interrupt(deed: () => Deed | Promise<Deed>, isKeyed: boolean, flags: string) {
+  async function interrupt(
+    deed: () => Behaviour | Promise<Behaviour>,
+    isKeyed: boolean,
+    flags: string,
+  ) {
     const stop = new AbortController()
     const ill = await illService(deed, { isKeyed })
     const result = ill.user.import(`${all} ${flags}`, undefined, { signal: stop.signal })
@@ -142,7 +155,7 @@ describe('an import that is interrupted', () => {
   }
 
   test.each([true, false])('finishes what is under way; with keys: %s', async (isKeyed) => {
-    const answers = gate()
+    const answers = createGate()
     const { service, result, mended } = await interrupt(
       () => answers.wait(),
       isKeyed,
@@ -160,7 +173,7 @@ describe('an import that is interrupted', () => {
   })
 
   test('ends at once while its service wants to be left alone', async () => {
-    const busy = json(503, {}, { 'Retry-After': '3600' })
+    const busy = buildJsonResponse(503, {}, { 'Retry-After': '3600' })
     const flags = '--timeout 2h --concurrency 1'
     const { result, mended } = await interrupt(() => busy, true, flags)
     expect(await result).toEqual(interrupted)
@@ -169,7 +182,7 @@ describe('an import that is interrupted', () => {
 })
 
 test('a journal that cannot be used is named', async () => {
-  const service = await plantService()
+  const service = await startPlantService()
   const user = importerAt(service.address)
   const path = join(user.state, 'imports.db')
   mkdirSync(path, { recursive: true })
@@ -180,8 +193,8 @@ test('a journal that cannot be used is named', async () => {
 })
 
 test('a complete import that numbered its plants is remembered on this machine', async () => {
-  const user = new Importer()
-  const store = await ownService(join(user.home, 'service.db'))
+  const user = new ImportSandbox()
+  const store = await serveFile(join(user.home, 'service.db'))
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })
   const command = `${user.write('list.csv', 'name\nFern\n')} --id-from next`
   expect(await user.import(command)).toMatchObject({ code: 0, created: 1 })

@@ -2,19 +2,25 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
-import { check, fc } from '../../helpers/fast-check.js'
-import { Importer, plant } from '../../helpers/import.js'
-import { inline, type Parts, rows, workbook, zip } from '../../helpers/workbook.js'
+import { check, fc } from '../../helpers/expect/arbitraries.js'
+import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import {
+  buildInlineCell,
+  buildRows,
+  buildWorkbook,
+  buildZip,
+  type Parts,
+} from '../../helpers/sandbox/workbook.js'
 
-let user: Importer
+let user: ImportSandbox
 
 beforeEach(() => {
-  user = new Importer()
+  user = new ImportSandbox()
 })
 
-const header = rows(['id', 'name', 'tag'])
+const header = buildRows(['id', 'name', 'tag'])
 const sheetOf = (sheet: string | Buffer, parts: Parts = {}) =>
-  workbook({ sheets: { P: sheet }, ...parts })
+  buildWorkbook({ sheets: { P: sheet }, ...parts })
 const book = (sheet: string, parts: Parts = {}) => sheetOf(header + sheet, parts)
 
 test('a workbook of LibreOffice', async () => {
@@ -30,35 +36,35 @@ test('a workbook of LibreOffice', async () => {
     expect.stringMatching(/^15,".*",1.5,half,t$/),
   ])
   expect((await user.list()).split(/(?<=\n)/)).toEqual([
-    plant(1, 'Fern', 'shade'),
-    plant(2, 'Moss, wet', 'bog'),
-    plant(3, 'Röse "Klimt"'),
-    plant(7, 'two\nlines', 't'),
-    plant(8, 'float id', '2026'),
-    plant(9, 'TRUE', '1.25'),
-    plant(11, 'Id', 't'),
-    plant('9007199254740990', 'rounded'), // by LibreOffice
-    plant('9007199254740993', 'exact', 'x'),
+    buildPlantLine(1, 'Fern', 'shade'),
+    buildPlantLine(2, 'Moss, wet', 'bog'),
+    buildPlantLine(3, 'Röse "Klimt"'),
+    buildPlantLine(7, 'two\nlines', 't'),
+    buildPlantLine(8, 'float id', '2026'),
+    buildPlantLine(9, 'TRUE', '1.25'),
+    buildPlantLine(11, 'Id', 't'),
+    buildPlantLine('9007199254740990', 'rounded'), // by LibreOffice
+    buildPlantLine('9007199254740993', 'exact', 'x'),
   ])
 })
 
 test('ids that are texts are read as in other tables', async () => {
   const ids = ['="00123"', "'0007", '8.0', '1.000']
-  const table = rows(['id', 'name'], ...ids.map((id) => [id, 'a']))
+  const table = buildRows(['id', 'name'], ...ids.map((id) => [id, 'a']))
   user.write('ids.xlsx', sheetOf(table))
   const { err, ...result } = await user.import('ids.xlsx')
   expect(result).toMatchObject({ code: 6, created: 3, rejected: { 422: 1 } })
   expect(err).toContain('ids.xlsx:5: Invalid plant: the id must be')
-  expect(await user.list()).toBe([7, 8, 123].map((id) => plant(id, 'a')).join(''))
+  expect(await user.list()).toBe([7, 8, 123].map((id) => buildPlantLine(id, 'a')).join(''))
 })
 
 test('columns of a workbook are found by their numbers, below titles', async () => {
-  const table = rows(['Stock 2026'], ['Nr', 'Beet', 'Sorte'], ['7', '1', 'Rosa'])
+  const table = buildRows(['Stock 2026'], ['Nr', 'Beet', 'Sorte'], ['7', '1', 'Rosa'])
   user.write('stock.xlsx', sheetOf(table))
   const { created, err } = await user.import('stock.xlsx --map id=1,name=3')
   expect(created).toBe(1)
   expect(err).toContain('The header of stock.xlsx is line 2: "Nr", "Beet", "Sorte".')
-  expect(await user.list()).toBe(plant(7, 'Rosa'))
+  expect(await user.list()).toBe(buildPlantLine(7, 'Rosa'))
 })
 
 const cellXfs = [0, 14, 164, 9].map((id) => `<xf numFmtId="${id}"/>`).join('')
@@ -86,18 +92,18 @@ test('values of cells', async () => {
     ['the formula of a text', '<c t="str"><f>A1&amp;"x"</f><v> x </v></c>', 'x'],
     ['text in runs, with its reading', `<c t="inlineStr"><is>${runs}</is></c>`, 'a b'],
     ['markup in characters', `<c t="str"><v>${markup}</v></c>`, '<a> &amp; <bc>'],
-    ['white space of Unicode', inline('\u00a0\u3000 a\u2003b\u2028'), 'a\u2003b'],
-    ['characters that XML cannot have', inline('a_x000D_b_x005F_x0041_'), 'a\rb_x0041_'],
-    ['an escape beside what only looks like one', inline('_x0061__X0061_'), 'a_X0061_'],
+    ['white space of Unicode', buildInlineCell('\u00a0\u3000 a\u2003b\u2028'), 'a\u2003b'],
+    ['characters that XML cannot have', buildInlineCell('a_x000D_b_x005F_x0041_'), 'a\rb_x0041_'],
+    ['an escape beside what only looks like one', buildInlineCell('_x0061__X0061_'), 'a_X0061_'],
     ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
   ]
   const sheet = cells
-    .map(([what, cell], id) => `<row><c><v>${id}</v></c>${cell}${inline(what)}</row>`)
+    .map(([what, cell], id) => `<row><c><v>${id}</v></c>${cell}${buildInlineCell(what)}</row>`)
     .join('')
   const result = await user.import('', book(sheet, { sharedStrings, styles }))
   expect(result).toEqual({ code: 0, created: cells.length, err: '' })
   expect((await user.list()).split(/(?<=\n)/)).toEqual(
-    cells.map(([what, , name], id) => plant(id, name, what)),
+    cells.map(([what, , name], id) => buildPlantLine(id, name, what)),
   )
 })
 
@@ -105,18 +111,18 @@ test('an error, a number above 2^53, and an exponent in a text are rejected in t
   const error = (code: string) => `<c t="e"><v>${code}</v></c>`
   const formula = '<c t="e"><f>1/0</f><v>#DIV/0!</v></c>'
   const sheet = [
-    `${error('#N/A')}${inline('a')}<c/>`,
+    `${error('#N/A')}${buildInlineCell('a')}<c/>`,
     `<c><v>2</v></c>${error('#REF!')}<c/>`,
-    `<c><v>3</v></c>${inline('c')}${formula}`,
-    `<c><v>4</v></c>${inline('d')}${inline('t')}${error('#N/A')}`,
-    `<c><v>5</v></c>${inline('e')}${inline('#N/A')}`,
+    `<c><v>3</v></c>${buildInlineCell('c')}${formula}`,
+    `<c><v>4</v></c>${buildInlineCell('d')}${buildInlineCell('t')}${error('#N/A')}`,
+    `<c><v>5</v></c>${buildInlineCell('e')}${buildInlineCell('#N/A')}`,
     '<c><v>6</v></c><c><v>9007199254740993</v></c><c/>',
-    `<c><v>-9007199254740993</v></c>${inline('g')}<c/>`,
-    `${inline('1E3')}${inline('h')}<c/>`,
-    `<c><v>1.0E7</v></c>${inline('i')}<c/>`,
+    `<c><v>-9007199254740993</v></c>${buildInlineCell('g')}<c/>`,
+    `${buildInlineCell('1E3')}${buildInlineCell('h')}<c/>`,
+    `<c><v>1.0E7</v></c>${buildInlineCell('i')}<c/>`,
   ]
   const stdin = sheetOf(
-    `${rows(['id', 'name', 'tag', 'note'])}<row>${sheet.join('</row><row>')}</row>`,
+    `${buildRows(['id', 'name', 'tag', 'note'])}<row>${sheet.join('</row><row>')}</row>`,
   )
   const { err: _, ...result } = await user.import('--rejects rejected.csv', stdin)
   expect(result).toMatchObject({ code: 6, created: 3, rejected: { 422: 6 } })
@@ -129,12 +135,13 @@ test('an error, a number above 2^53, and an exponent in a text are rejected in t
     expect.stringMatching(/^9,".*: the id .*",1E3,h$/),
   ])
   expect(await user.list()).toBe(
-    plant(4, 'd', 't') + plant(5, 'e', '#N/A') + plant(10_000_000, 'i'),
+    buildPlantLine(4, 'd', 't') + buildPlantLine(5, 'e', '#N/A') + buildPlantLine(10_000_000, 'i'),
   )
 })
 
 test('rows and cells that say where they are', async () => {
-  const cell = (place: string, text: string) => inline(text).replace('<c', `<c r="${place}"`)
+  const cell = (place: string, text: string) =>
+    buildInlineCell(text).replace('<c', `<c r="${place}"`)
   const sheet = [
     `<row r="3000">${cell('B3000', 'name')}${cell('AA3000', 'id')}</row>`,
     `<row r="3003">${cell('B3003', 'Fern')}<c r="AA3003"><v>1</v></c></row>`,
@@ -142,20 +149,20 @@ test('rows and cells that say where they are', async () => {
     `<row r="3005">${cell('B3005', 'a&#10;b')}</row>`,
     '<row r="3006"><c r="AA3006"><v>2</v></c></row>',
   ]
-  const { err } = await user.import('', workbook({ sheets: { A: '', B: sheet.join('') } }))
+  const { err } = await user.import('', buildWorkbook({ sheets: { A: '', B: sheet.join('') } }))
   expect(err).toContain('stdin:3005: Invalid plant: the id ')
   expect(err).toContain('stdin:3006: Invalid plant: the name ')
   expect(err).toMatch(/Rows .*: 1, left out/)
-  expect(await user.list()).toBe(plant(1, 'Fern'))
+  expect(await user.list()).toBe(buildPlantLine(1, 'Fern'))
 })
 
 describe('the sheet', () => {
-  const plants = header + rows(['1', 'Fern', 'shade'])
-  const two = { 'Our notes': rows(['water on Mondays']), Plants: plants }
-  const three = { ...two, '2027': rows(['No', 'Name'], ['5', 'Rose']), Copy: rows(['x']) }
-  const empty = { empty: '', a: rows(['title'], ['x', 'y']), b: rows(['z']) }
+  const plants = header + buildRows(['1', 'Fern', 'shade'])
+  const two = { 'Our notes': buildRows(['water on Mondays']), Plants: plants }
+  const three = { ...two, '2027': buildRows(['No', 'Name'], ['5', 'Rose']), Copy: buildRows(['x']) }
+  const empty = { empty: '', a: buildRows(['title'], ['x', 'y']), b: buildRows(['z']) }
   const unsaved = '<row><c><f>1+1</f></c><c><f>2+2</f></c></row>'
-  const accented = { Notes: rows(['x']), 'Scho\u0308n': plants }
+  const accented = { Notes: buildRows(['x']), 'Scho\u0308n': plants }
   const chart = { Chart: undefined, Sum: unsaved, Plants: plants }
 
   test.each<[string, Parts['sheets'], string, number]>([
@@ -166,7 +173,11 @@ describe('the sheet', () => {
     ['after a chart, which counts', chart, '--sheet 3', 1],
     ['of a name with an accent', accented, '--sheet SCHON', 1],
   ])('%s', async (_, sheets = {}, flags, id) => {
-    expect(await user.import(flags, workbook({ sheets }))).toEqual({ code: 0, created: 1, err: '' })
+    expect(await user.import(flags, buildWorkbook({ sheets }))).toEqual({
+      code: 0,
+      created: 1,
+      err: '',
+    })
     expect(await user.list()).toContain(`{"id":${id},`)
   })
 
@@ -181,7 +192,7 @@ describe('the sheet', () => {
     ['is not there', two, '--sheet 3', 'There is no sheet "3"'],
   ])('%s', async (_, sheets = {}, flags, message) => {
     const err = expect.stringContaining(message)
-    expect(await user.import(flags, workbook({ sheets }))).toEqual({ code: 2, err })
+    expect(await user.import(flags, buildWorkbook({ sheets }))).toEqual({ code: 2, err })
     expect(user.has('data')).toBe(false)
   })
 })
@@ -221,7 +232,7 @@ function streamed(bytes: Buffer): Buffer {
   return declared(0, bytes)
 }
 
-const fern = rows(['1', 'Fern'])
+const fern = buildRows(['1', 'Fern'])
 const unpacks = 'stdin unpacks to too much data'
 
 const shared = (value: string) => `<row><c><v>1</v></c><c t="s">${value}</c></row>`
@@ -234,19 +245,25 @@ test.each<[what: string, stdin: Buffer, message?: string]>([
   ['a sheet that unpacks to more than it says', declared(100, sheetOf(' '.repeat(100_000)))],
   ['a sheet that says it is empty', declared(0, book(fern))],
   ['a sheet that says its size elsewhere', streamed(book(fern))],
-  ['no relations', zip({ 'xl/workbook.xml': '<workbook/>' })],
-  ['no sheet', workbook({}), 'stdin has no visible sheet with cells'],
+  ['no relations', buildZip({ 'xl/workbook.xml': '<workbook/>' })],
+  ['no sheet', buildWorkbook({}), 'stdin has no visible sheet with cells'],
   ['a missing part', without('xl/styles.xml', book(fern, { styles: '' }))],
   ['a wrong checksum', withChecksum(0, book(fern))],
   ['the start of a workbook', book('').subarray(0, 500)],
   ['a text that is not there', book(shared('<v>1</v>'), { sharedStrings })],
-  ['bytes that are not UTF-8', sheetOf(Buffer.from(header + rows(['1', 'F\xe4rn']), 'latin1'))],
+  [
+    'bytes that are not UTF-8',
+    sheetOf(Buffer.from(header + buildRows(['1', 'F\xe4rn']), 'latin1')),
+  ],
   ['an element that is not closed', book(`${fern}<row>`)],
-  ['an entity that does not exist', book(rows(['1', '&fern;']))],
-  ['a raw U+FFFE', book(rows(['1', 'a\ufffe']))],
+  ['an entity that does not exist', book(buildRows(['1', '&fern;']))],
+  ['a raw U+FFFE', book(buildRows(['1', 'a\ufffe']))],
   ['a document type', sheetOf(Buffer.from('<!DOCTYPE a><worksheet/>'))],
   ['another encoding', sheetOf(Buffer.from('<?xml version="1.0" encoding="latin1"?><worksheet/>'))],
-  ['an attribute twice', book(`<row ht="1" ht="1">${inline('1')}${inline('a')}</row>`)],
+  [
+    'an attribute twice',
+    book(`<row ht="1" ht="1">${buildInlineCell('1')}${buildInlineCell('a')}</row>`),
+  ],
   ['elements without end', book('<a>'.repeat(101))],
   ['an unknown type of a cell', book('<row><c t="z"><v>1</v></c></row>')],
   ['a negative index', book(shared('<v>-1</v>'), { sharedStrings })],
@@ -269,11 +286,11 @@ test.each([
   const bytes = book(shared('<v>0</v>'), { sharedStrings }).toString('latin1')
   const stdin = Buffer.from(bytes.replaceAll(path, other), 'latin1')
   expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
-  expect(await user.list()).toBe(plant(1, 'bold plain'))
+  expect(await user.list()).toBe(buildPlantLine(1, 'bold plain'))
 })
 
 test('cells to the right of the header are ignored, and one line says in how many rows', async () => {
-  const sheet = rows(['1', 'a', '', 'surplus'], ['', '', '', 'note only'], ['2', 'b'])
+  const sheet = buildRows(['1', 'a', '', 'surplus'], ['', '', '', 'note only'], ['2', 'b'])
   const stdin = book(sheet)
   const err =
     'plants: Rows without an id, a name and a tag: 1, left out\n' +
@@ -285,10 +302,10 @@ test('a formula without a saved value rejects its record, which keeps its tag', 
   await user.import('--format csv', 'id,name,tag\n1,Fern,keep\n')
   const empty = '<c t="str"><f>A1</f><v></v></c>'
   const sheet = [
-    `<c><v>1</v></c>${inline('Fern')}<c><f>A1</f></c>`,
-    `<c><v>2</v></c>${inline('b')}<c><f>A1</f><v/></c>`,
-    `<c><v>3</v></c>${inline('c')}${empty}`,
-    `<c><f>A1</f></c>${inline('d')}<c/>`,
+    `<c><v>1</v></c>${buildInlineCell('Fern')}<c><f>A1</f></c>`,
+    `<c><v>2</v></c>${buildInlineCell('b')}<c><f>A1</f><v/></c>`,
+    `<c><v>3</v></c>${buildInlineCell('c')}${empty}`,
+    `<c><f>A1</f></c>${buildInlineCell('d')}<c/>`,
     `<c><v>5</v></c><c t="str"><f>A1</f></c><c/>`,
   ]
   const stdin = book(`<row>${sheet.join('</row><row>')}</row>`)
@@ -298,7 +315,7 @@ test('a formula without a saved value rejects its record, which keeps its tag', 
     'stdin:2: Invalid plant: the tag is unknown because the formula has no saved value: ' +
       'open the workbook in a spreadsheet, and save it\n',
   )
-  expect(await user.list()).toBe(plant(1, 'Fern', 'keep') + plant(3, 'c'))
+  expect(await user.list()).toBe(buildPlantLine(1, 'Fern', 'keep') + buildPlantLine(3, 'c'))
   // A rejects file that nobody corrects is rejected again.
   const again = await user.import('rejected.csv --if-exists update')
   expect(again).toMatchObject({ code: 6, rejected: { 422: 4 } })
@@ -307,13 +324,15 @@ test('a formula without a saved value rejects its record, which keeps its tag', 
 test('empty cells of every type are empty', async () => {
   const types = ['s', 'n', 'b', 'd', 'str', 'inlineStr']
   const sheet = types.flatMap((type, id) => [
-    `<row><c><v>${2 * id}</v></c>${inline(type)}<c t="${type}"/></row>`,
-    `<row><c><v>${2 * id + 1}</v></c>${inline(type)}<c t="${type}"><v/></c></row>`,
+    `<row><c><v>${2 * id}</v></c>${buildInlineCell(type)}<c t="${type}"/></row>`,
+    `<row><c><v>${2 * id + 1}</v></c>${buildInlineCell(type)}<c t="${type}"><v/></c></row>`,
   ])
   const result = await user.import('', book(sheet.join('')))
   expect(result).toEqual({ code: 0, created: 2 * types.length, err: '' })
   expect(await user.list()).toBe(
-    types.flatMap((type, id) => [plant(2 * id, type), plant(2 * id + 1, type)]).join(''),
+    types
+      .flatMap((type, id) => [buildPlantLine(2 * id, type), buildPlantLine(2 * id + 1, type)])
+      .join(''),
   )
 })
 
@@ -351,10 +370,10 @@ test('dates and times of both calendars and of custom formats', async () => {
     [2, ''],
     [3, '<workbookPr date1904="1"/>'],
   ] as const) {
-    user = new Importer()
+    user = new ImportSandbox()
     const result = await user.import('', book(sheet.join(''), { styles, properties }))
     expect(result).toEqual({ code: 0, created: cells.length, err: '' })
-    expect(await user.list()).toBe(cells.map((row, id) => plant(id, row[column])).join(''))
+    expect(await user.list()).toBe(cells.map((row, id) => buildPlantLine(id, row[column])).join(''))
   }
 })
 
@@ -380,7 +399,7 @@ test.each([
   ['is neither 1900 nor 1904', '<workbookPr date1904="x"/>'],
   ['is told twice', '<workbookPr date1904="1"/><workbookPr/>'],
 ])('a workbook whose calendar %s is damaged', async (_, properties) => {
-  const stdin = book(rows(['1', 'Fern']), { properties })
+  const stdin = book(buildRows(['1', 'Fern']), { properties })
   const result = await user.import('', stdin)
   expect(result).toMatchObject({ code: 2, err: expect.stringContaining('stdin is damaged: ') })
 })
@@ -393,24 +412,28 @@ test('only the properties of the workbook itself choose its calendar', async () 
     properties,
   })
   expect(await user.import('', stdin)).toMatchObject({ code: 0, created: 1 })
-  expect(await user.list()).toBe(plant(1, '2026-03-01'))
+  expect(await user.list()).toBe(buildPlantLine(1, '2026-03-01'))
 })
 
 test('a second sheet with the columns is named', async () => {
-  const plants = header + rows(['1', 'Fern'])
-  const result = await user.import('', workbook({ sheets: { A: plants, 'B c': plants } }))
+  const plants = header + buildRows(['1', 'Fern'])
+  const result = await user.import('', buildWorkbook({ sheets: { A: plants, 'B c': plants } }))
   const err =
     'plants: The sheet "B c" of stdin has the columns, too, but was not read. ' +
     "To read it: --sheet 'B c'\n"
   expect(result).toEqual({ code: 0, created: 1, err })
-  expect((await user.import(['--sheet', 'B c'], workbook({ sheets: { 'B c': plants } }))).err).toBe(
-    '',
-  )
+  expect(
+    (await user.import(['--sheet', 'B c'], buildWorkbook({ sheets: { 'B c': plants } }))).err,
+  ).toBe('')
 })
 
 test('a hidden sheet is read by its name alone', async () => {
-  const sheets = { Old: header + rows(['1', 'Old']), New: header + rows(['2', 'New']), Z: '' }
-  const stdin = workbook({ sheets, hidden: ['Old', 'Z'] })
+  const sheets = {
+    Old: header + buildRows(['1', 'Old']),
+    New: header + buildRows(['2', 'New']),
+    Z: '',
+  }
+  const stdin = buildWorkbook({ sheets, hidden: ['Old', 'Z'] })
   expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
   expect(await user.import('--sheet 1', stdin)).toMatchObject({ skipped: 1 })
   expect(await user.import('--sheet 2', stdin)).toEqual({
@@ -421,16 +444,16 @@ test('a hidden sheet is read by its name alone', async () => {
 })
 
 test.each<[what: string, stdin: Buffer, hint: string]>([
-  ['a ZIP archive', zip({ 'plants.csv': 'id,name\n' }), 'Unpack it'],
+  ['a ZIP archive', buildZip({ 'plants.csv': 'id,name\n' }), 'Unpack it'],
   ['a ZIP archive', Buffer.from('PK\x05\x06'.padEnd(22, '\0')), 'Unpack it'],
   [
     'an OpenDocument spreadsheet (.ods)',
-    zip({ mimetype: 'application/vnd.oasis.opendocument.spreadsheet' }),
+    buildZip({ mimetype: 'application/vnd.oasis.opendocument.spreadsheet' }),
     'Save it as .xlsx or CSV',
   ],
-  ['a Word document (.docx)', zip({ 'word/document.xml': '<a/>' }), 'Save the list in it'],
-  ['an Excel binary workbook (.xlsb)', zip({ 'xl/workbook.bin': '' }), 'Save it as .xlsx'],
-  ['a document of Apple', zip({ 'Index/Document.iwa': '' }), 'In Numbers, export it as Excel'],
+  ['a Word document (.docx)', buildZip({ 'word/document.xml': '<a/>' }), 'Save the list in it'],
+  ['an Excel binary workbook (.xlsb)', buildZip({ 'xl/workbook.bin': '' }), 'Save it as .xlsx'],
+  ['a document of Apple', buildZip({ 'Index/Document.iwa': '' }), 'In Numbers, export it as Excel'],
   ['protected by a password', compoundFile('EncryptedPackage'), 'Remove the password'],
   ['an old workbook (.xls)', compoundFile('Workbook'), 'Save it as .xlsx or CSV'],
   ['an old Word document (.doc)', compoundFile('WordDocument'), 'Save the list in it'],
@@ -443,12 +466,12 @@ test.each<[what: string, stdin: Buffer, hint: string]>([
 test('a workbook in the 64-bit form of ZIP is read', async () => {
   user.write('stock.xlsx', readFileSync(join(import.meta.dirname, '../../data/zip64.xlsx')))
   expect(await user.import('stock.xlsx')).toEqual({ code: 0, created: 1, err: '' })
-  expect(await user.list()).toBe(plant(1, '\u00e4', 't'))
+  expect(await user.list()).toBe(buildPlantLine(1, '\u00e4', 't'))
 })
 
 test('damage of the second file is found before the first one is stored', async () => {
-  user.write('a.xlsx', book(rows(['1', 'a'])))
-  user.write('b.xlsx', book(`${rows(['2', 'b']).repeat(30)}<row>`))
+  user.write('a.xlsx', book(buildRows(['1', 'a'])))
+  user.write('b.xlsx', book(`${buildRows(['2', 'b']).repeat(30)}<row>`))
   const { code, err } = await user.import('a.xlsx b.xlsx')
   expect([code, err]).toEqual([
     2,
@@ -458,7 +481,7 @@ test('damage of the second file is found before the first one is stored', async 
 })
 
 test('a row reads the same, whatever is between it and the next one', async () => {
-  const plain = rows(['1', 'Fern', 'shade'], ['2', 'Moss'])
+  const plain = buildRows(['1', 'Fern', 'shade'], ['2', 'Moss'])
   const variants = [
     plain.replaceAll('</row><row>', '</row>\r\n <!-- <row></row> --><row>'),
     plain.replaceAll('<row>', '<row><!-- -->'),
@@ -467,29 +490,29 @@ test('a row reads the same, whatever is between it and the next one', async () =
     plain.replaceAll(/<(\/?)(row|c|is|t)\b/g, '<$1x:$2'),
   ]
   for (const sheet of [plain, ...variants]) {
-    user = new Importer()
+    user = new ImportSandbox()
     expect(await user.import('', book(sheet))).toEqual({ code: 0, created: 2, err: '' })
-    expect(await user.list()).toBe(plant(1, 'Fern', 'shade') + plant(2, 'Moss'))
+    expect(await user.list()).toBe(buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'Moss'))
   }
 })
 
 test('a row above 1 MiB ends the import with its line', async () => {
   const err = expect.stringContaining('plants: stdin:2: The record is larger than 1 MiB')
-  const stdin = book(rows(['1', 'y'.repeat(1_100_000)]))
+  const stdin = book(buildRows(['1', 'y'.repeat(1_100_000)]))
   expect(await user.import('', stdin)).toEqual({ code: 2, err })
 })
 
 test('a workbook with any byte changed is read as it was, or rejected', async () => {
-  const bytes = book(rows(['1', 'Fern', 'shade']) + shared('<v>0</v>').replace('>1<', '>2<'), {
+  const bytes = book(buildRows(['1', 'Fern', 'shade']) + shared('<v>0</v>').replace('>1<', '>2<'), {
     sharedStrings,
     styles,
   })
-  const plants = plant(1, 'Fern', 'shade') + plant(2, 'bold plain')
+  const plants = buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'bold plain')
   const place = fc.record({ at: fc.nat(bytes.length - 1), value: fc.nat(255) })
   await check(100, [place], async ({ at, value }) => {
     const changed = Buffer.from(bytes)
     changed[at] = value
-    user = new Importer()
+    user = new ImportSandbox()
     const { code } = await user.import('', changed)
     expect([0, 2]).toContain(code)
     if (code === 0) expect(await user.list()).toBe(plants)

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { shellWord } from '../../../src/platform/shell.js'
-import { isWindows, World } from '../../helpers/world.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 const hostile = [
   'x;touch pwned',
@@ -15,14 +15,14 @@ const hostile = [
 ]
 
 test.skipIf(isWindows)('a word of a command in a hint is one word for a shell (needs sh)', () => {
-  const { home } = new World()
+  const { home } = new Sandbox()
   const command = `printf '<%s>' ${hostile.map((text) => shellWord(text)).join(' ')}`
   const { stdout } = spawnSync('/bin/sh', ['-c', command], { cwd: home, encoding: 'utf8' })
   expect(stdout).toBe(hostile.map((text) => `<${text}>`).join(''))
 })
 
 test.skipIf(isWindows)('the paths in the commands of hints are such words (needs sh)', async () => {
-  const [user, name] = [new World(), "it's; touch pwned"]
+  const [user, name] = [new Sandbox(), "it's; touch pwned"]
   await user.run(['create', '--id', '1', '--name', 'x', `--store=./${name}.db`])
   const missing = await user.run(['delete', '7', '--yes', `--store=./${name}.db`])
   expect(missing.err).toContain(`plants list --store ${shellWord(`./${name}.db`)}\n`)

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { Progress } from '../../../src/output/progress.js'
-import { World } from '../../helpers/world.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 /** A terminal, and what was drawn on it at which time. */
 function screen(columns = 80) {
@@ -32,7 +32,7 @@ test('it is drawn after the delay, ten times a second, no wider than the termina
 })
 
 test('an import draws it on a terminal, but not with --quiet', async () => {
-  const user = new World()
+  const user = new Sandbox()
   const drawn = async (flags: string) => {
     const how = { stdin: '{"id":1,"name":"Fern"}', terminals: ['stderr' as const] }
     return (await user.run(`import --output text${flags}`, how)).err

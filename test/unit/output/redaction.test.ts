@@ -1,10 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { redact, redactJson } from '../../../src/platform/escape.js'
-import { type Answer, Hostile, http, json } from '../../helpers/hostile.js'
-import { type RunOptions, withUsual } from '../../helpers/run.js'
-import { World } from '../../helpers/world.js'
+import { addDefaults, type RunOptions } from '../../helpers/sandbox/run.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import {
+  buildJsonResponse,
+  buildResponse,
+  type ScriptedResponse,
+  ScriptedServer,
+} from '../../helpers/scripted-server/scripted-server.js'
 
-// World.run itself fails when a token is shown: each holds "s3cret" at its beginning and its end.
+// Sandbox.run itself fails when a token is shown: each holds "s3cret" at its beginning and its end.
 
 const short = 's3cret-of-env-s3cret'
 /** As long as those of `plants tokens create`: a message shows the beginning of such a text. */
@@ -14,10 +19,10 @@ const nobody = 'https://127.0.0.1:1'
 const create = 'create --id 1 --name x'
 
 /** Runs a command in text and in JSON, with traces, which show the most; returns its stderr. */
-async function everyWay(user: World, args: string | string[], options: RunOptions = {}) {
+async function everyWay(user: Sandbox, args: string | string[], options: RunOptions = {}) {
   const words = [...(typeof args === 'string' ? args.split(' ') : args), '--verbose']
-  const text = await user.run(withUsual({ '--output': 'text' }, words), options)
-  const json = await user.run(withUsual({ '--output': 'json' }, words), options)
+  const text = await user.run(addDefaults({ '--output': 'text' }, words), options)
+  const json = await user.run(addDefaults({ '--output': 'json' }, words), options)
   const shown = text.err + json.err
   expect(shown).not.toContain('s3cret')
   return shown
@@ -42,7 +47,10 @@ test.each([short, long])('PLANTS_TOKEN in a wrong place is not shown: %s', async
     ['create', { stdin: `{"${token}` }],
   ]
   for (const [line, options] of places)
-    await everyWay(new World(), line, { ...options, env: { PLANTS_TOKEN: token, ...options?.env } })
+    await everyWay(new Sandbox(), line, {
+      ...options,
+      env: { PLANTS_TOKEN: token, ...options?.env },
+    })
 })
 
 test.each(['s3cret\ns3cret', 's3cr\u00e9t-s3cret', 's3cret'.padEnd(5000, 's3cret')])(
@@ -54,10 +62,10 @@ test.each(['s3cret\ns3cret', 's3cr\u00e9t-s3cret', 's3cret'.padEnd(5000, 's3cret
       ['config list', 0],
       ['doctor', 1],
     ] as const) {
-      expect({ line, code: (await new World().run(line, { env })).code }).toEqual({ line, code })
-      await everyWay(new World(), line, { env })
+      expect({ line, code: (await new Sandbox().run(line, { env })).code }).toEqual({ line, code })
+      await everyWay(new Sandbox(), line, { env })
     }
-    const user = new World({ tokens: { [nobody]: { token, savedAt } } })
+    const user = new Sandbox({ tokens: { [nobody]: { token, savedAt } } })
     for (const line of [create, 'auth status', 'doctor'])
       await everyWay(user, `${line} --store ${nobody}`)
     expect((await user.run(`${create} --store ${nobody}`)).code).toBe(2)
@@ -72,35 +80,39 @@ test.each([proxy, proxy.slice(7), proxy.replace('@', '@@')])(
   async (value) => {
     const env = { HTTPS_PROXY: value, PLANTS_TOKEN: short }
     for (const line of ['doctor', create])
-      await everyWay(new World(), `${line} --store https://x.invalid --timeout 100ms`, { env })
+      await everyWay(new Sandbox(), `${line} --store https://x.invalid --timeout 100ms`, { env })
   },
 )
 
 /** In characters that an answer may encode. */
 const odd = 's3cret-Of/one+address~s3cret=='
-const error = (status: number, message: string) => json(status, { error: status, message })
+const error = (status: number, message: string) =>
+  buildJsonResponse(status, { error: status, message })
 
-test.each<[string, Answer]>([
+test.each<[string, ScriptedResponse]>([
   ['in its message of 401', error(401, `Bearer ${odd} is not accepted`)],
   ['in its message, which is cut within it', error(400, `${'x'.repeat(180)}${odd}`)],
-  ['in a redirect', http(302, '', { Location: `https://example.com/${'x'.repeat(270)}${odd}` })],
+  [
+    'in a redirect',
+    buildResponse(302, '', { Location: `https://example.com/${'x'.repeat(270)}${odd}` }),
+  ],
   ['in its status line', `HTTP/1.1 400 ${odd}\r\nContent-Length: 0\r\n\r\n`],
   ['in no HTTP', (socket) => void socket.end(`${odd}\r\n`)],
-  ['in an answer that is longer than is read', json(200, odd.repeat(50_000))],
+  ['in an answer that is longer than is read', buildJsonResponse(200, odd.repeat(50_000))],
 ])('a token that a service repeats is not shown: %s', async (_, answer) => {
-  const { url } = await Hostile.listen({ posts: [answer] })
+  const { url } = await ScriptedServer.listen({ posts: [answer] })
   const team = { address: url, 'token-command': `echo ${odd}` }
-  const user = new World({ tokens: { [url]: { token: odd, savedAt } } })
+  const user = new Sandbox({ tokens: { [url]: { token: odd, savedAt } } })
   for (const line of [create, 'doctor']) {
     const words = `${line} --timeout 300ms --store ${url}`
     await everyWay(user, words)
-    await everyWay(new World(), words, { env: { PLANTS_TOKEN: odd } })
+    await everyWay(new Sandbox(), words, { env: { PLANTS_TOKEN: odd } })
   }
-  await everyWay(new World(), `auth login --from-stdin --timeout 300ms --store ${url}`, {
+  await everyWay(new Sandbox(), `auth login --from-stdin --timeout 300ms --store ${url}`, {
     stdin: odd,
   })
   const err = await everyWay(
-    new World({ stores: { team } }),
+    new Sandbox({ stores: { team } }),
     `${create} --timeout 300ms --store team`,
   )
   expect(err).toContain('token command of team')
@@ -112,7 +124,7 @@ test('the log of a service shows no token, however it is encoded', async () => {
   for (const form of [token, encodeURIComponent(token)])
     for (const terminals of [[], ['stderr' as const]]) {
       const line = ['serve', '--port', '0', '--store', `./${form}.db`]
-      const { err } = await new World().run(line, { env, signal: AbortSignal.abort(), terminals })
+      const { err } = await new Sandbox().run(line, { env, signal: AbortSignal.abort(), terminals })
       expect(err).toMatch(/Created store .*\/\*\*\*\.db/)
     }
 })

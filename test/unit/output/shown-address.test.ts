@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { isWindows, World } from '../../helpers/world.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
-// World.run itself fails when a password is shown: each holds "s3cret".
+// Sandbox.run itself fails when a password is shown: each holds "s3cret".
 
 test.each([
   '\t POSTGRES://U:S3CRETPW@127.0.0.1:1/DB \n',
@@ -12,7 +12,7 @@ test.each([
   'https://127.0.0.1:1/?a=1&password=s3cretPw',
   's3cretOfSomebody',
 ])('what stands where an address belongs, and is none, is not repeated: %s', async (address) => {
-  const user = new World()
+  const user = new Sandbox()
   const read = ['get 1', 'config list', 'doctor', 'auth status']
   const env = { PLANTS_STORE: address, PLANTS_TIMEOUT: '50ms' }
   for (const line of read) await user.run(`${line} --verbose`, { env })
@@ -34,7 +34,7 @@ test.each([
 })
 
 test('a message names where the text came from', async () => {
-  const user = new World()
+  const user = new Sandbox()
   const address = 'postgres//u:s3cret@h/db'
   user.save({ stores: { team: { address } } })
   for (const [place, words, env] of [
@@ -49,7 +49,7 @@ test('a message names where the text came from', async () => {
 })
 
 test('what looks like a password or an address is shown where none belongs', async () => {
-  const user = new World()
+  const user = new Sandbox()
   expect((await user.run(['import', 'a://u:pw@c.csv'])).err).toContain('read a://u:pw@c.csv: ')
   user.write('pass=herbs.csv', 'id,name\n1,Sage\nx,Dill\n')
   expect((await user.run(['import', 'pass=herbs.csv'])).err).toContain('pass=herbs.csv:3: ')
@@ -61,7 +61,7 @@ test.each([
   ['https://user:s3cret@h.example', '***'],
   ['https://h.example/?token=s3cret', '***'],
 ])('an address is shown without its user and its query: %s', async (address, shown) => {
-  const user = new World({ stores: { team: { address } } })
+  const user = new Sandbox({ stores: { team: { address } } })
   const env = { PLANTS_STORE: address }
   expect((await user.run('config get store', { env })).out).toBe(`${shown}\n`)
   for (const line of ['stores list', 'stores remove team'])
@@ -80,5 +80,5 @@ test
     ],
   ])('any other address is shown as it is: %s (needs paths with /)', async (address) => {
   const env = { PLANTS_STORE: address }
-  expect((await new World().run('config get store', { env })).out).toBe(`${address}\n`)
+  expect((await new Sandbox().run('config get store', { env })).out).toBe(`${address}\n`)
 })

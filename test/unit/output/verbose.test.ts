@@ -1,29 +1,33 @@
 import { expect, test } from 'vitest'
-import { forwardProxy, Hostile, json } from '../../helpers/hostile.js'
-import { token } from '../../helpers/service.js'
-import { created, recorder } from '../../helpers/users.js'
-import { isWindows, printed, World } from '../../helpers/world.js'
+import { isWindows, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { created, startRecorder } from '../../helpers/sandbox/token-command-sandbox.js'
+import {
+  buildJsonResponse,
+  ScriptedServer,
+  startForwardProxy,
+} from '../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../helpers/scripted-server/service.js'
 
-const busy = json(503, { error: 503, message: 'Busy' })
+const busy = buildJsonResponse(503, { error: 503, message: 'Busy' })
 
 /** Creates a plant with --verbose; the address is URL in the lines on stderr. */
 async function create(store: string, flags = '', env: Record<string, string> = {}) {
   const line = `create --id 1 --name Fern --verbose --store ${store}${flags}`
-  const result = await new World().run(line, { env: { PLANTS_TOKEN: token, ...env } })
+  const result = await new Sandbox().run(line, { env: { PLANTS_TOKEN: token, ...env } })
   return { ...result, lines: result.err.replaceAll(store, 'URL').trimEnd().split('\n') }
 }
 
 test('--verbose shows a request and its answer after the source of the token', async () => {
-  const service = await recorder()
+  const service = await startRecorder()
   const { lines, code, out } = await create(`${service.url}/v1`)
-  expect({ code, out, err: '' }).toEqual(printed('{"name":"Fern"}\n'))
+  expect({ code, out, err: '' }).toEqual(toTextResult('{"name":"Fern"}\n'))
   expect(lines).toEqual(['* token from PLANTS_TOKEN', '> POST URL/plants', '< 200, 15 bytes'])
 })
 
 test('--verbose names a proxy without its password', async () => {
-  const proxy = await forwardProxy()
-  const posts = [json(400, { error: 400, message: 'No proxy-s3cret' })]
-  const service = await Hostile.listen({ posts, host: '0.0.0.0' })
+  const proxy = await startForwardProxy()
+  const posts = [buildJsonResponse(400, { error: 400, message: 'No proxy-s3cret' })]
+  const service = await ScriptedServer.listen({ posts, host: '0.0.0.0' })
   const env = { HTTP_PROXY: proxy.url.replace('//', '//user:proxy-s3cret@') }
   const { err } = await create(`http://0.0.0.0:${service.port}`, ' --allow-http', env)
   expect(proxy.lines).toHaveLength(1)
@@ -35,8 +39,8 @@ test('--verbose names a proxy without its password', async () => {
 test('--verbose shows all that is tried again, in order, with warnings', async () => {
   const hangUp = (socket: { destroy(): unknown }) => void socket.destroy()
   const parameters = [{ in: 'header', name: 'Idempotency-Key' }]
-  const openapi = json(200, { paths: { '/plants': { post: { parameters } } } })
-  const service = await Hostile.listen({ posts: [busy, busy, hangUp, created], openapi })
+  const openapi = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
+  const service = await ScriptedServer.listen({ posts: [busy, busy, hangUp, created], openapi })
   const { code, lines } = await create(service.url)
   const kinds = lines.flatMap((line) => /^(> .*|< \d+|plants: Busy)/.exec(line)?.[0] ?? [])
   const [post, get] = ['> POST URL/plants', '> GET URL/openapi.json']
@@ -50,8 +54,8 @@ test('--verbose shows all that is tried again, in order, with warnings', async (
 test.skipIf(isWindows)(
   '--verbose shows the source of a token, but not the token (needs sh)',
   async () => {
-    const service = await recorder(json(400, { error: 422, message: 'No' }))
-    const user = new World()
+    const service = await startRecorder(buildJsonResponse(400, { error: 422, message: 'No' }))
+    const user = new Sandbox()
     const login = `auth login --from-stdin --verbose --store ${service.url}`
     expect((await user.run(login, { stdin: token })).err).toContain('* token from this login\n')
     const command = `cat ${user.home}/${user.write('token.txt', 's3cret-of-command')}`

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { redact } from '../../../src/platform/escape.js'
-import { json } from '../../helpers/hostile.js'
-import { exchange } from '../../helpers/raw-http.js'
-import { quick, serveStore } from '../../helpers/service.js'
-import { recorder, saved } from '../../helpers/users.js'
-import { objectsOf, World } from '../../helpers/world.js'
+import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { buildSavedTokens, startRecorder } from '../../helpers/sandbox/token-command-sandbox.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { buildJsonResponse } from '../../helpers/scripted-server/scripted-server.js'
+import { quickStore, serveStore } from '../../helpers/scripted-server/service.js'
 
 // A message that quotes a text never holds half of a surrogate pair, which most JSON parsers refuse.
 
@@ -13,17 +13,17 @@ const halves = ['["\\🌷"]', '🌷', '{"id":1,"name":"Fern"}🌷']
 
 /** Of lines of JSON, which may escape the half of a pair. */
 function expectWellFormed(lines: string) {
-  const texts = objectsOf(lines).flatMap((object) => Object.values(object).map(String))
+  const texts = parseObjects(lines).flatMap((object) => Object.values(object).map(String))
   expect(texts.filter((text) => !text.isWellFormed())).toEqual([])
 }
 
 test.each(halves)('an Error of the service is well-formed where the body is %s', async (body) => {
-  const service = await serveStore(quick)
+  const service = await serveStore(quickStore)
   for (const [method, target] of [
     ['POST', '/plants'],
     ['PATCH', '/plants/1'],
   ] as const) {
-    const answer = await exchange(service, { method, target, body })
+    const answer = await exchangeOnce(service, { method, target, body })
     expect(answer.text).toMatch(/^400 The body is not JSON: /)
     expectWellFormed(answer.body)
   }
@@ -31,14 +31,14 @@ test.each(halves)('an Error of the service is well-formed where the body is %s',
 
 describe('the command line prints well-formed text', () => {
   test.each(halves)('of an error where stdin is %s', async (stdin) => {
-    const { code, err } = await new World().run('create - --output json', { stdin })
-    expect([code, objectsOf(err)]).toMatchObject([2, [{ error: 400 }]])
+    const { code, err } = await new Sandbox().run('create - --output json', { stdin })
+    expect([code, parseObjects(err)]).toMatchObject([2, [{ error: 400 }]])
     expectWellFormed(err)
   })
 
   test.each(['ndjson', 'json'])('of an import of %s', async (format) => {
     for (const half of halves) {
-      const user = new World()
+      const user = new Sandbox()
       const args = `import - --format ${format} --rejects rejects --output json`
       const { code, err } = await user.run(args, { stdin: `${half}\n` })
       expect([code, err]).toEqual([format === 'json' ? 2 : 6, expect.stringContaining('JSON')])
@@ -51,11 +51,11 @@ describe('the command line prints well-formed text', () => {
     ['ends in a half', 'Half a flower: \ud83c'],
     ['is cut within a flower', `x${' '.repeat(998)}🌷 and more`],
   ])('of an answer of a service that %s', async (_, message) => {
-    const service = await recorder(json(400, { error: 400, message }))
-    const user = new World({ tokens: saved(service.url) })
+    const service = await startRecorder(buildJsonResponse(400, { error: 400, message }))
+    const user = new Sandbox({ tokens: buildSavedTokens(service.url) })
     const args = ['create', '--id', '1', '--name', 'Fern', '--output', 'json']
     const { code, err } = await user.run([...args, '--store', service.url])
-    expect([code, objectsOf(err)]).toMatchObject([1, [{ error: 400 }]])
+    expect([code, parseObjects(err)]).toMatchObject([1, [{ error: 400 }]])
     expectWellFormed(err)
   })
 })

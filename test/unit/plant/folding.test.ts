@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { foldText, latinMarks, toSortKey } from '../../../src/plant/folding.js'
-import { check, fc } from '../../helpers/fast-check.js'
+import { check, fc } from '../../helpers/expect/arbitraries.js'
 
 test('a text is folded as if it were normalized, whether it needs that or not', () => {
   const marks = RegExp(latinMarks, 'g')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { NumberText, parseInt64, parseJson, toJson, toWireJson } from '../../../src/plant/json.js'
-import { character, check, fc, int64 } from '../../helpers/fast-check.js'
+import { character, check, fc, int64 } from '../../helpers/expect/arbitraries.js'
 
 test('large exponents cost no time', () => {
   expect(parseInt64('0e999999999')).toBe(0n)

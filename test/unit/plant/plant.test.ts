@@ -3,7 +3,7 @@ import type { FieldName } from '../../../src/plant/fields.js'
 import { isObject, NumberText } from '../../../src/plant/json.js'
 import { isIdempotencyKey, listOtherFields, parsePlant } from '../../../src/plant/plant.js'
 import { findFieldProblem, findProblems, schemas } from '../../../src/plant/schema.js'
-import { character, check, fc } from '../../helpers/fast-check.js'
+import { character, check, fc } from '../../helpers/expect/arbitraries.js'
 
 const wrongId =
   'the id must be an integer from -9223372036854775808 to 9223372036854775807, but was'

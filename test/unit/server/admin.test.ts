@@ -2,8 +2,13 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createAdminServer, Metrics } from '../../../src/server/admin.js'
-import { connectTo, exchange, type RawConnection, type RawRequest } from '../../helpers/raw-http.js'
-import { gate } from '../../helpers/service.js'
+import {
+  connectTo,
+  exchangeOnce,
+  type RawConnection,
+  type RawRequest,
+} from '../../helpers/scripted-server/raw-http.js'
+import { createGate } from '../../helpers/scripted-server/service.js'
 
 interface Options {
   /** Why the service is not ready. */
@@ -25,10 +30,10 @@ async function listen({ explain = async () => undefined, host = '127.0.0.1' }: O
   onTestFinished(() => void server.close().closeAllConnections())
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as AddressInfo // as it listens at one
-  const place = { host: '127.0.0.1', port }
+  const endpoint = { host: '127.0.0.1', port }
   const ask = (target: string, request: RawRequest = {}) =>
-    exchange({ place, token: '' }, { method: 'GET', target, ...request })
-  return { place, ask, errors }
+    exchangeOnce({ endpoint, token: '' }, { method: 'GET', target, ...request })
+  return { endpoint, ask, errors }
 }
 
 test('the admin port answers a check that fails with 500, and goes on', async () => {
@@ -83,8 +88,8 @@ describe('an admin port on a loopback address', () => {
   })
 
   test('answers a health check in HTTP/1.0, which has no Host', async () => {
-    const { place } = await listen()
-    const connection = await connectTo(place)
+    const { endpoint } = await listen()
+    const connection = await connectTo(endpoint)
     connection.send('GET /ready HTTP/1.0\r\n\r\n')
     expect(await connection.answer()).toMatchObject({ status: 200, body: '{"ready":true}' })
   })
@@ -97,11 +102,11 @@ test('an admin port on another address answers requests to any name, as of a clu
 })
 
 test('silent connections, however many, lock no probe out, and end none that waits', async () => {
-  const store = gate()
-  const { place, ask } = await listen({ explain: () => store.wait() })
+  const store = createGate()
+  const { endpoint, ask } = await listen({ explain: () => store.wait() })
   const waiting = ask('/ready')
   await expect.poll(() => store.waiting).toBe(1)
-  const silent = await Promise.all(Array.from({ length: 200 }, () => connectTo(place)))
+  const silent = await Promise.all(Array.from({ length: 200 }, () => connectTo(endpoint)))
   expect((await ask('/live')).status).toBe(200)
   const isOpen = ({ socket }: RawConnection) => !socket.readableEnded && !socket.destroyed
   await expect.poll(() => silent.filter(isOpen).length).toBeLessThan(64)
@@ -110,8 +115,8 @@ test('silent connections, however many, lock no probe out, and end none that wai
 })
 
 test('a connection to the admin port has one request', async () => {
-  const { place } = await listen()
-  const connection = await connectTo(place)
+  const { endpoint } = await listen()
+  const connection = await connectTo(endpoint)
   connection.send('GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))
   const answers = await connection.answers()
   expect(answers).toMatchObject([{ status: 200, headers: { connection: 'close' } }])

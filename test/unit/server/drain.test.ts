@@ -11,9 +11,9 @@ import {
   type Tls,
 } from '../../../src/server/server.js'
 import { rights } from '../../../src/stores/tokens.js'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { connectTo, requestBytes } from '../../helpers/raw-http.js'
-import { gate, limits, logInto } from '../../helpers/service.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { buildRequest, connectTo } from '../../helpers/scripted-server/raw-http.js'
+import { createGate, createLogTo, limits } from '../../helpers/scripted-server/service.js'
 
 const day = 86_400_000
 const log = { record: () => undefined, warn: () => undefined, error: () => undefined }
@@ -24,8 +24,8 @@ async function listen(handler: Handler, tls?: Tls) {
   onTestFinished(() => void http.server.close().closeAllConnections())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')
   const { port } = http.server.address() as AddressInfo // as it listens at one
-  const place: NetConnectOpts = { host: '127.0.0.1', port }
-  return { http, place }
+  const endpoint: NetConnectOpts = { host: '127.0.0.1', port }
+  return { http, endpoint }
 }
 
 /** One iteration of the event loop. */
@@ -37,12 +37,12 @@ async function untilHeld({ findPortClosing }: ReceivedRequest): Promise<void> {
 }
 
 test('a drain sends no response before it has closed the port, as its client might connect again', async () => {
-  const { http, place } = await listen(async (received) => {
+  const { http, endpoint } = await listen(async (received) => {
     await untilHeld(received)
     await received.findPortClosing()
     received.response.end('{}')
   })
-  const connection = (await connectTo(place)).send(requestBytes(''))
+  const connection = (await connectTo(endpoint)).send(buildRequest(''))
   await once(http.server, 'request')
   const drained = http.drain(day)
   expect(await connection.answer()).toMatchObject({ status: 200 })
@@ -66,18 +66,18 @@ test('the response to a request waits while it has to', async () => {
     cors: [],
     findCaller: async () => undefined,
     quotas: new Quotas({ bytesPerToken: 1, timeoutMs: 1 }),
-    log: new Log({ ...logInto(async () => undefined), level: 'silent' }),
+    log: new Log({ ...createLogTo(async () => undefined), level: 'silent' }),
     bodyLimitBytes: 1,
   })
-  const closing = gate()
+  const closing = createGate()
   const findPortClosing = () => closing.wait()
-  const { place } = await listen((received) => handler({ ...received, findPortClosing }))
-  const connection = await connectTo(place)
+  const { endpoint } = await listen((received) => handler({ ...received, findPortClosing }))
+  const connection = await connectTo(endpoint)
   let isAnswered = false
   connection.socket.on('data', () => {
     isAnswered = true
   })
-  connection.send(requestBytes('', { method: 'GET', target: '/openapi.json' }))
+  connection.send(buildRequest('', { method: 'GET', target: '/openapi.json' }))
   await expect.poll(() => closing.waiting).toBe(1)
   await nextIteration()
   expect(isAnswered).toBe(false)
@@ -86,26 +86,26 @@ test('the response to a request waits while it has to', async () => {
 })
 
 test('a drain answers a client that connected in time, and sends its first request when others were closed', async () => {
-  const { http, place } = await listen(async ({ response }) => void response.end('{}'))
-  const [used, silent] = [await connectTo(place), await connectTo(place)]
-  expect(await used.send(requestBytes('')).answer()).toMatchObject({ status: 200 })
+  const { http, endpoint } = await listen(async ({ response }) => void response.end('{}'))
+  const [used, silent] = [await connectTo(endpoint), await connectTo(endpoint)]
+  expect(await used.send(buildRequest('')).answer()).toMatchObject({ status: 200 })
   used.send('POST /') // so that it is not idle, and not closed with the port
   const drained = http.drain(day)
   expect(await used.answer()).toBeUndefined()
-  expect(await silent.send(requestBytes('')).answer()).toMatchObject({ status: 200 })
+  expect(await silent.send(buildRequest('')).answer()).toMatchObject({ status: 200 })
   await drained
 })
 
 test.runIf(hasOpenssl)(
   'a drain accepts all who wait for a TLS handshake (needs openssl)',
   async () => {
-    const { cert, key } = certificate({ names: ['IP:127.0.0.1'] })
-    const { http, place } = await listen(async () => undefined, { cert, key })
+    const { cert, key } = createCertificate({ names: ['IP:127.0.0.1'] })
+    const { http, endpoint } = await listen(async () => undefined, { cert, key })
     let accepted = 0
     http.server.on('connection', () => {
       accepted += 1
     })
-    const sockets = Array.from({ length: 200 }, () => connect(place))
+    const sockets = Array.from({ length: 200 }, () => connect(endpoint))
     onTestFinished(() => sockets.forEach((socket) => void socket.destroy()))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
     await http.drain(0)

@@ -4,9 +4,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
 import { readKeyPair } from '../../../src/platform/certificates.js'
 import type { ServiceOptions } from '../../../src/server/service.js'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
-import { quick, serveStore } from '../../helpers/service.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { buildRequest, connectTo, exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { quickStore, serveStore } from '../../helpers/scripted-server/service.js'
 
 // A HEAD gets what a GET would get, without the body (RFC 9110, 9.3.2).
 
@@ -17,7 +17,7 @@ const large = { id: 1n, name: 'ä'.repeat(200_000) }
 function serveLarge(options: Partial<ServiceOptions> = {}) {
   return serveStore(
     {
-      ...quick,
+      ...quickStore,
       get: async ([id]) => {
         if (id === 3n) throw new PlantsError('unavailable', 'The store is away')
         return new Map(id === large.id ? [[large.id, large]] : [])
@@ -43,13 +43,13 @@ const targets: [status: number, target: string, headers?: Record<string, string>
 
 test('HEAD has the status and the headers of GET, and its connection goes on', async () => {
   const service = await serveLarge({ cors: ['*'] })
-  const connection = await connectTo(service.place)
+  const connection = await connectTo(service.endpoint)
   for (const [status, target, headers = {}] of targets) {
-    const get = await exchange(service, { method: 'GET', target, headers })
+    const get = await exchangeOnce(service, { method: 'GET', target, headers })
     const length = Number(get.headers['content-length'])
     expect([get.status, length]).toEqual([status, Buffer.byteLength(get.body)])
     const head = { method: 'HEAD', target, headers }
-    const answer = await connection.send(requestBytes(service.token, head)).answer(head)
+    const answer = await connection.send(buildRequest(service.token, head)).answer(head)
     const volatile = { date: expect.any(String), 'request-id': expect.any(String) }
     const expected = { ...get.headers, ...volatile }
     expect(answer).toEqual({ status, headers: expected, body: '', text: `${status}` })
@@ -64,8 +64,8 @@ test('HEAD has no body where its own body breaks, or is too large', async () => 
     [413, { headers: { 'Content-Length': '99999999' } }],
   ] as const) {
     const head = { method: 'HEAD', ...request, headers: { ...request.headers } }
-    const connection = await connectTo(service.place)
-    connection.send(requestBytes(service.token, head))
+    const connection = await connectTo(service.endpoint)
+    connection.send(buildRequest(service.token, head))
     expect(await connection.answer(head)).toMatchObject({ status })
     connection.socket.end()
     expect(await connection.answer()).toBeUndefined()
@@ -79,7 +79,7 @@ test('Allow names HEAD wherever it names GET', async () => {
     ['/plants/1', 'GET, HEAD, PATCH, DELETE'],
     ['/openapi.json', 'GET, HEAD'],
   ] as const)
-    expect(await exchange(service, { method: 'PUT', target })).toMatchObject({
+    expect(await exchangeOnce(service, { method: 'PUT', target })).toMatchObject({
       ...{ status: 405, headers: { allow } },
     })
 })
@@ -91,14 +91,14 @@ test('HEAD needs the right to read, as GET does', async () => {
     token === 'reader' ? reader : creator
   const service = await serveLarge({ openTokenSource })
   const askAs = async (token: string) =>
-    (await exchange({ ...service, token }, { method: 'HEAD' })).status
+    (await exchangeOnce({ ...service, token }, { method: 'HEAD' })).status
   expect([await askAs('reader'), await askAs('creator')]).toEqual([200, 403])
 })
 
 test.runIf(hasOpenssl)(
   'a large response over TLS is not written for HEAD, and its connection goes on (needs openssl)',
   async () => {
-    const { cert, path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
+    const { cert, path, keyPath } = createCertificate({ names: ['IP:127.0.0.1'] })
     const read = () => readKeyPair(path, keyPath, 'the files')
     const service = await serveLarge({ tls: { paths: [path, keyPath], read } })
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: cert })

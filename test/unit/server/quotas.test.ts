@@ -5,11 +5,11 @@ import { expect, test } from 'vitest'
 import type { HttpError } from '../../../src/server/http-error.js'
 import { Quotas, type RequestNeeds } from '../../../src/server/quotas.js'
 import { respond } from '../../../src/server/respond.js'
-import { settableTime } from '../../helpers/time.js'
+import { createClock } from '../../helpers/sandbox/clock.js'
 
 /** 100 bytes for each token, and requests that ask for some of them, with what became of each. */
 function createQuotas() {
-  const { timeOut } = settableTime({ isStill: true })
+  const { timeOut } = createClock({ isStill: true })
   const quotas = new Quotas({ bytesPerToken: 100, timeoutMs: 30_000 })
   const acquire = (token: string, bytes: number, needs: Partial<RequestNeeds> = {}) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
 import { Readiness } from '../../../src/server/readiness.js'
-import { gate } from '../../helpers/service.js'
-import { settableTime } from '../../helpers/time.js'
+import { createClock } from '../../helpers/sandbox/clock.js'
+import { createGate } from '../../helpers/scripted-server/service.js'
 
 type Options = Partial<ConstructorParameters<typeof Readiness>[0]>
 
@@ -58,8 +58,8 @@ test('the reason names no user whose login the store rejected, and no defect', a
 })
 
 test('probes share a check, and wait a second for it', async () => {
-  const { timeOut } = settableTime({ isStill: true })
-  const store = gate()
+  const { timeOut } = createClock({ isStill: true })
+  const store = createGate()
   const { explain } = watchReadiness({ checkStore: () => store.wait() })
   const early = [explain(), explain()]
   timeOut(1000)
@@ -73,8 +73,11 @@ test('probes share a check, and wait a second for it', async () => {
 })
 
 test('a store that does not answer is said to be away, if that is known', async () => {
-  const { timeOut } = settableTime({ isStill: true })
-  const { explain } = watchReadiness({ checkStore: () => gate().wait(), findOutage: () => away })
+  const { timeOut } = createClock({ isStill: true })
+  const { explain } = watchReadiness({
+    checkStore: () => createGate().wait(),
+    findOutage: () => away,
+  })
   const reason = explain()
   timeOut(1000)
   expect(await reason).toBe(away.message)
@@ -82,7 +85,7 @@ test('a store that does not answer is said to be away, if that is known', async 
 
 test('a service that drains is not ready, also if that begins during the check', async () => {
   let isDraining = false
-  const store = gate()
+  const store = createGate()
   const { explain, lines } = watchReadiness({
     checkStore: () => store.wait(),
     isDraining: () => isDraining,

@@ -6,14 +6,19 @@ import { expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
 import { readKeyPair } from '../../../src/platform/certificates.js'
 import { Log } from '../../../src/server/log.js'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { exchange } from '../../helpers/raw-http.js'
-import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
-import { objectsOf } from '../../helpers/world.js'
+import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
+import { parseObjects } from '../../helpers/sandbox/sandbox.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import {
+  createLogTo,
+  quickStore,
+  serveStore,
+  testToken,
+} from '../../helpers/scripted-server/service.js'
 
 function createLog(level: string, isTerminal: boolean) {
   const written: string[] = []
-  const { output } = logInto(async (lines) => void written.push(lines))
+  const { output } = createLogTo(async (lines) => void written.push(lines))
   return {
     log: new Log({ output: { ...output, isTerminal }, level, delayMs: 0, redact: String }),
     text: () => written.join('').replaceAll(/\d\d:\d\d:\d\d/g, 'TIME'),
@@ -48,7 +53,7 @@ test('the log has one sentence for a failure that a person can fix, and the stac
     for (const failure of [...ours, ...defects]) log.error(failure, 'r-1')
   const line = { level: 'error', time: expect.any(String), requestId: 'r-1' }
   const matchStack = ({ message }: Error) => expect.stringMatching(RegExp(`: ${message}\\n {4}at `))
-  expect(objectsOf(json.text())).toEqual([
+  expect(parseObjects(json.text())).toEqual([
     { ...line, code: 'unavailable', msg: 'Away', reason: 'No route' },
     { ...line, code: 'unknownOutcome', msg: 'Lost', reason: 'Away' },
     { ...line, code: 'unwritable', msg: 'The disk is full' },
@@ -66,7 +71,7 @@ test('the log has one sentence for a failure that a person can fix, and the stac
 test('the log has the path of a route, the id of a plant that changes, and nothing else of a request', async () => {
   const plant = { id: 9_007_199_254_740_993n, name: 'SECRET' }
   const service = await serveStore({
-    ...{ ...quick, get: async () => new Map([[plant.id, plant]]) },
+    ...{ ...quickStore, get: async () => new Map([[plant.id, plant]]) },
     write: async ([change]) => [{ type: change?.type === 'delete' ? 'deleted' : 'updated', plant }],
   })
   const target = `/plants/${plant.id}`
@@ -82,8 +87,8 @@ test('the log has the path of a route, the id of a plant that changes, and nothi
       (other): [object, string] => [{ method: 'GET', target: other }, '404'],
     ),
   ]
-  for (const [request] of requests) await exchange(service, request)
-  const found = objectsOf(service.log()).filter(({ outcome }) => outcome !== undefined)
+  for (const [request] of requests) await exchangeOnce(service, request)
+  const found = parseObjects(service.log()).filter(({ outcome }) => outcome !== undefined)
   expect(found.map(({ outcome, plantId, path }) => [outcome, plantId, path])).toEqual(
     requests.map(([, ...expected]) => [...expected, undefined, undefined].slice(0, 3)),
   )
@@ -94,23 +99,23 @@ test.runIf(hasOpenssl)(
   'a renewed certificate is served once its key is there, and the old one until then (needs openssl)',
   async () => {
     const [old, renewed] = [
-      certificate({ names: ['DNS:old'] }),
-      certificate({ names: ['DNS:new'] }),
+      createCertificate({ names: ['DNS:old'] }),
+      createCertificate({ names: ['DNS:new'] }),
     ]
     const { path, keyPath } = old
     const read = () => readKeyPair(path, keyPath, 'the files')
-    const service = await serveStore(quick, {
+    const service = await serveStore(quickStore, {
       tls: { paths: [path, keyPath], intervalMs: 20, read },
     })
     const served = async () => {
-      const place = service.place as NetConnectOpts & { host: string }
-      const socket = connect({ ...place, rejectUnauthorized: false })
+      const endpoint = service.endpoint as NetConnectOpts & { host: string }
+      const socket = connect({ ...endpoint, rejectUnauthorized: false })
       await once(socket, 'secureConnect')
       const { subjectaltname } = socket.getPeerCertificate()
       socket.destroy()
       return subjectaltname
     }
-    const messages = () => objectsOf(service.log()).map(({ msg }) => msg)
+    const messages = () => parseObjects(service.log()).map(({ msg }) => msg)
     const mixed = `${path} and ${keyPath} are not a certificate and its key`
     // Again until it is seen: what is written before the first look is no change.
     const renew = () => {

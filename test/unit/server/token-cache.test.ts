@@ -3,15 +3,19 @@ import { authenticate, hashToken } from '../../../src/server/authenticate.js'
 import { HttpError } from '../../../src/server/http-error.js'
 import { TokenCache } from '../../../src/server/token-cache.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import {
+  buildSqliteOptions,
+  closeAfterTest,
+  createFileAddress,
+} from '../../helpers/sandbox/store.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const evening = Date.UTC(2026, 0, 1, 22)
 
 /** What requests with a token get, by milliseconds after the evening: its name, or the error. */
 async function useToken(expires?: number) {
-  const file = fileAddress(`${temporaryFolder()}/plants.db`)
-  const { tokens } = closedAfterTest(await SqliteStore.open(file, openOptions()))
+  const file = createFileAddress(`${createTemporaryFolder()}/plants.db`)
+  const { tokens } = closeAfterTest(await SqliteStore.open(file, buildSqliteOptions()))
   await tokens.add(hashToken('token'), {
     note: undefined,
     rights: ['read'],

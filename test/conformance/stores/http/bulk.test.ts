@@ -5,31 +5,41 @@ import type { ServiceAccess } from '../../../../src/stores/credentials.js'
 import type { HttpOptions } from '../../../../src/stores/http/http-options.js'
 import type { HttpStore } from '../../../../src/stores/http/http-store.js'
 import type { WriteOptions } from '../../../../src/stores/store.js'
-import { Hostile, http, json } from '../../../helpers/hostile.js'
-import { type Deed, type Post, plantService } from '../../../helpers/plant-service.js'
-import { gate } from '../../../helpers/service.js'
-import { openOptions } from '../../../helpers/store.js'
-import { settableTime, type Time } from '../../../helpers/time.js'
+import { createClock, type TestClock } from '../../../helpers/sandbox/clock.js'
+import { buildSqliteOptions } from '../../../helpers/sandbox/store.js'
+import {
+  type Behaviour,
+  type Post,
+  startPlantService,
+} from '../../../helpers/scripted-server/plant-service.js'
+import {
+  buildJsonResponse,
+  buildResponse,
+  ScriptedServer,
+} from '../../../helpers/scripted-server/scripted-server.js'
+import { createGate } from '../../../helpers/scripted-server/service.js'
 import { openHttp } from './steps.js'
 
-const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': '0' })
-const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : undefined)
-const from = (first: number, deed: Deed) => (post: Post) => (post.index < first ? undefined : deed)
-const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
+const busy = buildJsonResponse(503, { error: 503, message: 'Not now' }, { 'Retry-After': '0' })
+const tenth = (behave: Behaviour) => (post: Post) => (post.index % 10 === 9 ? behave : undefined)
+const from = (first: number, behave: Behaviour) => (post: Post) =>
+  post.index < first ? undefined : behave
+const forPlant = (id: string, behave: Behaviour) => (post: Post) =>
+  post.id === id ? behave : undefined
 
 interface Import extends WriteOptions {
   access?: Partial<ServiceAccess>
   opening?: Partial<HttpOptions>
-  service?: Awaited<ReturnType<typeof plantService>>
+  service?: Awaited<ReturnType<typeof startPlantService>>
   isKeyed?: boolean
-  deed?(post: Post): Deed | Promise<Deed>
+  behave?(post: Post): Behaviour | Promise<Behaviour>
   count?: number
 }
 
 /** Creates plants in a service with one write. */
-async function imported({ isKeyed = true, deed, count = 100, ...options }: Import) {
+async function imported({ isKeyed = true, behave, count = 100, ...options }: Import) {
   const { access = {}, opening = {}, service: given, ...rest } = options
-  const service = given ?? (await plantService({ isKeyed, deed }))
+  const service = given ?? (await startPlantService({ isKeyed, behave }))
   const store = await openHttp(service.address, opening, access)
   const { created: posts, made } = service
   return { service, posts, made, ...(await sent(store, creations(count), rest)) }
@@ -57,7 +67,7 @@ async function sent(store: HttpStore, changes: Change[], options?: WriteOptions)
   return { outcomes, error, tally, rejections }
 }
 
-const runtimeOf = ({ now }: Time) => ({ ...openOptions().runtime, now })
+const runtimeOf = ({ now }: TestClock) => ({ ...buildSqliteOptions().runtime, now })
 
 /** All are created, and the service has made each once. */
 const complete = (count = 100) => ({
@@ -67,7 +77,7 @@ const complete = (count = 100) => ({
 
 describe('a service in trouble', () => {
   test('gets every plant once when every tenth connection is reset after a plant is stored', async () => {
-    const { posts, ...result } = await imported({ deed: tenth('lose'), count: 1000 })
+    const { posts, ...result } = await imported({ behave: tenth('lose'), count: 1000 })
     expect(result).toMatchObject(complete(1000))
     expect(posts.length).toBeGreaterThan(1100)
     expect(posts.every(({ id, key }) => key === `import-${id}`)).toBe(true)
@@ -75,34 +85,34 @@ describe('a service in trouble', () => {
 
   test('is sent again what it says that it has not stored, with keys or without', async () => {
     for (const isKeyed of [true, false])
-      expect(await imported({ isKeyed, deed: tenth(busy) })).toMatchObject(complete())
+      expect(await imported({ isKeyed, behave: tenth(busy) })).toMatchObject(complete())
   })
 
   test('that fails for one plant leaves that one unknown', async () => {
-    const time = settableTime()
+    const time = createClock()
     let tries = 0
-    const deed = ({ id }: Post): Deed => {
+    const behave = ({ id }: Post): Behaviour => {
       if (id !== '5') return undefined
       tries += 1
       if (tries === 3) time.pass()
-      return json(500, {})
+      return buildJsonResponse(500, {})
     }
     const opening = { runtime: runtimeOf(time), concurrency: 2 }
     const expected = { tally: { created: 19, unknown: 1 }, rejections: [[5, 502]] }
-    expect(await imported({ deed, count: 20, opening })).toMatchObject(expected)
+    expect(await imported({ behave, count: 20, opening })).toMatchObject(expected)
   })
 
-  test.each<[string, Deed, (time: Time) => void, string]>([
+  test.each<[string, Behaviour, (time: TestClock) => void, string]>([
     ['503', busy, (time) => time.pass(), 'unavailable'],
     ['no answer', 'hang', (time) => time.timeOut(), 'noResponse'],
   ])('is given up after the timeout: %s', async (_, answer, end, kind) => {
-    const time = settableTime()
-    const deed = ({ index }: Post): Deed => {
+    const time = createClock()
+    const behave = ({ index }: Post): Behaviour => {
       if (index >= 17) end(time) // eight are in flight
       return index < 10 ? undefined : answer
     }
     const opening = { runtime: runtimeOf(time), concurrency: 8 }
-    const { tally, error, outcomes, made } = await imported({ deed, opening })
+    const { tally, error, outcomes, made } = await imported({ behave, opening })
     const { unknown = 0, unsent = 0 } = tally
     expect(error).toMatchObject({ kind })
     expect([tally['created'], unknown + unsent, unknown > 0]).toEqual([10, 90, answer === 'hang'])
@@ -112,33 +122,33 @@ describe('a service in trouble', () => {
   })
 
   test('gets every plant once when it goes away and comes back', async () => {
-    const service = await plantService({
-      deed: async ({ index }) => {
+    const service = await startPlantService({
+      behave: async ({ index }) => {
         if (index !== 50) return undefined
         await service.close()
         return 'hang'
       },
     })
-    const access = { notify: () => service.comeBack() }
+    const access = { notify: () => service.listenAgain() }
     expect(await imported({ service, access })).toMatchObject(complete())
   })
 })
 
 test('as many connections as the limit are open at once', async () => {
-  const full = gate()
-  const deed = async ({ index }: Post): Promise<Deed> => {
+  const full = createGate()
+  const behave = async ({ index }: Post): Promise<Behaviour> => {
     if (index === 2) full.open()
     await (index < 3 ? full.wait() : new Promise(setImmediate))
     return undefined
   }
-  const { service, ...result } = await imported({ deed, opening: { concurrency: 3 } })
+  const { service, ...result } = await imported({ behave, opening: { concurrency: 3 } })
   expect(result).toMatchObject(complete())
   expect(service.connections).toBe(3)
 })
 
-const taken = json(400, { error: 409, message: 'Had that' })
-const missing = json(404, { error: 404, message: 'No plant has id 1' })
-const changed = json(200, { id: 1, name: 'Bracken', tag: 'theirs' })
+const taken = buildJsonResponse(400, { error: 409, message: 'Had that' })
+const missing = buildJsonResponse(404, { error: 404, message: 'No plant has id 1' })
+const changed = buildJsonResponse(200, { id: 1, name: 'Bracken', tag: 'theirs' })
 const bracken = { id: 1n, name: 'Bracken' }
 const untagged = { id: 1n, tag: null }
 const post = 'POST /plants {"id":1,"name":"Bracken"}'
@@ -153,31 +163,31 @@ test.each<[string, PlantPatch, posts: Buffer[], patches: Buffer[], object, unkno
   ['is only changed without a name', untagged, [], [changed], updated, [patchTag]],
   ['needs a name to be created', untagged, [], [missing], rejected(422), [patchTag]],
 ])('a plant of an import that updates %s', async (_, given, posts, patches, expected, requests) => {
-  const service = await Hostile.listen({ posts, others: { 'PATCH /plants/1': patches } })
+  const service = await ScriptedServer.listen({ posts, others: { 'PATCH /plants/1': patches } })
   const change: Change = { type: 'update', patch: given, ifMissing: 'create' }
   expect(await sent(await openHttp(service.url), [change])).toMatchObject(expected)
   expect(service.requests.map(({ line, body }) => `${line} ${body}`)).toEqual(requests)
 })
 
-test.each<[string, Deed, number]>([
-  ['400', json(400, { error: 17, message: 'No ferns' }), 17],
-  ['422 without an Error', json(422, {}), 422],
-])('an answer about one plant is recorded, and the others go on: %s', async (_, deed, error) => {
+test.each<[string, Behaviour, number]>([
+  ['400', buildJsonResponse(400, { error: 17, message: 'No ferns' }), 17],
+  ['422 without an Error', buildJsonResponse(422, {}), 422],
+])('an answer about one plant is recorded, and the others go on: %s', async (_, behave, error) => {
   const expected = { tally: { created: 99, rejected: 1 }, rejections: [[5, error]] }
-  expect(await imported({ deed: forPlant('5', deed) })).toMatchObject(expected)
+  expect(await imported({ behave: forPlant('5', behave) })).toMatchObject(expected)
 })
 
 test.each([404, 409])('the status %i without an Error ends all', async (status) => {
-  const deed = from(3, json(status, {}))
-  const { tally, error } = await imported({ deed, count: 10, opening: { concurrency: 1 } })
+  const behave = from(3, buildJsonResponse(status, {}))
+  const { tally, error } = await imported({ behave, count: 10, opening: { concurrency: 1 } })
   expect(tally).toEqual({ created: 3, unsent: 7 })
   expect(error).toMatchObject({ kind: 'rejected', status })
 })
 
 test('a service is asked once whether it keeps keys, and given up after an unknown outcome', async () => {
-  const service = await Hostile.listen({
+  const service = await ScriptedServer.listen({
     posts: [(socket) => void socket.resetAndDestroy()],
-    openapi: http(404),
+    openapi: buildResponse(404),
   })
   const store = await openHttp(service.url, { concurrency: 1 })
   const { tally, error } = await sent(store, creations(10))

@@ -5,20 +5,30 @@ import { join } from 'node:path'
 import { createServer as createSecureServer } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../../src/errors.js'
-import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
-import { closedPort, forwardProxy, Hostile, http, json } from '../../../helpers/hostile.js'
-import { ipv4 } from '../../../helpers/proxies.js'
-import { runPlants } from '../../../helpers/run.js'
-import { token } from '../../../helpers/service.js'
-import { temporaryFolder } from '../../../helpers/temporary.js'
-import { countingClock, settableTime } from '../../../helpers/time.js'
-import { objectsOf } from '../../../helpers/world.js'
+import {
+  type Certificate,
+  createCertificate,
+  hasOpenssl,
+} from '../../../helpers/sandbox/certificates.js'
+import { createClock, createCountingClock } from '../../../helpers/sandbox/clock.js'
+import { runPlants } from '../../../helpers/sandbox/run.js'
+import { parseObjects } from '../../../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../../../helpers/sandbox/temporary-folder.js'
+import { ipv4 } from '../../../helpers/scripted-server/proxies.js'
+import {
+  buildJsonResponse,
+  buildResponse,
+  closedPort,
+  ScriptedServer,
+  startForwardProxy,
+} from '../../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../../helpers/scripted-server/service.js'
 import { createAt, created, createIn } from './steps.js'
 
-const posts = [json(200, { name: 'Fern' })]
+const posts = [buildJsonResponse(200, { name: 'Fern' })]
 
 test('a base url may have any path', async () => {
-  const service = await Hostile.listen({ posts })
+  const service = await ScriptedServer.listen({ posts })
   const outcome = await createAt(service, ['--store', `${service.url}/a/../caf\u00e9 1/b%2Fc/.`])
   expect(outcome).toEqual({ ...created, requests: ['POST /caf%C3%A9%201/b%2Fc/plants'] })
 })
@@ -33,7 +43,7 @@ describe('an error tells why a service could not be reached:', () => {
 
   test('the host is unknown, which is final', async () => {
     const { code, err } = await createIn(`https://${noName}`)
-    expect([code, objectsOf(err)]).toEqual([4, [unreached('the host is unknown')]])
+    expect([code, parseObjects(err)]).toEqual([4, [unreached('the host is unknown')]])
   })
 
   test('the connection was refused, after two seconds of retries', async () => {
@@ -50,7 +60,7 @@ describe('an error tells why a service could not be reached:', () => {
     )
     const warning = { warning: expect.stringMatching(/ again for up to 2 s$/) }
     const error = unreached('the connection was refused', retryable)
-    expect([code, objectsOf(err)]).toEqual([4, [warning, error]])
+    expect([code, parseObjects(err)]).toEqual([4, [warning, error]])
   })
 
   test.each([
@@ -62,11 +72,11 @@ describe('an error tells why a service could not be reached:', () => {
       tryUrl,
     ],
   ])('%s', async (_, answer, why, rest) => {
-    const service = await Hostile.listen({
+    const service = await ScriptedServer.listen({
       onConnect: (socket) => void (answer && socket.end(answer)),
     })
     const store = service.url.replace('http', 'https')
-    const time = settableTime()
+    const time = createClock()
     service.on('connection', () => answer === '' && time.timeOut())
     const { code, said, requests } = await createAt(service, ['--store', store], {}, time.now)
     expect([code, requests, said.at(-1)]).toEqual([4, [], unreached(why, rest)])
@@ -75,21 +85,21 @@ describe('an error tells why a service could not be reached:', () => {
 
 describe('a service that closes each new connection at once gets nothing, and is tried again', () => {
   const close = (socket: Socket) => void socket.destroy()
-  const own = () => certificate({ names: ['IP:127.0.0.1'] })
+  const own = () => createCertificate({ names: ['IP:127.0.0.1'] })
 
-  test.each<[string, boolean, () => { service: Promise<Hostile>; ca?: string }]>([
-    ['over http', true, () => ({ service: Hostile.listen({ onConnect: close }) })],
+  test.each<[string, boolean, () => { service: Promise<ScriptedServer>; ca?: string }]>([
+    ['over http', true, () => ({ service: ScriptedServer.listen({ onConnect: close }) })],
     [
       'over https, before its handshake (needs openssl)',
       hasOpenssl,
-      () => ({ service: Hostile.listen({ onConnect: close }), ca: own().path }),
+      () => ({ service: ScriptedServer.listen({ onConnect: close }), ca: own().path }),
     ],
     [
       'over https, after its handshake (needs openssl)',
       hasOpenssl,
       () => {
         const tls = own()
-        return { service: Hostile.listen({ onConnect: close, tls }), ca: tls.path }
+        return { service: ScriptedServer.listen({ onConnect: close, tls }), ca: tls.path }
       },
     ],
   ])('%s', async (_, canRun, start) => {
@@ -98,7 +108,7 @@ describe('a service that closes each new connection at once gets nothing, and is
     const service = await starting
     const store = ca === undefined ? service.url : service.url.replace(/^http:/, 'https:')
     const flags = ['--store', store, ...(ca === undefined ? [] : ['--ca-cert', ca])]
-    const outcome = await createAt(service, flags, {}, countingClock(250))
+    const outcome = await createAt(service, flags, {}, createCountingClock(250))
     const hint = expect.stringContaining('the service has too many connections: try again later')
     const error = unreached('the connection was closed', { retryable: true, hint })
     const warning = expect.objectContaining({ warning: expect.stringContaining(' again for up') })
@@ -108,7 +118,7 @@ describe('a service that closes each new connection at once gets nothing, and is
   })
 
   test('and gets the plant once it lets a connection be', async () => {
-    const service = await Hostile.listen({
+    const service = await ScriptedServer.listen({
       posts,
       onConnect: (socket) => void (service.connections < 3 && socket.destroy()),
     })
@@ -120,13 +130,13 @@ describe('a service that closes each new connection at once gets nothing, and is
 
 describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   const names = ['DNS:localhost', 'IP:127.0.0.1']
-  const signed = (issuer: Certificate) => certificate({ names, issuer })
+  const signed = (issuer: Certificate) => createCertificate({ names, issuer })
 
   test('--ca-cert trusts the certificates of its authorities', async () => {
-    const issuer = certificate({ names: ['DNS:authority'], isAuthority: true })
-    const service = await Hostile.listen({ posts, tls: signed(issuer) })
-    const both = join(temporaryFolder(), 'both.pem')
-    writeFileSync(both, `${certificate({ names: ['DNS:another'] }).cert}${issuer.cert}`)
+    const issuer = createCertificate({ names: ['DNS:authority'], isAuthority: true })
+    const service = await ScriptedServer.listen({ posts, tls: signed(issuer) })
+    const both = join(createTemporaryFolder(), 'both.pem')
+    writeFileSync(both, `${createCertificate({ names: ['DNS:another'] }).cert}${issuer.cert}`)
     const store = `https://localhost:${service.port}`
     expect(await createAt(service, ['--ca-cert', both, '--store', store])).toEqual(created)
   })
@@ -135,13 +145,16 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   const signedBy = (issuer: Certificate): [Certificate, Certificate] => [signed(issuer), issuer]
 
   test.each<[string, () => [tls: Certificate, ca?: Certificate]]>([
-    ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))]],
-    ['is for another name', () => own(certificate({ names: ['DNS:a.example'] }))],
-    ['has expired', () => own(certificate({ names, isExpired: true }))],
-    ['has an issuer that is no authority', () => signedBy(certificate({ names: ['DNS:none'] }))],
+    ['has an unknown issuer', () => [signed(createCertificate({ names, isAuthority: true }))]],
+    ['is for another name', () => own(createCertificate({ names: ['DNS:a.example'] }))],
+    ['has expired', () => own(createCertificate({ names, isExpired: true }))],
+    [
+      'has an issuer that is no authority',
+      () => signedBy(createCertificate({ names: ['DNS:none'] })),
+    ],
   ])('a service gets nothing if its certificate %s', async (_, show) => {
     const [tls, ca] = show()
-    const service = await Hostile.listen({ posts, tls })
+    const service = await ScriptedServer.listen({ posts, tls })
     const outcome = await createAt(service, ca ? ['--ca-cert', ca.path] : [])
     // In the words of Node or of Bun, some with the name of the certificate.
     const said = [unreached('Could not reach URL: ')]
@@ -151,7 +164,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   })
 
   test('a service with TLS gets no token without it', async () => {
-    const service = await Hostile.listen({ posts, tls: certificate({ names }) })
+    const service = await ScriptedServer.listen({ posts, tls: createCertificate({ names }) })
     const outcome = await createAt(service, ['--store', service.url.replace('https', 'http')])
     expect(outcome).toMatchObject({ code: 5, out: '', requests: [] })
     expect(service.bytes).toHaveLength(0)
@@ -161,7 +174,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
 /** What a port that speaks TLS does when it is sent plain HTTP. */
 const answersOfTlsPorts = {
   'as Caddy, nginx and Apache, answers 400 with a text': (socket: Socket) =>
-    socket.end(http(400, 'HTTP request to an HTTPS server')),
+    socket.end(buildResponse(400, 'HTTP request to an HTTPS server')),
   'answers with an alert': (socket: Socket) =>
     socket.end(Buffer.from([0x15, 0x03, 0x03, 0, 2, 2, 10])), // unexpected_message
   'as OpenSSL, closes the connection': (socket: Socket) => socket.destroy(),
@@ -196,7 +209,7 @@ describe.each(Object.entries(answersOfTlsPorts))(
       ['rejects each handshake with an alert', true],
     ])('%s', async (what, canRun) => {
       if (!canRun) return
-      const tls = what.startsWith('has') ? certificate({ names: ['IP:127.0.0.1'] }) : {}
+      const tls = what.startsWith('has') ? createCertificate({ names: ['IP:127.0.0.1'] }) : {}
       const host = await listenWithTls(answerPlainHttp, tls)
       const message = `The port of http://${host} speaks TLS, not plain HTTP`
       const hint = `Try https://${host}`
@@ -205,30 +218,30 @@ describe.each(Object.entries(answersOfTlsPorts))(
         ? { error: 504, hint: expect.stringMatching(`^${hint}. Whether plant 1 is stored is unk`) }
         : { error: 503, hint }
       expect(create).toMatchObject({ code: isClosed ? 5 : 4, out: '' })
-      expect(objectsOf(create.err)).toEqual([{ message, ...said }])
+      expect(parseObjects(create.err)).toEqual([{ message, ...said }])
       const args = ['update', '1', '--name', 'Moss', '-o', 'json', '--store', `http://${host}`]
       const update = await runPlants(args, { env: { PLANTS_TOKEN: token } })
       const unknown = `${hint}. Whether plant 1 was changed is unknown`
       expect(update.code).toBe(isClosed ? 5 : 4)
-      expect(objectsOf(update.err)).toMatchObject([{ message, hint: isClosed ? unknown : hint }])
+      expect(parseObjects(update.err)).toMatchObject([{ message, hint: isClosed ? unknown : hint }])
     })
 
     test('changes nothing by a command that reads', async () => {
       const host = await listenWithTls(answerPlainHttp)
       const hint = `Try https://${host}`
       const err = `plants: The port of http://${host} speaks TLS, not plain HTTP\n  ${hint}\n`
-      const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: temporaryFolder() }
+      const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: createTemporaryFolder() }
       for (const command of ['list', 'count', 'get 1', 'export -o csv']) {
         const args = [...command.split(' '), '--store', `http://${host}`]
         expect(await runPlants(args, { env })).toEqual({ code: 4, out: '', err })
       }
       const doctor = await runPlants(['doctor', '--store', `http://${host}`], { env })
-      expect(objectsOf(doctor.out)).toContainEqual(expect.objectContaining({ hint }))
+      expect(parseObjects(doctor.out)).toContainEqual(expect.objectContaining({ hint }))
     })
 
     test('ends an import, with the same hint', async () => {
       const host = await listenWithTls(answerPlainHttp)
-      const [folder, state] = [temporaryFolder(), temporaryFolder()]
+      const [folder, state] = [createTemporaryFolder(), createTemporaryFolder()]
       const file = join(folder, 'plants.csv')
       writeFileSync(file, 'id,name\n1,Fern\n2,Moss\n')
       const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: folder, PLANTS_STATE_DIR: state }
@@ -247,18 +260,18 @@ describe.each(Object.entries(answersOfTlsPorts))(
 
 test('a port that closes connections, but does not speak TLS, is not said to', async () => {
   const close = (socket: Socket) => void socket.destroy()
-  const service = await Hostile.listen({ posts: [close] })
+  const service = await ScriptedServer.listen({ posts: [close] })
   const { code, said } = await createAt(service, ['--retry', '0'])
   expect(code).toBe(5)
   expect(JSON.stringify(said)).not.toContain('TLS')
 })
 
-const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
+const busy = buildJsonResponse(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const host = `${ipv4}`
 const allNames = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
 
 async function createdThrough(
-  service: Hostile,
+  service: ScriptedServer,
   variables: Record<string, string>,
   flags: string[] = [],
   now?: () => number,
@@ -276,10 +289,10 @@ describe.runIf(hasOpenssl && ipv4)(
   'a proxy tunnel (needs openssl, and an address that is not loopback)',
   () => {
     test('leads to a service with TLS, and is opened once for two requests', async () => {
-      const tls = certificate({ names: allNames })
-      const proxy = await forwardProxy()
+      const tls = createCertificate({ names: allNames })
+      const proxy = await startForwardProxy()
       const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
-      const service = await Hostile.listen({ posts: [busy, ...posts], tls, host })
+      const service = await ScriptedServer.listen({ posts: [busy, ...posts], tls, host })
       const flags = ['--ca-cert', tls.path]
       const { target, code, requests } = await createdThrough(service, { https_proxy }, flags)
       expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
@@ -290,9 +303,9 @@ describe.runIf(hasOpenssl && ipv4)(
     })
 
     test('carries nothing to a service whose certificate is of another IP address', async () => {
-      const tls = certificate({ names: allNames.slice(0, 2) })
-      const proxy = await forwardProxy()
-      const service = await Hostile.listen({ posts, tls, host })
+      const tls = createCertificate({ names: allNames.slice(0, 2) })
+      const proxy = await startForwardProxy()
+      const service = await ScriptedServer.listen({ posts, tls, host })
       const variables = { HTTPS_PROXY: proxy.url }
       const outcome = await createdThrough(service, variables, ['--ca-cert', tls.path])
       const { code, error, requests, target } = outcome
@@ -301,10 +314,10 @@ describe.runIf(hasOpenssl && ipv4)(
     })
 
     test('is not opened when the proxy answers 407, as a request is not forwarded', async () => {
-      const proxy = await forwardProxy({ refusal: 407 })
+      const proxy = await startForwardProxy({ refusal: 407 })
       const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
-      for (const tls of [{ tls: certificate({ names: allNames }) }, {}]) {
-        const service = await Hostile.listen({ posts, host, ...tls })
+      for (const tls of [{ tls: createCertificate({ names: allNames }) }, {}]) {
+        const service = await ScriptedServer.listen({ posts, host, ...tls })
         const { code, error } = await createdThrough(service, variables)
         expect([code, service.connections]).toEqual([4, 0])
         const proxyHost = new URL(proxy.url).host
@@ -323,8 +336,8 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     ['HTTP_PROXY', {}, true],
     ['http_proxy', { no_proxy: `${ipv4}` }, false],
   ])('is reached through the proxy of %s with %j: %s', async (name, others, isProxied) => {
-    const proxy = await forwardProxy()
-    const service = await Hostile.listen({ posts, host })
+    const proxy = await startForwardProxy()
+    const service = await ScriptedServer.listen({ posts, host })
     const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
     const { target, ...outcome } = await createdThrough(service, { [name]: url, ...others })
     expect(outcome).toMatchObject({ code: 0, out: created.out })
@@ -333,8 +346,8 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   })
 
   test('is not said to answer 403 itself when its proxy may have', async () => {
-    const proxy = await forwardProxy({ refusal: 403 })
-    const service = await Hostile.listen({ posts, host })
+    const proxy = await startForwardProxy({ refusal: 403 })
+    const service = await ScriptedServer.listen({ posts, host })
     const { code, error } = await createdThrough(service, { http_proxy: proxy.url })
     expect([code, service.connections]).toEqual([3, 0])
     expect(error).toMatchObject({
@@ -344,9 +357,14 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   })
 
   test('is not reached when its proxy is not there', async () => {
-    const service = await Hostile.listen({ posts, host })
+    const service = await ScriptedServer.listen({ posts, host })
     const HTTP_PROXY = `http://127.0.0.1:${closedPort}`
-    const { code, error } = await createdThrough(service, { HTTP_PROXY }, [], countingClock(300))
+    const { code, error } = await createdThrough(
+      service,
+      { HTTP_PROXY },
+      [],
+      createCountingClock(300),
+    )
     expect([code, service.connections]).toEqual([4, 0])
     const message = expect.stringContaining(`proxy 127.0.0.1:${closedPort}: the connection was`)
     expect(error).toMatchObject({ error: 503, message })

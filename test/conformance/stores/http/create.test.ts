@@ -1,27 +1,33 @@
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { runPlants } from '../../../helpers/run.js'
-import { token } from '../../../helpers/service.js'
-import { countingClock, settableTime } from '../../../helpers/time.js'
+import { createClock, createCountingClock } from '../../../helpers/sandbox/clock.js'
+import { runPlants } from '../../../helpers/sandbox/run.js'
+import {
+  buildJsonResponse,
+  buildResponse,
+  type ScriptedResponse,
+  ScriptedServer,
+} from '../../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../../helpers/scripted-server/service.js'
 import { createAt, created } from './steps.js'
 
 const fern = '{"name":"Fern"}'
-const plant = json(200, fern)
-const as = (type: string, body: string | Buffer = fern) => http(200, body, { 'Content-Type': type })
+const plant = buildJsonResponse(200, fern)
+const as = (type: string, body: string | Buffer = fern) =>
+  buildResponse(200, body, { 'Content-Type': type })
 const create = 'POST /plants'
 const jsonHead = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
 
 function describedBy(parameters: unknown[], rest: object = {}): Buffer {
-  return json(200, { paths: { '/plants': { post: { parameters } } }, ...rest })
+  return buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } }, ...rest })
 }
 
 const keyless = describedBy([])
 
 /** Creates a plant at a service without idempotency keys. */
-async function createdBy(answer: Answer, now?: () => number) {
-  const service = await Hostile.listen({ posts: [answer], openapi: keyless })
+async function createdBy(answer: ScriptedResponse, now?: () => number) {
+  const service = await ScriptedServer.listen({ posts: [answer], openapi: keyless })
   return createAt(service, [], {}, now)
 }
 
@@ -33,21 +39,21 @@ const telling = (text: string) => expect.stringContaining(text)
 /** Whether it is stored is unknown, and the hint says how to repeat it. */
 const unknown = { hint: telling('--idempotency-key KEY') }
 
-test.each<[string, Answer, shown: string, status?: number]>([
+test.each<[string, ScriptedResponse, shown: string, status?: number]>([
   ['HTML', as('text/html; charset=utf-8', '<h1>Hi</h1>'), '200 with text/html, not application'],
   ['a Plant as text', as('text/plain'), `application/json: ${fern}`],
-  ['a Plant without a type', http(200, fern), 'no Content-Type'],
+  ['a Plant without a type', buildResponse(200, fern), 'no Content-Type'],
   [
     'another API',
-    json(200, { hello: 'you' }),
+    buildJsonResponse(200, { hello: 'you' }),
     'URL answered 200 with no Plant (the name is missing): {"hello":"you"}',
   ],
   [
     'a list of Plants',
-    json(200, `[${fern}]`),
+    buildJsonResponse(200, `[${fern}]`),
     'no Plant (it must be an object, but was an array): [',
   ],
-  ['cut JSON', json(200, '{"name":'), '200 with no Plant: {"name":'],
+  ['cut JSON', buildJsonResponse(200, '{"name":'), '200 with no Plant: {"name":'],
   [
     'JSON that is not UTF-8',
     as('application/json', Buffer.from('{"name":"F\xe4rn"}', 'latin1')),
@@ -55,20 +61,23 @@ test.each<[string, Answer, shown: string, status?: number]>([
   ],
   [
     'a compressed body, which no request asked for',
-    http(200, gzipSync(fern), { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }),
+    buildResponse(200, gzipSync(fern), {
+      'Content-Type': 'application/json',
+      'Content-Encoding': 'gzip',
+    }),
     'URL answered 200 with a body that is compressed (gzip), which the request did not allow',
   ],
   [
     'a number as the tag',
-    json(200, { name: 'Fern', tag: 1 }),
+    buildJsonResponse(200, { name: 'Fern', tag: 1 }),
     '(the tag must be a string, but was a number)',
   ],
-  ['a prototype', json(200, `{"__proto__":${fern}}`), '__proto__'],
-  ['201', json(201, fern), `201: ${fern}`, 201],
+  ['a prototype', buildJsonResponse(200, `{"__proto__":${fern}}`), '__proto__'],
+  ['201', buildJsonResponse(201, fern), `201: ${fern}`, 201],
   ['204', 'HTTP/1.1 204 No Content\r\n\r\n', '204 with nothing', 204],
   [
     'a redirect with a password and a query, which are not shown',
-    http(303, '', { Location: 'https://u:s3cret-1@example.com/v2?state=s3cret-2' }),
+    buildResponse(303, '', { Location: 'https://u:s3cret-1@example.com/v2?state=s3cret-2' }),
     'redirects to https://example.com/v2',
     303,
   ],
@@ -81,7 +90,7 @@ describe('a response that is cut short', () => {
   const head = `${jsonHead}Content-Length: 25\r\n\r\n`
   const cut = (text: string) => (socket: Socket) => void socket.end(text)
 
-  test.each<[string, Answer, string]>([
+  test.each<[string, ScriptedResponse, string]>([
     ['before its Content-Length', cut(head + fern), '15 of 25 bytes'],
     [
       'within its chunks',
@@ -90,7 +99,7 @@ describe('a response that is cut short', () => {
     ],
   ])('is named, with what was received: %s', async (_, answer, received) => {
     const message = `The response of URL (200) was cut short: the connection was closed after ${received}`
-    const { code, said } = await createdBy(answer, countingClock(600_000))
+    const { code, said } = await createdBy(answer, createCountingClock(600_000))
     expect({ code, last: said.at(-1) }).toEqual({
       code: 5,
       last: expect.objectContaining({ error: 504, message, ...unknown }),
@@ -98,14 +107,17 @@ describe('a response that is cut short', () => {
   })
 
   test('is repeated where the key prevents a second plant', async () => {
-    const service = await Hostile.listen({ posts: [cut(head + fern), plant], openapi: keyed })
+    const service = await ScriptedServer.listen({
+      posts: [cut(head + fern), plant],
+      openapi: keyed,
+    })
     expect(await createAt(service)).toMatchObject({ code: 0, out: created.out })
   })
 })
 
 test.each([301, 302, 307, 308])('does not follow a redirect: %i', async (status) => {
   const error = { error: 503, message: telling('URL/v2'), status }
-  expect(await createdBy(http(status, '', { Location: '/v2' }))).toEqual(failed(4, error))
+  expect(await createdBy(buildResponse(status, '', { Location: '/v2' }))).toEqual(failed(4, error))
 })
 
 test.each([
@@ -118,7 +130,7 @@ test.each([
   [400, 2147483647, 1],
 ])('the status %i with the error %i rejects the plant', async (status, error, code) => {
   const message = 'No ferns today'
-  const answer = json(status, { error, message }, { 'Request-Id': 'abc-1' })
+  const answer = buildJsonResponse(status, { error, message }, { 'Request-Id': 'abc-1' })
   const said = { error, message, status, requestId: 'abc-1' }
   expect(await createdBy(answer)).toEqual(failed(code, said))
 })
@@ -131,14 +143,18 @@ test.each([
 ])('an Error with the error %s is none: %s', async (rest, why) => {
   const shown = `URL answered 400 with no Error (${why}): {"error":${rest}}`
   const error = { error: 400, message: shown, status: 400 }
-  expect(await createdBy(json(400, `{"error":${rest}}`))).toEqual(failed(1, error))
+  expect(await createdBy(buildJsonResponse(400, `{"error":${rest}}`))).toEqual(failed(1, error))
 })
 
 const length = `${jsonHead}Content-Length: 15\r\n`
 
 /** Then the service is asked whether it keeps keys. It does not, and nothing is sent again. */
-test.each<[string, Answer, object]>([
-  ['500 with an Error', json(500, { error: 409, message: 'No' }), { error: 502, status: 500 }],
+test.each<[string, ScriptedResponse, object]>([
+  [
+    '500 with an Error',
+    buildJsonResponse(500, { error: 409, message: 'No' }),
+    { error: 502, status: 500 },
+  ],
   ['a reset', (socket) => void socket.resetAndDestroy(), { error: 504 }],
   [
     'half of a body',
@@ -161,7 +177,7 @@ test.each<[string, Answer, object]>([
 test('a body without an end is cut off early', async () => {
   const chunk = `10000\r\n${' '.repeat(65_536)}\r\n`
   let taken: Promise<number> | undefined
-  const answer: Answer = (socket) => {
+  const answer: ScriptedResponse = (socket) => {
     socket.write(`${jsonHead}Transfer-Encoding: chunked\r\n\r\n`)
     const more = () => void (socket.writable && socket.write(chunk) && setImmediate(more))
     socket.on('drain', more)
@@ -176,8 +192,8 @@ test.each<[string, (string | Buffer)[]]>([
   ['a byte now and then', Array.from(plant, (byte) => Buffer.from([byte]))],
   ['endless 103 Early Hints', Array(50).fill('HTTP/1.1 103 Early Hints\r\n\r\n')],
 ])('an answer that does not come in time is not waited for: %s', async (_, parts) => {
-  const time = settableTime()
-  const answer: Answer = async (socket) => {
+  const time = createClock()
+  const answer: ScriptedResponse = async (socket) => {
     for (const [at, part] of parts.slice(0, -1).entries()) {
       await new Promise((resolve) => socket.write(part, resolve))
       if (at === 3) time.timeOut()
@@ -189,12 +205,16 @@ test.each<[string, (string | Buffer)[]]>([
 
 const hinted = 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n'
 
-test.each<[string, Answer, out?: string]>([
+test.each<[string, ScriptedResponse, out?: string]>([
   ['with a charset', as('Application/JSON ; charset=utf-8')],
-  ['of exactly 16 MiB', json(200, fern + ' '.repeat(16_777_201))],
+  ['of exactly 16 MiB', buildJsonResponse(200, fern + ' '.repeat(16_777_201))],
   ['until the end of the connection', (socket) => void socket.end(`${jsonHead}\r\n${fern}`)],
   ['after 102, 103 and 100', `HTTP/1.1 102 Processing\r\n\r\n${hinted}${plant}`],
-  ['that is another', json(200, '{"tag":"","name":"Moss"}'), '{"name":"Moss","tag":""}'],
+  [
+    'that is another',
+    buildJsonResponse(200, '{"tag":"","name":"Moss"}'),
+    '{"name":"Moss","tag":""}',
+  ],
 ])('accepts a Plant %s', async (_, answer, out = fern) => {
   expect(await createdBy(answer)).toEqual({ ...created, out: `${out}\n` })
 })
@@ -202,26 +222,26 @@ test.each<[string, Answer, out?: string]>([
 test('the text of a service is shown in one line of at most 200 characters', async () => {
   const message = `No ferns\n\t ${'x'.repeat(189)}${'\u{1f331}'.repeat(1000)}`
   const shown = `No ferns ${'x'.repeat(189)}\u{1f331}…`
-  const { said } = await createdBy(json(400, { error: 400, message }))
+  const { said } = await createdBy(buildJsonResponse(400, { error: 400, message }))
   expect(said).toMatchObject([{ message: shown }])
 })
 
-const tooLarge = json(413, { error: 413, message: 'Too large' })
+const tooLarge = buildJsonResponse(413, { error: 413, message: 'Too large' })
 
 test.each<[string, (socket: Socket) => void]>([
   ['stops reading', (socket) => void socket.pause().write(tooLarge)],
   ['closes its side', (socket) => void socket.end(tooLarge)],
 ])('an answer counts before the whole plant was sent: the service %s', async (_, then) => {
   const onConnect = (socket: Socket) => void socket.once('data', () => then(socket))
-  const service = await Hostile.listen({ onConnect })
+  const service = await ScriptedServer.listen({ onConnect })
   const stdin = JSON.stringify({ id: 1, name: 'F'.repeat(1_048_000) })
   const argv = ['create', '--output', 'json', '--timeout', '1h', '--store', service.url]
   const { code, err } = await runPlants(argv, { stdin, env: { PLANTS_TOKEN: token } })
   expect([code, JSON.parse(err)]).toMatchObject([1, { error: 413, message: 'Too large' }])
 })
 
-const reset: Answer = (socket) => void socket.resetAndDestroy()
-const notNow = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
+const reset: ScriptedResponse = (socket) => void socket.resetAndDestroy()
+const notNow = buildJsonResponse(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const header = { name: 'Idempotency-Key', in: 'header' }
 
 const keyed = describedBy([header])
@@ -231,12 +251,12 @@ const lost = { error: 504, message: telling('the connection was closed'), ...unk
 
 /** Creates a plant with these answers; all requests must have the same body, and the same key. */
 async function retriedBy(
-  posts: Answer[],
-  openapi?: Answer,
+  posts: ScriptedResponse[],
+  openapi?: ScriptedResponse,
   onRequest: (line: string, count: number) => unknown = () => {},
   now?: () => number,
 ): Promise<typeof created> {
-  const service = await Hostile.listen({ posts, ...(openapi && { openapi }) })
+  const service = await ScriptedServer.listen({ posts, ...(openapi && { openapi }) })
   service.on('request', ({ line }) => onRequest(line, service.requests.length))
   const outcome = await createAt(service, [], {}, now)
   expect(new Set(service.posts.map(({ body }) => body)).size).toBe(1)
@@ -246,9 +266,9 @@ async function retriedBy(
 describe('a service that has stored nothing', () => {
   const nothing = { error: 503, retryable: true, status: 503 }
 
-  test.each<[string, Answer]>([
-    ['429', json(429, { error: 429, message: 'Slowly' })],
-    ['503 with a Retry-After that is no number', http(503, '', { 'Retry-After': 'soon' })],
+  test.each<[string, ScriptedResponse]>([
+    ['429', buildJsonResponse(429, { error: 429, message: 'Slowly' })],
+    ['503 with a Retry-After that is no number', buildResponse(503, '', { 'Retry-After': 'soon' })],
   ])('is asked again with the same key: %s', async (_, answer) => {
     const expected = { ...created, said: [warned], requests: [create, create] }
     expect(await retriedBy([answer, plant], keyed)).toEqual(expected)
@@ -263,7 +283,7 @@ describe('a service that has stored nothing', () => {
     }
     for (const [seconds, headers] of Object.entries(asks)) {
       const message = telling(`Retry-After: ${seconds} s`)
-      const outcome = await retriedBy([http(503, '', headers), plant])
+      const outcome = await retriedBy([buildResponse(503, '', headers), plant])
       expect(outcome).toMatchObject({
         code: 4,
         said: [{ ...nothing, message }],
@@ -273,7 +293,7 @@ describe('a service that has stored nothing', () => {
   })
 
   test('is asked until the timeout', async () => {
-    const time = settableTime()
+    const time = createClock()
     const endAtThird = (_: string, count: number) => count === 3 && time.pass()
     const said = [warned, { ...nothing, message: 'Not now' }]
     const expected = { code: 4, out: '', said, requests: [create, create, create] }
@@ -285,7 +305,7 @@ describe('a plant without an answer is sent again, when the service keeps keys',
   const reference = { $ref: '#/components/parameters/Key' }
   const components = { components: { parameters: { Key: header } } }
 
-  test.each<[string, Answer]>([
+  test.each<[string, ScriptedResponse]>([
     ['in lower case', describedBy([{ ...header, name: 'idempotency-key' }])],
     ['by reference', describedBy([reference], components)],
   ])('listed %s', async (_, openapi) => {
@@ -296,19 +316,22 @@ describe('a plant without an answer is sent again, when the service keeps keys',
 
   test('and was not stored if the answer to the same key is a conflict', async () => {
     const error = { error: 409, message: 'A plant with id 1 already exists' }
-    const outcome = await retriedBy([reset, json(400, error)], keyed)
+    const outcome = await retriedBy([reset, buildJsonResponse(400, error)], keyed)
     expect(outcome).toMatchObject({ code: 1, said: [warned, error] })
   })
 
   test('and its outcome stays unknown if the second answer is 401', async () => {
-    const second = json(400, { error: 401, message: 'This token is not accepted' })
+    const second = buildJsonResponse(400, { error: 401, message: 'This token is not accepted' })
     const requests = [create, description, create]
     const expected = { code: 5, out: '', said: [warned, lost], requests }
     expect(await retriedBy([reset, second], keyed)).toEqual(expected)
   })
 
   test('and the description is fetched once', async () => {
-    const service = await Hostile.listen({ posts: [reset, reset, reset, plant], openapi: keyed })
+    const service = await ScriptedServer.listen({
+      posts: [reset, reset, reset, plant],
+      openapi: keyed,
+    })
     expect((await createAt(service, ['--store', `${service.url}/v1/`])).code).toBe(0)
     const headers = {
       accept: 'application/json',
@@ -321,17 +344,20 @@ describe('a plant without an answer is sent again, when the service keeps keys',
 })
 
 describe('a plant without an answer is not sent again', () => {
-  test.each<[string, Answer]>([
+  test.each<[string, ScriptedResponse]>([
     [
       'of another operation',
-      json(200, { paths: { '/plants': { get: { parameters: [header] } } } }),
+      buildJsonResponse(200, { paths: { '/plants': { get: { parameters: [header] } } } }),
     ],
-    ['of another path', json(200, { paths: { '/plant': { post: { parameters: [header] } } } })],
+    [
+      'of another path',
+      buildJsonResponse(200, { paths: { '/plant': { post: { parameters: [header] } } } }),
+    ],
     ['in the query', describedBy([{ ...header, in: 'query' }])],
     ['by a reference to a prototype', describedBy([{ $ref: '#/constructor/prototype' }])],
-    ['in no description, but 404', http(404)],
-    ['in broken JSON', json(200, '{"paths":')],
-    ['after more than 16 MiB', json(200, ' '.repeat(16_777_217))],
+    ['in no description, but 404', buildResponse(404)],
+    ['in broken JSON', buildJsonResponse(200, '{"paths":')],
+    ['after more than 16 MiB', buildJsonResponse(200, ' '.repeat(16_777_217))],
   ])('when its key is listed %s', async (_, openapi) => {
     const expected = { code: 5, out: '', said: [lost], requests: [create, description] }
     expect(await retriedBy([reset, plant], openapi)).toEqual(expected)
@@ -343,11 +369,11 @@ describe('a plant without an answer is not sent again', () => {
     expect(await retriedBy([notNow, reset], keyless)).toEqual(expected)
   })
 
-  test.each<[string, Answer]>([
+  test.each<[string, ScriptedResponse]>([
     ['a reset', reset],
     ['silence', () => undefined],
   ])('while the service cannot describe itself: %s', async (_, openapi) => {
-    const time = settableTime()
+    const time = createClock()
     const end = (line: string) => line === description && time.timeOut()
     const expected = { code: 5, out: '', said: [lost], requests: [create, description] }
     expect(await retriedBy([reset, plant], openapi, end, time.now)).toEqual(expected)

@@ -6,9 +6,9 @@ import { execa } from 'execa'
 import { getProxyForUrl } from 'proxy-from-env'
 import { expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/errors.js'
-import { forwardProxy } from '../../../helpers/hostile.js'
-import { inEnvironment, runPlants } from '../../../helpers/run.js'
-import { token } from '../../../helpers/service.js'
+import { runInEnvironment, runPlants } from '../../../helpers/sandbox/run.js'
+import { startForwardProxy } from '../../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../../helpers/scripted-server/service.js'
 
 const hasCurl = (await execa('curl', ['--version'], { reject: false })).exitCode === 0
 const plain = 'http://plants.example.com'
@@ -76,7 +76,7 @@ const rows: Row[] = [
 ]
 
 test.each(rows)('$variables leads to $url through the proxy: $isProxied', async (row) => {
-  const proxy = await forwardProxy({ refusal: 502 })
+  const proxy = await startForwardProxy({ refusal: 502 })
   const env = toEnvironment(row.variables, proxy.url)
   const signal = AbortSignal.abort(new PlantsError('interrupted', 'Before anything was sent'))
   const argv = `create --id 1 --name Fern --allow-http --verbose --store ${row.url}`.split(' ')
@@ -84,17 +84,17 @@ test.each(rows)('$variables leads to $url through the proxy: $isProxied', async 
   const line = `* proxy ${new URL(proxy.url).host}\n`
   expect(err.includes('* proxy')).toBe(row.isProxied)
   expect(err.includes(line)).toBe(row.isProxied)
-  expect(inEnvironment(env, () => getProxyForUrl(row.url)) !== '').toBe(row.isProxied)
+  expect(runInEnvironment(env, () => getProxyForUrl(row.url)) !== '').toBe(row.isProxied)
 })
 
 test.runIf(hasCurl).each(rows)(
   '$variables leads curl to $url as this program, unless it says why not (needs curl)',
   async ({ variables, url, isProxied, curl }) => {
-    const proxy = await forwardProxy({ refusal: 502 })
+    const proxy = await startForwardProxy({ refusal: 502 })
     const { hostname, port, protocol } = new URL(url)
     // Without a proxy, nothing is there, and no name server is asked.
-    const place = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}:127.0.0.9`
-    const args = ['--silent', '--max-time', '10', '--resolve', place, url]
+    const endpoint = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}:127.0.0.9`
+    const args = ['--silent', '--max-time', '10', '--resolve', endpoint, url]
     const env = { PATH: process.env['PATH'], ...toEnvironment(variables, proxy.url) }
     await execa('curl', args, { env, extendEnv: false, reject: false })
     expect(proxy.lines.length > 0).toBe(curl?.isProxied ?? isProxied)

@@ -1,35 +1,44 @@
 import { describe, expect, test } from 'vitest'
-import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { type RunOptions, runPlants, withUsual } from '../../../helpers/run.js'
-import { token } from '../../../helpers/service.js'
-import { countingClock, settableTime } from '../../../helpers/time.js'
+import { createClock, createCountingClock } from '../../../helpers/sandbox/clock.js'
+import { addDefaults, type RunOptions, runPlants } from '../../../helpers/sandbox/run.js'
+import {
+  buildJsonResponse,
+  buildResponse,
+  type ScriptedResponse,
+  ScriptedServer,
+} from '../../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../../helpers/scripted-server/service.js'
 import { linesOf } from './steps.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'
-const missing = json(404, { error: 404, message: 'No plant has id 1' })
-const denied = json(403, { error: 403, message: 'Not allowed' })
-const lose: Answer = (socket) => void socket.resetAndDestroy()
+const missing = buildJsonResponse(404, { error: 404, message: 'No plant has id 1' })
+const denied = buildJsonResponse(403, { error: 403, message: 'Not allowed' })
+const lose: ScriptedResponse = (socket) => void socket.resetAndDestroy()
 const page = (plants: string[], next?: string) =>
-  json(200, `[${plants.join()}]`, next === undefined ? {} : { Link: `<${next}>; rel="next"` })
+  buildJsonResponse(
+    200,
+    `[${plants.join()}]`,
+    next === undefined ? {} : { Link: `<${next}>; rel="next"` },
+  )
 const telling = (text: string) => expect.stringContaining(text)
 
 /** Runs a command at a service with these answers. `last` is the last message. */
 async function runAt(
   line: string,
-  others: Record<string, Answer[]>,
-  { posts = [], ...world }: Pick<RunOptions, 'stdin' | 'now'> & { posts?: Answer[] } = {},
+  others: Record<string, ScriptedResponse[]>,
+  { posts = [], ...world }: Pick<RunOptions, 'stdin' | 'now'> & { posts?: ScriptedResponse[] } = {},
 ) {
-  const service = await Hostile.listen({ others, posts })
+  const service = await ScriptedServer.listen({ others, posts })
   const usual = { '--timeout': '1h', '--store': service.url, '--output': 'ndjson' }
-  const argv = withUsual(usual, line.split(' '))
+  const argv = addDefaults(usual, line.split(' '))
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, ...world })
   const lines = linesOf(err, service) as Record<string, unknown>[]
   const requests = service.requests.map(({ line, body }) => `${line} ${body}`.trim())
   return { code, out, lines, last: lines.at(-1), requests }
 }
 
-const list = (answers: Answer | Answer[], line = 'list') =>
+const list = (answers: ScriptedResponse | ScriptedResponse[], line = 'list') =>
   runAt(line, { 'GET /plants': [answers].flat() })
 
 describe('a service that can be read', () => {
@@ -56,7 +65,7 @@ describe('a service that can be read', () => {
     ['list --limit 1', 'GET /plants', 405],
     ['delete 1 --yes', 'DELETE /plants/1', 404],
   ])('is asked, and says then that it does not offer this: %s', async (line, request, status) => {
-    const { code, lines } = await runAt(line, { [request]: [http(status)] })
+    const { code, lines } = await runAt(line, { [request]: [buildResponse(status)] })
     const error = { error: status, hint: telling('does not offer this'), status }
     expect({ code, lines }).toMatchObject({ code: 1, lines: [error] })
   })
@@ -66,7 +75,7 @@ describe('a service that can be read', () => {
     ['its only plant', [moss], 0],
     ['plants that ascend', [fern, moss], 4],
   ])('proposes the id after its greatest: %s', async (_, plants, expected) => {
-    const posts = [json(200, '{"name":"Ivy"}')]
+    const posts = [buildJsonResponse(200, '{"name":"Ivy"}')]
     const answers = { 'GET /plants': [page(plants)] }
     const { code, out, requests } = await runAt('create --id next --name Ivy', answers, { posts })
     expect(code).toBe(expected)
@@ -74,12 +83,12 @@ describe('a service that can be read', () => {
     expect(requests[0]).toBe('GET /plants?limit=2&order=desc')
   })
 
-  const conflict = json(400, { error: 409, message: 'It exists' })
+  const conflict = buildJsonResponse(400, { error: 409, message: 'It exists' })
   const parameters = [{ name: 'Idempotency-Key', in: 'header' }]
-  const keyed = json(200, { paths: { '/plants': { post: { parameters } } } })
+  const keyed = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
 
   test('takes the id above one that was taken, also if a read that lags offers it again', async () => {
-    const posts = [conflict, conflict, json(200, '{"name":"Ivy"}')]
+    const posts = [conflict, conflict, buildJsonResponse(200, '{"name":"Ivy"}')]
     const answers = { 'GET /plants': [page([moss, fern])] }
     const { code, out } = await runAt('create --id next --name Ivy', answers, { posts })
     expect([code, out]).toEqual([0, '{"id":5,"name":"Ivy"}\n'])
@@ -105,10 +114,10 @@ describe('a service that can be read', () => {
 })
 
 describe('a count', () => {
-  const count = (answers: Record<string, Answer[]>) => runAt('count --tag a', answers)
+  const count = (answers: Record<string, ScriptedResponse[]>) => runAt('count --tag a', answers)
 
   test('is asked for, and exact', async () => {
-    const answers = { 'GET /plants/count': [json(200, '{"count":9007199254740993}')] }
+    const answers = { 'GET /plants/count': [buildJsonResponse(200, '{"count":9007199254740993}')] }
     const { code, out, requests } = await count(answers)
     expect([code, out]).toEqual([0, '9007199254740993\n'])
     expect(requests).toEqual(['GET /plants/count?tag=a'])
@@ -118,7 +127,7 @@ describe('a count', () => {
     'is that of the list if the service answers %i',
     async (status) => {
       const tagged = '{"id":1,"name":"Fern","tag":"a"}'
-      const rejection = json(status, { error: status, message: 'count is no id' })
+      const rejection = buildJsonResponse(status, { error: status, message: 'count is no id' })
       const answers = { 'GET /plants/count': [rejection], 'GET /plants': [page([tagged])] }
       const { code, out, requests } = await count(answers)
       expect([code, out]).toEqual([0, '1\n'])
@@ -137,7 +146,7 @@ describe('a count', () => {
     ['[]', 'it must be an object, but was an array'],
     ['1', 'it must be an object, but was a number'],
   ])('is rejected: %s: %s', async (body, why) => {
-    const { code, last } = await count({ 'GET /plants/count': [json(200, body)] })
+    const { code, last } = await count({ 'GET /plants/count': [buildJsonResponse(200, body)] })
     const message = `URL answered 200 with no count (${why}): ${body}`
     expect({ code, last }).toMatchObject({ code: 4, last: { message } })
   })
@@ -146,18 +155,18 @@ describe('a count', () => {
 describe('an answer to a request that reads', () => {
   const rounded = '{"id":1.0000000000000000001,"name":"F"}'
 
-  test.each<[string, Answer, number, string]>([
-    ['404 without an Error', http(404), 1, '404 with nothing'],
-    ['another plant', json(200, moss), 4, `no StoredPlant with id 1: ${moss}`],
-    ['a web page', http(200, 'Hi', { 'Content-Type': 'text/html' }), 4, 'text/html'],
+  test.each<[string, ScriptedResponse, number, string]>([
+    ['404 without an Error', buildResponse(404), 1, '404 with nothing'],
+    ['another plant', buildJsonResponse(200, moss), 4, `no StoredPlant with id 1: ${moss}`],
+    ['a web page', buildResponse(200, 'Hi', { 'Content-Type': 'text/html' }), 4, 'text/html'],
     ['a reset', lose, 4, 'the connection was closed'],
   ])('of one plant is rejected: %s', async (_, answer, code, message) => {
-    const now = countingClock(600_000)
+    const now = createCountingClock(600_000)
     const result = await runAt('get 1', { 'GET /plants/1': [answer] }, { now })
     expect(result).toMatchObject({ code, out: '', last: { message: telling(message) } })
   })
 
-  test.each<[string, Answer, string]>([
+  test.each<[string, ScriptedResponse, string]>([
     ['the same page again', page([fern, moss], 'plants?after=2'), 'plant 1 after plant 2'],
     ['an empty page in the middle', page([], 'plants?after=2'), 'an empty page'],
     ['a link to nowhere', page([fern], 'http://['), 'plant 1 after plant 1'],
@@ -171,15 +180,15 @@ describe('an answer to a request that reads', () => {
       page(['{"id":1,"tag":5,"nme":"F"}']),
       '(plant 1: the name is missing; plant 1: the tag must be',
     ],
-    ['more than 16 MiB', json(200, `[${' '.repeat(16_777_216)}]`), 'more than 16 MiB'],
+    ['more than 16 MiB', buildJsonResponse(200, `[${' '.repeat(16_777_216)}]`), 'more than 16 MiB'],
     [
       'compressed plants',
-      json(200, `[${fern}]`, { 'Content-Encoding': 'br' }),
+      buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'br' }),
       'URL answered 200 with a body that is compressed (br), which the request did not allow',
     ],
     [
       'plants that are not UTF-8',
-      http(200, Buffer.from(`[${fern.replace('e', '\xe4')}]`, 'latin1'), {
+      buildResponse(200, Buffer.from(`[${fern.replace('e', '\xe4')}]`, 'latin1'), {
         'Content-Type': 'application/json',
       }),
       'URL answered 200 with a body that is not UTF-8',
@@ -193,13 +202,13 @@ describe('an answer to a request that reads', () => {
     const { code, last } = await runAt(
       'list --limit 1000',
       { 'GET /plants': [answer] },
-      { now: countingClock(600_000) },
+      { now: createCountingClock(600_000) },
     )
     expect({ code, last }).toMatchObject({ code: 4, last: { message: telling(message) } })
   })
 
   test('of a list that is compressed ends with what its operator must change', async () => {
-    const { last } = await list(json(200, `[${fern}]`, { 'Content-Encoding': 'gzip' }))
+    const { last } = await list(buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'gzip' }))
     expect(last).toMatchObject({ error: 503, hint: telling('uncompressed: tell its operator') })
   })
 
@@ -211,7 +220,10 @@ describe('an answer to a request that reads', () => {
 
   test('has no tag that is null', async () => {
     const none = '{"id":1,"name":"Fern","tag":null}'
-    const answers = { 'GET /plants/1': [json(200, none)], 'PATCH /plants/1': [json(200, none)] }
+    const answers = {
+      'GET /plants/1': [buildJsonResponse(200, none)],
+      'PATCH /plants/1': [buildJsonResponse(200, none)],
+    }
     const results = [await runAt('get 1', answers), await runAt('update 1 --no-tag', answers)]
     const found = { code: 0, out: `${fern}\n` }
     expect([...results, await list(page([none]), 'export')]).toMatchObject([found, found, found])
@@ -219,7 +231,7 @@ describe('an answer to a request that reads', () => {
 })
 
 test('an update is one request, which names what changes', async () => {
-  const answers = { 'PATCH /plants/1': [json(200, fern)] }
+  const answers = { 'PATCH /plants/1': [buildJsonResponse(200, fern)] }
   expect(await runAt('update 1 --name Moss --no-tag', answers)).toMatchObject({
     ...{ code: 0, out: `${fern}\n` },
     requests: ['PATCH /plants/1 {"name":"Moss","tag":null}'],
@@ -227,47 +239,51 @@ test('an update is one request, which names what changes', async () => {
 })
 
 test('an update is sent again when its answer was lost', async () => {
-  const answers = { 'PATCH /plants/1': [lose, json(200, fern)] }
+  const answers = { 'PATCH /plants/1': [lose, buildJsonResponse(200, fern)] }
   const result = await runAt('update 1 --name Fern', answers)
   expect(result).toMatchObject({ code: 0, out: `${fern}\n` })
 })
 
 const lost = 'the connection was closed'
 
-test.each<[string, Answer[], string]>([
+test.each<[string, ScriptedResponse[], string]>([
   ['lost', [lose], lost],
-  ['lost, and then there is a conflict', [lose, json(409, { error: 409, message: 'No' })], lost],
+  [
+    'lost, and then there is a conflict',
+    [lose, buildJsonResponse(409, { error: 409, message: 'No' })],
+    lost,
+  ],
   ['lost, and then the plant is gone', [lose, missing], lost],
-  ['about another plant', [json(200, moss)], `with id 1: ${moss}`],
+  ['about another plant', [buildJsonResponse(200, moss)], `with id 1: ${moss}`],
 ])('a change is unknown when its answer is %s', async (_, answers, message) => {
   const hint = telling('plants get 1 --store URL')
   for (const line of ['update 1 --name Fern', 'delete 1 --yes']) {
     const operations = { 'PATCH /plants/1': [...answers], 'DELETE /plants/1': [...answers] }
-    const result = await runAt(line, operations, { now: countingClock(600_000) })
+    const result = await runAt(line, operations, { now: createCountingClock(600_000) })
     const last = { message: telling(message), hint }
     expect({ line, ...result }).toMatchObject({ line, code: 5, out: '', last })
   }
 })
 
 test('an answer about another plant ends an import', async () => {
-  const posts = [json(400, { error: 409, message: 'Exists' })]
-  const answers = { 'PATCH /plants/1': [json(200, moss)] }
+  const posts = [buildJsonResponse(400, { error: 409, message: 'Exists' })]
+  const answers = { 'PATCH /plants/1': [buildJsonResponse(200, moss)] }
   const result = await runAt('import --if-exists update', answers, { posts, stdin: `${fern}\n` })
   expect(result).toMatchObject({ code: 5, out: '', lines: [{ error: 502, status: 200 }] })
 })
 
 test('several deletes report each failure, and end with the worst code', async () => {
-  const time = settableTime()
-  const failing = json(500, { error: 500, message: 'Oh' })
-  const last: Answer = (socket) => {
+  const time = createClock()
+  const failing = buildJsonResponse(500, { error: 500, message: 'Oh' })
+  const last: ScriptedResponse = (socket) => {
     time.pass()
     socket.write(failing)
   }
   const answers = {
     'DELETE /plants/1': [missing],
-    'DELETE /plants/3': [json(200, '{"id":3,"name":"Ivy"}')],
+    'DELETE /plants/3': [buildJsonResponse(200, '{"id":3,"name":"Ivy"}')],
     'DELETE /plants/4': [failing, last],
-    'DELETE /plants/6': [json(400, { error: 400, message: 'No' })],
+    'DELETE /plants/6': [buildJsonResponse(400, { error: 400, message: 'No' })],
   }
   const { code, out, lines, requests } = await runAt('delete 1 3 4 6 --yes', answers, time)
   expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
@@ -284,9 +300,9 @@ test('a right that is missing ends with 3 what several deletes had in flight', a
 })
 
 test('several reads report each failure, and show the other plants', async () => {
-  const broken = json(400, { error: 400, message: 'Broken row' })
+  const broken = buildJsonResponse(400, { error: 400, message: 'Broken row' })
   const answers = {
-    ...{ 'GET /plants/1': [json(200, fern)], 'GET /plants/2': [broken] },
+    ...{ 'GET /plants/1': [buildJsonResponse(200, fern)], 'GET /plants/2': [broken] },
     ...{ 'GET /plants/3': [denied], 'GET /plants/4': [missing] },
   }
   const { code, out, lines } = await runAt('get 1 2 3 4', answers)

@@ -2,10 +2,14 @@ import type { ServiceAccess } from '../../../../src/stores/credentials.js'
 import type { HttpOptions } from '../../../../src/stores/http/http-options.js'
 import { HttpStore } from '../../../../src/stores/http/http-store.js'
 import { parseAddress } from '../../../../src/stores/kinds.js'
-import type { Hostile } from '../../../helpers/hostile.js'
-import { runPlants, withUsual } from '../../../helpers/run.js'
-import { token } from '../../../helpers/service.js'
-import { closedAfterTest, openOptions, place } from '../../../helpers/store.js'
+import { addDefaults, runPlants } from '../../../helpers/sandbox/run.js'
+import {
+  buildSqliteOptions,
+  closeAfterTest,
+  createAddressContext,
+} from '../../../helpers/sandbox/store.js'
+import type { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../../helpers/scripted-server/service.js'
 
 export const created = {
   code: 0,
@@ -17,7 +21,7 @@ export const created = {
 
 /** Creates plant 1, Fern, at a service; every request for it must have one and the same key. */
 export async function createAt(
-  service: Hostile,
+  service: ScriptedServer,
   flags?: string[],
   env?: Record<string, string>,
   now?: () => number,
@@ -37,13 +41,13 @@ export function createIn(
 ) {
   const plant = { '--id': '1', '--name': 'Fern' }
   const usual = { ...plant, '--output': 'json', '--timeout': '1h', '--store': store }
-  return runPlants(withUsual(usual, ['create', ...flags]), {
+  return runPlants(addDefaults(usual, ['create', ...flags]), {
     env: { PLANTS_TOKEN: token, ...env },
     now,
   })
 }
 
-export function linesOf(err: string, service: Hostile): unknown[] {
+export function linesOf(err: string, service: ScriptedServer): unknown[] {
   const general = err.replaceAll(service.keys[0] ?? 'no key', 'KEY').replaceAll(service.url, 'URL')
   const lines = general.split('\n').filter((line) => line !== '')
   return lines.map((line): unknown => (line.startsWith('{') ? JSON.parse(line) : line))
@@ -54,9 +58,9 @@ export async function openHttp(
   options: Partial<HttpOptions> = {},
   given: Partial<ServiceAccess> = {},
 ): Promise<HttpStore> {
-  const address = await parseAddress(url, 'test', place())
+  const address = await parseAddress(url, 'test', createAddressContext())
   if (address.scheme !== 'http') throw new Error(`${url} is no service`)
   const none = { ca: undefined, proxy: undefined, tokenHint: '', notify: async () => {} }
   const access = { token, userAgent: 'test', ...none, ...given }
-  return closedAfterTest(new HttpStore(address, { ...openOptions(), access, ...options }))
+  return closeAfterTest(new HttpStore(address, { ...buildSqliteOptions(), access, ...options }))
 }

@@ -1,10 +1,15 @@
 import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import type { Login } from '../../../../src/stores/credentials.js'
-import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
-import { Hostile } from '../../../helpers/hostile.js'
-import { type Database, databaseOptions, openShared, ownServer } from '../../../helpers/postgres.js'
-import { createPlant, gathered } from '../../../helpers/store.js'
+import {
+  buildDatabaseOptions,
+  type Database,
+  openShared,
+  startOwnServer,
+} from '../../../helpers/postgres/database.js'
+import { createCertificate, hasOpenssl } from '../../../helpers/sandbox/certificates.js'
+import { createPlant, gather } from '../../../helpers/sandbox/store.js'
+import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
 import { configure, othersWait, settled } from './steps.js'
 
 // A server does not notice that a client has gone while a statement waits. So what is given up is
@@ -14,45 +19,45 @@ const unknown = expect.stringMatching(/^unknownOutcome: /)
 const timeoutMs = 1000
 
 test('a commit that waits for an absent standby leaves no session at the server', async () => {
-  const place = await ownServer()
-  await expectNoSessionAfterCommit(place, await openShared(place, { timeoutMs }))
+  const database = await startOwnServer()
+  await expectNoSessionAfterCommit(database, await openShared(database, { timeoutMs }))
 })
 
 test('a commit that is given up over a Unix socket leaves no session at the server', async () => {
-  const place = await ownServer()
-  const url = `postgres://plants@/plants?host=${place.socketFolder}&port=${place.port}`
-  await expectNoSessionAfterCommit(place, await openShared({ ...place, url }, { timeoutMs }))
+  const database = await startOwnServer()
+  const url = `postgres://plants@/plants?host=${database.socketFolder}&port=${database.port}`
+  await expectNoSessionAfterCommit(database, await openShared({ ...database, url }, { timeoutMs }))
 })
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
   test('a commit that is given up leaves no session, and the request is encrypted', async () => {
-    const tls = certificate({ names: ['DNS:localhost'] })
-    const place = await ownServer({ tls })
-    const line = await listenBefore(place)
-    const login: Login = { ...databaseOptions(place).login, ca: tls.cert }
-    const url = place.url.replace(`127.0.0.1:${place.port}`, `localhost:${line.port}`)
+    const tls = createCertificate({ names: ['DNS:localhost'] })
+    const database = await startOwnServer({ tls })
+    const line = await listenBefore(database)
+    const login: Login = { ...buildDatabaseOptions(database).login, ca: tls.cert }
+    const url = database.url.replace(`127.0.0.1:${database.port}`, `localhost:${line.port}`)
     const options = { timeoutMs, login, parameters: 'sslmode=verify-full' }
-    await expectNoSessionAfterCommit(place, await openShared({ ...place, url }, options))
+    await expectNoSessionAfterCommit(database, await openShared({ ...database, url }, options))
     expect(line.requests.length).toBeGreaterThan(0)
     for (const request of line.requests) expect(request.includes(cancelRequest)).toBe(false)
   })
 })
 
 test('an export that is given up leaves no session at the server', async () => {
-  const place = await ownServer()
-  const store = await openShared(place, { timeoutMs })
-  const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
-  expect(await settled([gathered(store.read())])).toEqual([expect.stringMatching(/^unavailable: /)])
-  await othersWait(place, 0)
+  const database = await startOwnServer()
+  const store = await openShared(database, { timeoutMs })
+  const release = await database.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+  expect(await settled([gather(store.read())])).toEqual([expect.stringMatching(/^unavailable: /)])
+  await othersWait(database, 0)
   await release()
 })
 
 test('a server that does not answer a request to cancel delays the error by a second at most', async () => {
-  const place = await ownServer()
-  const line = await listenBefore(place)
-  const url = place.url.replace(`:${place.port}`, `:${line.port}`)
-  const store = await openShared({ ...place, url }, { timeoutMs })
-  await waitForStandby(place)
+  const database = await startOwnServer()
+  const line = await listenBefore(database)
+  const url = database.url.replace(`:${database.port}`, `:${line.port}`)
+  const store = await openShared({ ...database, url }, { timeoutMs })
+  await waitForStandby(database)
   line.silence()
   expect(await settled([createPlant(store, { id: 1n, name: 'Fern' })])).toEqual([unknown])
 })
@@ -61,25 +66,25 @@ test('a server that does not answer a request to cancel delays the error by a se
 const cancelRequest = Buffer.from([0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e])
 
 async function expectNoSessionAfterCommit(
-  place: Database,
+  database: Database,
   store: Awaited<ReturnType<typeof openShared>>,
 ): Promise<void> {
-  await waitForStandby(place)
+  await waitForStandby(database)
   const ids = [1n, 2n]
   for (const id of ids)
     expect(await settled([createPlant(store, { id, name: 'Fern' })])).toEqual([unknown])
   const sessions = `SELECT wait_event FROM pg_stat_activity
     WHERE application_name = 'plants' AND state = 'active'`
-  await expect.poll(() => place.admin(sessions), { interval: 5 }).toEqual([])
-  expect(await place.admin('SELECT id FROM plant_store.plants ORDER BY id')).toEqual(
+  await expect.poll(() => database.admin(sessions), { interval: 5 }).toEqual([])
+  expect(await database.admin('SELECT id FROM plant_store.plants ORDER BY id')).toEqual(
     ids.map((id) => ({ id })),
   )
 }
 
 /** Makes each commit wait for a standby that never comes. */
-async function waitForStandby(place: Database): Promise<void> {
-  await configure(place, "synchronous_standby_names = 'absent'")
-  const shown = async () => (await place.admin('SHOW synchronous_standby_names'))[0]
+async function waitForStandby(database: Database): Promise<void> {
+  await configure(database, "synchronous_standby_names = 'absent'")
+  const shown = async () => (await database.admin('SHOW synchronous_standby_names'))[0]
   await expect.poll(shown).toEqual({ synchronous_standby_names: 'absent' })
 }
 
@@ -98,7 +103,7 @@ async function listenBefore({ port: target }: { port: number }) {
     })
     far.on('data', (data) => near.write(data))
   }
-  const { port } = await Hostile.listen({ onConnect: join })
+  const { port } = await ScriptedServer.listen({ onConnect: join })
   const silence = () => {
     isSilent = true
   }

@@ -1,24 +1,24 @@
 import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { Hostile } from '../../../helpers/hostile.js'
-import { Importer, plant } from '../../../helpers/import.js'
 import {
+  createDatabase,
   type Database,
-  freshDatabase,
   openShared,
-  ownServer,
-  reusedDatabase,
-} from '../../../helpers/postgres.js'
+  reuseDatabase,
+  startOwnServer,
+} from '../../../helpers/postgres/database.js'
+import { buildPlantLine, ImportSandbox } from '../../../helpers/sandbox/import-sandbox.js'
 import {
+  buildSqliteOptions,
   createPlant,
-  creations,
   deletePlant,
-  gathered,
-  openOptions,
-} from '../../../helpers/store.js'
+  gather,
+  toCreates,
+} from '../../../helpers/sandbox/store.js'
+import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
 import { configure, createAll, othersWait, settled } from './steps.js'
 
-const database = reusedDatabase()
+const getDatabase = reuseDatabase()
 const moments: Moment[] = ['before', 'sent', 'answered']
 const stored = 'SELECT id, idempotency_key AS key FROM plant_store.plants ORDER BY id'
 const count = 'SELECT count(*)::int FROM plant_store.plants'
@@ -32,8 +32,8 @@ const plants = (length: number) =>
 test.each(moments)(
   'answers once, and right, when the connection is cut at an INSERT, %s',
   async (moment) => {
-    const place = await database()
-    const { line, store } = await openByLine(place)
+    const database = await getDatabase()
+    const { line, store } = await openByLine(database)
     await createPlant(store, { id: 7n, name: 'Moss' })
     line.cut('INSERT INTO plant_store.plants', moment)
     const calls = [
@@ -44,7 +44,7 @@ test.each(moments)(
     ]
     expect(await settled(calls)).toStrictEqual([fern, { ...fern, id: 2n }, taken, taken])
     expect(line.cuts).toBe(1)
-    expect(await place.sql(stored)).toEqual([
+    expect(await database.sql(stored)).toEqual([
       { id: 1n, key: null },
       { id: 2n, key: 'two' },
       { id: 7n, key: null },
@@ -55,7 +55,7 @@ test.each(moments)(
 test.each(moments)(
   'repeats creates with keys, and only them, when the connection is cut at COMMIT, %s',
   async (moment) => {
-    const { line, store } = await openByLine(await database())
+    const { line, store } = await openByLine(await getDatabase())
     const create = (id: bigint, key?: string) => createPlant(store, { ...fern, id }, key)
     line.cut('COMMIT', moment)
     const keyed = [create(1n, 'key 1'), create(2n, 'key 2')]
@@ -74,38 +74,40 @@ test.each([
   ['XX000', unknown],
   ['40001', taken], // It says that nothing was stored, and the create is repeated.
 ])('a COMMIT that was made, and is answered with the error %s', async (code, told) => {
-  const { line, store } = await openByLine(await database())
+  const { line, store } = await openByLine(await getDatabase())
   line.cut('COMMIT', { code })
   expect(await settled([createPlant(store, fern)])).toEqual([told])
   expect((await store.get([1n])).get(1n)).toEqual(fern)
 })
 
 test('a chunk is created once when the connection is cut in its middle', async () => {
-  const place = await database()
-  const { line, store } = await openByLine(place)
+  const database = await getDatabase()
+  const { line, store } = await openByLine(database)
   line.cut('Fern 9000', 'before')
   const checkpoint = { id: 'a', from: undefined, to: 'done' }
   const outcomes = await createAll(store, plants(10_000), checkpoint)
   expect(new Set(outcomes)).toEqual(new Set(['created']))
-  expect([line.cuts, await place.sql(count)]).toEqual([1, [{ count: 10_000 }]])
+  expect([line.cuts, await database.sql(count)]).toEqual([1, [{ count: 10_000 }]])
   expect(await store.checkpoint('a')).toBe('done')
 })
 
 test.each(moments)(
   'an import whose commits are cut %s goes on, and keeps all once',
   async (moment) => {
-    const place = await freshDatabase()
-    const { line } = await openByLine(place)
-    const user = new Importer()
-    const lines = Array.from({ length: 3000 }, (_, id) => (id % 3 === 2 ? 'bad\n' : plant(id)))
+    const database = await createDatabase()
+    const { line } = await openByLine(database)
+    const user = new ImportSandbox()
+    const lines = Array.from({ length: 3000 }, (_, id) =>
+      id % 3 === 2 ? 'bad\n' : buildPlantLine(id),
+    )
     user.write('plants', lines.join(''))
     for (const expected of [5, 5, 6]) {
       if (expected === 5) line.cut('COMMIT', moment)
       const argv = `import plants --rejects bad --store ${line.url}`
-      expect((await user.run(argv, { env: place.env })).code).toBe(expected)
+      expect((await user.run(argv, { env: database.env })).code).toBe(expected)
     }
     expect(line.cuts).toBe(2)
-    expect(await place.sql(count)).toEqual([{ count: 2000 }])
+    expect(await database.sql(count)).toEqual([{ count: 2000 }])
     expect(user.rejected('bad').map(({ line: at }) => at)).toEqual(
       Array.from({ length: 1000 }, (_, index) => 3 * index + 3),
     )
@@ -113,15 +115,15 @@ test.each(moments)(
 )
 
 test('waits no longer than its time for what is silent', async () => {
-  const { line, store } = await openByLine(await database(), { timeoutMs: 1000 })
+  const { line, store } = await openByLine(await getDatabase(), { timeoutMs: 1000 })
   line.silence()
   expect(await settled([createPlant(store, fern)])).toEqual([timedOut])
   line.mend()
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([undefined])
   const copied = store.transaction(async ({ write }) => {
-    await write(creations([{ id: 9n, name: 'Oak' }]))
+    await write(toCreates([{ id: 9n, name: 'Oak' }]))
     line.silence()
-    return write(creations(plants(600))) // by COPY
+    return write(toCreates(plants(600))) // by COPY
   })
   expect(await settled([copied])).toEqual([timedOut])
   line.mend()
@@ -132,7 +134,7 @@ test('waits no longer than its time for what is silent', async () => {
 })
 
 test('an export that is cut in the middle fails, and the next one is complete', async () => {
-  const { line, store } = await openByLine(await database())
+  const { line, store } = await openByLine(await getDatabase())
   const long = plants(40).map(({ id }) => ({ id, name: 'long '.repeat(200_000) }))
   await createAll(store, long)
   const read: bigint[] = []
@@ -144,18 +146,18 @@ test('an export that is cut in the middle fails, and the next one is complete', 
   }
   await expect(cut()).rejects.toMatchObject({ kind: 'unavailable' })
   expect(read.length).toBeLessThan(40)
-  expect(await gathered(store.read())).toStrictEqual(long)
+  expect(await gather(store.read())).toStrictEqual(long)
 })
 
 test('a create is not answered before the plant is on the standby', async () => {
-  const place = await ownServer()
+  const database = await startOwnServer()
   const waitFor = async (standby: string) => {
-    await configure(place, `synchronous_standby_names = '${standby}'`)
-    const awaited = async () => (await place.admin('SHOW synchronous_standby_names'))[0]
+    await configure(database, `synchronous_standby_names = '${standby}'`)
+    const awaited = async () => (await database.admin('SHOW synchronous_standby_names'))[0]
     await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
   }
-  await place.admin('ALTER ROLE plants SET synchronous_commit = off')
-  const store = await openShared(place, { timeoutMs: 1000 })
+  await database.admin('ALTER ROLE plants SET synchronous_commit = off')
+  const store = await openShared(database, { timeoutMs: 1000 })
   await waitFor('absent')
   const create = () => createPlant(store, fern, 'fern')
   expect(await settled([create()])).toEqual([unknown])
@@ -164,14 +166,14 @@ test('a create is not answered before the plant is on the standby', async () => 
 })
 
 test('an export that hears nothing more ends in time, and with a signal', async () => {
-  const place = await database()
+  const database = await getDatabase()
   const controller = new AbortController()
-  const runtime = { ...openOptions().runtime, handleSignals: () => controller.signal }
-  const hasty = await openShared(place, { timeoutMs: 500 })
-  const patient = await openShared(place, { runtime })
-  const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
-  const reads = [hasty, patient].map((store) => gathered(store.read()))
-  await othersWait(place, 2)
+  const runtime = { ...buildSqliteOptions().runtime, handleSignals: () => controller.signal }
+  const hasty = await openShared(database, { timeoutMs: 500 })
+  const patient = await openShared(database, { runtime })
+  const release = await database.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+  const reads = [hasty, patient].map((store) => gather(store.read()))
+  await othersWait(database, 2)
   const reason = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
   controller.abort(reason)
   expect(await settled(reads)).toEqual([
@@ -242,7 +244,7 @@ async function openByLine(database: Database, options?: Parameters<typeof openSh
     })
   }
 
-  const hostile = await Hostile.listen({ onConnect: join })
+  const hostile = await ScriptedServer.listen({ onConnect: join })
   address.port = `${hostile.port}`
   const line = {
     url: address.href,

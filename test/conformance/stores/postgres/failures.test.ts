@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { closedPort, Hostile } from '../../../helpers/hostile.js'
 import {
-  addressOf,
+  buildDatabaseOptions,
   type Database,
-  databaseOptions,
   openShared,
-  reusedDatabase,
-  reusedServer,
-} from '../../../helpers/postgres.js'
-import { createPlant } from '../../../helpers/store.js'
+  parseDatabaseAddress,
+  reuseDatabase,
+  reuseServer,
+} from '../../../helpers/postgres/database.js'
+import { createPlant } from '../../../helpers/sandbox/store.js'
+import { closedPort, ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
 import { configure, nameOf, settled } from './steps.js'
 
-const server = reusedServer()
+const server = reuseServer()
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))
 const fern = { id: 1n, name: 'Fern' }
 const moss = { id: 2n, name: 'Moss' }
@@ -23,41 +23,41 @@ const unavailable = (why = '') => expect.stringMatching(RegExp(`^unavailable: .*
 const often = { interval: 5 }
 
 test('loses and doubles nothing when the server ends every connection under load', async () => {
-  const place = await server()
-  const store = await openShared(place)
+  const database = await server()
+  const store = await openShared(database)
   const plants = ids(3000).map((id) => ({ id, name: `Fern ${id}` }))
   const calls = plants.map((plant) => createPlant(store, plant, `key-${plant.id}`))
   const answers = settled(calls)
   await Promise.race(calls) // the other batches are in flight
-  await endSessions(place)
+  await endSessions(database)
   expect(await answers).toStrictEqual(plants)
-  expect(await place.sql(stored)).toEqual(plants.map(({ id }) => ({ id, key: `key-${id}` })))
+  expect(await database.sql(stored)).toEqual(plants.map(({ id }) => ({ id, key: `key-${id}` })))
 })
 
 test('fails in time while the server is away, and goes on afterwards', async () => {
-  const place = await server()
+  const database = await server()
   const told: unknown[] = []
   const onUnreachable = (failure: unknown) => void told.push(failure && `${failure}`)
-  const hasty = await openShared(place, { timeoutMs: 1000 })
-  const patient = await openShared(place, { onUnreachable })
-  await place.stop('fast')
+  const hasty = await openShared(database, { timeoutMs: 1000 })
+  const patient = await openShared(database, { onUnreachable })
+  await database.stop('fast')
   expect(await settled([createPlant(hasty, fern)])).toEqual([unavailable()])
   const created = createPlant(patient, moss)
-  await place.start()
+  await database.start()
   expect(await created).toStrictEqual(moss)
   expect(told).toEqual([expect.stringContaining('Could not reach postgres:'), undefined])
-  expect(await place.sql(stored)).toEqual([{ id: 2n, key: null }])
+  expect(await database.sql(stored)).toEqual([{ id: 2n, key: null }])
 })
 
 test('fails at once when its login is rejected, and goes on afterwards', async () => {
-  const place = await server()
-  const store = await openShared(place)
-  await place.admin('ALTER ROLE plants NOLOGIN')
-  await endSessions(place)
+  const database = await server()
+  const store = await openShared(database)
+  await database.admin('ALTER ROLE plants NOLOGIN')
+  await endSessions(database)
   expect(await settled([createPlant(store, fern)])).toEqual([
     expect.stringMatching(/^accessDenied: .*not permitted/),
   ])
-  await place.admin('ALTER ROLE plants LOGIN')
+  await database.admin('ALTER ROLE plants LOGIN')
   expect(await createPlant(store, moss)).toStrictEqual(moss)
 })
 
@@ -65,20 +65,20 @@ test.each([
   ['a lock', locked, ids(2), 'statement timeout'],
   ['others with the same id', insertion, Array(5).fill(1n), ''],
 ])('stores nothing of what has waited too long for %s', async (_, held, wanted, why) => {
-  const place = await server()
-  const store = await openShared(place, { timeoutMs: 1000 })
-  const release = await place.hold(held)
+  const database = await server()
+  const store = await openShared(database, { timeoutMs: 1000 })
+  const release = await database.hold(held)
   const calls = wanted.map((id) => createPlant(store, { id, name: 'Fern' }))
   expect(await settled(calls)).toEqual(calls.map(() => unavailable(why)))
   await release()
-  expect(await place.sql(stored)).toEqual([])
+  expect(await database.sql(stored)).toEqual([])
   await expect.poll(() => settled([createPlant(store, fern, 'key')]), often).toEqual([fern])
 })
 
 test('creates the others that came together with one that waits for a lock', async () => {
-  const place = await server()
-  const store = await openShared(place, { parameters: 'max=2' })
-  const release = await place.hold(insertion)
+  const database = await server()
+  const store = await openShared(database, { parameters: 'max=2' })
+  const release = await database.hold(insertion)
   const wanted = ids(20).map((id) => ({ id, name: 'Fern' }))
   const calls = wanted.map((plant) => createPlant(store, plant))
   const isBlocked = (_: unknown, id: number) => id === 1
@@ -90,11 +90,11 @@ test('creates the others that came together with one that waits for a lock', asy
 })
 
 test('a full pool is not a server that is away', async () => {
-  const place = await server()
+  const database = await server()
   const told: unknown[] = []
   const onUnreachable = (failure: unknown) => void told.push(failure)
   const options = { parameters: 'max=1', timeoutMs: 500, onUnreachable }
-  const store = await openShared({ ...place, url: bothOf(place, place) }, options)
+  const store = await openShared({ ...database, url: bothOf(database, database) }, options)
   told.length = 0 // of opening it on a slow machine
   const all = store.transaction(async () => settled([store.get([1n])]))
   const inUse = unavailable('All connections to postgres:\\S+ are in use$')
@@ -102,18 +102,21 @@ test('a full pool is not a server that is away', async () => {
 })
 
 test('fails in time at a server that is silent, also where the time is 0', async () => {
-  const place = await server()
-  const { port } = await Hostile.listen({})
-  const address = addressOf({ url: at(port, place) })
-  const opening = PostgresStore.open(address, databaseOptions(place, { timeoutMs: 0 }))
+  const database = await server()
+  const { port } = await ScriptedServer.listen({})
+  const address = parseDatabaseAddress({ url: at(port, database) })
+  const opening = PostgresStore.open(address, buildDatabaseOptions(database, { timeoutMs: 0 }))
   expect(await settled([opening])).toEqual([unavailable('connection timeout$')])
 })
 
 test('fails in time while the database is read-only, and goes on afterwards', async () => {
-  const place = await server()
+  const database = await server()
   const notNow = unavailable('not read-write')
-  const [hasty, patient] = [await openShared(place, { timeoutMs: 1000 }), await openShared(place)]
-  const set = (value: string) => configure(place, `default_transaction_read_only = ${value}`)
+  const [hasty, patient] = [
+    await openShared(database, { timeoutMs: 1000 }),
+    await openShared(database),
+  ]
+  const set = (value: string) => configure(database, `default_transaction_read_only = ${value}`)
   await hasty.check()
   await set('on')
   const create = () => settled([createPlant(hasty, { id: 9n, name: 'Oak' })])
@@ -125,18 +128,18 @@ test('fails in time while the database is read-only, and goes on afterwards', as
 })
 
 describe('of several hosts', () => {
-  const database = reusedDatabase()
+  const getDatabase = reuseDatabase()
 
   test.each(['is down', 'says nothing'])('takes the next when the first %s', async (how) => {
-    const place = await database()
-    const port = how === 'is down' ? closedPort : (await Hostile.listen({})).port
-    const url = bothOf({ url: at(port, place) }, place)
-    const store = await openShared({ ...place, url }, { timeoutMs: 2000 })
+    const database = await getDatabase()
+    const port = how === 'is down' ? closedPort : (await ScriptedServer.listen({})).port
+    const url = bothOf({ url: at(port, database) }, database)
+    const store = await openShared({ ...database, url }, { timeoutMs: 2000 })
     expect(await createPlant(store, fern)).toStrictEqual(fern)
   })
 
   test('takes the one that takes writes', async () => {
-    const [reader, writer] = [await server(), await database()]
+    const [reader, writer] = [await server(), await getDatabase()]
     const name = nameOf(writer)
     await reader.admin(`CREATE DATABASE ${name} OWNER plants`)
     await reader.admin(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)

@@ -2,8 +2,8 @@ import { escapeLiteral as literal } from 'pg'
 import { describe, expect, test } from 'vitest'
 import { foldText } from '../../../../src/plant/folding.js'
 import { buildFoldedText } from '../../../../src/stores/postgres/read.js'
+import { reuseDatabase } from '../../../helpers/postgres/database.js'
 import { installations } from '../../../helpers/postgres/server.js'
-import { reusedDatabase } from '../../../helpers/postgres.js'
 
 /** Letters of Unicode 16 and 17, which not every database knows. */
 const newest = /[\u1c89\u1c8a\ua7cb-\ua7d5\ua7da-\ua7dc\u{10d50}-\u{10d8f}\u{16ea0}-\u{16ed3}]/u
@@ -20,10 +20,10 @@ const texts = Array.from({ length: 0x2_0000 }, (_, code) => String.fromCodePoint
   .filter((text) => !newest.test(text))
 
 describe.each(installations)('$name', (installation) => {
-  const database = reusedDatabase(installation)
+  const getDatabase = reuseDatabase(installation)
 
   async function folded(given: string[], locale: string): Promise<unknown[]> {
-    const { sql } = await database()
+    const { sql } = await getDatabase()
     const newer = await sql(`SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`)
     const fold = buildFoldedText('text', newer.length > 0 ? 'pg_unicode_fast' : 'und-x-icu')
     const rows = given.map((text, id) => `(${id}, ${literal(text)} COLLATE "${locale}")`)

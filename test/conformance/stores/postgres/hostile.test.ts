@@ -1,23 +1,27 @@
 import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { Hostile } from '../../../helpers/hostile.js'
-import { Importer, nextChunk, plant } from '../../../helpers/import.js'
 import {
-  addressOf,
+  buildDatabaseOptions,
   type Database,
-  databaseOptions,
   openShared,
-  reusedDatabase,
-} from '../../../helpers/postgres.js'
-import { createPlant, gathered, openOptions } from '../../../helpers/store.js'
+  parseDatabaseAddress,
+  reuseDatabase,
+} from '../../../helpers/postgres/database.js'
+import {
+  buildPlantLine,
+  ImportSandbox,
+  nextChunk,
+} from '../../../helpers/sandbox/import-sandbox.js'
+import { buildSqliteOptions, createPlant, gather } from '../../../helpers/sandbox/store.js'
+import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
 import { settled } from './steps.js'
 
 // What a server sends that is not what the schema says, or does not end, or does not come.
 
 type Cells = (string | null)[]
 
-const database = reusedDatabase()
+const getDatabase = reuseDatabase()
 const fern = { id: 5n, name: 'Fern' }
 const token = {
   note: undefined,
@@ -42,12 +46,12 @@ test.each<[string, Cells]>([
   ['a plant with an invalid tag', ['5', 'Fern']],
   ['a plant with an invalid tag', ['5', 'Fern', '\0']],
 ])('never takes %s for a plant: %j', async (what, cells) => {
-  const { store, change } = await openChanged(await database())
+  const { store, change } = await openChanged(await getDatabase())
   await createPlant(store, fern, 'fern')
   change({ cells, copied: copiedRow(cells) })
   const reads = [
-    () => gathered(store.read()),
-    () => gathered(store.read({ inPages: true })),
+    () => gather(store.read()),
+    () => gather(store.read({ inPages: true })),
     () => store.get([5n]),
     () => createPlant(store, fern, 'fern'),
   ]
@@ -55,14 +59,14 @@ test.each<[string, Cells]>([
 })
 
 test('never takes a text for one that is not UTF-8', async () => {
-  const { store, change } = await openChanged(await database())
+  const { store, change } = await openChanged(await getDatabase())
   await createPlant(store, fern)
   change({ copied: message('d', Buffer.from('5\t\xff\xfe\t\\N\n', 'latin1')) })
-  expect(await settled([gathered(store.read())])).toEqual([sent('a text that is not UTF-8')])
+  expect(await settled([gather(store.read())])).toEqual([sent('a text that is not UTF-8')])
 })
 
 test.each([[[null]], [['many']], [['-1']], [[]]])('never takes %j for a count', async (cells) => {
-  const { store, change } = await openChanged(await database())
+  const { store, change } = await openChanged(await getDatabase())
   change({ cells })
   expect(await settled([store.count()])).toEqual([sent('an invalid count')])
 })
@@ -74,7 +78,7 @@ test.each<['name' | 'tag', string, Cells]>([
   ['name', 'an invalid count', ['Fern', null]],
   ['name', 'an invalid count', ['Fern', '-1']],
 ])('never takes for the plants of a %s %s: %j', async (field, what, cells) => {
-  const { store, change } = await openChanged(await database())
+  const { store, change } = await openChanged(await getDatabase())
   await createPlant(store, fern)
   change({ copied: copiedRow(cells) })
   expect(await settled([store.countBy(field)])).toEqual([sent(what)])
@@ -88,10 +92,10 @@ test.each<[string, Cells]>([
   ['a time of creation', ['1', null, 'create', null, null, null]],
   ['all columns', ['1', null, 'create', '1', null]],
 ])('never takes a token for one that lacks %s', async (_, cells) => {
-  const { store, change } = await openChanged(await database())
+  const { store, change } = await openChanged(await getDatabase())
   await store.tokens.add(new Uint8Array(32), token)
   change({ cells })
-  const reads = [store.tokens.find(new Uint8Array(32)), gathered(store.tokens.list())]
+  const reads = [store.tokens.find(new Uint8Array(32)), gather(store.tokens.list())]
   const invalid = sent('a token with an invalid value')
   expect(await settled(reads)).toEqual([invalid, invalid])
 })
@@ -102,9 +106,9 @@ test.each([
   '{"version":1}',
   '{"version":1,"importId":"a","source":"b","position":{"input":0,"records":-1,"counts":{}}}',
 ])('a checkpoint that no plants wrote ends an import: %s', async (state) => {
-  const { url, env, sql } = await database()
-  const user = new Importer()
-  user.write('plants', `${plant(1)}bad\n${nextChunk}${plant(2)}`)
+  const { url, env, sql } = await getDatabase()
+  const user = new ImportSandbox()
+  user.write('plants', `${buildPlantLine(1)}bad\n${nextChunk}${buildPlantLine(2)}`)
   const run = (option = '') => user.run(`import plants --store ${url}${option}`, { env })
   await run(' --max-errors 1')
   const update = `UPDATE plant_store.imports SET state = '${state}' RETURNING id`
@@ -120,14 +124,14 @@ test.each([
 
 describe('what does not end', () => {
   test('a row of an export', async () => {
-    const { store, change } = await openChanged(await database())
+    const { store, change } = await openChanged(await getDatabase())
     await createPlant(store, fern)
     change({ copied: message('d', Buffer.from('5\t')), endless: message('d', filling) })
-    expect(await settled([gathered(store.read())])).toEqual([tooLong('row')])
+    expect(await settled([gather(store.read())])).toEqual([tooLong('row')])
   })
 
   test('a row of a list', async () => {
-    const { store, change } = await openChanged(await database())
+    const { store, change } = await openChanged(await getDatabase())
     await createPlant(store, fern)
     change({ cells: [], endless: filling, start: Buffer.from('D\x70\0\0\0', 'latin1') })
     expect(await settled([store.get([5n])])).toEqual([tooLong('message')])
@@ -140,15 +144,15 @@ describe('what does not end', () => {
 
   test.each<[string, Cells, (store: PostgresStore) => Promise<unknown>]>([
     ['a look-up', row, (store) => store.get([5n, 6n])],
-    ['a page', row, (store) => gathered(store.read({ inPages: true, limit: 10 }))],
-    ['a page of a search', row, (store) => gathered(store.read({ inPages: true, search: 'f' }))],
+    ['a page', row, (store) => gather(store.read({ inPages: true, limit: 10 }))],
+    ['a page of a search', row, (store) => gather(store.read({ inPages: true, search: 'f' }))],
     ['a count', ['1'], (store) => store.count()],
     ['a look-up before a change', row, (store) => createPlant(store, fern, 'fern')],
     ['a look-up of a token', tokenRow, (store) => store.tokens.find(new Uint8Array(32))],
-    ['a list of tokens', tokenRow, (store) => gathered(store.tokens.list())],
+    ['a list of tokens', tokenRow, (store) => gather(store.tokens.list())],
     ['a look-up of a checkpoint', ['b'], (store) => store.checkpoint('a')],
   ])('the rows of %s', async (_, cells, read) => {
-    const { store, change } = await openChanged(await database())
+    const { store, change } = await openChanged(await getDatabase())
     await createPlant(store, fern, 'fern')
     await store.tokens.add(new Uint8Array(32), token)
     const checkpoint = { id: 'a', from: undefined, to: 'b' }
@@ -158,14 +162,14 @@ describe('what does not end', () => {
   })
 
   test('the rows of a list with a limit', async () => {
-    const { store, change } = await openChanged(await database())
+    const { store, change } = await openChanged(await getDatabase())
     await createPlant(store, fern)
     change({ copied: copiedRow(row), endless: copiedRow(row) })
-    expect(await settled([gathered(store.read({ limit: 10 }))])).toEqual([tooManyRows])
+    expect(await settled([gather(store.read({ limit: 10 }))])).toEqual([tooManyRows])
   })
 
   test('the results of a statement', async () => {
-    const { store, change } = await openChanged(await database())
+    const { store, change } = await openChanged(await getDatabase())
     await createPlant(store, fern)
     const complete = message('C', Buffer.from('SELECT 1\0'))
     change({ cells: row, endless: complete })
@@ -177,7 +181,7 @@ describe('what does not end', () => {
     const start = Buffer.from('E\x70\0\0\0', 'latin1')
     const onConnect = (socket: Socket) =>
       void socket.once('data', () => writeForEver(socket, filling, start))
-    const { port } = await Hostile.listen({ onConnect })
+    const { port } = await ScriptedServer.listen({ onConnect })
     expect(await settled([open(port)])).toEqual([tooLong('message')])
   })
 })
@@ -195,19 +199,19 @@ describe('a signal ends the wait for', () => {
         onData(socket)
         controller.abort(reason)
       })
-    const { port } = await Hostile.listen({ onConnect })
+    const { port } = await ScriptedServer.listen({ onConnect })
     expect(await settled([open(port, controller.signal)])).toEqual([reason])
   })
 
   test('a statement, and the connection with it', async () => {
-    const place = await database()
+    const database = await getDatabase()
     const controller = new AbortController()
-    const store = await openShared(place, { runtime: runtimeWith(controller.signal) })
-    const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+    const store = await openShared(database, { runtime: runtimeWith(controller.signal) })
+    const release = await database.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
     const waiting = [store.get([1n]), store.count(), createPlant(store, fern)]
     const running = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'
       AND datname = current_database()`
-    await expect.poll(() => place.admin(running), { interval: 5 }).toHaveLength(3)
+    await expect.poll(() => database.admin(running), { interval: 5 }).toHaveLength(3)
     controller.abort(reason)
     expect(await settled(waiting)).toEqual([reason, reason, reason])
     await release()
@@ -219,16 +223,16 @@ const reason = new Error('The command was interrupted')
 const filling = Buffer.alloc(65_536, 'x')
 
 function runtimeWith(signal: AbortSignal) {
-  return { ...openOptions().runtime, handleSignals: () => signal }
+  return { ...buildSqliteOptions().runtime, handleSignals: () => signal }
 }
 
 /** With a timeout that no test reaches. */
 function open(port: number, signal = new AbortController().signal): Promise<PostgresStore> {
-  const address = addressOf(
+  const address = parseDatabaseAddress(
     { url: `postgres://plants@127.0.0.1:${port}/plants` },
     'sslmode=disable',
   )
-  const options = databaseOptions({ env: {} }, { runtime: runtimeWith(signal) })
+  const options = buildDatabaseOptions({ env: {} }, { runtime: runtimeWith(signal) })
   return PostgresStore.open(address, options)
 }
 
@@ -275,9 +279,9 @@ interface Change {
 }
 
 /** Opens a store whose server sends other rows once `change` is called. */
-async function openChanged(place: Database) {
+async function openChanged(database: Database) {
   let changed: Change = {}
-  const target = Number(new URL(place.url).port)
+  const target = Number(new URL(database.url).port)
   const join = (near: Socket) => {
     const far = connect(target, '127.0.0.1')
     far.on('error', () => near.destroy()).on('close', () => near.destroy())
@@ -309,9 +313,9 @@ async function openChanged(place: Database) {
     if (own[0] !== 0x44 || changed.cells === undefined) return undefined
     return changed.start ?? dataRow(changed.cells)
   }
-  const { port } = await Hostile.listen({ onConnect: join })
-  const url = Object.assign(new URL(place.url), { port }).href
-  const store = await openShared({ ...place, url }, { parameters: 'sslmode=disable' })
+  const { port } = await ScriptedServer.listen({ onConnect: join })
+  const url = Object.assign(new URL(database.url), { port }).href
+  const store = await openShared({ ...database, url }, { parameters: 'sslmode=disable' })
   return {
     store,
     change: (change: Change) => {

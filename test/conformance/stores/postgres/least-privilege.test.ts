@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { freshDatabase, openShared } from '../../../helpers/postgres.js'
-import { exchange, type RawRequest } from '../../../helpers/raw-http.js'
-import { type RunningService, serve, testToken } from '../../../helpers/service.js'
-import { createPlant, deletePlant } from '../../../helpers/store.js'
-import { objectsOf, World } from '../../../helpers/world.js'
+import { createDatabase, openShared } from '../../../helpers/postgres/database.js'
+import { parseObjects, Sandbox } from '../../../helpers/sandbox/sandbox.js'
+import { createPlant, deletePlant } from '../../../helpers/sandbox/store.js'
+import { exchangeOnce, type RawRequest } from '../../../helpers/scripted-server/raw-http.js'
+import { type RunningService, serve, testToken } from '../../../helpers/scripted-server/service.js'
 import { asRole } from './steps.js'
 
 const all = 'create,read,update,delete'
@@ -15,13 +15,13 @@ const [, grants = ''] =
 
 /** A database, and its role with the grants of docs/databases.md alone. */
 async function freshRole() {
-  const place = await freshDatabase()
-  const { role, url } = await asRole(place, 'service')
-  await place.sql(grants.replaceAll('TO service;', `TO ${role};`))
-  const env = { ...place.env, PLANTS_SERVE_TOKEN: testToken }
+  const database = await createDatabase()
+  const { role, url } = await asRole(database, 'service')
+  await database.sql(grants.replaceAll('TO service;', `TO ${role};`))
+  const env = { ...database.env, PLANTS_SERVE_TOKEN: testToken }
   const start = (...args: string[]) =>
     serve(['--store', url, '--admin-port', '0', ...args], { env })
-  return { place, role, url, start }
+  return { database, role, url, start }
 }
 
 async function readinessOf({ log }: RunningService) {
@@ -49,7 +49,7 @@ describe('a service with the role of "Least privilege"', () => {
       [403, { method: 'DELETE', target: '/plants/1' }],
     ]
     for (const [status, request] of requests)
-      expect((await exchange(service, request)).status).toBe(status)
+      expect((await exchangeOnce(service, request)).status).toBe(status)
   })
 
   test('is not ready with an --allow that names more, and says why', async () => {
@@ -59,59 +59,61 @@ describe('a service with the role of "Least privilege"', () => {
       'The store gives no right to update or delete plants, which the service should offer. Grant it, then restart the service'
     expect(await readinessOf(service)).toEqual([503, reason])
     expect(warningsOf(service)).toEqual([reason])
-    expect((await exchange(service, { body: '{"id":1,"name":"Fern"}' })).status).toBe(200)
+    expect((await exchangeOnce(service, { body: '{"id":1,"name":"Fern"}' })).status).toBe(200)
   })
 
   test('is not ready while the role lacks a right that it had', async () => {
-    const { place, role, start } = await freshRole()
+    const { database, role, start } = await freshRole()
     const service = await start()
-    await place.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
+    await database.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
     const reason = 'The store gives no right to create plants'
     expect(await readinessOf(service)).toEqual([503, reason])
     expect(warningsOf(service)).toEqual([`The service is not ready: ${reason}`])
-    await place.sql(`GRANT INSERT ON plant_store.plants TO ${role}`)
+    await database.sql(`GRANT INSERT ON plant_store.plants TO ${role}`)
     expect(await readinessOf(service)).toEqual([200, undefined])
   })
 })
 
 test('a service with the tokens of its store is not ready while its role may not look them up', async () => {
-  const { place, role, url } = await freshRole()
-  const { env } = place
-  await new World().run(['tokens', 'create', '--store', place.url], { env })
+  const { database, role, url } = await freshRole()
+  const { env } = database
+  await new Sandbox().run(['tokens', 'create', '--store', database.url], { env })
   const service = await serve(['--store', url, '--admin-port', '0'], { env })
   expect(await readinessOf(service)).toEqual([200, undefined])
-  await place.sql(`REVOKE SELECT ON plant_store.tokens FROM ${role}`)
+  await database.sql(`REVOKE SELECT ON plant_store.tokens FROM ${role}`)
   const reason = expect.stringContaining('permission denied for table tokens')
   expect(await readinessOf(service)).toEqual([503, reason])
-  await place.sql(`GRANT SELECT ON plant_store.tokens TO ${role}`)
+  await database.sql(`GRANT SELECT ON plant_store.tokens TO ${role}`)
   expect(await readinessOf(service)).toEqual([200, undefined])
 })
 
 test('doctor says what a role may not do, and fails only if that is everything', async () => {
-  const { place, role, url } = await freshRole()
+  const { database, role, url } = await freshRole()
   const examine = async () => {
-    const { out } = await new World().run('doctor', { env: { ...place.env, PLANTS_STORE: url } })
-    const { state, message, hint } = objectsOf(out).at(-1) ?? {}
+    const { out } = await new Sandbox().run('doctor', {
+      env: { ...database.env, PLANTS_STORE: url },
+    })
+    const { state, message, hint } = parseObjects(out).at(-1) ?? {}
     return [state, String(message).replace(/^postgres:\S+: /, ''), hint !== undefined]
   }
   const missing = (what: string) => `The store gives no right to ${what} plants`
   expect(await examine()).toEqual(['ok', missing('update or delete'), false])
-  await place.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
+  await database.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
   expect(await examine()).toEqual(['warning', missing('create, update or delete'), true])
-  await place.sql(`REVOKE ALL ON plant_store.plants FROM ${role}`)
+  await database.sql(`REVOKE ALL ON plant_store.plants FROM ${role}`)
   expect(await examine()).toEqual(['failed', missing('create, read, update or delete'), true])
 })
 
 test('a role has a right only with every privilege that it takes', async () => {
-  const { place, role, url } = await freshRole()
-  await place.sql(`GRANT DELETE ON plant_store.plants TO ${role}`)
-  const store = await openShared({ ...place, url })
+  const { database, role, url } = await freshRole()
+  await database.sql(`GRANT DELETE ON plant_store.plants TO ${role}`)
+  const store = await openShared({ ...database, url })
   const plant = { id: 1n, name: 'Fern' }
   await createPlant(store, plant)
   const denied = 'permission denied'
   expect(await store.rights()).toEqual(['create', 'read'])
   await expect(deletePlant(store, 1n)).rejects.toThrow(denied)
-  await place.sql(`REVOKE SELECT ON plant_store.plants FROM ${role}`)
+  await database.sql(`REVOKE SELECT ON plant_store.plants FROM ${role}`)
   expect(await store.rights()).toEqual([])
   await expect(createPlant(store, plant)).rejects.toThrow(denied) // as it looks at plant 1
 })

@@ -3,18 +3,22 @@ import { createSecureContext, TLSSocket } from 'node:tls'
 import { describe, expect, test, vi } from 'vitest'
 import type { Login } from '../../../../src/stores/credentials.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
-import { Hostile } from '../../../helpers/hostile.js'
 import {
-  addressOf,
-  databaseOptions,
-  freshDatabase,
+  buildDatabaseOptions,
+  createDatabase,
   openShared,
-  ownServer,
-} from '../../../helpers/postgres.js'
-import { closedAfterTest, openOptions } from '../../../helpers/store.js'
-import { countingClock, settableTime } from '../../../helpers/time.js'
-import { World } from '../../../helpers/world.js'
+  parseDatabaseAddress,
+  startOwnServer,
+} from '../../../helpers/postgres/database.js'
+import {
+  type Certificate,
+  createCertificate,
+  hasOpenssl,
+} from '../../../helpers/sandbox/certificates.js'
+import { createClock, createCountingClock } from '../../../helpers/sandbox/clock.js'
+import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
+import { buildSqliteOptions, closeAfterTest } from '../../../helpers/sandbox/store.js'
+import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
 import { settled } from './steps.js'
 
 /** A message of the protocol, each character of whose body is a byte. */
@@ -60,7 +64,7 @@ async function listener(answers: string[], tls?: { cert: string; key: string }) 
       answered += 1
     })
   }
-  const { port } = await Hostile.listen({ onConnect: join })
+  const { port } = await ScriptedServer.listen({ onConnect: join })
   return Object.assign(heard, { port })
 }
 
@@ -83,10 +87,10 @@ async function toldBy(
   more: Partial<Login> = {},
   now = () => performance.now(),
 ): Promise<string> {
-  const address = addressOf({ url: `postgres://plants@${host}/plants` }, parameters)
-  const runtime = { ...openOptions().runtime, now }
-  const login = { ...databaseOptions({ env }).login, ...more }
-  const opened = PostgresStore.open(address, databaseOptions({ env }, { login, runtime }))
+  const address = parseDatabaseAddress({ url: `postgres://plants@${host}/plants` }, parameters)
+  const runtime = { ...buildSqliteOptions().runtime, now }
+  const login = { ...buildDatabaseOptions({ env }).login, ...more }
+  const opened = PostgresStore.open(address, buildDatabaseOptions({ env }, { login, runtime }))
   return String((await settled([opened]))[0])
 }
 
@@ -106,9 +110,9 @@ describe('a password', () => {
   })
 
   test('is proven by SCRAM elsewhere', async () => {
-    const place = await freshDatabase()
-    const url = place.url.replace('127.0.0.1', '0.0.0.0')
-    const store = await openShared({ ...place, url })
+    const database = await createDatabase()
+    const url = database.url.replace('127.0.0.1', '0.0.0.0')
+    const store = await openShared({ ...database, url })
     expect(await settled([store.check()])).toEqual([undefined])
   })
 
@@ -123,8 +127,8 @@ describe('a password', () => {
   test.runIf(hasOpenssl)(
     'is sent elsewhere in clear by TLS with a checked certificate only (needs openssl)',
     async () => {
-      const authority = certificate({ names: ['DNS:ca'], isAuthority: true })
-      const tls = certificate({ names: ['IP:0.0.0.0'], issuer: authority })
+      const authority = createCertificate({ names: ['DNS:ca'], isAuthority: true })
+      const tls = createCertificate({ names: ['IP:0.0.0.0'], issuer: authority })
       const isSent = async (sslmode: string, ca?: string) => {
         const { port, passwords } = await listener([says.clear, says.refused], tls)
         await toldBy(`0.0.0.0:${port}`, `sslmode=${sslmode}`, { ca })
@@ -143,26 +147,32 @@ describe('a password', () => {
 
 test.runIf(hasOpenssl)('each sslmode verifies what libpq verifies (needs openssl)', async () => {
   const [authority, stranger] = [1, 2].map(() =>
-    certificate({ names: ['DNS:ca'], isAuthority: true }),
+    createCertificate({ names: ['DNS:ca'], isAuthority: true }),
   )
-  const tls = certificate({ names: ['DNS:localhost'], ...(authority && { issuer: authority }) })
+  const tls = createCertificate({
+    names: ['DNS:localhost'],
+    ...(authority && { issuer: authority }),
+  })
   const access = [
     ...['hostssl all secure all trust', 'hostnossl all secure all reject'],
     ...['hostnossl all plain all trust', 'hostssl all plain all reject'],
   ]
-  const place = await ownServer({ tls, access })
-  await place.admin(
+  const database = await startOwnServer({ tls, access })
+  await database.admin(
     'CREATE ROLE secure LOGIN; CREATE ROLE plain LOGIN; GRANT plants TO secure, plain',
   )
   const come = async (username: string, mode: string, ca?: Certificate, hostname = 'localhost') => {
-    const url = Object.assign(new URL(place.url), { username, hostname }).href
-    const address = addressOf({ url }, `sslmode=${mode}${ca ? `&sslrootcert=${ca.path}` : ''}`)
-    const login = { ...databaseOptions({ env: {} }).login, ca: ca?.cert }
-    const opened = PostgresStore.open(address, databaseOptions(place, { login }))
-    const store = closedAfterTest(await opened)
+    const url = Object.assign(new URL(database.url), { username, hostname }).href
+    const address = parseDatabaseAddress(
+      { url },
+      `sslmode=${mode}${ca ? `&sslrootcert=${ca.path}` : ''}`,
+    )
+    const login = { ...buildDatabaseOptions({ env: {} }).login, ca: ca?.cert }
+    const opened = PostgresStore.open(address, buildDatabaseOptions(database, { login }))
+    const store = closeAfterTest(await opened)
     await store.check()
     const sessions = `pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`
-    const ways = await place.admin(`SELECT DISTINCT ssl FROM ${sessions}`) // the one before may not have ended yet
+    const ways = await database.admin(`SELECT DISTINCT ssl FROM ${sessions}`) // the one before may not have ended yet
     await store.close()
     return ways.map(({ ssl }) => (ssl ? 'secure' : 'plain')).join()
   }
@@ -194,7 +204,7 @@ test.each([
   const own = await listener([says.clear, says.refused])
   const run = { ...env, PLANTS_STORE: `postgres://ann@127.0.0.1:${own.port}/garden` }
   for (const [name, value] of Object.entries(run)) vi.stubEnv(name, value) // where a driver reads
-  await new World({ stores: { elsewhere } }).run(line, { env: run })
+  await new Sandbox({ stores: { elsewhere } }).run(line, { env: run })
   vi.unstubAllEnvs()
   expect(other.logins).toBe(0)
   expect(new Set(own.passwords)).toEqual(new Set(connects ? ['s3cret\0'] : []))
@@ -209,13 +219,13 @@ test.each<[string, (socket: Socket) => void, RegExp, string]>([
   ['has no TLS, and says nothing more', writes('N'), late, 'prefer'],
   ['begins a message of 4 GiB', writes('R\xff\xff\xff\xff\0'), tooLong, 'disable'],
 ])('fails in time at a server that %s', async (_, answer, told, sslmode) => {
-  const time = told === late ? settableTime() : undefined
+  const time = told === late ? createClock() : undefined
   const onConnect = (socket: Socket) =>
     void socket.once('data', () => {
       answer(socket)
       time?.timeOut()
     })
-  const { port } = await Hostile.listen({ onConnect })
-  const now = time?.now ?? countingClock(1000)
+  const { port } = await ScriptedServer.listen({ onConnect })
+  const now = time?.now ?? createCountingClock(1000)
   expect(await toldBy(`127.0.0.1:${port}`, `sslmode=${sslmode}`, {}, now)).toMatch(told)
 })

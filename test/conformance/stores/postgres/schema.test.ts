@@ -1,37 +1,38 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import {
-  addressOf,
-  databaseOptions,
-  freshDatabase,
+  buildDatabaseOptions,
+  createDatabase,
   openShared,
-  ownServer,
-  reusedDatabase,
-} from '../../../helpers/postgres.js'
-import { createPlant, deletePlant } from '../../../helpers/store.js'
-import { answer, World } from '../../../helpers/world.js'
+  parseDatabaseAddress,
+  reuseDatabase,
+  startOwnServer,
+} from '../../../helpers/postgres/database.js'
+import { Sandbox, toJsonResult } from '../../../helpers/sandbox/sandbox.js'
+import { createPlant, deletePlant } from '../../../helpers/sandbox/store.js'
 import { asRole, configure, nameOf, settled } from './steps.js'
 
-const database = reusedDatabase()
+const getDatabase = reuseDatabase()
 const fern = { id: 1n, name: 'Fern' }
 const accessDenied = (why: string) => expect.stringMatching(RegExp(`^accessDenied: .*${why}`))
 
 test('ten that create a store at once create one, and one of them says so', async () => {
-  const place = await freshDatabase({ isEmpty: true })
-  const init = () => PostgresStore.init(addressOf(place), databaseOptions(place))
+  const database = await createDatabase({ isEmpty: true })
+  const init = () =>
+    PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   const created = await Promise.all(Array.from({ length: 10 }, init))
   expect(created.toSorted()).toEqual([...Array(9).fill(false), true])
-  expect(await place.sql('SELECT version FROM plant_store.schema_version')).toEqual([
+  expect(await database.sql('SELECT version FROM plant_store.schema_version')).toEqual([
     { version: 1 },
   ])
 })
 
 test('texts that a collation of the database takes for equal are counted apart', async () => {
-  const place = await freshDatabase()
-  await place.sql(`CREATE COLLATION plant_store.any_case
+  const database = await createDatabase()
+  await database.sql(`CREATE COLLATION plant_store.any_case
       (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
     ALTER TABLE plant_store.plants ALTER COLUMN tag TYPE text COLLATE plant_store.any_case`)
-  const store = await openShared(place)
+  const store = await openShared(database)
   for (const [index, tag] of ['Schön', 'Scho\u0308n', 'schon'].entries())
     await createPlant(store, { id: BigInt(index), name: 'Fern', tag })
   expect(await store.countBy('tag')).toEqual(
@@ -44,8 +45,8 @@ test('texts that a collation of the database takes for equal are counted apart',
 })
 
 test('no command but stores init creates a store', async () => {
-  const { url, env, sql } = await freshDatabase({ isEmpty: true })
-  const user = new World()
+  const { url, env, sql } = await createDatabase({ isEmpty: true })
+  const user = new Sandbox()
   const options = { env: { ...env, PLANTS_STORE: url }, stdin: '{"id":5,"name":"Fern"}\n' }
   const lines = [
     ...['list', 'get 1', 'count --by tag', 'export plants.csv', 'create --id next --name Fern'],
@@ -64,20 +65,22 @@ test('no command but stores init creates a store', async () => {
   expect(await sql(schema)).toEqual([{ schema: null }])
   const address = url.replace('plants@', '')
   user.save({ stores: { shared: { address: url } } })
-  for (const [place, created] of [
+  for (const [endpoint, created] of [
     ['shared', true],
     [url, false],
   ] as const)
-    expect(await user.run(`stores init ${place}`, { env })).toEqual(answer({ address, created }))
+    expect(await user.run(`stores init ${endpoint}`, { env })).toEqual(
+      toJsonResult({ address, created }),
+    )
   expect((await user.run('list', options)).code).toBe(0)
 })
 
 test('a store of another version is not opened', async () => {
-  const place = await freshDatabase()
-  await place.sql('UPDATE plant_store.schema_version SET version = 2')
-  const init = PostgresStore.init(addressOf(place), databaseOptions(place))
+  const database = await createDatabase()
+  await database.sql('UPDATE plant_store.schema_version SET version = 2')
+  const init = PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   const other = accessDenied('version 2')
-  expect(await settled([openShared(place), init])).toEqual([other, other])
+  expect(await settled([openShared(database), init])).toEqual([other, other])
 })
 
 /** The grants of docs/databases.md, of such rights as `SELECT, INSERT`. */
@@ -89,11 +92,11 @@ function grantsTo(role: string, rights: string): string {
 }
 
 test('lets a role do what it has been granted', async () => {
-  const place = await database()
-  await createPlant(await openShared(place), fern)
-  const clerk = await asRole(place, 'clerk')
+  const database = await getDatabase()
+  await createPlant(await openShared(database), fern)
+  const clerk = await asRole(database, 'clerk')
   expect(await settled([openShared(clerk)])).toEqual([accessDenied('permission denied')])
-  await place.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
+  await database.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
   const store = await openShared(clerk)
   await createPlant(store, { id: 2n, name: 'Moss' })
   await store.transaction(({ saveCheckpoint }) =>
@@ -109,52 +112,55 @@ test('lets a role do what it has been granted', async () => {
     ['create', 'read'],
   ])
   expect(await settled([deletePlant(store, 1n)])).toEqual([accessDenied('permission denied')])
-  await place.sql(grantsTo(clerk.role, 'UPDATE, DELETE'))
+  await database.sql(grantsTo(clerk.role, 'UPDATE, DELETE'))
   expect(await store.rights()).toEqual(['create', 'read', 'update', 'delete'])
   expect(await deletePlant(store, 1n)).toStrictEqual(fern)
 })
 
 test('rejects a database that has not every character', async () => {
-  const place = await database()
-  const name = `${nameOf(place)}latin`
+  const database = await getDatabase()
+  const name = `${nameOf(database)}latin`
   const encoding = `TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`
-  await place.admin(`CREATE DATABASE ${name} OWNER plants ${encoding}`)
-  onTestFinished(async () => void (await place.admin(`DROP DATABASE ${name} WITH (FORCE)`)))
-  const latin = { ...place, url: Object.assign(new URL(place.url), { pathname: `/${name}` }).href }
+  await database.admin(`CREATE DATABASE ${name} OWNER plants ${encoding}`)
+  onTestFinished(async () => void (await database.admin(`DROP DATABASE ${name} WITH (FORCE)`)))
+  const latin = {
+    ...database,
+    url: Object.assign(new URL(database.url), { pathname: `/${name}` }).href,
+  }
   expect(await settled([openShared(latin)])).toEqual([accessDenied('LATIN1')])
 })
 
 test('rejects a server that could lose what it has answered', async () => {
-  const place = await ownServer()
+  const database = await startOwnServer()
   const early = accessDenied('fsync is off')
-  const store = await openShared(place)
-  await configure(place, 'fsync = off')
+  const store = await openShared(database)
+  await configure(database, 'fsync = off')
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([early])
-  expect(await settled([openShared(place)])).toEqual([early])
+  expect(await settled([openShared(database)])).toEqual([early])
 })
 
 test('doctor checks a database, and what its role may do', async () => {
-  const place = await freshDatabase()
-  const user = new World()
+  const database = await createDatabase()
+  const user = new Sandbox()
   const examined = async (store: string) => {
-    const env = { ...place.env, PLANTS_STORE: store }
+    const env = { ...database.env, PLANTS_STORE: store }
     const { code, out } = await user.run('doctor', { env })
     return { code, state: /"check":"store postgres[^"]*","state":"(\w+)"/.exec(out)?.[1] }
   }
-  const { role, url } = await asRole(place, 'gardener')
-  expect(await examined(place.url)).toEqual({ code: 0, state: 'ok' })
-  await place.sql(grantsTo(role, 'SELECT'))
+  const { role, url } = await asRole(database, 'gardener')
+  expect(await examined(database.url)).toEqual({ code: 0, state: 'ok' })
+  await database.sql(grantsTo(role, 'SELECT'))
   expect(await examined(url)).toEqual({ code: 0, state: 'warning' })
-  await place.sql(grantsTo(role, 'SELECT, INSERT'))
+  await database.sql(grantsTo(role, 'SELECT, INSERT'))
   expect(await examined(url)).toEqual({ code: 0, state: 'ok' })
-  const missing = place.url.replace(/db\w+$/, 'nowhere')
+  const missing = database.url.replace(/db\w+$/, 'nowhere')
   expect(await examined(missing)).toEqual({ code: 1, state: 'failed' })
 })
 
 // An exact match in any schema wins over a match by a cast in pg_catalog.
-test("nothing of another role is called or read in the place of what is PostgreSQL's or ours", async () => {
-  const place = await freshDatabase({ isEmpty: true })
-  const { role } = await asRole(place, 'mallory')
+test("nothing of another role is called or read in the endpoint of what is PostgreSQL's or ours", async () => {
+  const database = await createDatabase({ isEmpty: true })
+  const { role } = await asRole(database, 'mallory')
   const note = (what: string) =>
     `RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.loot VALUES ('${what}'); RETURN 1; END $$`
   const functions = ['strpos(text, text)', 'pg_advisory_xact_lock(bigint)', 'unnest(bigint[])']
@@ -165,17 +171,23 @@ test("nothing of another role is called or read in the place of what is PostgreS
     `CREATE FUNCTION public.equal(text, text) ${note('=')}`,
     'CREATE OPERATOR public.= (FUNCTION = public.equal, LEFTARG = text, RIGHTARG = text)',
   ]
-  await place.admin(`GRANT CREATE ON SCHEMA public TO PUBLIC; SET ROLE ${role}; ${made.join(';')}`)
-  await place.admin(`ALTER DATABASE ${nameOf(place)} SET search_path = public, pg_catalog`)
-  const user = new World()
+  await database.admin(
+    `GRANT CREATE ON SCHEMA public TO PUBLIC; SET ROLE ${role}; ${made.join(';')}`,
+  )
+  await database.admin(`ALTER DATABASE ${nameOf(database)} SET search_path = public, pg_catalog`)
+  const user = new Sandbox()
   const stdin = '{"id":5,"name":"Fern","tag":"wet"}\n'
-  const options = { env: { ...place.env, PLANTS_STORE: place.url }, stdin, mayShowSecrets: true }
+  const options = {
+    env: { ...database.env, PLANTS_STORE: database.url },
+    stdin,
+    mayShowSecrets: true,
+  }
   const lines = [
-    ...[`stores init ${place.url}`, 'create --id 1 --name Fern', 'import --atomic', 'import'],
+    ...[`stores init ${database.url}`, 'create --id 1 --name Fern', 'import --atomic', 'import'],
     ...['list --tag wet --search e', 'count --by tag', 'update 1 --name Ivy', 'delete 1 --yes'],
     ...['tokens create', 'tokens list', 'doctor'],
   ]
   for (const line of lines) expect([line, (await user.run(line, options)).code]).toEqual([line, 0])
-  expect(await place.admin('SELECT * FROM public.loot')).toEqual([])
+  expect(await database.admin('SELECT * FROM public.loot')).toEqual([])
   expect((await user.run('list', options)).out).toBe(stdin)
 })

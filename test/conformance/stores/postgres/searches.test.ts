@@ -1,22 +1,22 @@
 import { expect, test } from 'vitest'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import type { ReadQuery } from '../../../../src/stores/query.js'
-import { freshDatabase, openShared } from '../../../helpers/postgres.js'
-import { createPlant, gathered } from '../../../helpers/store.js'
-import { settableTime } from '../../../helpers/time.js'
+import { createDatabase, openShared } from '../../../helpers/postgres/database.js'
+import { createClock } from '../../../helpers/sandbox/clock.js'
+import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 import { nameOf, othersWait, settled } from './steps.js'
 
 const fern = { id: 1n, name: 'Fern' }
 const busy = /^unavailable: All connections for searches at postgres:\S+ are in use$/
 const firstPage = (store: PostgresStore, query: ReadQuery) =>
-  gathered(store.read({ ...query, inPages: true, limit: 1 }))
+  gather(store.read({ ...query, inPages: true, limit: 1 }))
 
 test('searches, counts and lists with a tag leave half of the connections to all else', async () => {
-  const place = await databaseWithSlowPlant()
-  const store = await openShared(place, { parameters: 'max=4' })
+  const database = await databaseWithSlowPlant()
+  const store = await openShared(database, { parameters: 'max=4' })
   await createPlant(store, fern)
   await createPlant(store, { id: 2n, name: 'Moss' })
-  const release = await place.hold('SELECT pg_advisory_xact_lock(7)')
+  const release = await database.hold('SELECT pg_advisory_xact_lock(7)')
   const scans = [
     firstPage(store, { search: 'slow' }),
     firstPage(store, { tag: 'slow' }),
@@ -27,7 +27,7 @@ test('searches, counts and lists with a tag leave half of the connections to all
   const controller = new AbortController()
   const { signal } = controller
   const aborted = [firstPage(store, { search: 'a', signal }), store.count({ signal })]
-  await othersWait(place, 2)
+  await othersWait(database, 2)
 
   expect((await store.get([1n])).get(1n)).toStrictEqual(fern)
   expect(await firstPage(store, {})).toStrictEqual([fern])
@@ -37,7 +37,7 @@ test('searches, counts and lists with a tag leave half of the connections to all
   const reason = new Error('The client is gone')
   controller.abort(reason)
   expect(await settled(aborted)).toEqual([reason, reason])
-  await othersWait(place, 2)
+  await othersWait(database, 2)
 
   await release()
   const slow = { id: 9n, name: 'slow', tag: 'slow' }
@@ -45,12 +45,12 @@ test('searches, counts and lists with a tag leave half of the connections to all
 })
 
 test('a search that finds no connection in time fails, and the others go on', async () => {
-  const place = await databaseWithSlowPlant()
-  const store = await openShared(place, { parameters: 'max=2' })
-  const release = await place.hold('SELECT pg_advisory_xact_lock(7)')
+  const database = await databaseWithSlowPlant()
+  const store = await openShared(database, { parameters: 'max=2' })
+  const release = await database.hold('SELECT pg_advisory_xact_lock(7)')
   const first = store.count()
-  await othersWait(place, 1)
-  const time = settableTime()
+  await othersWait(database, 1)
+  const time = createClock()
   const late = settled([store.count()])
   await new Promise(setImmediate)
   time.timeOut()
@@ -61,13 +61,13 @@ test('a search that finds no connection in time fails, and the others go on', as
 
 /** Whoever reads plant 9 in it waits while somebody holds the advisory lock 7. */
 async function databaseWithSlowPlant() {
-  const place = await freshDatabase()
-  await place.admin(`ALTER DATABASE ${nameOf(place)} SET enable_seqscan = off`)
-  await place.sql(`INSERT INTO plant_store.plants VALUES (9, 'slow', 'slow');
+  const database = await createDatabase()
+  await database.admin(`ALTER DATABASE ${nameOf(database)} SET enable_seqscan = off`)
+  await database.sql(`INSERT INTO plant_store.plants VALUES (9, 'slow', 'slow');
     CREATE FUNCTION public.wait_for_lock() RETURNS boolean LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_catalog.pg_advisory_xact_lock_shared(7); RETURN true; END $$;
     CREATE POLICY slow ON plant_store.plants
       USING (CASE WHEN id = 9 THEN public.wait_for_lock() ELSE true END) WITH CHECK (true);
     ALTER TABLE plant_store.plants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`)
-  return place
+  return database
 }

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { plant } from '../../../helpers/import.js'
 import {
   type Database,
   openShared,
-  ownServerWithStandby,
   partitionPlants,
-} from '../../../helpers/postgres.js'
-import { exchange } from '../../../helpers/raw-http.js'
-import { type RunningService, serve } from '../../../helpers/service.js'
-import { createPlant, gathered } from '../../../helpers/store.js'
-import { objectsOf, World } from '../../../helpers/world.js'
+  startServerWithStandby,
+} from '../../../helpers/postgres/database.js'
+import { buildPlantLine } from '../../../helpers/sandbox/import-sandbox.js'
+import { parseObjects, Sandbox } from '../../../helpers/sandbox/sandbox.js'
+import { createPlant, gather } from '../../../helpers/sandbox/store.js'
+import { exchangeOnce } from '../../../helpers/scripted-server/raw-http.js'
+import { type RunningService, serve } from '../../../helpers/scripted-server/service.js'
 import { configure, settled } from './steps.js'
 
 // A standby has the plants of its primary, a moment later, and accepts no change.
@@ -23,15 +23,15 @@ const moss = { id: 2n, name: 'Moss' }
 const useWritable =
   'Use target_session_attrs=read-write in an address with the server that accepts writes, or promote this one'
 
-type Servers = Awaited<ReturnType<typeof ownServerWithStandby>>
+type Servers = Awaited<ReturnType<typeof startServerWithStandby>>
 
 /** A primary and its standby, both of which have two plants, and a token for each service. */
 async function startServers() {
-  const servers = await ownServerWithStandby()
+  const servers = await startServerWithStandby()
   const { primary, standby } = servers
   const store = await openShared(primary)
   for (const each of [fern, moss]) await createPlant(store, each)
-  const { out } = await new World().run('tokens create --allow create,read,update,delete', {
+  const { out } = await new Sandbox().run('tokens create --allow create,read,update,delete', {
     env: { PLANTS_STORE: primary.url },
   })
   await standby.catchUp()
@@ -65,11 +65,11 @@ test.each(['the address', 'the variable'])(
       'create --id 1 --name Fern --dry-run --store ./other.db',
     ]
     for (const line of lines) {
-      const { code, err } = await new World().run(line, { env })
+      const { code, err } = await new Sandbox().run(line, { env })
       expect({ line, code, err }).toEqual({ line, code: 0, err: '' })
     }
-    const { out } = await new World().run('list', { env })
-    expect(objectsOf(out)).toEqual([
+    const { out } = await new Sandbox().run('list', { env })
+    expect(parseObjects(out)).toEqual([
       { id: 1, name: 'Fern', tag: 'shade' },
       { id: 2, name: 'Moss' },
     ])
@@ -92,14 +92,14 @@ test('a change at a standby ends at once, and says what to do', async () => {
   ]
   const env = { PLANTS_STORE: `${standby.url}?${any}`, PLANTS_TIMEOUT: '1h' }
   for (const line of lines) {
-    const { code, out, err } = await new World().run(line, { env })
+    const { code, out, err } = await new Sandbox().run(line, { env })
     expect({ line, code, out }).toEqual({ line, code: 4, out: '' })
     expect(err).toContain(`The server ${hostOf(standby)} is read-only`)
     expect(err).toContain(useWritable)
   }
   const readWrite = `${bothOf(standby, primary)}?target_session_attrs=read-write`
   const followed = { ...env, PLANTS_STORE: readWrite }
-  expect(await new World().run('create --id 3 --name Oak', { env: followed })).toMatchObject({
+  expect(await new Sandbox().run('create --id 3 --name Oak', { env: followed })).toMatchObject({
     code: 0,
   })
 })
@@ -129,8 +129,8 @@ test('a server that is read-only by a setting is read, too, and is ready for tha
 
 test('an import stores at the primary, even if the address and the variable allow a standby', async () => {
   const { primary, standby } = await startServers()
-  const user = new World()
-  user.write('plants.ndjson', `${plant(3)}${plant(4)}`)
+  const user = new Sandbox()
+  user.write('plants.ndjson', `${buildPlantLine(3)}${buildPlantLine(4)}`)
   const env = {
     PLANTS_STORE: `${bothOf(standby, primary)}?${any}`,
     PGTARGETSESSIONATTRS: 'any',
@@ -152,8 +152,8 @@ test('an import stores at the primary, even if the address and the variable allo
 test('doctor names the server that it uses, and says whether that is read-only', async () => {
   const { primary, standby } = await startServers()
   const examine = async (url: string) => {
-    const { code, out } = await new World().run('doctor', { env: { PLANTS_STORE: url } })
-    const { state, message } = objectsOf(out).at(-1) ?? {}
+    const { code, out } = await new Sandbox().run('doctor', { env: { PLANTS_STORE: url } })
+    const { state, message } = parseObjects(out).at(-1) ?? {}
     return { code, state, message }
   }
   const name = (first: Database, second: Database) =>
@@ -173,8 +173,8 @@ test('doctor names the server that it uses, and says whether that is read-only',
 
 /** The reads that must survive a conflict with recovery: streams, and what is read at once. */
 const reads: [what: string, read: (store: PostgresStore) => Promise<unknown>, found: unknown][] = [
-  ['a list of one snapshot', (store) => gathered(store.read()), [fern, moss]],
-  ['a list in pages', (store) => gathered(store.read({ inPages: true })), [fern, moss]],
+  ['a list of one snapshot', (store) => gather(store.read()), [fern, moss]],
+  ['a list in pages', (store) => gather(store.read({ inPages: true })), [fern, moss]],
   ['a count by tag', async (store) => (await store.countBy('tag')).get('shade'), 1n],
   ['a count', (store) => store.count(), 2n],
 ]
@@ -261,12 +261,12 @@ test('a service beside a standby offers to read, and says what is missing', asyn
     expect(service.log.filter(({ msg }) => msg === missing)).toHaveLength(index === 0 ? 1 : 0)
     expect(service.log.filter(({ level }) => level === 'warn')).toEqual([])
     expect(await explainReadiness(service)).toBe(200)
-    expect((await exchange(service, list)).status).toBe(200)
-    expect((await exchange(service, create)).text).toBe(notOffered)
+    expect((await exchangeOnce(service, list)).status).toBe(200)
+    expect((await exchangeOnce(service, create)).text).toBe(notOffered)
   }
-  await new World().run('tokens revoke 1', { env: { PLANTS_STORE: servers.primary.url } })
+  await new Sandbox().run('tokens revoke 1', { env: { PLANTS_STORE: servers.primary.url } })
   for (const service of services)
-    await expect.poll(async () => (await exchange(service, list)).status, often).toBe(401)
+    await expect.poll(async () => (await exchangeOnce(service, list)).status, often).toBe(401)
 })
 
 test('the services of docs/databases.md create at the primary, and read from the standby', async () => {
@@ -282,16 +282,16 @@ test('the services of docs/databases.md create at the primary, and read from the
   expect(lines).toHaveLength(2)
   const [creator, reader] = await Promise.all(lines.map((args) => serve(args, { env: {}, token })))
   if (!creator || !reader) throw new Error('The page has two services')
-  expect((await exchange(creator, create)).text).toBe('200 {"name":"Oak"}')
-  const read = async () => (await exchange(reader, { ...list, target: '/plants/9' })).text
+  expect((await exchangeOnce(creator, create)).text).toBe('200 {"name":"Oak"}')
+  const read = async () => (await exchangeOnce(reader, { ...list, target: '/plants/9' })).text
   await expect.poll(read, often).toBe('200 {"id":9,"name":"Oak"}')
-  expect((await exchange(creator, list)).status).toBe(403)
-  expect((await exchange(reader, create)).text).toBe(notOffered)
+  expect((await exchangeOnce(creator, list)).status).toBe(403)
+  expect((await exchangeOnce(reader, create)).text).toBe(notOffered)
   await primary.stop('immediate')
   await standby.promote()
   const other = { body: '{"id":10,"name":"Ash"}' }
-  expect((await exchange(creator, other)).text).toBe('200 {"name":"Ash"}')
-  expect((await exchange(reader, { ...list, target: '/plants/10' })).status).toBe(200)
+  expect((await exchangeOnce(creator, other)).text).toBe('200 {"name":"Ash"}')
+  expect((await exchangeOnce(reader, { ...list, target: '/plants/10' })).status).toBe(200)
 })
 
 test('a service that should create beside a standby does so as soon as that is promoted', async () => {
@@ -305,13 +305,13 @@ test('a service that should create beside a standby does so as soon as that is p
     }),
   )
   expect(await explainReadiness(service)).toBe(readOnly)
-  const rejected = await exchange(service, create)
+  const rejected = await exchangeOnce(service, create)
   expect(rejected.text).toMatch(/^503 The store is not available, and nothing was stored/)
-  expect((await exchange(service, list)).status).toBe(200)
+  expect((await exchangeOnce(service, list)).status).toBe(200)
   await servers.primary.stop('immediate')
   await servers.standby.promote()
   expect(await explainReadiness(service)).toBe(200)
-  expect((await exchange(service, create)).text).toBe('200 {"name":"Oak"}')
+  expect((await exchangeOnce(service, create)).text).toBe('200 {"name":"Oak"}')
 })
 
 test('while a standby is promoted, reads go on there, and writes go on at it afterwards', async () => {

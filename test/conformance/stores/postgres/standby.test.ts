@@ -1,9 +1,18 @@
 import { expect, test } from 'vitest'
 import { createFixedTokenSource } from '../../../../src/server/authenticate.js'
-import { Importer, plant } from '../../../helpers/import.js'
-import { type Database, openShared, ownServerWithStandby } from '../../../helpers/postgres.js'
-import { exchange } from '../../../helpers/raw-http.js'
-import { placeOf, serveHere, testCaller, testToken } from '../../../helpers/service.js'
+import {
+  type Database,
+  openShared,
+  startServerWithStandby,
+} from '../../../helpers/postgres/database.js'
+import { buildPlantLine, ImportSandbox } from '../../../helpers/sandbox/import-sandbox.js'
+import { exchangeOnce } from '../../../helpers/scripted-server/raw-http.js'
+import {
+  serveInProcess,
+  testCaller,
+  testToken,
+  toConnectOptions,
+} from '../../../helpers/scripted-server/service.js'
 
 // PostgreSQL waits for the synchronous standby after a commit. When that wait is canceled, it answers
 // COMMIT with a warning: the plant is stored on the primary, and is lost if that fails.
@@ -14,11 +23,12 @@ const waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 const stored = 'SELECT id::int FROM plant_store.plants ORDER BY id'
 
 test('no command succeeds before the standby has its plants, nor does its repetition', async () => {
-  const { primary, standby } = await ownServerWithStandby()
+  const { primary, standby } = await startServerWithStandby()
   await primary.admin('ALTER ROLE plants SET client_min_messages = error')
-  const user = new Importer()
+  const user = new ImportSandbox()
   const env = { ...primary.env, PLANTS_STORE: primary.url }
-  const run = (line: string, now = () => 0) => user.run(line, { env, stdin: plant(3), now })
+  const run = (line: string, now = () => 0) =>
+    user.run(line, { env, stdin: buildPlantLine(3), now })
   const lines = [
     'create --id 1 --name Fern',
     'create --id 2 --name Moss --idempotency-key moss',
@@ -48,19 +58,19 @@ test('no command succeeds before the standby has its plants, nor does its repeti
 })
 
 test('a service repeats a create with a key until the standby has it, even if that writes nothing', async () => {
-  const { primary, standby } = await ownServerWithStandby()
+  const { primary, standby } = await startServerWithStandby()
   // With this trigger, an INSERT of what is stored fails without having written anything.
   await primary.admin(`CREATE FUNCTION ignore() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN RETURN CASE WHEN EXISTS (SELECT FROM plant_store.plants WHERE id = NEW.id)
       THEN NULL ELSE NEW END; END $$;
     CREATE TRIGGER ignore BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION ignore()`)
-  const { address } = await serveHere({
+  const { address } = await serveInProcess({
     openStore: () => openShared(primary),
     openTokenSource: async () => createFixedTokenSource(testToken, testCaller),
   })
-  const service = { place: placeOf(address), token: testToken }
+  const service = { endpoint: toConnectOptions(address), token: testToken }
   const create = (id: number, headers = {}) =>
-    exchange(service, { headers, body: `{"id":${id},"name":"Fern"}` })
+    exchangeOnce(service, { headers, body: `{"id":${id},"name":"Fern"}` })
   const key = { 'Idempotency-Key': 'fern' }
 
   await standby.stop('immediate')

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Change } from '../../../../src/stores/change.js'
-import { type Database, freshDatabase, openShared } from '../../../helpers/postgres.js'
-import { createPlant, creations, gathered } from '../../../helpers/store.js'
+import { createDatabase, type Database, openShared } from '../../../helpers/postgres/database.js'
+import { createPlant, gather, toCreates } from '../../../helpers/sandbox/store.js'
 
 /** A proxy in front of a database that keeps what the client sends. */
 async function recordStatements(database: Database) {
@@ -29,18 +29,18 @@ async function recordStatements(database: Database) {
 }
 
 test('a statement changes or locks one id, so that the table may be distributed by id', async () => {
-  const { proxied, readStatements } = await recordStatements(await freshDatabase())
+  const { proxied, readStatements } = await recordStatements(await createDatabase())
   const store = await openShared(proxied)
   const plants = Array.from({ length: 1200 }, (_, id) => ({ id: BigInt(id), name: `Fern ${id}` }))
   await Promise.all(plants.slice(0, 100).map((plant) => createPlant(store, plant, `${plant.id}`)))
   await Promise.all(plants.slice(0, 100).map((plant) => createPlant(store, plant, `${plant.id}`)))
-  await store.write(creations(plants))
+  await store.write(toCreates(plants))
   const updates = plants.map(
     ({ id }): Change => ({ type: 'update', patch: { id, tag: 'wet' }, ifMissing: 'create' }),
   )
   const deletes = plants.slice(0, 300).map(({ id }): Change => ({ type: 'delete', id }))
   await store.transaction(({ write }) => write([...updates, ...deletes]))
-  expect(await gathered(store.read())).toEqual(
+  expect(await gather(store.read())).toEqual(
     plants.slice(300).map((plant) => ({ ...plant, tag: 'wet' })),
   )
   const statements = readStatements()

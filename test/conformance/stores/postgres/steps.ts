@@ -3,9 +3,9 @@ import { PlantsError } from '../../../../src/errors.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import type { CheckpointChange } from '../../../../src/stores/store.js'
+import type { Database } from '../../../helpers/postgres/database.js'
 import { password } from '../../../helpers/postgres/server.js'
-import type { Database } from '../../../helpers/postgres.js'
-import { creations } from '../../../helpers/store.js'
+import { toCreates } from '../../../helpers/sandbox/store.js'
 
 // What the tests of a store in a database do with the database and the store.
 
@@ -19,13 +19,13 @@ export async function configure({ admin }: Database, setting: string): Promise<v
   await admin('SELECT pg_reload_conf()')
 }
 
-export async function asRole(place: Database, prefix: string) {
-  const role = `${prefix}_${nameOf(place)}`
-  await place.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
+export async function asRole(database: Database, prefix: string) {
+  const role = `${prefix}_${nameOf(database)}`
+  await database.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
   const drop = `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`
-  onTestFinished(async () => void (await place.admin(drop)))
-  const url = Object.assign(new URL(place.url), { username: role }).href
-  return { ...place, role, url }
+  onTestFinished(async () => void (await database.admin(drop)))
+  const url = Object.assign(new URL(database.url), { username: role }).href
+  return { ...database, role, url }
 }
 
 export function nameOf({ url }: Pick<Database, 'url'>): string {
@@ -40,7 +40,7 @@ export async function createAll(
 ): Promise<string[]> {
   const outcomes = await store.transaction(
     async ({ write, saveCheckpoint }) => {
-      const outcomes = await write(creations(plants))
+      const outcomes = await write(toCreates(plants))
       if (checkpoint) await saveCheckpoint(checkpoint)
       return outcomes
     },

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { pages } from '../../../helpers/documents.js'
-import { freshDatabase, openShared, partitionPlants } from '../../../helpers/postgres.js'
-import { createPlant, gathered } from '../../../helpers/store.js'
+import { pages } from '../../../helpers/expect/documents.js'
+import { createDatabase, openShared, partitionPlants } from '../../../helpers/postgres/database.js'
+import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 
 test.each(['one table', 'partitions'])(
   'lists and counts by tag use the index of the page in %s',
   async (layout) => {
-    const database = await freshDatabase()
+    const database = await createDatabase()
     if (layout === 'partitions') await partitionPlants(database)
     const page = pages.get('docs/databases.md') ?? ''
     const [, statement = ''] = /^```text\n(CREATE INDEX [^`]*)```$/m.exec(page) ?? []
@@ -15,7 +15,7 @@ test.each(['one table', 'partitions'])(
     await createPlant(store, { id: 1n, name: 'Fern', tag: 'shade' })
     await createPlant(store, { id: 2n, name: 'Moss' })
 
-    expect(await gathered(store.read({ tag: 'shade' }))).toMatchObject([{ id: 1n }])
+    expect(await gather(store.read({ tag: 'shade' }))).toMatchObject([{ id: 1n }])
     expect(await store.count({ tag: 'shade' })).toBe(1n)
     // Of few plants, PostgreSQL would read the whole table.
     const plan = await database.sql(`

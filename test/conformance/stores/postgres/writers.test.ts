@@ -4,11 +4,11 @@ import type { NewPlant } from '../../../../src/plant/plant.js'
 import { type Outcome, writeOne } from '../../../../src/stores/change.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import type { Transaction } from '../../../../src/stores/store.js'
-import { freshDatabase, openShared, reusedDatabase } from '../../../helpers/postgres.js'
-import { createPlant, creations, gathered } from '../../../helpers/store.js'
+import { createDatabase, openShared, reuseDatabase } from '../../../helpers/postgres/database.js'
+import { createPlant, gather, toCreates } from '../../../helpers/sandbox/store.js'
 import { asRole, createAll, nameOf, othersWait, settled } from './steps.js'
 
-const database = reusedDatabase()
+const getDatabase = reuseDatabase()
 const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
   Array.from({ length: count }, (_, index) => ({
     id: BigInt(first + index),
@@ -16,9 +16,9 @@ const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
   }))
 
 test('repeats the transaction that a deadlock ends', async () => {
-  const place = await database()
-  await place.admin(`ALTER DATABASE ${nameOf(place)} SET deadlock_timeout = '20ms'`)
-  const [one, other] = [await openShared(place), await openShared(place)]
+  const database = await getDatabase()
+  await database.admin(`ALTER DATABASE ${nameOf(database)} SET deadlock_timeout = '20ms'`)
+  const [one, other] = [await openShared(database), await openShared(database)]
   let arrived = 0
   let release = () => {}
   const bothWrote = new Promise<void>((resolve) => {
@@ -27,7 +27,7 @@ test('repeats the transaction that a deadlock ends', async () => {
   const createBoth = (store: PostgresStore, ids: bigint[]) =>
     store.transaction(
       async ({ write }) => {
-        const [first, second] = ids.map((id) => creations([{ id, name: 'Fern' }]))
+        const [first, second] = ids.map((id) => toCreates([{ id, name: 'Fern' }]))
         const before = await write(assertDefined(first))
         arrived += 1
         if (arrived === 2) release()
@@ -43,38 +43,38 @@ test('repeats the transaction that a deadlock ends', async () => {
   ])
   await Promise.all([one.close(), other.close()]) // after which the server counts it
   const met = 'SELECT deadlocks > 0 AS met FROM pg_stat_database WHERE datname = current_database()'
-  await expect.poll(() => place.admin(met), { interval: 5 }).toEqual([{ met: true }])
+  await expect.poll(() => database.admin(met), { interval: 5 }).toEqual([{ met: true }])
 })
 
 test('loses no change of two stores that have looked a plant up before either writes', async () => {
-  const place = await database()
-  const [one, other] = [await openShared(place), await openShared(place)]
+  const database = await getDatabase()
+  const [one, other] = [await openShared(database), await openShared(database)]
   await createPlant(one, { id: 1n, name: 'Fern' })
-  const release = await place.hold('SELECT FROM plant_store.plants FOR UPDATE')
+  const release = await database.hold('SELECT FROM plant_store.plants FOR UPDATE')
   const first = writeOne(one, { type: 'update', patch: { id: 1n, name: 'Moss' } })
-  await othersWait(place, 1)
+  await othersWait(database, 1)
   const second = writeOne(other, { type: 'update', patch: { id: 1n, tag: 'wet' } })
-  await othersWait(place, 2)
+  await othersWait(database, 2)
   await release()
   await Promise.all([first, second])
   expect((await one.get([1n])).get(1n)).toEqual({ id: 1n, name: 'Moss', tag: 'wet' })
 })
 
 test('gives each id once to two imports that want the same ones', async () => {
-  const place = await database()
-  const [one, other] = [await openShared(place), await openShared(place)]
+  const database = await getDatabase()
+  const [one, other] = [await openShared(database), await openShared(database)]
   const [a, b] = await Promise.all([
     createAll(one, plants(20_000, 0, 'one')),
     createAll(other, plants(20_000, 0, 'other').reverse()),
   ])
   const names = a.map((outcome, id) => `${outcome === 'created' ? 'one' : 'other'} ${id}`)
   expect(b.reverse()).toEqual(a.map((outcome) => (outcome === 'created' ? 'rejected' : 'created')))
-  expect((await gathered(one.read())).map(({ name }) => name)).toEqual(names)
+  expect((await gather(one.read())).map(({ name }) => name)).toEqual(names)
 })
 
 test('a checkpoint is read after a transaction that replaces it', async () => {
-  const place = await freshDatabase()
-  const [store, other] = [await openShared(place), await openShared(place)]
+  const database = await createDatabase()
+  const [store, other] = [await openShared(database), await openShared(database)]
   await store.transaction(({ saveCheckpoint }) =>
     saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
   )
@@ -82,7 +82,7 @@ test('a checkpoint is read after a transaction that replaces it', async () => {
   await store.transaction(async ({ saveCheckpoint }) => {
     await saveCheckpoint({ id: 'one', from: 'a', to: 'b' })
     read = other.checkpoint('one')
-    await expect.poll(() => place.sql('SELECT FROM pg_locks WHERE NOT granted')).toHaveLength(1)
+    await expect.poll(() => database.sql('SELECT FROM pg_locks WHERE NOT granted')).toHaveLength(1)
   })
   expect(await read).toBe('b')
 })
@@ -93,20 +93,20 @@ const trigger = (body: string) =>
     CREATE TRIGGER other BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION other()`
 
 test('creates what another writer has taken and deleted meanwhile', async () => {
-  const place = await freshDatabase()
-  const store = await openShared(place)
+  const database = await createDatabase()
+  const store = await openShared(database)
   const taken = "RAISE unique_violation USING CONSTRAINT = 'plants_pkey'"
   const odd = `IF nextval('public.tries') % 2 = 1 THEN ${taken}; END IF;`
-  await place.sql(`CREATE SEQUENCE tries; ${trigger(`${odd} RETURN NEW;`)}`)
+  await database.sql(`CREATE SEQUENCE tries; ${trigger(`${odd} RETURN NEW;`)}`)
   expect(await createAll(store, plants(1))).toEqual(['created'])
-  await store.transaction(({ write }) => write(creations(plants(1, 9))))
-  expect((await gathered(store.read())).map(({ id }) => id)).toEqual([0n, 9n])
+  await store.transaction(({ write }) => write(toCreates(plants(1, 9))))
+  expect((await gather(store.read())).map(({ id }) => id)).toEqual([0n, 9n])
 })
 
 test('a trigger that leaves a plant out rejects it alone', async () => {
-  const place = await freshDatabase()
-  const store = await openShared(place)
-  await place.sql(trigger('RETURN CASE WHEN NEW.id % 1000 = 2 THEN NULL ELSE NEW END;'))
+  const database = await createDatabase()
+  const store = await openShared(database)
+  await database.sql(trigger('RETURN CASE WHEN NEW.id % 1000 = 2 THEN NULL ELSE NEW END;'))
   const told = plants(2000).map(({ id }) => (id % 1000n === 2n ? 'rejected' : 'created'))
   expect(await createAll(store, plants(2000))).toEqual(told)
   expect(await store.count()).toBe(1998n)
@@ -123,48 +123,48 @@ test.each([
   ['P0001', ofTagX],
   ['42501', policy],
 ])('a plant that the database refuses with %s is refused alone', async (_, ddl) => {
-  const place = await freshDatabase()
-  await place.sql(ddl)
-  const store = await openShared(place, { parameters: 'max=1' })
+  const database = await createDatabase()
+  await database.sql(ddl)
+  const store = await openShared(database, { parameters: 'max=1' })
   const isWrong = (id: bigint) => id % 10n === 3n
   const wanted = plants(40).map((plant) => ({ ...plant, ...(isWrong(plant.id) && { tag: 'x' }) }))
   const expected = wanted.map(({ id }) => (isWrong(id) ? 'constraint' : 'created'))
   const kindsOf = (outcomes: Outcome[]) =>
     outcomes.map((outcome) => ('error' in outcome ? outcome.error.kind : outcome.type))
-  const singles = await Promise.all(wanted.map((plant) => store.write(creations([plant]))))
+  const singles = await Promise.all(wanted.map((plant) => store.write(toCreates([plant]))))
   expect(kindsOf(singles.flat())).toEqual(expected)
-  const many = creations(wanted.map((plant) => ({ ...plant, id: plant.id + 100n })))
+  const many = toCreates(wanted.map((plant) => ({ ...plant, id: plant.id + 100n })))
   expect(kindsOf(await store.transaction(({ write }) => write(many)))).toEqual(expected)
 })
 
 test('reads many of the largest plants at once, and in pages of one', async () => {
-  const place = await database()
-  const store = await openShared(place)
+  const database = await getDatabase()
+  const store = await openShared(database)
   const insert = "INSERT INTO plant_store.plants (id, name) SELECT id, repeat('x', 1100000)"
-  await place.sql(`${insert} FROM generate_series(0, 63) AS id`)
+  await database.sql(`${insert} FROM generate_series(0, 63) AS id`)
   const found = await store.get(plants(64).map(({ id }) => id))
   expect([...found.values()].every(({ name }) => name.length === 1_100_000)).toBe(true)
   expect(found.size).toBe(64)
   const sizes: number[] = []
   for await (const page of store.read({ inPages: true, limit: 3 })) sizes.push(page.length)
-  expect([(await gathered(store.read())).length, sizes]).toEqual([64, [1, 1, 1]])
+  expect([(await gather(store.read())).length, sizes]).toEqual([64, [1, 1, 1]])
 })
 
 test('gives its connection back when nobody reads on', async () => {
-  const store = await openShared(await database(), { parameters: 'max=1' })
+  const store = await openShared(await getDatabase(), { parameters: 'max=1' })
   await createAll(store, plants(3000))
   for await (const _ of store.read()) break
   expect((await store.get([2n])).get(2n)).toStrictEqual({ id: 2n, name: 'Fern 2' })
 })
 
 test('a transaction that the server rolls back is not done', async () => {
-  const place = await database()
-  const reader = await asRole(place, 'reader')
-  await place.sql(`GRANT USAGE ON SCHEMA plant_store TO ${reader.role};
+  const database = await getDatabase()
+  const reader = await asRole(database, 'reader')
+  await database.sql(`GRANT USAGE ON SCHEMA plant_store TO ${reader.role};
     GRANT SELECT ON ALL TABLES IN SCHEMA plant_store TO ${reader.role}`)
   const store = await openShared(reader)
   const work = async ({ write }: Transaction) => {
-    await write(creations(plants(1))).catch(() => undefined)
+    await write(toCreates(plants(1))).catch(() => undefined)
   }
   expect(await settled([store.transaction(work)])).toEqual([
     expect.stringMatching(/^unavailable: .* rolled a transaction back$/),

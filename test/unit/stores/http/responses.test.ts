@@ -7,7 +7,7 @@ import {
   parseStoredPlant,
 } from '../../../../src/stores/http/plant-request.js'
 import { responseSchemas } from '../../../../src/stores/http/response-schemas.js'
-import { check, fc } from '../../../helpers/fast-check.js'
+import { check, fc } from '../../../helpers/expect/arbitraries.js'
 
 const value = fc.oneof(
   fc.constantFrom<unknown>(

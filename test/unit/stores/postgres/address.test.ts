@@ -5,9 +5,9 @@ import { PlantsError } from '../../../../src/errors.js'
 import type { AddressContext, PostgresAddress } from '../../../../src/stores/address.js'
 import { parseAddress } from '../../../../src/stores/kinds.js'
 import { toReadWrite } from '../../../../src/stores/postgres/address.js'
-import { check, fc } from '../../../helpers/fast-check.js'
-import { place } from '../../../helpers/store.js'
-import { isWindows } from '../../../helpers/world.js'
+import { check, fc } from '../../../helpers/expect/arbitraries.js'
+import { isWindows } from '../../../helpers/sandbox/sandbox.js'
+import { createAddressContext } from '../../../helpers/sandbox/store.js'
 
 const garden = 'postgres://ann@h1:5432/garden'
 
@@ -15,7 +15,10 @@ async function parse(
   address: string,
   options: Partial<AddressContext> = {},
 ): Promise<PostgresAddress> {
-  const context = place({ resolvePath: (path) => resolve('/home/ann', path), ...options })
+  const context = createAddressContext({
+    resolvePath: (path) => resolve('/home/ann', path),
+    ...options,
+  })
   const found = await parseAddress(address, '--store', context)
   if (found.scheme !== 'postgres') throw new Error('Only databases are expected here')
   return found

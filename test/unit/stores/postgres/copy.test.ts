@@ -4,7 +4,7 @@ import { largestId, smallestId } from '../../../../src/plant/fields.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { parseCopyRows } from '../../../../src/stores/postgres/read.js'
 import { formatCopyRows } from '../../../../src/stores/postgres/write.js'
-import { gathered } from '../../../helpers/store.js'
+import { gather } from '../../../helpers/sandbox/store.js'
 
 const texts = [
   '',
@@ -31,7 +31,7 @@ test.each([1, 2, 7, 64, bytes.length])(
       bytes.subarray(index * size, (index + 1) * size),
     )
     const input = Readable.from(pieces)
-    expect(await gathered(parseCopyRows(input, 'h1'))).toEqual(
+    expect(await gather(parseCopyRows(input, 'h1'))).toEqual(
       plants.map(({ id, name, tag = null }, index) => [`${id}`, name, tag, `${index}`]),
     )
   },

@@ -2,18 +2,22 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../src/stores/change.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
-import { DatabaseSync, query } from '../../../helpers/sqlite-file.js'
-import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
-import { printed, World } from '../../../helpers/world.js'
+import { Sandbox, toTextResult } from '../../../helpers/sandbox/sandbox.js'
+import { DatabaseSync, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
+import {
+  buildSqliteOptions,
+  closeAfterTest,
+  createFileAddress,
+} from '../../../helpers/sandbox/store.js'
 
 // What users add to the file of their store with other programs.
 
 const fern = '{"id":1,"name":"Fern","tag":"shade"}\n'
 const moss = '{"id":2,"name":"Moss"}'
-let user: World
+let user: Sandbox
 
 beforeEach(async () => {
-  user = new World()
+  user = new Sandbox()
   await user.run('create', { stdin: fern })
 })
 
@@ -24,7 +28,7 @@ function exec(sql: string): void {
 }
 
 const opened = async () =>
-  closedAfterTest(await SqliteStore.open(fileAddress(user.store), openOptions()))
+  closeAfterTest(await SqliteStore.open(createFileAddress(user.store), buildSqliteOptions()))
 
 test('an index, a view and a table are left alone by all commands, and are in a backup', async () => {
   exec(`CREATE INDEX my_index ON plants (tag, lower(name));
@@ -38,15 +42,15 @@ test('an index, a view and a table are left alone by all commands, and are in a 
     ['list --tag wet --sort name', wet],
     ['delete 2 --yes', wet],
   ] as const)
-    expect(await user.run(line, { stdin: moss }), line).toEqual(printed(out))
+    expect(await user.run(line, { stdin: moss }), line).toEqual(toTextResult(out))
   for (const line of ['import', 'backup plants.bak', 'delete 1 --yes', 'restore plants.bak --yes'])
     expect((await user.run(line, { stdin: moss })).code, line).toBe(0)
-  expect(await user.run('list')).toEqual(printed(`${fern}${moss}\n`))
+  expect(await user.run('list')).toEqual(toTextResult(`${fern}${moss}\n`))
   expect((await user.run('doctor')).code).toBe(0)
   for (const path of [user.store, join(user.home, 'plants.bak')])
-    expect(query(path, 'SELECT watered FROM my_table')).toEqual([{ watered: 'today' }])
+    expect(queryFile(path, 'SELECT watered FROM my_table')).toEqual([{ watered: 'today' }])
   const names = "SELECT name FROM sqlite_schema WHERE name LIKE 'my%' ORDER BY name"
-  expect(query(user.store, names).map(({ name }) => name)).toEqual([
+  expect(queryFile(user.store, names).map(({ name }) => name)).toEqual([
     ...['my_index', 'my_table', 'my_view'],
   ])
 })
@@ -67,7 +71,9 @@ describe.each([
   ['a trigger that rolls back', refusing('AFTER', "RAISE(ROLLBACK, 'not here')"), 'not here'],
 ])('a plant that %s refuses affects no other one', (what, sql, reason) => {
   const stored = () =>
-    query(user.store, 'SELECT id FROM plants WHERE id >= 100').map(({ id }) => BigInt(Number(id)))
+    queryFile(user.store, 'SELECT id FROM plants WHERE id >= 100').map(({ id }) =>
+      BigInt(Number(id)),
+    )
 
   beforeEach(() => exec(sql))
 
@@ -92,7 +98,7 @@ describe.each([
     const message = expect.stringContaining(`plant 107: ${reason}`)
     expect(outcomes[7]).toMatchObject({ error: { error: 422, message } })
     expect(stored()).toEqual(others)
-    if (sql.includes('my_log')) expect(query(user.store, 'SELECT * FROM my_log')).toEqual([])
+    if (sql.includes('my_log')) expect(queryFile(user.store, 'SELECT * FROM my_log')).toEqual([])
   })
 })
 
@@ -102,5 +108,5 @@ test('a restore that a UNIQUE index refuses changes nothing', async () => {
   exec('DELETE FROM plants WHERE id = 2; CREATE UNIQUE INDEX my_names ON plants (name)')
   const err = expect.stringContaining('UNIQUE constraint failed: plants.name')
   expect(await user.run('restore twice.bak --yes')).toEqual({ code: 1, out: '', err })
-  expect(await user.run('list')).toEqual(printed(fern))
+  expect(await user.run('list')).toEqual(toTextResult(fern))
 })

@@ -1,17 +1,17 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { beforeEach, expect, test } from 'vitest'
-import { fill, query } from '../../../helpers/sqlite-file.js'
-import { endConnections } from '../../../helpers/store.js'
-import { objectsOf, World } from '../../../helpers/world.js'
+import { parseObjects, Sandbox } from '../../../helpers/sandbox/sandbox.js'
+import { insertPlants, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
+import { endConnections } from '../../../helpers/sandbox/store.js'
 
-let user: World
+let user: Sandbox
 
 /** 10,000 plants, with the ids from 0 to 9999. */
 beforeEach(async () => {
-  user = new World()
+  user = new Sandbox()
   await user.run('create --id 0 --name Fern --tag shade')
   await user.run('tokens create')
-  fill(user.store, 9999)
+  insertPlants(user.store, 9999)
   await endConnections()
 })
 
@@ -26,7 +26,7 @@ function overwrite(change: (bytes: Buffer) => void): void {
 /** The root page of a table or an index. */
 function rootOf(name: string, bytes: Buffer): Buffer {
   const sql = `SELECT rootpage FROM sqlite_schema WHERE name = '${name}'`
-  const root = Number(query(user.store, sql)[0]?.['rootpage'])
+  const root = Number(queryFile(user.store, sql)[0]?.['rootpage'])
   return bytes.subarray((root - 1) * pageSize, root * pageSize)
 }
 
@@ -58,7 +58,7 @@ test.each<[what: string, damage: (bytes: Buffer) => unknown, why: RegExp]>([
   overwrite(damage)
   await endConnections()
   const { code, out } = await user.run('doctor')
-  const found = objectsOf(out).find(({ check }) => check === 'contents')
+  const found = parseObjects(out).find(({ check }) => check === 'contents')
   expect([code, found]).toMatchObject([1, { state: 'failed', hint: expect.any(String) }])
   expect(found?.['message']).toMatch(why)
   expect((await user.run('doctor --quick')).code).toBe(0)

@@ -1,17 +1,17 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
-import { DatabaseSync } from '../../../helpers/sqlite-file.js'
-import { World } from '../../../helpers/world.js'
+import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
+import { DatabaseSync } from '../../../helpers/sandbox/sqlite-file.js'
 
 // What a file may hold that SQLite would not have let in.
 
 const fern = '{"id":1,"name":"Fern"}\n'
-let user: World
+let user: Sandbox
 let path: string
 
 beforeEach(async () => {
-  user = new World()
+  user = new Sandbox()
   path = join(user.home, 'evil.db')
   await user.run('create', { stdin: fern })
   await user.run(`backup ${path}`)

@@ -17,47 +17,56 @@ import { describe, expect, test } from 'vitest'
 import { assertDefined } from '../../../../src/errors.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import type { Transaction } from '../../../../src/stores/store.js'
-import { open, query } from '../../../helpers/sqlite-file.js'
 import {
-  closedAfterTest,
+  isWindows,
+  parseObjects,
+  readMode,
+  Sandbox,
+  toTextResult,
+} from '../../../helpers/sandbox/sandbox.js'
+import { openDatabase, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
+import {
+  buildSqliteOptions,
+  closeAfterTest,
+  createFileAddress,
   createPlant,
-  fileAddress,
-  gathered,
-  openOptions,
-} from '../../../helpers/store.js'
-import { temporaryFolder } from '../../../helpers/temporary.js'
-import { isWindows, modeOf, objectsOf, printed, World } from '../../../helpers/world.js'
+  gather,
+} from '../../../helpers/sandbox/store.js'
+import { createTemporaryFolder } from '../../../helpers/sandbox/temporary-folder.js'
 
 const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
 const createFern = 'create --id 1 --name Fern'
 
-async function openedStore(path = join(temporaryFolder(), 'plants.db')) {
-  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+async function openedStore(path = join(createTemporaryFolder(), 'plants.db')) {
+  const store = closeAfterTest(
+    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+  )
   return { path, store }
 }
 
 function linkFromElsewhere(path: string): void {
-  const target = join(temporaryFolder(), 'moved.db')
+  const target = join(createTemporaryFolder(), 'moved.db')
   renameSync(path, target)
   symlinkSync(target, path)
 }
 
 describe('the file of a store', () => {
   test('is WAL, marked as ours, and strict', async () => {
-    const user = new World()
+    const user = new Sandbox()
     await user.run(createFern)
-    const pragma = (name: string) => Object.values(query(user.store, `PRAGMA ${name}`)[0] ?? {})[0]
+    const pragma = (name: string) =>
+      Object.values(queryFile(user.store, `PRAGMA ${name}`)[0] ?? {})[0]
     const pragmas = ['journal_mode', 'application_id', 'user_version'].map(pragma)
     expect(pragmas).toEqual(['wal', 0x706c6e74, 1])
     const isStrict = "SELECT strict FROM pragma_table_list WHERE name = 'plants'"
-    expect(query(user.store, isStrict)).toEqual([{ strict: 1 }])
+    expect(queryFile(user.store, isStrict)).toEqual([{ strict: 1 }])
   })
 
   test.skipIf(isWindows).each(['?mode=ro#x.db', '100%25.db'])(
     'may be named %s (needs paths with ?)',
     async (name) => {
-      const user = new World()
+      const user = new Sandbox()
       await user.run([...createFern.split(' '), '--store', `sqlite:${name}`])
       expect(readdirSync(user.home).toSorted()[0]).toBe(name)
       expect((await user.run(['get', '1', '--store', `./${name}`])).out).toBe(fern)
@@ -65,7 +74,7 @@ describe('the file of a store', () => {
   )
 
   test.skipIf(isWindows)('may be a link to where it really is (needs links)', async () => {
-    const user = new World()
+    const user = new Sandbox()
     await user.run(createFern)
     symlinkSync(user.store, join(user.home, 'link.db'))
     await user.run('create --id 2 --name Fern --store ./link.db')
@@ -77,7 +86,7 @@ describe('the file of a store', () => {
     'is for its owner alone, also where an empty one was not (needs modes)',
     async () => {
       for (const command of ['create', 'restore', 'stores init']) {
-        const user = new World()
+        const user = new Sandbox()
         await user.run(createFern)
         await user.run('backup plants.bak')
         user.write('own.db', '')
@@ -91,7 +100,7 @@ describe('the file of a store', () => {
         const { store } = await openedStore(join(user.home, 'own.db'))
         await createPlant(store, moss)
         const files = ['own.db', 'own.db-wal', 'own.db-shm']
-        const modes = files.map((name) => modeOf(join(user.home, name)))
+        const modes = files.map((name) => readMode(join(user.home, name)))
         expect(modes, command).toEqual(['600', '600', '600'])
       }
     },
@@ -100,16 +109,16 @@ describe('the file of a store', () => {
   test.each(['at once', 'while it waits for a lock'])(
     'closed %s, takes nothing that has not begun',
     async (moment) => {
-      const path = join(temporaryFolder(), 'plants.db')
-      const options = openOptions()
+      const path = join(createTemporaryFolder(), 'plants.db')
+      const options = buildSqliteOptions()
       const waits = new EventEmitter()
       const random = () => {
         waits.emit('wait') // for which the pause is random
         return 0
       }
       const runtime = { ...options.runtime, random }
-      const store = await SqliteStore.open(fileAddress(path), { ...options, runtime })
-      const other = open(path)
+      const store = await SqliteStore.open(createFileAddress(path), { ...options, runtime })
+      const other = openDatabase(path)
       other.exec('BEGIN IMMEDIATE')
       const work = async ({ write }: Transaction) => write([{ type: 'create', plant: moss }])
       const results = Promise.allSettled([
@@ -125,14 +134,14 @@ describe('the file of a store', () => {
       expect(await results).toEqual([failed, failed, failed])
       expect(await late).toEqual([failed, failed])
       other.exec('ROLLBACK')
-      expect(query(path, 'SELECT id FROM plants')).toEqual([])
+      expect(queryFile(path, 'SELECT id FROM plants')).toEqual([])
     },
   )
 
   test('may be an empty one that is there already', async () => {
-    const user = new World()
+    const user = new Sandbox()
     user.write('data/plants.db', '')
-    expect(await user.run(createFern)).toEqual(printed('{"name":"Fern"}\n'))
+    expect(await user.run(createFern)).toEqual(toTextResult('{"name":"Fern"}\n'))
   })
 
   const ends: [string, (path: string) => void][] = [
@@ -148,7 +157,7 @@ describe('the file of a store', () => {
     async (_, change) => {
       const [waiting, committing] = [await openedStore(), await openedStore()]
       for (const { path } of [waiting, committing]) copyFileSync(path, `${path}.backup`)
-      const other = open(waiting.path)
+      const other = openDatabase(waiting.path)
       other.exec('BEGIN IMMEDIATE')
       const create = createPlant(waiting.store, moss)
       change(waiting.path)
@@ -168,10 +177,10 @@ async function openedBackup() {
   const { path, store } = await openedStore()
   await createPlant(store, moss)
   const backup = join(dirname(path), 'backup.db')
-  open(path).exec(`VACUUM INTO '${backup}'`)
-  const address = fileAddress(backup)
-  const writer = closedAfterTest(
-    assertDefined(await SqliteStore.openExisting(address, openOptions())),
+  openDatabase(path).exec(`VACUUM INTO '${backup}'`)
+  const address = createFileAddress(backup)
+  const writer = closeAfterTest(
+    assertDefined(await SqliteStore.openExisting(address, buildSqliteOptions())),
   )
   return { backup, address, writer }
 }
@@ -186,12 +195,12 @@ test('a backup is looked at without a log, and written to with one, also once an
     commits: () => false,
   })
   expect(partsOf(backup)).toEqual(['backup.db'])
-  await createPlant(closedAfterTest(await SqliteStore.open(address, openOptions())), {
+  await createPlant(closeAfterTest(await SqliteStore.open(address, buildSqliteOptions())), {
     id: 3n,
     name: 'Fern',
   })
   await writer.write([{ type: 'update', patch: { ...moss, name: 'Oak' } }])
-  expect(await gathered(writer.read())).toEqual([
+  expect(await gather(writer.read())).toEqual([
     { ...moss, name: 'Oak' },
     { id: 3n, name: 'Fern' },
   ])
@@ -213,7 +222,7 @@ test.skipIf(isWindows).each(['-wal', '-shm'])(
 test('a store that a newer version has changed is written to no more, until that is undone', async () => {
   const { path, store } = await openedStore()
   await createPlant(store, { id: 1n, name: 'Fern' })
-  const other = open(path)
+  const other = openDatabase(path)
   other.exec('PRAGMA user_version=99')
   const message = `${path} is a store of version 99, and this program reads version 1`
   await expect(createPlant(store, moss)).rejects.toMatchObject({ kind: 'accessDenied', message })
@@ -225,7 +234,7 @@ test('a store that a newer version has changed is written to no more, until that
 test('creates that come one in each turn of the event loop share a commit', async () => {
   const { path, store } = await openedStore()
   await createPlant(store, { id: 0n, name: 'Fern' })
-  const other = open(path)
+  const other = openDatabase(path)
   const stored = () =>
     Number(other.prepare('SELECT count(*) AS count FROM plants').get()?.['count'])
   const creates: Promise<unknown>[] = []
@@ -246,7 +255,7 @@ function contents(path: string): string {
 const text =
   'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'
 const mark = `PRAGMA application_id=${0x706c6e74}`
-const sql = (statements: string) => (path: string) => void open(path).exec(statements)
+const sql = (statements: string) => (path: string) => void openDatabase(path).exec(statements)
 
 test.each<[string, (path: string) => void, why: string]>([
   ['a text', (path) => writeFileSync(path, text), 'file is not a database'],
@@ -254,7 +263,7 @@ test.each<[string, (path: string) => void, why: string]>([
   ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), 'version 99'],
   ['a directory', (path) => mkdirSync(path), 'is not a file'],
 ])('a file that cannot be a store is rejected, and left as it is: %s', async (_, make, why) => {
-  const user = new World()
+  const user = new Sandbox()
   mkdirSync(user.data)
   make(user.store)
   const before = contents(user.store)
@@ -268,7 +277,7 @@ test.skipIf(isWindows).each([
   ['device', '/dev/null is not a file'],
   ['link', 'no such file or directory'],
 ])('no store can be made at %s (needs links)', async (path, why) => {
-  const user = new World()
+  const user = new Sandbox()
   user.write('file', '')
   symlinkSync('nowhere', join(user.home, 'link'))
   symlinkSync('/dev/null', join(user.home, 'device'))
@@ -286,7 +295,7 @@ test
   ])(
   'doctor and the create of a store that others can change warn, and no other command: %s (needs root)',
   async (_, mode, uid, gid, why) => {
-    const user = new World()
+    const user = new Sandbox()
     const folder = join(user.home, 'in')
     const path = join(folder, 'plants.db')
     mkdirSync(folder)
@@ -301,7 +310,7 @@ test
     for (const line of ['create --id 2 --name Moss', 'list', 'delete 2 --yes'])
       expect([line, await warned(line)]).toEqual([line, false])
     const { code, out } = await user.run(`doctor --store ${path}`)
-    const found = objectsOf(out).find(({ check }) => check === `store ${path}`)
+    const found = parseObjects(out).find(({ check }) => check === `store ${path}`)
     expect([code, found?.['state']]).toEqual([0, why === undefined ? 'ok' : 'warning'])
     if (why !== undefined) expect(found?.['message']).toContain(exposed)
   },

@@ -13,21 +13,21 @@ interface Received {
   body: string
 }
 
-export type Answer = string | Buffer | ((socket: Socket, request: Received) => void)
+export type ScriptedResponse = string | Buffer | ((socket: Socket, request: Received) => void)
 
 interface Script {
   /** what each POST gets in its turn; the last one is for all that follow */
-  posts?: Answer[]
+  posts?: ScriptedResponse[]
   /** what other requests get in turn, by their first lines without the query: "GET /plants/1" */
-  others?: Record<string, Answer[]>
-  openapi?: Answer
+  others?: Record<string, ScriptedResponse[]>
+  openapi?: ScriptedResponse
   onConnect?(socket: Socket): void
   tls?: TlsOptions
   host?: string
 }
 
 /** A server that does what its script says, right or wrong, and keeps what it was sent. */
-export class Hostile extends EventEmitter<{ connection: []; request: [Received] }> {
+export class ScriptedServer extends EventEmitter<{ connection: []; request: [Received] }> {
   port = 0
   connections = 0
   bytes = Buffer.alloc(0)
@@ -43,15 +43,15 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     this.#server = script.tls ? createSecureServer(script.tls, accept) : createServer(accept)
   }
 
-  static async listen(script: Script): Promise<Hostile> {
-    const hostile = new Hostile(script)
-    await hostile.comeBack()
+  static async listen(script: Script): Promise<ScriptedServer> {
+    const hostile = new ScriptedServer(script)
+    await hostile.listenAgain()
     onTestFinished(() => hostile.close())
     return hostile
   }
 
   /** Listens again where it was. */
-  async comeBack(): Promise<void> {
+  async listenAgain(): Promise<void> {
     const { host = '127.0.0.1' } = this.#script
     await once(this.#server.listen(this.port, host), 'listening')
     this.port = (this.#server.address() as AddressInfo).port // of a server on a port
@@ -120,7 +120,7 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
 
   #answer(request: Received, socket: Socket): void {
     const { line } = request
-    const { posts = [], openapi = http(404), others = {} } = this.#script
+    const { posts = [], openapi = buildResponse(404), others = {} } = this.#script
     const listed = others[line.replace(/\?.*/s, '')] ?? []
     const answer = line.startsWith('POST')
       ? (posts[this.posts.length - 1] ?? posts.at(-1))
@@ -134,7 +134,7 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
  * A proxy that forwards requests in absolute form and opens every tunnel, all to one port if it is
  * given, or answers a status instead.
  */
-export async function forwardProxy({ to, refusal }: { to?: number; refusal?: number } = {}) {
+export async function startForwardProxy({ to, refusal }: { to?: number; refusal?: number } = {}) {
   const open = (socket: Socket) => {
     const { hostname, port } = new URL(`http://${proxy.lines.at(-1)?.replace('CONNECT ', '')}`)
     const onward = connect(to ?? Number(port), to ? '127.0.0.1' : hostname, () =>
@@ -147,10 +147,10 @@ export async function forwardProxy({ to, refusal }: { to?: number; refusal?: num
     }
     socket.removeAllListeners('data').on('data', record).pipe(onward)
   }
-  const pass: Answer = (socket, request) =>
+  const pass: ScriptedResponse = (socket, request) =>
     request.line.startsWith('CONNECT') ? open(socket) : forward(socket, request, to)
-  const answer = refusal === undefined ? pass : http(refusal)
-  const proxy = await Hostile.listen({ openapi: answer, posts: [answer] })
+  const answer = refusal === undefined ? pass : buildResponse(refusal)
+  const proxy = await ScriptedServer.listen({ openapi: answer, posts: [answer] })
   return proxy
 }
 
@@ -169,14 +169,18 @@ function forward(socket: Socket, { line, headers, body }: Received, to?: number)
 
 type Fields = Record<string, string | number>
 
-export function http(status: number, body: string | Buffer = '', headers: Fields = {}): Buffer {
+export function buildResponse(
+  status: number,
+  body: string | Buffer = '',
+  headers: Fields = {},
+): Buffer {
   const fields = Object.entries({ 'Content-Length': Buffer.byteLength(body), ...headers })
   const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
   const start = Buffer.from(`HTTP/1.1 ${status} Said\r\n${head}\r\n`)
   return Buffer.concat([start, Buffer.from(body)])
 }
 
-export function json(status: number, value: unknown, headers?: Fields): Buffer {
+export function buildJsonResponse(status: number, value: unknown, headers?: Fields): Buffer {
   const body = typeof value === 'string' ? value : JSON.stringify(value)
-  return http(status, body, { 'Content-Type': 'application/json', ...headers })
+  return buildResponse(status, body, { 'Content-Type': 'application/json', ...headers })
 }

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from './temporary.js'
+import { createTemporaryFolder } from './temporary-folder.js'
 
 /** Certificates are made by openssl: tests that need it say so in their names. */
 export const hasOpenssl = openssl('version') === 0
@@ -17,8 +17,8 @@ interface Subject {
   isAuthority?: boolean
 }
 
-export function certificate({ names, isExpired, issuer, isAuthority = false }: Subject) {
-  const folder = temporaryFolder()
+export function createCertificate({ names, isExpired, issuer, isAuthority = false }: Subject) {
+  const folder = createTemporaryFolder()
   const [path, keyPath] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   const curve = 'ec -pkeyopt ec_paramgen_curve:prime256v1'
   const extension = `subjectAltName=${names.join()} -addext basicConstraints=critical,CA:${isAuthority}`

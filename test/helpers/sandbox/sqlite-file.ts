@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import * as packaged from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { expect, onTestFinished } from 'vitest'
-import { describeDriver } from '../../src/platform/sqlite.js'
+import { describeDriver } from '../../../src/platform/sqlite.js'
 
 /**
  * Connects with the SQLite that the program has. Another one in the same process would see none of
@@ -13,14 +13,14 @@ export const { DatabaseSync } =
     ? (process.getBuiltinModule('node:sqlite') as typeof packaged)
     : packaged
 
-export function open(path: string): packaged.DatabaseSyncInstance {
+export function openDatabase(path: string): packaged.DatabaseSyncInstance {
   const db = new DatabaseSync(path)
   onTestFinished(() => db.close())
   return db
 }
 
 /** Puts plants with ids from 1 up, named "Plant 1" and so on, into a store. */
-export function fill(path: string, count: number): void {
+export function insertPlants(path: string, count: number): void {
   const db = new DatabaseSync(path)
   // Not prepared: the packaged driver closes a file for good only when its statements are collected.
   db.exec(`
@@ -30,7 +30,7 @@ export function fill(path: string, count: number): void {
 }
 
 /** Another process that has run a statement on a store, and keeps it open until its end. */
-export async function holderOf(path: string, sql: string) {
+export async function holdLock(path: string, sql: string) {
   const script = `
     const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
     db.exec(process.argv[2])
@@ -48,7 +48,7 @@ export async function holderOf(path: string, sql: string) {
   return { end }
 }
 
-export function query(path: string, sql: string, options = {}): Record<string, unknown>[] {
+export function queryFile(path: string, sql: string, options = {}): Record<string, unknown>[] {
   const db = new DatabaseSync(path, options)
   try {
     return Array.from(db.prepare(sql).all(), (row) => ({ ...row }))
@@ -58,8 +58,8 @@ export function query(path: string, sql: string, options = {}): Record<string, u
 }
 
 /** The ids in a store. Fails if the file is damaged. */
-export function idsIn(path: string): number[] {
-  expect(query(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
+export function readIds(path: string): number[] {
+  expect(queryFile(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
   const sql = 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id'
-  return query(path, sql).map(({ id }) => Number(id))
+  return queryFile(path, sql).map(({ id }) => Number(id))
 }

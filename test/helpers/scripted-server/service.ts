@@ -3,17 +3,17 @@ import type { NetConnectOpts } from 'node:net'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { type Caller, createFixedTokenSource } from '../../src/server/authenticate.js'
-import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
-import type { Change, Outcome } from '../../src/stores/change.js'
-import { SqliteStore } from '../../src/stores/sqlite/store.js'
-import type { DirectStore, Store } from '../../src/stores/store.js'
-import { rights } from '../../src/stores/tokens.js'
-import { bin, execute } from './process.js'
-import { runPlants } from './run.js'
-import { checkSecrets } from './secrets.js'
-import { fileAddress, openOptions } from './store.js'
-import { temporaryFolder } from './temporary.js'
+import { type Caller, createFixedTokenSource } from '../../../src/server/authenticate.js'
+import { type Service, type ServiceOptions, startService } from '../../../src/server/service.js'
+import type { Change, Outcome } from '../../../src/stores/change.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import type { DirectStore, Store } from '../../../src/stores/store.js'
+import { rights } from '../../../src/stores/tokens.js'
+import { checkSecrets } from '../expect/secrets.js'
+import { bin, execute } from '../sandbox/process.js'
+import { runPlants } from '../sandbox/run.js'
+import { buildSqliteOptions, createFileAddress } from '../sandbox/store.js'
+import { createTemporaryFolder } from '../sandbox/temporary-folder.js'
 
 /** What a service accepts, unless it is told otherwise. */
 export const testToken = 'plants_s3cret-TOKEN-that-no-output-may-hold'
@@ -31,11 +31,11 @@ interface Options {
 
 /** Runs `plants serve` as a process that ends with the test. */
 export async function serve(args: string[] = [], options: Options = {}) {
-  const { folder = temporaryFolder(), rights } = options
+  const { folder = createTemporaryFolder(), rights } = options
   const argv = ['tokens', 'create', '--allow', rights ?? '']
   const world = { env: { PLANTS_DATA_DIR: join(folder, 'data') } }
   const own = rights && { env: {}, token: (await runPlants(argv, world)).out.trim() }
-  const { child, ready } = launch(args, folder, { ...options, ...own })
+  const { child, ready } = launchService(args, folder, { ...options, ...own })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await child
@@ -43,10 +43,10 @@ export async function serve(args: string[] = [], options: Options = {}) {
   return ready
 }
 
-export const storeOf = ({ folder }: { folder: string }) => join(folder, 'data/plants.db')
+export const getStorePath = ({ folder }: { folder: string }) => join(folder, 'data/plants.db')
 
 /** A process that serves, and the service once its address is there. */
-export function launch(args: string[], folder: string, options: Options = {}) {
+export function launchService(args: string[], folder: string, options: Options = {}) {
   const { env = { PLANTS_SERVE_TOKEN: testToken }, through = [], token = testToken } = options
   const port = args.includes('--socket') || args.includes('--port') ? [] : ['--port', '0']
   const command = [...through, bin, 'serve', ...port, ...args]
@@ -70,7 +70,7 @@ export function launch(args: string[], folder: string, options: Options = {}) {
     }
     const address = out.slice(0, out.indexOf('\n'))
     return {
-      ...{ address, place: placeOf(address), token, folder, pid: child.pid, ended },
+      ...{ address, endpoint: toConnectOptions(address), token, folder, pid: child.pid, ended },
       get err() {
         return err
       },
@@ -88,26 +88,26 @@ export function launch(args: string[], folder: string, options: Options = {}) {
   return { child, ended, ready: untilReady() }
 }
 
-export function placeOf(address: string): NetConnectOpts {
+export function toConnectOptions(address: string): NetConnectOpts {
   if (address.startsWith('unix:')) return { path: address.replace('unix:', '') }
   const { hostname, port } = new URL(address)
   return { host: hostname, port: parseInt(port, 10) }
 }
 
 /** A store that creates every plant, and keeps none. */
-export const quick: Pick<Store, 'write' | 'close'> = {
-  write: async (changes) => changes.map(created),
+export const quickStore: Pick<Store, 'write' | 'close'> = {
+  write: async (changes) => changes.map(buildCreatedOutcome),
   close: async () => undefined,
 }
 
-export function created(change: Change): Outcome {
+export function buildCreatedOutcome(change: Change): Outcome {
   return change.type === 'create' ? { type: 'created', plant: change.plant } : unused()
 }
 
 export const testCaller: Caller = { name: 'test', rights }
 
 /** Starts a service in this process, which ends with the test, and writes no log. */
-export async function serveHere(
+export async function serveInProcess(
   options: Partial<ServiceOptions> & Pick<ServiceOptions, 'openStore' | 'openTokenSource'>,
 ): Promise<Service> {
   const service = await startService({
@@ -116,7 +116,7 @@ export async function serveHere(
     cors: [],
     usesStoreTokens: false,
     ...{ tls: undefined, admin: undefined, limits, timeoutMs: 30_000 },
-    log: { ...logInto(async () => undefined), level: 'silent' },
+    log: { ...createLogTo(async () => undefined), level: 'silent' },
     ...options,
   })
   onTestFinished(() => service.drain(0))
@@ -127,16 +127,16 @@ export async function serveHere(
 export const token = 's3cret-token'
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
-export async function ownService(path: string, basePath = ''): Promise<string> {
-  const service = await serveHere({
-    openStore: (events) => SqliteStore.open(fileAddress(path), openOptions(events)),
+export async function serveFile(path: string, basePath = ''): Promise<string> {
+  const service = await serveInProcess({
+    openStore: (events) => SqliteStore.open(createFileAddress(path), buildSqliteOptions(events)),
     openTokenSource: async () => createFixedTokenSource(token, testCaller),
     basePath,
   })
   return service.address
 }
 
-export function logInto(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
+export function createLogTo(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
   const output = { isTerminal: false, columns: 80, write, log: write, stream: unused }
   return { output, level: 'info', delayMs: 0, redact: String }
 }
@@ -144,15 +144,20 @@ export function logInto(write: (lines: string) => Promise<void>): ServiceOptions
 /** Puts any store behind HTTP in this process, until the test is over. */
 export async function serveStore(store: Partial<Store>, options: Partial<ServiceOptions> = {}) {
   let log = ''
-  const service = await serveHere({
+  const service = await serveInProcess({
     openStore: async () => ({ ...emptyStore, ...store }) as DirectStore, // no more of it is called
     openTokenSource: async () => (token) => (token === testToken ? testCaller : undefined),
-    log: logInto(async (text) => {
+    log: createLogTo(async (text) => {
       log += text
     }),
     ...options,
   })
-  return { ...service, place: placeOf(service.address), token: testToken, log: () => log }
+  return {
+    ...service,
+    endpoint: toConnectOptions(service.address),
+    token: testToken,
+    log: () => log,
+  }
 }
 
 const emptyStore = {
@@ -173,7 +178,7 @@ function unused(): never {
 }
 
 /** What many wait for, until it is opened. */
-export function gate() {
+export function createGate() {
   let open = () => {}
   const opened = new Promise<undefined>((resolve) => {
     open = () => resolve(undefined)

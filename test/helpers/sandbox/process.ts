@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { execa, type Options } from 'execa'
-import { checkSecretsOf } from './secrets.js'
-import type { World } from './world.js'
+import { checkSecretsAtEnd } from '../expect/secrets.js'
+import type { Sandbox } from './sandbox.js'
 
 /** The program under test: the built one, or any other that PLANTS_BIN names. */
-export const bin = process.env['PLANTS_BIN'] ?? join(import.meta.dirname, '../../bin/plants.js')
+export const bin = process.env['PLANTS_BIN'] ?? join(import.meta.dirname, '../../../bin/plants.js')
 
 /** Most tests look at all files that the program writes, but not at what Node keeps of its code. */
 export const withoutCache = { NODE_DISABLE_COMPILE_CACHE: '1' }
@@ -29,21 +29,21 @@ export function execute(command: string[], folder: string, { env = {}, ...more }
 }
 
 /** Does so in the home of a user, and fails the test when a token is shown. */
-export function launch(user: World, command: string[], { env, ...more }: Options = {}) {
+export function launch(user: Sandbox, command: string[], { env, ...more }: Options = {}) {
   const options = { cwd: user.home, ...more, env: { ...user.env, ...env } }
   const child = execute(command, user.home, options)
-  checkSecretsOf(child.then(({ stdout: out, stderr: err }) => ({ argv: command, out, err })))
+  checkSecretsAtEnd(child.then(({ stdout: out, stderr: err }) => ({ argv: command, out, err })))
   return child
 }
 
-export async function resultOf(started: ReturnType<typeof launch>): Promise<ProcessResult> {
+export async function waitForResult(started: ReturnType<typeof launch>): Promise<ProcessResult> {
   const { exitCode, stdout, stderr } = await started
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
 
 /** Runs a script in which "$plants" is the program. A pipe fails when any part of it does. */
-export function bash(user: World, script: string, env: Record<string, string> = {}) {
-  return resultOf(
+export function runBash(user: Sandbox, script: string, env: Record<string, string> = {}) {
+  return waitForResult(
     launch(user, ['bash', '-c', `set -o pipefail; plants=$0; ${script}`, bin], { env }),
   )
 }

@@ -5,8 +5,14 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
 import { expect, onTestFinished } from 'vitest'
-import { onFreePort, own, serverFolder, serverOptions, startDaemon } from './postgres/server.js'
-import type { Row } from './postgres.js'
+import type { Row } from './database.js'
+import {
+  createServerFolder,
+  giveToServerUser,
+  serverOptions,
+  startDaemon,
+  startOnFreePort,
+} from './server.js'
 
 // Two PostgreSQL servers over which Patroni and etcd watch, all of them Debian's.
 
@@ -27,9 +33,9 @@ export function hasPatroni(): boolean {
 
 /** A primary, and a standby that its commits wait for. */
 export async function startPatroniCluster(): Promise<[PatroniNode, PatroniNode]> {
-  const folder = serverFolder()
+  const folder = createServerFolder()
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const etcd = await onFreePort((port) => {
+  const etcd = await startOnFreePort((port) => {
     const url = `http://127.0.0.1:${port}`
     const data = makeFolder(join(folder, `etcd-${port}`))
     const urls = `--listen-client-urls ${url} --advertise-client-urls ${url}`
@@ -97,8 +103,8 @@ export class PatroniNode {
   async admin(text: string, database = 'plants'): Promise<Row[]> {
     const types = new pg.TypeOverrides()
     types.setTypeParser(pg.types.builtins.INT8, BigInt)
-    const place = { host: '127.0.0.1', port: this.port, user: 'postgres', database }
-    const client = new pg.Client({ ...place, types })
+    const endpoint = { host: '127.0.0.1', port: this.port, user: 'postgres', database }
+    const client = new pg.Client({ ...endpoint, types })
     await client.connect()
     try {
       return (await client.query<Row>(text)).rows
@@ -143,13 +149,13 @@ export class PatroniNode {
 
 function makeFolder(path: string): string {
   mkdirSync(path, { mode: 0o700 })
-  own(path)
+  giveToServerUser(path)
   return path
 }
 
 /** A port that nothing listens on now. */
 async function findFreePort(): Promise<number> {
-  const { port } = await onFreePort(async (candidate) => {
+  const { port } = await startOnFreePort(async (candidate) => {
     const server = createServer()
     const isFree = await once(server.listen(candidate, '127.0.0.1'), 'listening').then(
       () => true,

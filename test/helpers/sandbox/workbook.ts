@@ -14,7 +14,7 @@ export interface Parts {
   properties?: string
 }
 
-export function workbook({
+export function buildWorkbook({
   sheets = {},
   hidden = [],
   sharedStrings,
@@ -34,8 +34,8 @@ export function workbook({
   if (sharedStrings !== undefined) parts.push(['sharedStrings', '/xl/sharedStrings.xml'])
   const files: Record<string, string | Buffer> = {
     '[Content_Types].xml': '<Types/>',
-    '_rels/.rels': relationships([['officeDocument', 'xl/workbook.xml']]),
-    'xl/_rels/workbook.xml.rels': relationships(parts),
+    '_rels/.rels': buildRelationships([['officeDocument', 'xl/workbook.xml']]),
+    'xl/_rels/workbook.xml.rels': buildRelationships(parts),
     'xl/workbook.xml': `<workbook xmlns:r="${office}">${properties}<sheets>${list.join('')}</sheets></workbook>`,
   }
   for (const [index, [, content]] of contents.entries())
@@ -44,10 +44,10 @@ export function workbook({
       : `<worksheet><sheetData>${content}</sheetData></worksheet>`
   if (styles !== undefined) files['xl/styles.xml'] = `<styleSheet>${styles}</styleSheet>`
   if (sharedStrings !== undefined) files['xl/sharedStrings.xml'] = `<sst>${sharedStrings}</sst>`
-  return zip(files)
+  return buildZip(files)
 }
 
-export function relationships(relations: [type: string, target: string][]): string {
+export function buildRelationships(relations: [type: string, target: string][]): string {
   const all = relations.map(
     ([type, target], id) =>
       `<Relationship Id="${id}" Type="${office}/${type}" Target="${target}"/>`,
@@ -56,7 +56,7 @@ export function relationships(relations: [type: string, target: string][]): stri
 }
 
 /** An archive of files by their names (PKWARE's APPNOTE, 4.3). */
-export function zip(files: Record<string, string | Buffer>): Buffer {
+export function buildZip(files: Record<string, string | Buffer>): Buffer {
   const locals: Buffer[] = []
   const directory: Buffer[] = []
   let offset = 0
@@ -86,11 +86,11 @@ export function zip(files: Record<string, string | Buffer>): Buffer {
   return Buffer.concat([...locals, ...directory, end])
 }
 
-export function rows(...cells: string[][]): string {
-  return cells.map((row) => `<row>${row.map(inline).join('')}</row>`).join('')
+export function buildRows(...cells: string[][]): string {
+  return cells.map((row) => `<row>${row.map(buildInlineCell).join('')}</row>`).join('')
 }
 
-export function inline(text: string): string {
+export function buildInlineCell(text: string): string {
   return `<c t="inlineStr"><is><t>${text}</t></is></c>`
 }
 

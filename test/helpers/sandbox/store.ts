@@ -1,16 +1,16 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { onTestFinished } from 'vitest'
-import type { NewPlant } from '../../src/plant/plant.js'
-import type { AddressContext, SqliteAddress } from '../../src/stores/address.js'
-import { type Change, writeOne } from '../../src/stores/change.js'
-import type { SqliteOptions } from '../../src/stores/sqlite/connection.js'
-import type { Store } from '../../src/stores/store.js'
+import type { NewPlant } from '../../../src/plant/plant.js'
+import type { AddressContext, SqliteAddress } from '../../../src/stores/address.js'
+import { type Change, writeOne } from '../../../src/stores/change.js'
+import type { SqliteOptions } from '../../../src/stores/sqlite/connection.js'
+import type { Store } from '../../../src/stores/store.js'
 
 type Writable = Pick<Store, 'write'>
 
 /** What a store needs to wait, with a timeout that no test reaches. */
-export function openOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {
+export function buildSqliteOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {
   const { signal } = new AbortController()
   const now = () => performance.now()
   const runtime = { handleSignals: () => signal, now, random: Math.random }
@@ -18,7 +18,7 @@ export function openOptions(options: Partial<SqliteOptions> = {}): SqliteOptions
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */
-export function place(options: Partial<AddressContext> = {}): AddressContext {
+export function createAddressContext(options: Partial<AddressContext> = {}): AddressContext {
   return {
     resolvePath: String,
     dataFolder: () => Promise.reject(new Error('No folder is expected here')),
@@ -31,11 +31,11 @@ export function place(options: Partial<AddressContext> = {}): AddressContext {
 }
 
 /** The address of a file that is not the program's own. */
-export function fileAddress(path: string): SqliteAddress {
+export function createFileAddress(path: string): SqliteAddress {
   return { scheme: 'sqlite', name: path, isDefault: false }
 }
 
-export function closedAfterTest<Store extends { close(): Promise<void> }>(store: Store): Store {
+export function closeAfterTest<Store extends { close(): Promise<void> }>(store: Store): Store {
   onTestFinished(() => store.close())
   return store
 }
@@ -51,7 +51,7 @@ export function collectGarbage(): void {
   runInNewContext('gc')()
 }
 
-export function creations(plants: NewPlant[]): Change[] {
+export function toCreates(plants: NewPlant[]): Change[] {
   return plants.map((plant) => ({ type: 'create', plant }))
 }
 
@@ -63,7 +63,7 @@ export async function deletePlant(store: Writable, id: bigint): Promise<NewPlant
   return (await writeOne(store, { type: 'delete', id })).plant
 }
 
-export async function gathered<Item>(pages: AsyncIterable<Item[]>): Promise<Item[]> {
+export async function gather<Item>(pages: AsyncIterable<Item[]>): Promise<Item[]> {
   const items: Item[] = []
   for await (const page of pages) items.push(...page)
   return items

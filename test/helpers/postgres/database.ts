@@ -2,19 +2,19 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, expect, inject, onTestFinished } from 'vitest'
-import { assertDefined, PlantsError } from '../../src/errors.js'
-import type { PostgresAddress } from '../../src/stores/address.js'
-import { type PostgresOptions, parsePostgres } from '../../src/stores/postgres/address.js'
-import { PostgresStore } from '../../src/stores/postgres/store.js'
+import { assertDefined, PlantsError } from '../../../src/errors.js'
+import type { PostgresAddress } from '../../../src/stores/address.js'
+import { type PostgresOptions, parsePostgres } from '../../../src/stores/postgres/address.js'
+import { PostgresStore } from '../../../src/stores/postgres/store.js'
+import { buildSqliteOptions, closeAfterTest, createAddressContext } from '../sandbox/store.js'
 import {
+  type DatabaseTemplate,
   type Installation,
   installations,
   password,
   type ServerOptions,
   startServer,
-  type Template,
-} from './postgres/server.js'
-import { closedAfterTest, openOptions, place } from './store.js'
+} from './server.js'
 
 export type Row = Record<string, unknown>
 
@@ -36,7 +36,7 @@ export interface Database {
 type Held = Pick<Database, 'url' | 'env'>
 
 /** On the server that a run shares, which asks for the password, until the test is over. */
-export function freshDatabase({ isEmpty = false } = {}): Promise<Database> {
+export function createDatabase({ isEmpty = false } = {}): Promise<Database> {
   return makeDatabase(onTestFinished, { isEmpty })
 }
 
@@ -49,17 +49,17 @@ export async function partitionPlants(database: Database): Promise<void> {
 }
 
 /** The same for all tests of a file or a group: to make one takes long. */
-export function reusedDatabase(installation?: Installation): () => Promise<Database> {
+export function reuseDatabase(installation?: Installation): () => Promise<Database> {
   return reused((atEnd) => makeDatabase(atEnd, { installation }))
 }
 
-export function ownServer(options?: ServerOptions): Promise<Server & Database> {
+export function startOwnServer(options?: ServerOptions): Promise<Server & Database> {
   return makeServer(onTestFinished, options)
 }
 
 /** A primary, and a standby that each of its commits waits for. */
-export async function ownServerWithStandby() {
-  const primary = await ownServer({ access: ['local replication postgres trust'] })
+export async function startServerWithStandby() {
+  const primary = await startOwnServer({ access: ['local replication postgres trust'] })
   await primary.stop()
   const standby = await startServer(await shared(), { primary })
   onTestFinished(standby.remove)
@@ -93,7 +93,7 @@ export async function ownServerWithStandby() {
   }
 }
 
-export function reusedServer(): () => Promise<Server & Database> {
+export function reuseServer(): () => Promise<Server & Database> {
   return reused(makeServer)
 }
 
@@ -124,7 +124,8 @@ async function makeDatabase(
   await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ${locale}`)
   atEnd(async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`)))
   const database = databaseOf(place, name)
-  if (!isEmpty) await PostgresStore.init(addressOf(database), databaseOptions(database))
+  if (!isEmpty)
+    await PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   return database
 }
 
@@ -132,7 +133,7 @@ async function makeServer(atEnd: AtEnd, options?: ServerOptions): Promise<Server
   const server = await startServer(await shared(), options)
   atEnd(server.remove)
   const database = { ...server, ...databaseOf(server, 'plants') }
-  await PostgresStore.init(addressOf(database), databaseOptions(database))
+  await PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   return database
 }
 
@@ -154,12 +155,12 @@ function databaseOf(place: Place, name: string): Database {
 }
 
 /** What the run has of an installation: the first that is here, when none is named. */
-async function shared(installation = installations[0]): Promise<Template & Place> {
+async function shared(installation = installations[0]): Promise<DatabaseTemplate & Place> {
   const which = installations.findIndex(({ bin }) => bin === installation?.bin)
   const answer = await fetch(`${inject('postgres')}/${which}`)
   const body = await answer.json()
   if (!answer.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
-  return body as Template & Place // what its setup answers
+  return body as DatabaseTemplate & Place // what its setup answers
 }
 
 async function query(place: Place, user: string, database: string, text: string): Promise<Row[]> {
@@ -183,17 +184,21 @@ async function connected(place: Place, user: string, database: string): Promise<
 }
 
 /** The address of a database, with parameters such as "max=1". */
-export function addressOf({ url }: Pick<Held, 'url'>, parameters = ''): PostgresAddress {
-  return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', place())
+export function parseDatabaseAddress({ url }: Pick<Held, 'url'>, parameters = ''): PostgresAddress {
+  return parsePostgres(
+    `${url}${parameters && `?${parameters}`}`,
+    'The test',
+    createAddressContext(),
+  )
 }
 
-export function databaseOptions(
+export function buildDatabaseOptions(
   { env }: { env: { PGPASSWORD?: string } },
   options: Partial<PostgresOptions> = {},
 ): PostgresOptions {
   const files = { ca: undefined, cert: undefined, key: undefined }
   const login = { password: () => env.PGPASSWORD, passwordHint: 'Set PGPASSWORD', ...files }
-  return { ...openOptions(), login, ...options }
+  return { ...buildSqliteOptions(), login, ...options }
 }
 
 /**
@@ -206,8 +211,10 @@ export async function openShared(
 ): Promise<PostgresStore> {
   for (;;) {
     try {
-      const opening = databaseOptions(database, options)
-      return closedAfterTest(await PostgresStore.open(addressOf(database, parameters), opening))
+      const opening = buildDatabaseOptions(database, options)
+      return closeAfterTest(
+        await PostgresStore.open(parseDatabaseAddress(database, parameters), opening),
+      )
     } catch (error) {
       if (options.timeoutMs === undefined || !(error instanceof PlantsError && error.isRetryable))
         throw error

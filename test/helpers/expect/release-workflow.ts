@@ -7,7 +7,7 @@ interface Workflow {
   jobs: Record<string, { steps?: { name?: string; run?: string }[] }>
 }
 
-const path = join(import.meta.dirname, '../../.github/workflows/release.yml')
+const path = join(import.meta.dirname, '../../../.github/workflows/release.yml')
 
 /** Runs a step of the workflow that releases, found by its name, as GitHub's runners do. */
 export async function runReleaseStep(name: string, cwd: string, env: Record<string, string> = {}) {

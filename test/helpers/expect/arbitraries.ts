@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import type { NewPlant } from '../../src/plant/plant.js'
-import { rounds, seed } from './rounds.js'
+import type { NewPlant } from '../../../src/plant/plant.js'
+import { countRounds, seed } from '../sandbox/rounds.js'
 
 // What fails is reported with the seed and the path that lead to it.
 fc.configureGlobal({ seed })
@@ -15,7 +15,7 @@ export function check<Values extends [unknown, ...unknown[]]>(
 ): Promise<void> {
   const values = fc.tuple<Values>(...arbitraries)
   const property = fc.asyncProperty(values, async (given) => void (await holds(...given)))
-  return fc.assert(property, { numRuns: rounds(times) })
+  return fc.assert(property, { numRuns: countRounds(times) })
 }
 
 export function newPlant(texts = text()): fc.Arbitrary<NewPlant> {

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { getProxyForUrl } from 'proxy-from-env'
-import { type GlobalOptions, globalOptions, PlantsCommand } from '../../src/cli/command.js'
-import { run } from '../../src/cli/program/run.js'
-import type { Io, Output } from '../../src/platform/io.js'
-import { checkSecrets } from './secrets.js'
-import { temporaryFolder } from './temporary.js'
+import { type GlobalOptions, globalOptions, PlantsCommand } from '../../../src/cli/command.js'
+import { run } from '../../../src/cli/program/run.js'
+import type { Io, Output } from '../../../src/platform/io.js'
+import { checkSecrets } from '../expect/secrets.js'
+import { createTemporaryFolder } from './temporary-folder.js'
 
 export interface RunOptions {
   /** what is piped to stdin; undefined stands for /dev/null */
@@ -28,8 +28,8 @@ export interface Result {
 
 /** Runs a command line in this process, without its environment. Fails when it shows a token. */
 export async function runPlants(argv: string[], world: RunOptions = {}): Promise<Result> {
-  const [out, err] = [new Captured(world, 'stdout'), new Captured(world, 'stderr')]
-  const code = await run(argv, ioOf(world, out, err))
+  const [out, err] = [new CapturedOutput(world, 'stdout'), new CapturedOutput(world, 'stderr')]
+  const code = await run(argv, createIo(world, out, err))
   if (!world.mayShowSecrets) checkSecrets({ argv, out: out.text, err: err.text })
   return { code, out: out.text, err: err.text }
 }
@@ -43,16 +43,16 @@ export function readOptions(argv: string[], io: Io): GlobalOptions {
 }
 
 /** A command line, with the usual options that it does not have itself. */
-export function withUsual(usual: Record<string, string>, argv: string[]): string[] {
+export function addDefaults(usual: Record<string, string>, argv: string[]): string[] {
   const given = new Set(argv.map((word) => word.replace(/=.*/s, '')))
   const missing = Object.entries(usual).filter(([flag]) => !given.has(flag))
   return [...argv, ...missing.flat()]
 }
 
-export function ioOf(
+export function createIo(
   { stdin, env = {}, cwd = '/', terminals = [], ...world }: RunOptions,
-  stdout: Output = new Captured({}, 'stdout'),
-  stderr: Output = new Captured({}, 'stderr'),
+  stdout: Output = new CapturedOutput({}, 'stdout'),
+  stderr: Output = new CapturedOutput({}, 'stderr'),
 ): Io {
   const { signal = new AbortController().signal, now = () => performance.now() } = world
   return {
@@ -69,9 +69,9 @@ export function ioOf(
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
     dataFolder: async () => '/nonexistent/data',
     configFolder: async () => '/nonexistent/config',
-    stateFolder: async () => temporaryFolder(), // an import creates it, as root even in /nonexistent
+    stateFolder: async () => createTemporaryFolder(), // an import creates it, as root even in /nonexistent
     handleSignals: () => signal,
-    getProxyForUrl: async ({ href }) => inEnvironment(env, () => getProxyForUrl(href)),
+    getProxyForUrl: async ({ href }) => runInEnvironment(env, () => getProxyForUrl(href)),
     userName: () => 'gardener',
     secrets: new Set(),
     now,
@@ -80,7 +80,7 @@ export function ioOf(
   }
 }
 
-export function inEnvironment<T>(env: Record<string, string>, call: () => T): T {
+export function runInEnvironment<T>(env: Record<string, string>, call: () => T): T {
   const before = process.env
   process.env = env
   try {
@@ -90,7 +90,7 @@ export function inEnvironment<T>(env: Record<string, string>, call: () => T): T 
   }
 }
 
-export class Captured implements Output {
+export class CapturedOutput implements Output {
   text = ''
   readonly isTerminal: boolean
   readonly columns: number

@@ -7,10 +7,10 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { connect, createServer } from 'node:tls'
 import { onTestFinished } from 'vitest'
-import { type Certificate, certificate } from './certificates.js'
-import { forwardProxy } from './hostile.js'
-import { onFreePort, startDaemon } from './postgres/server.js'
-import { temporaryFolder } from './temporary.js'
+import { startDaemon, startOnFreePort } from '../postgres/server.js'
+import { type Certificate, createCertificate } from '../sandbox/certificates.js'
+import { createTemporaryFolder } from '../sandbox/temporary-folder.js'
+import { startForwardProxy } from './scripted-server.js'
 
 const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
 
@@ -69,10 +69,10 @@ export async function startProxy(
   { configure, command, isUp }: ProxyKind,
   tunnelPort?: number,
 ): Promise<string> {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   chmodSync(folder, 0o755) // a server does not run as root
   const config = join(folder, 'proxy.conf')
-  const { port, end } = await onFreePort((candidate) => {
+  const { port, end } = await startOnFreePort((candidate) => {
     writeFileSync(config, configure(candidate, tunnelPort), { mode: 0o644 })
     return startDaemon(command(config), folder, isUp)
   })
@@ -91,7 +91,7 @@ export async function startResigningProxy(
   service: { host: string; port: number; ca: string },
 ) {
   const seen: Buffer[] = []
-  const tls = certificate({ names: [`IP:${service.host}`], issuer: authority })
+  const tls = createCertificate({ names: [`IP:${service.host}`], issuer: authority })
   const server = createServer(tls, (socket) => {
     const onward = connect({ ...service, servername: '' })
     socket.once('close', () => onward.destroy())
@@ -102,6 +102,6 @@ export async function startResigningProxy(
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo // as it listens on a port
-  const proxy = await forwardProxy({ to: port })
+  const proxy = await startForwardProxy({ to: port })
   return { url: proxy.url, seen: () => Buffer.concat(seen).toString() }
 }

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 
 // What the checks of the code know of TypeScript. Regular expressions suffice, because biome has formatted each file.
 
-const root = join(import.meta.dirname, '../..')
+const root = join(import.meta.dirname, '../../..')
 
 export function listSourceFiles(folder: string): string[] {
   const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })

@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from 'vitest'
 
-export type Time = ReturnType<typeof settableTime>
+export type TestClock = ReturnType<typeof createClock>
 
 const hour = 3_600_000
 
@@ -8,7 +8,7 @@ const hour = 3_600_000
  * The time of a program in this process: its clock stands still, and its timers run as usual, unless
  * they are still as well. A test lets time pass when what it has waited for is there.
  */
-export function settableTime({ isStill = false } = {}) {
+export function createClock({ isStill = false } = {}) {
   let time = 0
   /** Sets the clock forward: no further try begins. */
   const pass = (milliseconds = hour) => {
@@ -28,7 +28,7 @@ export function settableTime({ isStill = false } = {}) {
 }
 
 /** A clock that goes on by so many milliseconds whenever it is read. */
-export function countingClock(step: number): () => number {
+export function createCountingClock(step: number): () => number {
   let time = 0
   return () => {
     time += step

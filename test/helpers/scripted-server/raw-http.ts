@@ -20,7 +20,7 @@ export interface RawRequest {
 }
 
 /** The bytes of a request that is in order but for what is asked for. */
-export function requestBytes(
+export function buildRequest(
   token: string,
   { method = 'POST', target = '/plants', headers = {}, body = '' }: RawRequest = {},
 ): Buffer {
@@ -38,21 +38,21 @@ export function requestBytes(
   return Buffer.concat([Buffer.from(head, 'latin1'), bytes])
 }
 
-export async function connectTo(place: NetConnectOpts): Promise<RawConnection> {
-  const connection = new RawConnection(place)
+export async function connectTo(endpoint: NetConnectOpts): Promise<RawConnection> {
+  const connection = new RawConnection(endpoint)
   onTestFinished(() => void connection.socket.destroy())
   await once(connection.socket, 'connect')
   return connection
 }
 
 /** Sends a request on a connection of its own, and gives the answer; without one it is an error. */
-export async function exchange(
-  { place, token }: { place: NetConnectOpts; token: string },
+export async function exchangeOnce(
+  { endpoint, token }: { endpoint: NetConnectOpts; token: string },
   request: RawRequest = {},
 ): Promise<RawAnswer> {
-  const connection = new RawConnection(place)
+  const connection = new RawConnection(endpoint)
   try {
-    const answer = await connection.send(requestBytes(token, request)).answer(request)
+    const answer = await connection.send(buildRequest(token, request)).answer(request)
     if (!answer) throw new Error('The connection was closed without an answer')
     return answer
   } finally {
@@ -67,12 +67,12 @@ export class RawConnection {
   #isEnded = false
   #look = () => {}
 
-  constructor(place: NetConnectOpts) {
+  constructor(endpoint: NetConnectOpts) {
     const end = () => {
       this.#isEnded = true
       this.#look()
     }
-    this.socket = connect({ allowHalfOpen: true, ...place })
+    this.socket = connect({ allowHalfOpen: true, ...endpoint })
     this.socket.on('end', end).on('error', end).on('close', end)
     this.socket.on('data', (chunk) => {
       this.#received = Buffer.concat([this.#received, chunk])

@@ -1,9 +1,9 @@
 import { spawn } from '@lydell/node-pty'
-import { checkSecretsOf } from './secrets.js'
+import { checkSecretsAtEnd } from '../expect/secrets.js'
 
-export type Terminal = ReturnType<typeof terminal>
+export type Terminal = ReturnType<typeof openTerminal>
 
-export function terminal(
+export function openTerminal(
   program: string,
   args: string[],
   folder: string,
@@ -27,7 +27,7 @@ export function terminal(
       resolve({ code: signal ? 128 + signal : exitCode, screen }),
     )
   })
-  checkSecretsOf(ended.then(() => ({ argv: args, out: screen })))
+  checkSecretsAtEnd(ended.then(() => ({ argv: args, out: screen })))
   /** Resolves when the screen holds the text, behind what the last call waited for. */
   const see = (text: string) =>
     new Promise<void>((resolve, reject) => {

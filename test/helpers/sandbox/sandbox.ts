@@ -1,20 +1,20 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Options } from 'execa'
-import { bin, launch, type ProcessResult, resultOf, withoutCache } from './process.js'
+import { bin, launch, type ProcessResult, waitForResult, withoutCache } from './process.js'
 import { type Result, type RunOptions, runPlants } from './run.js'
-import { temporaryFolder } from './temporary.js'
-import { type Terminal, terminal } from './terminal.js'
+import { createTemporaryFolder } from './temporary-folder.js'
+import { openTerminal, type Terminal } from './terminal.js'
 
 /** A test names what Windows lacks at its end: "needs sh", "needs modes", "needs links". */
 export const isWindows = process.platform === 'win32'
 
 /** A text is split at its spaces. */
-type Words = string | readonly string[]
+type CommandLine = string | readonly string[]
 
 /** A user with a home: what is saved, stored and written there, and ways to run the program. */
-export class World {
-  readonly home = temporaryFolder()
+export class Sandbox {
+  readonly home = createTemporaryFolder()
   readonly config = join(this.home, 'config')
   readonly file = join(this.config, 'settings.json')
   readonly data = join(this.home, 'data')
@@ -31,25 +31,25 @@ export class World {
   }
 
   /** Runs a command line in this process, without a terminal. */
-  run(args: Words, options: RunOptions = {}): Promise<Result> {
+  run(args: CommandLine, options: RunOptions = {}): Promise<Result> {
     const pager = options.terminals?.includes('stdout') && { PAGER: 'cat' }
     const env = { ...pager, ...this.env, ...options.env }
-    return runPlants(wordsOf(args), { cwd: this.home, ...options, env })
+    return runPlants(splitWords(args), { cwd: this.home, ...options, env })
   }
 
   /** Starts the built program as a process, under other programs such as a tracer. */
-  start(args: Words, options?: Options, ...under: string[]): ReturnType<typeof launch> {
-    return launch(this, [...under, bin, ...wordsOf(args)], options)
+  start(args: CommandLine, options?: Options, ...under: string[]): ReturnType<typeof launch> {
+    return launch(this, [...under, bin, ...splitWords(args)], options)
   }
 
   /** Runs it to its end; a code of undefined stands for a signal. */
-  spawn(args: Words, options?: Options, ...under: string[]): Promise<ProcessResult> {
-    return resultOf(this.start(args, options, ...under))
+  spawn(args: CommandLine, options?: Options, ...under: string[]): Promise<ProcessResult> {
+    return waitForResult(this.start(args, options, ...under))
   }
 
-  terminal(args: Words, env: Record<string, string> = {}): Terminal {
+  terminal(args: CommandLine, env: Record<string, string> = {}): Terminal {
     const all = { PAGER: 'cat', ...withoutCache, ...this.env, ...env }
-    return terminal(bin, wordsOf(args), this.home, all, 80)
+    return openTerminal(bin, splitWords(args), this.home, all, 80)
   }
 
   write(path: string, content: string | Uint8Array, mode = 0o600): string {
@@ -78,24 +78,24 @@ export class World {
   }
 }
 
-function wordsOf(args: Words): string[] {
+function splitWords(args: CommandLine): string[] {
   return typeof args === 'string' ? args.split(' ') : [...args]
 }
 
-export function answer(...objects: object[]): Result {
-  return printed(objects.map((object) => `${JSON.stringify(object)}\n`).join(''))
+export function toJsonResult(...objects: object[]): Result {
+  return toTextResult(objects.map((object) => `${JSON.stringify(object)}\n`).join(''))
 }
 
-export function printed(text: string): Result {
+export function toTextResult(text: string): Result {
   return { code: 0, out: text, err: '' }
 }
 
 /** The objects of a text that has one per line. */
-export function objectsOf(text: string): Record<string, unknown>[] {
+export function parseObjects(text: string): Record<string, unknown>[] {
   const lines = text.split('\n').filter(Boolean)
   return lines.map((line) => JSON.parse(line))
 }
 
-export function modeOf(path: string): string {
+export function readMode(path: string): string {
   return (statSync(path).mode & 0o7777).toString(8)
 }

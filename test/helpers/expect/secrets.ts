@@ -23,7 +23,7 @@ export function checkSecrets({ argv, out, err }: Written): void {
 }
 
 /** Fails the test when its program ends and has shown a token, also where nobody waits for it. */
-export function checkSecretsOf(ended: Promise<Written>): void {
+export function checkSecretsAtEnd(ended: Promise<Written>): void {
   let leak: unknown
   ended.then(checkSecrets).catch((error: unknown) => {
     leak = error

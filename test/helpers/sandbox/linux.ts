@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
 import { bin } from './process.js'
-import { temporaryFolder } from './temporary.js'
+import { createTemporaryFolder } from './temporary-folder.js'
 
 // What only some machines let a test do, which says so in its name.
 
@@ -26,7 +26,7 @@ function succeeds(program: string, ...args: string[]): boolean {
   return spawnSync(program, args).status === 0
 }
 
-export function isHere(program: string): boolean {
+export function isInstalled(program: string): boolean {
   return (process.env['PATH'] ?? '').split(':').some((folder) => existsSync(join(folder, program)))
 }
 
@@ -34,8 +34,8 @@ export function isHere(program: string): boolean {
  * An empty disk of 256 KiB, which goes with the process that has mounted it: it is at `folder` for
  * those who `enter` there, and `inside` for all others.
  */
-export async function smallDisk() {
-  const folder = temporaryFolder()
+export async function mountSmallDisk() {
+  const folder = createTemporaryFolder()
   const script = 'mount -t tmpfs -o size=256k,mode=700 tmpfs "$1" && echo mounted && exec cat'
   const args = ['-rm', 'sh', '-c', script, 'sh', folder]
   const owner = execa('unshare', args, { stdin: 'pipe', reject: false })

@@ -1,0 +1,40 @@
+import { join } from 'node:path'
+import {
+  buildJsonResponse,
+  type ScriptedResponse,
+  ScriptedServer,
+} from '../scripted-server/scripted-server.js'
+import { Sandbox } from './sandbox.js'
+
+export const token = 's3cret-of-one-address'
+export const fern = 'create --id 1 --name Fern --timeout 3s --output json --store'
+/** How a service answers an empty object when it accepts the token, and how it answers a create. */
+export const accepts = buildJsonResponse(400, { error: 422, message: 'No NewPlant' })
+export const created = buildJsonResponse(200, { name: 'Fern' })
+export const posts = [created]
+
+export function startRecorder(...answers: ScriptedResponse[]): Promise<ScriptedServer> {
+  return ScriptedServer.listen({ posts: answers.length === 0 ? posts : answers })
+}
+
+/** A token, as it is saved for addresses. */
+export function buildSavedTokens(...addresses: string[]) {
+  const entry = { token, savedAt: '2026-01-02T03:04:05.678Z' }
+  return Object.fromEntries(addresses.map((address) => [address, entry]))
+}
+
+export class TokenCommandSandbox extends Sandbox {
+  writeScript(lines: string, name = 'command'): string {
+    this.write(name, `#!/bin/sh\ncd "\${0%/*}"\n${lines}\n`, 0o700)
+    return join(this.home, name)
+  }
+
+  saveTokenCommand(
+    command: string,
+    address = 'https://plants.example.com/v1',
+    more: object = {},
+  ): this {
+    this.save({ stores: { team: { address, 'token-command': command, ...more } } })
+    return this
+  }
+}
