@@ -5,38 +5,39 @@ import { getSystemErrorMap } from 'node:util'
 export const isWindows = process.platform === 'win32'
 
 interface KindOfError {
-  /** The specification's */
+  /** The value of `error` in the specification's Error. */
   error: number
   exitCode: number
   isRetryable?: true
   isOutcomeUnknown?: true
 }
 
+/** Each kind of failure, with the `error` value of its Error and the exit code of a command. */
 export const errorKinds = {
   usage: { error: 400, exitCode: 2 }, // the command line, a variable or a setting is wrong
   input: { error: 400, exitCode: 2 }, // a file, stdin or the body of a request is wrong
   tooLarge: { error: 413, exitCode: 2 },
   invalid: { error: 422, exitCode: 2 }, // JSON or options, but not a NewPlant
   unauthorized: { error: 401, exitCode: 3 },
-  forbidden: { error: 403, exitCode: 3 }, // the token is accepted, but has no right to this
-  rejected: { error: 400, exitCode: 1 }, // by a service
+  forbidden: { error: 403, exitCode: 3 }, // the token is accepted, but lacks the right
+  rejected: { error: 400, exitCode: 1 }, // a service answered with a 4xx status
   notFound: { error: 404, exitCode: 1 },
-  conflict: { error: 409, exitCode: 1 }, // the id exists
-  constraint: { error: 422, exitCode: 1 }, // that somebody added to the store
+  conflict: { error: 409, exitCode: 1 }, // a plant with the id exists
+  constraint: { error: 422, exitCode: 1 }, // a constraint that somebody added to the store
   unwell: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
   // Nothing was stored, and somebody must change something first.
   accessDenied: { error: 503, exitCode: 4 },
-  unknownOutcome: { error: 500, exitCode: 5, isOutcomeUnknown: true }, // of a commit
+  unknownOutcome: { error: 500, exitCode: 5, isOutcomeUnknown: true }, // a commit got no answer
   // The response violates the specification.
   badResponse: { error: 502, exitCode: 5, isOutcomeUnknown: true },
   // A service received the plant and did not respond.
   noResponse: { error: 504, exitCode: 5, isOutcomeUnknown: true },
   incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
   internalError: { error: 500, exitCode: 70 },
-  unwritable: { error: 500, exitCode: 74 },
+  unwritable: { error: 500, exitCode: 74 }, // a file or stdout
   interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" at a prompt
-  terminated: { error: 500, exitCode: 143 },
+  terminated: { error: 500, exitCode: 143 }, // SIGTERM
 } as const satisfies Record<string, KindOfError>
 
 export type ErrorKind = keyof typeof errorKinds
@@ -59,19 +60,19 @@ type Details = Partial<
  */
 export class PlantsError extends Error {
   readonly kind: ErrorKind
-  /** That of a service where it gave one, otherwise that of the kind. */
+  /** The value that a service sent, or else the value of the kind. */
   readonly error: number
-  /** It may name commands and options: no service sends it. */
+  /** Commands and options may be named here, because no service sends a hint. */
   declare readonly hint?: string | undefined
   declare readonly status?: number | undefined
   declare readonly requestId?: string | undefined
   declare readonly retryAfterMs?: number | undefined
   /**
-   * Of a conflict: an earlier try of the create had no answer, so the plant that has the id may be
-   * the one that it stored, changed since.
+   * Set for a conflict after an earlier try of the same create had no response. The plant that has
+   * the id may be the one that this try stored, and that somebody has changed since.
    */
   declare readonly mayBeOwnPlant?: boolean
-  /** The person knows of it already, as of Ctrl-C. */
+  /** The person knows of the failure already, for example because they pressed Ctrl-C. */
   declare readonly isReported?: boolean
 
   constructor(
@@ -82,7 +83,7 @@ export class PlantsError extends Error {
     super(message, cause === undefined ? undefined : { cause })
     this.error = errorKinds[kind].error
     Object.assign(this, details)
-    // After the details, which may be those of another error.
+    // These come last, because the details may be another error with its own name and kind.
     this.name = 'PlantsError'
     this.kind = kind
   }
@@ -91,12 +92,12 @@ export class PlantsError extends Error {
     return errorKinds[this.kind].exitCode
   }
 
-  /** The same call can succeed later, unchanged. */
+  /** Whether the same call, unchanged, can succeed later. */
   get isRetryable(): boolean {
     return 'isRetryable' in errorKinds[this.kind]
   }
 
-  /** The change may have been made, so that a repetition may make it twice. */
+  /** Whether the change may have been made, so that a repetition could make it twice. */
   get isOutcomeUnknown(): boolean {
     return 'isOutcomeUnknown' in errorKinds[this.kind]
   }
@@ -114,7 +115,7 @@ export function inputError(message: string, hint?: string, cause?: unknown): Pla
   return new PlantsError('input', message, { hint, cause })
 }
 
-/** Such as `ENOENT`, or `ERR_DLOPEN_FAILED` of Node. */
+/** Returns the code of a system error or of Node.js, such as `ENOENT` or `ERR_DLOPEN_FAILED`. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'
     ? error.code
@@ -122,14 +123,15 @@ export function systemCode(error: unknown): string | undefined {
 }
 
 /**
- * The first line of the message. V8's sentence about JSON that does not parse quotes the UTF-16
- * unit where it stopped, which may be half of a surrogate pair.
+ * Returns the first line of an error's message. It is made well-formed, because V8's message about
+ * invalid JSON quotes the UTF-16 unit where it stopped, which may be half of a surrogate pair.
  */
 export function describeReason(error: unknown): string {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1)
   return line.toWellFormed()
 }
 
+/** Returns undefined if the call fails with a system error. Other errors are thrown. */
 export function unlessSystemError<T>(call: () => T): T | undefined {
   try {
     return call()
@@ -139,7 +141,7 @@ export function unlessSystemError<T>(call: () => T): T | undefined {
   }
 }
 
-/** Such as `permission denied`. Undefined for an error without a code. */
+/** Returns a reason such as `permission denied`, or undefined for an error without a code. */
 export function systemReason(error: unknown): string | undefined {
   const code = systemCode(error)
   return code === undefined ? undefined : (reasonOfCode(code) ?? `system error ${code}`)
@@ -150,7 +152,7 @@ export function reasonOfCode(code: string): string | undefined {
   return undefined
 }
 
-/** Undefined for a call that did not fail for want of file descriptors. */
+/** Returns what to do about a lack of file descriptors, or undefined for any other code. */
 export function toDescriptorsHint(code: string | undefined): string | undefined {
   if (code === 'EMFILE')
     return 'Raise the limit of open files: as root, ulimit -Hn 4096; in systemd, LimitNOFILE=4096'
@@ -159,12 +161,12 @@ export function toDescriptorsHint(code: string | undefined): string | undefined 
 }
 
 /**
- * SQLite may have several files open when it fails, and has closed them by the time it reports
- * that.
+ * SQLite may have as many files open when it fails, and has closed them by the time that it reports
+ * the failure.
  */
 const descriptorsOfSqlite = 8
 
-/** Whether this process cannot open as many more files as a call of SQLite may need. */
+/** Whether this process lacks the descriptors that a call of SQLite may need. */
 export function isOutOfDescriptors(): boolean {
   const opened: number[] = []
   try {
@@ -177,6 +179,7 @@ export function isOutOfDescriptors(): boolean {
   }
 }
 
+/** Returns a value that is known to exist, such as an item at an index that was checked. */
 export function assertDefined<T>(value: T | undefined): T {
   if (value === undefined) throw new RangeError('An index is out of range')
   return value

@@ -1,6 +1,7 @@
 /**
- * Resolves to the exit code. bin/plants.js loads what is bundled from here. The name of this file
- * has no hash, so what V8 compiles of it is not kept: it only imports.
+ * Runs the program and returns its exit code. bin/plants.js loads the bundle of this file.
+ *
+ * The bundle's name has no hash, so that the code cache cannot keep it. Therefore it only imports.
  */
 export async function start(): Promise<number> {
   const [{ processIo }, { run }] = await Promise.all([

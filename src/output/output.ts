@@ -5,7 +5,12 @@ import type { Io, Output } from '../platform/io.js'
 
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
-/** Throws `unwritable`, the reason of a signal, or EPIPE if the reader has closed the pipe. */
+/**
+ * Writes the output of a command.
+ *
+ * @throws {PlantsError} `unwritable`, or the reason of a signal
+ * @throws EPIPE if the reader has closed the pipe, which is no error of the command
+ */
 export async function writeAnswer(io: Io, text: string): Promise<void> {
   const hint = 'What it has done so far stays; its output is incomplete'
   try {
@@ -22,7 +27,7 @@ export async function writeAnswer(io: Io, text: string): Promise<void> {
   }
 }
 
-/** See https://no-color.org and https://force-color.org. */
+/** Whether output may have colors, by https://no-color.org and https://force-color.org. */
 export function mayColor(
   stream: Output,
   { color }: { color?: boolean | undefined },
@@ -34,23 +39,26 @@ export function mayColor(
   return env['TERM'] !== 'dumb' && stream.isTerminal
 }
 
-/** @param of such as ` of 2 plants` */
+/** @param of a text such as ` of 2 plants`, which ends the message */
 export function unknownFields(names: readonly string[], of = ''): string {
-  const shown = names.slice(0, maxFields).map((name) => JSON.stringify(name))
-  const others = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
+  const listed = names
+    .slice(0, maxFields)
+    .map((name) => JSON.stringify(name))
+    .join(', ')
+  const more = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
   const fields = names.length === 1 ? 'field' : 'fields'
-  return `ignored unknown ${fields} ${shown.join(', ')}${others}${of}`
+  return `ignored unknown ${fields} ${listed}${more}${of}`
 }
 
 const maxFields = 20
 
-/** `Fern (id 1, tag shade)` */
+/** Writes a plant as `Fern (id 1, tag shade)`. */
 export function describePlant({ id, name, tag }: StoredPlant, { strong, faint }: Style): string {
   const tagged = tag === undefined ? '' : `, tag ${quoteIfNeeded(tag)}`
   return `${strong(quoteIfNeeded(name))} ${faint(`(id ${id}${tagged})`)}`
 }
 
-/** `Updated Fern (id 1): tag "shade" → none`, or `Fern (id 1) is unchanged` */
+/** Writes `Updated Fern (id 1): tag "shade" → none`, or `Fern (id 1) is unchanged`. */
 export function describeChange(
   verb: string,
   before: StoredPlant,
@@ -66,6 +74,7 @@ export function describeChange(
   return changes.length > 0 ? `${verb} ${plant}: ${changes.join(', ')}` : `${plant} is unchanged`
 }
 
+/** Quotes an empty text and one with spaces at its ends, and escapes control characters. */
 export function quoteIfNeeded(text: string): string {
   const escaped = escapeControlChars(text)
   return text === '' || text !== text.trim() ? `"${escaped}"` : escaped

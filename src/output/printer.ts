@@ -4,22 +4,22 @@ import type { Io } from '../platform/io.js'
 import { writeAnswer } from './output.js'
 
 export interface Layout<Row> {
-  /** By default all. */
+  /** The fields that are printed, by default all. */
   fields?: readonly Column[] | undefined
-  /** By default NDJSON. */
+  /** Lays out rows as text. Without it, text is NDJSON. */
   text?: (rows: Row[]) => string
-  /** So many rows are laid out as text at first, or all: they set the widths of a table. */
+  /** How many rows are laid out together at first, because they set the widths of a table. */
   first?: number
 }
 
-/** Prints rows as they come. The methods throw like `writeAnswer`. */
+/** Prints rows as they come. Its methods throw what `writeAnswer` throws. */
 export class Printer<Row extends object> {
   readonly #io: Io
   readonly #text: ((rows: Row[]) => string) | undefined
   readonly #document: ReturnType<typeof createRecordWriter>
-  /** Cells on a terminal: JSON and `text` have no control characters. */
+  /** Whether cells may bring control characters to a terminal. JSON and `text` escape them. */
   readonly #isRaw: boolean
-  /** 0 after the first print */
+  /** How many rows the first print waits for; 0 after it. */
   #first: number
   #waiting: Row[] = []
 
@@ -43,7 +43,7 @@ export class Printer<Row extends object> {
     if (!this.#text) await this.#write(this.#document.end())
   }
 
-  /** Returns the number of rows. */
+  /** Prints all pages, and returns the number of their rows. */
   async all(pages: Iterable<Row[]> | AsyncIterable<Row[]>): Promise<number> {
     let count = 0
     for await (const page of pages) {

@@ -1,17 +1,20 @@
 import { groupDigits } from '../plant/plant.js'
 import type { Io, Output } from '../platform/io.js'
 
+const redrawMs = 100
+
 interface ProgressState {
   done: number
-  /** Of the work, from 0 to 1; undefined if its end is not known. */
+  /** The part of the work that is done, from 0 to 1; undefined if its end is not known. */
   part?: number | undefined
   rejected?: number
 }
 
+/** A line on a terminal that is drawn again at most ten times a second. */
 export class Progress {
   readonly #io: Pick<Io, 'now' | 'stderr'>
   readonly #isShown: boolean
-  /** The rate is that of this run, also where an earlier one has done a part. */
+  /** The first state of this run. The rate does not count what an earlier run has done. */
   #first: { time: number; state: ProgressState } | undefined
   #nextTime: number
   #isDrawn = false
@@ -25,7 +28,7 @@ export class Progress {
   show(state: ProgressState): void {
     const time = this.#io.now()
     if (!this.#isShown || time < this.#nextTime) return
-    this.#nextTime = time + 100 // milliseconds
+    this.#nextTime = time + redrawMs
     this.#isDrawn = true
     this.#first ??= { time, state }
     const text = describe(state, this.#first.state, (time - this.#first.time) / 1000)
@@ -40,12 +43,12 @@ export class Progress {
   }
 }
 
-/** Replaces the line of the cursor. */
+/** Replaces the line on which the cursor is. */
 function formatLine(text: string, { columns }: Output): string {
   return `\r${text.slice(0, columns - 1)}\u001b[K`
 }
 
-/** Such as `50 %, 760,216 done, 3 rejected, 100,000/s, 2 s left`. */
+/** Returns a text such as `50 %, 760,216 done, 3 rejected, 100,000/s, 2 s left`. */
 function describe(
   { done, part, rejected = 0 }: ProgressState,
   first: ProgressState,
@@ -61,7 +64,7 @@ function describe(
   return texts.join(', ')
 }
 
-/** Such as `40 s`, `1 min 30 s` and `2 h 5 min`. */
+/** Returns a duration such as `40 s`, `1 min 30 s` or `2 h 5 min`. */
 function formatClock(seconds: number): string {
   const whole = Math.max(1, Math.round(seconds))
   const minutes = Math.floor(whole / 60)
@@ -70,6 +73,7 @@ function formatClock(seconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
+/** Yields the same pages, and shows how many rows were taken. */
 export async function* withProgress<Plant>(
   pages: Iterable<Plant[]> | AsyncIterable<Plant[]>,
   progress: Progress,

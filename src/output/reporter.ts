@@ -17,6 +17,10 @@ interface Rejection {
   line: number
 }
 
+/**
+ * Writes errors, warnings and the log of `--verbose` to stderr: as text, or as a line of JSON each
+ * where the output of the command is JSON. Secrets are redacted.
+ */
 export class Reporter {
   readonly isQuiet: boolean
   readonly isVerbose: boolean
@@ -36,16 +40,17 @@ export class Reporter {
     return this.#io.stderr.isTerminal && !this.isJson && !this.isVerbose && !this.isQuiet
   }
 
-  /** @param label for what the user may have to correct */
+  /** @param label marks a warning about what the user may have to correct */
   async warn(text: string, label?: 'warning'): Promise<void> {
     if (!this.isQuiet) await this.#write(await this.#warning(text, label))
   }
 
+  /** Warns without waiting for the write. */
   async warnMeanwhile(text: string): Promise<void> {
     if (!this.isQuiet) void this.#io.stderr.log(await this.#warning(text))
   }
 
-  /** Does not wait for the write: a slow reader of stderr delays nothing. */
+  /** Writes with `--verbose` only. A slow reader of stderr delays nothing. */
   log(...lines: string[]): void {
     if (!this.isVerbose) return
     const texts = lines.map((line) =>
@@ -72,7 +77,7 @@ export class Reporter {
       return this.#write(this.#jsonLine(fields))
     }
     const { bad, faint } = await this.#style()
-    // 400 is the specification's status for every error.
+    // The status 400 says nothing, because the specification has it for every error.
     const isShown = status !== undefined && status !== 400 && !message.includes(`${status}`)
     const text = printable(message, this.#io) + (isShown ? ` (status ${status})` : '')
     const stack =

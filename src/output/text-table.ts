@@ -3,13 +3,13 @@ import type { Output } from '../platform/io.js'
 import type { Style } from './output.js'
 
 /**
- * Lays out rows that come in pages. The first page sets the widths of the columns, and later ones
- * can only widen them. On a terminal, a text that is too wide is truncated; elsewhere, it moves the
- * rest of its line.
+ * Returns a function that lays out one page of rows after the other. The first page sets the widths
+ * of the columns, and later ones can only widen them. On a terminal, a text that is too wide is
+ * truncated. Elsewhere it moves the rest of its line to the right.
  */
 export function formatTable<Row>(
   titles: string[],
-  cellsOf: (row: Row) => string[],
+  getCells: (row: Row) => string[],
   { faint }: Pick<Style, 'faint'>,
   { isTerminal, columns }: Pick<Output, 'isTerminal' | 'columns'>,
 ): (page: Row[]) => string {
@@ -20,13 +20,13 @@ export function formatTable<Row>(
     const cells = row.map((cell, column) => {
       const width = widths[column] ?? 0
       if (isNumber(titles[column])) return cell.text.padStart(width)
-      const shown = isTerminal ? truncateText(cell, width) : cell
-      return shown.text + ' '.repeat(Math.max(0, width - shown.width))
+      const fitted = isTerminal ? truncateText(cell, width) : cell
+      return fitted.text + ' '.repeat(Math.max(0, width - fitted.width))
     })
     return cells.join(gap).trimEnd()
   }
   return (page) => {
-    const rows = page.map((row) => cellsOf(row).map(measureText))
+    const rows = page.map((row) => getCells(row).map(measureText))
     widths = widths.map((width, column) =>
       rows.reduce((widest, row) => Math.max(widest, row[column]?.width ?? 0), width),
     )
@@ -39,13 +39,16 @@ export function formatTable<Row>(
 
 const gap = '  '
 
-/** Measured once: that takes most of the time of a table. The width is in columns of a terminal. */
+/**
+ * A text with its width in columns of a terminal. It is measured only once, because that takes most
+ * of the time of a table.
+ */
 interface MeasuredText {
   text: string
   width: number
 }
 
-/** A name may be a mebibyte long, and each row of a page is padded to the widest. */
+/** Rows are padded to the widest one, and a name may be a mebibyte long. */
 const maxWidth = 1000
 
 function measureText(text: string): MeasuredText {
@@ -54,32 +57,36 @@ function measureText(text: string): MeasuredText {
   return { text, width: Math.min(width, maxWidth) }
 }
 
-/** The library is slow on long texts. */
+/** Cuts a text, because the library is slow on long ones. */
 function takeBeginning(text: string): string {
   return text.slice(0, 2 * maxWidth)
 }
 
 /**
- * Latin, Greek, Cyrillic: one column a letter. Cyrillic would take the library three times as long
- * as English.
+ * Matches Latin, Greek and Cyrillic text, in which each letter takes one column. The library would
+ * take three times as long for Cyrillic as for English.
  */
 const onlyNarrow =
   /^[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u1e00-\u1fff\u2010-\u2027\u20a0-\u20bf]*$/
 
-function truncateText(cell: MeasuredText, limit: number): MeasuredText {
-  if (cell.width <= limit) return cell
+function truncateText(cell: MeasuredText, maxColumns: number): MeasuredText {
+  if (cell.width <= maxColumns) return cell
   const text = takeBeginning(cell.text)
-  const { index } = truncatedWidth(text, { limit, ellipsis: '…', ellipsisWidth: 1 })
+  const { index } = truncatedWidth(text, {
+    limit: maxColumns,
+    ellipsis: '…',
+    ellipsisWidth: 1,
+  })
   // The library counts a rare ideograph as one code unit, and so may cut it in two.
   return measureText(`${text.slice(0, index).replace(/[\ud800-\udbff]$/, '')}…`)
 }
 
-/** Such columns are aligned to the right, and never truncated. */
+/** Whether a column has numbers, which are aligned to the right and never truncated. */
 function isNumber(title: string | undefined): boolean {
   return title === 'ID' || title === 'COUNT'
 }
 
-/** The widest columns become equally wide, until the line fits. */
+/** Narrows the widest columns to the same width until the line fits. */
 function fitWidths(widths: number[], titles: string[], columns: number): number[] {
   const capWidths = (cap: number) =>
     widths.map((width, column) => (isNumber(titles[column]) ? width : Math.min(width, cap)))

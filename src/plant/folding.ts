@@ -1,19 +1,24 @@
 /*
- * What is the same to a search and to a sort, in all stores: see docs/design/search.md.
+ * Decides which strings are equal to a search and to a sort, in all stores alike. JavaScript,
+ * SQLite and PostgreSQL have different rules for case and accents, so one function folds strings,
+ * and PostgreSQL gets a pattern that only excludes what cannot match. docs/design/search.md says
+ * why, and what was tried.
  */
 
 /**
- * The marks of a Latin letter in decomposed text (NFD), as a pattern of JavaScript and of
- * PostgreSQL.
+ * Matches the marks that follow a Latin letter in decomposed text (NFD). The pattern means the same
+ * in JavaScript and in PostgreSQL.
  */
 export const latinMarks = '(?<=[A-Za-zªºÀ-ÖØ-öø-ʸᴀ-ᴥḀ-ỿⱠ-ⱿꜢ-ꞇＡ-Ｚａ-ｚ])[\u0300-\u036f]+'
 
 const allLatinMarks = RegExp(latinMarks, 'g')
 
 /**
- * The time to normalize a run of marks grows with the square of its length, so such a text stays as
- * it is. What has no meaning yet may be a mark to another version of Unicode, as a database has it:
- * but beyond the first two planes, where there are only variation selectors.
+ * Whether a string has more than 30 marks in a row. The time to normalize such a run grows with the
+ * square of its length, so the string stays as it is.
+ *
+ * An unassigned code point counts as a mark, because a database with a newer version of Unicode may
+ * know it as one. Planes 2 and above are excluded: their only marks are variation selectors.
  */
 function hasLongRun(text: string): boolean {
   return /(?:(?![\u{20000}-\u{e00ff}\u{e01f0}-\u{10ffff}])[\p{M}\p{Cn}]){31}/u.test(text)
@@ -21,16 +26,17 @@ function hasLongRun(text: string): boolean {
 
 const surrogatesOfEmoji = '\ud83c\ud83d\udc00-\udfff'
 /**
- * All but the characters, in lower case, that no normalization changes, whatever is beside them.
+ * Matches a character that normalization may change, alone or together with its neighbours. The
+ * characters in the brackets are those that it never changes.
  */
-const unusual = RegExp(
+const changeable = RegExp(
   `[^\0-´¶-¿ÆÐØÞæðøþĐđŁłŒœΆΈ-ώЀ-҂Ҋ-ԯא-תء-ي\u200c-‧\u3000-〩ぁ-ゖ゠-ヿ一-龥가-힣！-～${surrogatesOfEmoji}]`,
 )
 
 /**
- * Equal for texts that are the same to a search: in lower case, with `ss` for `ß`, and without the
- * accents of Latin letters. Marks of other scripts stay, because they make another letter, such as
- * `й`. In linear time.
+ * Returns the form of a string that a search compares: in lower case, with `ss` for `ß`, and
+ * without the accents of Latin letters. The marks of other scripts stay, because they make another
+ * letter: `й` is not `и`. The time is linear in the length of the string.
  */
 export function foldText(text: string): string {
   if (ascii.test(text)) return text.toLowerCase()
@@ -47,15 +53,15 @@ export function foldText(text: string): string {
 const ascii = /^[\0-\x7f]*$/
 
 /**
- * Of a UTF-16 code unit; undefined if it depends on what is beside it. A lookup takes a tenth of
- * the time of folding.
+ * The folded form of each UTF-16 code unit that was met, or undefined if the form depends on the
+ * neighbours. A lookup takes a tenth of the time of folding.
  */
 const foldings = new Map<number, string | undefined>()
 
 function addFolding(code: number): string | undefined {
   if (foldings.has(code)) return undefined
   const folded = foldAny(String.fromCharCode(code))
-  const folding = unusual.test(folded) ? undefined : folded
+  const folding = changeable.test(folded) ? undefined : folded
   foldings.set(code, folding)
   return folding
 }
@@ -72,12 +78,13 @@ export function toSortKey(text: string): string {
   })
 }
 
+/** Returns the string and its composed and decomposed forms, which a store may contain. */
 export function normalForms(text: string): string[] {
   return hasLongRun(text) ? [text] : [text, text.normalize(), text.normalize('NFD')]
 }
 
 function foldAny(text: string): string {
-  // The lower case of JavaScript has another sigma at the end of a word.
+  // `toLowerCase` writes a final sigma as ς, so both forms become σ.
   const lower = text.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')
   if (hasLongRun(lower)) return lower
   return lower.normalize('NFD').replace(allLatinMarks, '').normalize('NFC')

@@ -1,15 +1,21 @@
 /*
- * JSON with ids as int64. `JSON.parse` rounds numbers, and gives a reviver their digits only from
- * Node 21 on. So where a number may be rounded, the id is read from the text: after its key, if
- * that occurs once, else by a second parse, with the numbers in quotes. Libraries that keep the
- * digits parse by JavaScript, which is slow for an import.
+ * Reads and writes JSON whose ids are exact int64 integers.
+ *
+ * `JSON.parse` rounds 9007199254740993 to 9007199254740992, and gives a reviver the digits only
+ * from Node.js 21 on. So `JSON.parse` does the work, and where a number may have been rounded, the
+ * digits of the id are read from the source: after its key if the key occurs once, and otherwise by
+ * a second parse in which every number is in quotes. Libraries that keep the digits parse in
+ * JavaScript, which is too slow for an import.
  */
 import { describeReason } from '../errors.js'
 
 /**
- * Like `JSON.parse`, except that a numeric id of the object is exact: a bigint if it is an int64,
- * otherwise a `NumberText`; with `isList`, that of each object in an array. The reason of an error
- * is the parser's own sentence.
+ * Parses JSON, and replaces a numeric id of the object by a bigint if it is an int64, and otherwise
+ * by a `NumberText`.
+ *
+ * @param options.idKey the key of the id, as an import may rename it
+ * @param options.isList whether the objects of an array have their ids replaced, too
+ * @returns the value, or the parser's own message
  */
 export function parseJson(
   text: string,
@@ -33,17 +39,17 @@ export function parseJson(
 }
 
 /**
- * Matches in every number that may be inexact: a fraction, an exponent, or 16 digits. Also within
- * strings.
+ * Matches in every number that `JSON.parse` may round: one with a fraction, an exponent or 16
+ * digits. It may also match within a string, which costs time but changes nothing.
  */
 const inexact = /\d(?:[.eE]|\d{15})/
 
-/** @param digits the number as it was written, unless it is exact */
+/** @param digits the number as it was written, or undefined if `number` is exact */
 function exact(number: number, digits: string | undefined): bigint | NumberText {
   return digits === undefined ? BigInt(number) : (parseInt64(digits) ?? new NumberText(digits))
 }
 
-/** Of a member that the object has. */
+/** Returns the digits of a member that the object has. */
 function findDigits(json: string, key: string): string {
   const name = JSON.stringify(key)
   const at = json.indexOf(name)
@@ -54,10 +60,12 @@ function findDigits(json: string, key: string): string {
   return (isOnly && digits) || JSON.parse(withQuotedNumbers(json))[key]
 }
 
-/** What follows the key, in half the time of `split`. */
+/** Matches the number after a key. It takes half the time of `split`. */
 const member = /\s*:\s*([\d.eE+-]+)/y
 
-/** @param json valid, so that what begins with a digit outside of strings is a number */
+/**
+ * @param json must be valid, so that whatever begins with a digit outside of a string is a number
+ */
 function withQuotedNumbers(json: string): string {
   let isInString = false
   return json.replace(/\\.|"|-?\d[\d.eE+-]*/gs, (token) => {
@@ -70,7 +78,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A JSON number that is not an int64. */
+/** A JSON number that is no int64, such as 1.5, as it was written. */
 export class NumberText {
   readonly text: string
 
@@ -80,8 +88,8 @@ export class NumberText {
 }
 
 /**
- * An int64 in JSON's number grammar: `1.0` and `1e3` are integers, `+1` and `007` are not. The
- * exponent is compared, not expanded, so `1e999999999` costs nothing.
+ * Parses an int64 in JSON's grammar of numbers: `1.0` and `1e3` are integers, `+1` and `007` are
+ * not. The exponent is compared and not expanded, so `1e999999999` costs nothing.
  */
 export function parseInt64(text: string): bigint | undefined {
   const value = isPlain.test(text) ? BigInt(text) : parseInteger(text)
@@ -98,21 +106,24 @@ function parseInteger(text: string): bigint | undefined {
   if (digits === '') return 0n
   let length = digits.length
   while (digits[length - 1] === '0') length -= 1
-  const zeros = parseFloat(exponent) - fraction.length + digits.length - length
-  if (zeros < 0 || length + zeros > 19) return undefined
-  return BigInt(sign + digits.slice(0, length) + '0'.repeat(zeros))
+  const zeroCount = parseFloat(exponent) - fraction.length + digits.length - length
+  if (zeroCount < 0 || length + zeroCount > 19) return undefined
+  return BigInt(sign + digits.slice(0, length) + '0'.repeat(zeroCount))
 }
 
 export function isInt64(value: unknown): value is bigint {
   return typeof value === 'bigint' && BigInt.asIntN(64, value) === value
 }
 
-/** One line, with bigints as integers. Escapes what a terminal or a line reader may interpret. */
+/**
+ * Writes an object as one line of JSON for people and pipes, with bigints as integers. What a
+ * terminal or a reader of lines may interpret is escaped.
+ */
 export function toJson(fields: object): string {
   return plantJson(fields, quoteString) ?? escapeUnsafe(toWireJson(fields))
 }
 
-/** Only with the escapes that JSON requires. */
+/** Writes an object as JSON for a service, with only the escapes that JSON requires. */
 export function toWireJson(fields: object): string {
   const plant = plantJson(fields, JSON.stringify)
   if (plant !== undefined) return plant
@@ -124,9 +135,12 @@ export function toWireJson(fields: object): string {
   return `{${members.join()}}`
 }
 
-/** Undefined for other objects. Plants, which are many, take half their time. */
+/**
+ * Writes a plant in half the time of any object, because a list has many. Returns undefined for
+ * another object.
+ */
 function plantJson(fields: object, quote: (text: string) => string): string | undefined {
-  // Each of them is checked below.
+  // The cast is safe, because the type of each field is checked below.
   const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown }
   if (typeof id !== 'bigint' || typeof name !== 'string') return undefined
   const { length } = Object.keys(fields)
@@ -135,7 +149,7 @@ function plantJson(fields: object, quote: (text: string) => string): string | un
   return length === 3 && typeof tag === 'string' ? `${start},"tag":${quote(tag)}}` : undefined
 }
 
-/** Few texts need an escape. To search for one first takes half the time. */
+/** Few strings need an escape, so it takes half the time to search for one first. */
 function quoteString(text: string): string {
   return special.test(text) ? escapeUnsafe(JSON.stringify(text)) : `"${text}"`
 }
@@ -147,14 +161,16 @@ function escapeUnsafe(json: string): string {
   )
 }
 
-/** Line separators, DEL, C1 and direction marks, which `JSON.stringify` does not escape. */
+/** Matches line separators, DEL, C1 and direction marks, which `JSON.stringify` does not escape. */
 const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-/** Also what JSON escapes, and lone surrogates. */
+/** Matches whatever `unsafe` matches or JSON escapes, and lone surrogates. */
 const special =
   /["\\\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
 
-/** With any parameters. */
+/**
+ * Whether a Content-Type is JSON, with any parameters, such as `application/json; charset=utf-8`.
+ */
 export function isJsonType(contentType: string): boolean {
   return /^application\/json[\t ]*(?:;|$)/i.test(contentType)
 }

@@ -3,32 +3,38 @@ import { fieldNames, isText } from './fields.js'
 import { isInt64, isObject, parseInt64 } from './json.js'
 import type { errorSchema, PlantForm, plantSchema, schemas } from './schema.js'
 
-/** The specification's Plant, the response of a service. It has no `id`. */
+/** The specification's Plant, which a service responds with. It has no `id`. */
 export type Plant = z.infer<typeof plantSchema>
 
-/** The specification's NewPlant, the request to a service. Its `id` is an int64. */
+/** The specification's NewPlant, which a client sends. Its `id` is an int64. */
 export type NewPlant = z.infer<typeof schemas.newPlant>
 
-/** What a store keeps, and a service lists. */
+/** The fields that a store keeps and a service lists. */
 export type StoredPlant = NewPlant
 
 /** The specification's Error. Its `error` is an int32. */
 export type ErrorBody = z.infer<typeof errorSchema>
 
-/** A record of an import, as a merge patch (RFC 7396): a missing text stays, null removes it. */
+/**
+ * A record of an import as a merge patch (RFC 7396): a missing field stays as it is, and null
+ * removes it.
+ */
 export type PlantPatch = z.infer<typeof schemas.patch>
 
 /**
- * From an option, an argument or a line: decimal digits, which an article code such as 1E3 is not.
+ * Parses the id of an option, an argument or a line of stdin. It has decimal digits only, because
+ * `1E3` there is an article code and not 1000.
  */
 export function idFromText(text: string): bigint | undefined {
   return /^-?\d+$/.test(text) ? parseInt64(text) : undefined
 }
 
 /**
- * Accepts what the schemas in schema.ts accept, without zod, which would be the longest step
- * of a POST. V8 keeps objects small that are literals with all their fields. Undefined for an
- * invalid value: `problemsOf` has the reasons.
+ * Accepts exactly what the schema of the same form in schema.ts accepts, as a property test proves.
+ * zod would be the longest step of a POST. Each result is a literal with all its fields, because V8
+ * keeps such objects small.
+ *
+ * @returns undefined for an invalid value, whose reasons `findProblems` gives
  */
 export function parsePlant(value: unknown): NewPlant | undefined
 export function parsePlant(value: unknown, form: 'record' | 'patch'): PlantPatch | undefined
@@ -46,7 +52,7 @@ export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantP
   return isTag ? { id, name, tag } : undefined
 }
 
-/** Undefined if both lack a name. */
+/** Returns the plant with the changes of a patch, or undefined if neither has a name. */
 export function applyPatch({ id, ...patch }: PlantPatch, stored?: Plant): StoredPlant | undefined {
   const { name = stored?.name, tag = stored?.tag } = patch
   return name == null ? undefined : plantFrom(id, name, tag)
@@ -72,7 +78,7 @@ export function toRowValues(plant: StoredPlant): (bigint | string | null)[] {
   return [plant.id, plant.name, plant.tag ?? null]
 }
 
-/** `toLocaleString` would load 10 MB of ICU. */
+/** Writes 1234567 as `1,234,567`. `toLocaleString` would load 10 MB of ICU data. */
 export function groupDigits(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
@@ -81,15 +87,16 @@ export function plantCount(count: number | bigint): string {
   return `${groupDigits(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
 
-/** In UTF-16 code units. */
+/** Returns the length of the name and the tag in UTF-16 code units. */
 export function textLength({ name, tag = '' }: Plant): number {
   return name.length + tag.length
 }
 
-export function equalFields(one: Plant, other: Plant): boolean {
-  return one.name === other.name && one.tag === other.tag
+export function equalFields(plant: Plant, stored: Plant): boolean {
+  return plant.name === stored.name && plant.tag === stored.tag
 }
 
+/** Whether a key has 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
 }

@@ -1,9 +1,14 @@
+/*
+ * The shapes of the specification, as zod schemas. The types of TypeScript, the schemas of
+ * openapi.json and the messages about invalid values follow from them. zod takes milliseconds to
+ * load, so this file is loaded only to explain what `parsePlant` in plant.ts has not accepted.
+ */
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
 import { type FieldName, idRule, isText, type TextName } from './fields.js'
 import { NumberText } from './json.js'
 
-/** Such as "the name must be a string, but was null", as the `error` of a schema. */
+/** Builds the `error` of a schema, such as "the name must be a string, but was null". */
 export function buildSentence(subject: string, rule: string) {
   return ({ input }: { input?: unknown }) =>
     input === undefined
@@ -41,7 +46,7 @@ const error = buildSentence('it', 'be an object')
 
 export const plantSchema = z.object({ name, tag: z.optional(tag) }, { error })
 
-/** A record of an import may have null as its tag. A patch is a record that may lack its name. */
+/** In a record of an import, the tag may be null. A patch is a record that may lack its name. */
 export const schemas = {
   newPlant: z.object({ id, ...plantSchema.shape }, { error }),
   record: z.object({ id, name, tag: z.nullish(tag) }, { error }),
@@ -63,7 +68,7 @@ export const errorSchema = z.object(
   { error },
 )
 
-/** A sentence for each invalid field. */
+/** Returns a sentence for each invalid field. */
 export function findProblems(value: unknown, form: PlantForm = 'newPlant'): string[] {
   const { error } = schemas[form].safeParse(value, { jitless: true })
   return error?.issues.map(({ message }) => message) ?? []

@@ -1,10 +1,10 @@
 /*
- * A file that is there as a whole or not at all, whatever ends the program or the machine.
+ * Writes a file that exists as a whole or not at all, whatever ends the program or the machine.
  *
- * It is written under a temporary name beside its target, because a rename is atomic within one
- * file system only. Its bytes are synced before the rename, and the directory after it: otherwise a
- * power failure can leave an empty file, or the old one. What must replace nothing gets its name by
- * a hard link, which fails where there is a file.
+ * The file is written under a temporary name next to its target, because a rename is atomic only
+ * within one file system. Its bytes are synced before the rename and the directory after it:
+ * otherwise a power failure could leave an empty file, or the old one. A file that must replace
+ * nothing gets its name by a hard link, which fails where a file exists.
  */
 import {
   closeSync,
@@ -28,19 +28,22 @@ import {
 } from '../errors.js'
 import { isThisUser, makeFolderHint, syncFolder } from './files.js'
 
-/** Call `discard` last, also after `commit` and `create`. */
+/**
+ * A file under a temporary name. `discard` must be called last, also after `commit` and `create`.
+ */
 export class AtomicFile {
   readonly fd: number
-  /** Of the temporary file. */
+  /** The path of the temporary file. */
   readonly path: string
   readonly #target: string
   #isOpen = true
 
   /**
-   * The target is absolute; a symbolic link is replaced, not followed. By default, the mode is
-   * 0600.
+   * Creates the temporary file, with mode 0600 by default.
    *
-   * @param options.path a name that can be found again after a kill, for who holds a lock
+   * @param target an absolute path; a symbolic link there is replaced and not followed
+   * @param options.followsUmask whether the mode is that of a file which a shell creates
+   * @param options.path a fixed temporary name, which the holder of a lock finds again after a kill
    */
   constructor(
     target: string,
@@ -54,14 +57,18 @@ export class AtomicFile {
     this.fd = openSync(this.path, 'wx', followsUmask ? 0o666 : 0o600)
   }
 
-  /** @param replaced whose mode the file gets; without it, it keeps its own */
+  /**
+   * Replaces the target, if it exists.
+   *
+   * @param replaced the status of the target, whose mode the file gets; by default it keeps its own
+   */
   commit(replaced?: Stats): void {
     if (replaced) fchmodSync(this.fd, replaced.mode & 0o777)
     this.#finish()
     replaceFile(this.path, this.#target)
   }
 
-  /** Throws EEXIST if the target exists. */
+  /** @throws EEXIST if the target exists */
   create(): void {
     this.#finish()
     createFile(this.path, this.#target)
@@ -72,7 +79,7 @@ export class AtomicFile {
     rmSync(this.path, { force: true })
   }
 
-  /** Windows renames no open file. */
+  /** Closes the file before its rename, because Windows renames no open file. */
   #finish(): void {
     fsyncSync(this.fd)
     this.#close()
@@ -85,10 +92,11 @@ export class AtomicFile {
 }
 
 /**
- * Renames durably. Windows replaces no file that a program, such as a virus scanner, has open:
- * tries for a second.
+ * Renames a file durably. Windows replaces no file that another program, such as a virus scanner,
+ * has open, so the rename is tried for a second.
  */
 export function replaceFile(file: string, target: string): void {
+  const pauseMs = 50
   for (let attempt = 1; ; attempt += 1) {
     try {
       renameSync(file, target)
@@ -96,13 +104,17 @@ export function replaceFile(file: string, target: string): void {
     } catch (error) {
       const isOpen = isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
       if (!isOpen || attempt === 20) throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50) // milliseconds
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
     }
   }
   syncFolder(dirname(target))
 }
 
-/** Gives a file the name durably. Throws EEXIST if the target exists. */
+/**
+ * Gives a file the name of its target durably.
+ *
+ * @throws EEXIST if the target exists
+ */
 function createFile(file: string, target: string): void {
   let isLinked = true
   try {
@@ -122,9 +134,10 @@ function createFile(file: string, target: string): void {
 }
 
 /**
- * Returns an error that is not the system's unchanged.
+ * Returns the error of a file that could not be written. An error that is not the system's is
+ * returned as it is.
  *
- * @param hint unless the directory is missing
+ * @param hint what to do, unless the directory is missing or no descriptor is left
  */
 export function unwritable(what: string, target: string, cause: unknown, hint: string): unknown {
   const reason = systemReason(cause)
@@ -138,20 +151,23 @@ export function unwritable(what: string, target: string, cause: unknown, hint: s
   })
 }
 
-/** Throws `usage` for a file of another user. */
+/** @throws {PlantsError} `usage` for a file that belongs to another user */
 export function assertOwnFile(path: string, { uid }: Stats, hint: string): void {
   if (!isThisUser(uid)) throw usageError(`${path} belongs to another user (uid ${uid})`, hint)
 }
 
-/** Whether this is a device, a pipe, or a file that the shell has opened. */
+/**
+ * Whether output to a path must be written into what is there, and not replace it: a device, a
+ * pipe, or a file that the shell has opened.
+ */
 export function isWrittenInPlace(path: string, stats: Stats | undefined): boolean {
   if (stats === undefined || stats.isDirectory()) return false
   return !stats.isFile() || findDescriptor(path, stats) !== undefined
 }
 
 /**
- * Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over
- * from its start.
+ * Returns the descriptor of a file that the shell has opened, such as 1 for /dev/stdout. If the
+ * path were opened again, the output would begin at the start of the file and overwrite it.
  */
 export function findDescriptor(path: string, stats: Stats | undefined): number | undefined {
   const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)

@@ -6,7 +6,11 @@ import { whyOthersCanWrite } from './files.js'
 import type { Io } from './io.js'
 import { readTextFile } from './text-files.js'
 
-/** Throws `input` for a file without a PEM certificate. */
+/**
+ * Reads a file of trusted certificates.
+ *
+ * @throws {PlantsError} `input` for a file without a PEM certificate
+ */
 export function readCertificates(path: string): string {
   const hint = 'Give a file of PEM certificates'
   const text = readTextFile(path, hint)
@@ -18,7 +22,11 @@ export function readCertificates(path: string): string {
   return text
 }
 
-/** Throws `input` if others can write the key, or the files are no pair. */
+/**
+ * Reads the certificate and the key of a server.
+ *
+ * @throws {PlantsError} `input` if others can write the key, or the files are no pair
+ */
 export function readKeyPair(certPath: string, keyPath: string, optionNames: string) {
   const hint = `Use PEM files for ${optionNames}, the key without a passphrase`
   const pair = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
@@ -37,13 +45,14 @@ export function readKeyPair(certPath: string, keyPath: string, optionNames: stri
 }
 
 /**
- * Trusts the certificates of Node.js and those of the system. Node.js lists the latter from 22.15
- * on; before that, they are read on Linux, from the file that OpenSSL and curl read.
+ * Builds a TLS context that trusts the certificates of Node.js and of the system. Node.js lists the
+ * latter from 22.15 on. Before that, they are read on Linux from the file that OpenSSL and curl
+ * read.
  *
- * It takes about 50 ms.
+ * It takes about 50 ms, so it is called only after a handshake without them failed.
  *
- * @param pair PEM: the certificate of the client and its key, if it has one
- * @returns undefined if the system has none, or where they are is not known
+ * @param pair the certificate of the client and its key in PEM, if it has one
+ * @returns undefined if the system has no certificates, or it is not known where they are
  */
 export function createSystemContext(
   env: Io['env'],
@@ -58,19 +67,19 @@ export function createSystemContext(
   return tls.createSecureContext({ ...pair, ca: [...new Set([...own, ...system])] })
 }
 
-/** It is not in the types of Node.js 20. */
+/** The types of Node.js 20 lack this function. */
 const { getCACertificates: listCertificates } = tls as {
   getCACertificates?: (type: 'default' | 'system') => string[]
 }
 
-/** Debian, Alpine and SUSE have the first file, and Fedora and Red Hat the second. */
+/** Lists where Debian, Alpine and SUSE, and where Fedora and Red Hat keep their certificates. */
 function getSystemBundles({ SSL_CERT_FILE }: Io['env']): string[] {
   if (process.platform !== 'linux') return []
   if (SSL_CERT_FILE) return [SSL_CERT_FILE]
   return ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt']
 }
 
-/** The certificates of the first file that can be read. */
+/** Returns the certificates of the first file that can be read. */
 function readBundles(paths: (string | undefined)[]): string[] {
   for (const path of paths) {
     const text = path && unlessSystemError(() => readFileSync(path, 'latin1'))

@@ -1,7 +1,8 @@
 import type { Io } from './io.js'
 
 /**
- * Writes as `\u{…}` what would move, colour or reorder the output of a terminal, or is not seen.
+ * Writes as `\u{…}` each character that would move, color or reorder the output of a terminal, or
+ * that is invisible.
  */
 export function escapeControlChars(text: string): string {
   return text.replace(unsafe, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
@@ -12,13 +13,14 @@ export function escapeControlCharsInLines(text: string): string {
 }
 
 /**
- * Unicode's Cc, Zl, Zp and Bidi_Control, and what is not seen, such as tags, but the joiners of
- * some scripts. V8 is slow to parse `\p{…}`.
+ * Matches Unicode's Cc, Zl, Zp and Bidi_Control, and invisible characters such as tags. The joiners
+ * that some scripts need are not among them. The list is written out because V8 is slow to parse
+ * `\p{…}`.
  */
 const unsafe =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb]|\u034f|\ud834[\udd73-\udd7a]|\udb40[\udc00-\uddef]/g
 
-/** Shows at most 40 characters. */
+/** Cuts a long text to 40 characters. */
 export function shorten(text: string): string {
   return truncate(text, 40)
 }
@@ -29,6 +31,7 @@ export function truncate(text: string, maxCharacters: number): string {
   return isWhole ? text : `${takeCharacters(text, maxCharacters - 1)}…`
 }
 
+/** Returns the first characters of a text, at most `count`. */
 export function takeCharacters(text: string, count: number): string {
   // A character has at most two UTF-16 units.
   const characters = Array.from(text.slice(0, 2 * count))
@@ -44,24 +47,27 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = l
   let redacted = text
   // The longest one first: another may be its beginning.
   for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
-    if (secret.length < 4) continue // it would match everywhere
+    if (secret.length < 4) continue // so short a secret would match everywhere
     for (const form of forms(secret)) redacted = redacted.replaceAll(form, '***')
     const beginning = takeCharacters(secret, startLength)
     if (secret === beginning) continue
     for (const start of forms(beginning)) {
-      const cut = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g') // and what follows of it
+      const cut = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g') // with what follows of the secret
       redacted = redacted.replace(cut, '***')
     }
   }
   return redacted
 }
 
-/** For JSON, which stays JSON: a secret with a quote, as it is, would match the syntax. */
+/**
+ * Redacts lines of JSON so that they stay JSON: a secret that contains a quote would otherwise
+ * match the syntax.
+ */
 export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
   return redact(lines, io, (secret) => listForms(secret).map(inJson))
 }
 
-/** A message may cut a secret: its beginning, of so many characters, is redacted, too. */
+/** Messages may cut a secret, so as many characters of its beginning are redacted, too. */
 const startLength = 10
 
 function listForms(secret: string): string[] {

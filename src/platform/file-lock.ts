@@ -1,3 +1,8 @@
+/*
+ * Locks of this machine for settings and imports. Node.js has no lock on files, and a file whose
+ * existence is the lock stays after a kill, so that somebody must guess its age. SQLite locks with
+ * the system's own locks, which end with the process: docs/design/decisions.md says more.
+ */
 import { closeSync, constants, existsSync, lstatSync, openSync, rmSync } from 'node:fs'
 import { PlantsError } from '../errors.js'
 import { findFileIdentity } from './files.js'
@@ -12,17 +17,20 @@ import {
 } from './sqlite.js'
 
 /**
- * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process
- * ends, however it ends. Returns what releases it. Throws `unavailable` after the timeout, and
- * `unwritable` if SQLite cannot lock the file.
+ * Waits for SQLite's lock on an empty file, which stays where it is. The system releases the lock
+ * when the process ends, however it ends.
+ *
+ * @returns a function that releases the lock
+ * @throws {PlantsError} `unavailable` after the timeout, and `unwritable` if SQLite cannot lock the
+ * file
  */
 export async function acquireLock(
   path: string,
   timeoutMs: number,
   runtime: Runtime,
 ): Promise<() => void> {
-  // An existing file is not opened here: closing it would release a lock that this process has on
-  // it.
+  // An existing file is not opened here, because closing it would release every lock that this
+  // process has on it (POSIX).
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   let db: Database | undefined
   const release = () => {
@@ -32,7 +40,7 @@ export async function acquireLock(
   try {
     const opened = connect(buildUri(path, 'mode=rw'), { readOnly: false })
     db = opened
-    // Neither statement writes to the disk.
+    // Neither statement writes to the disk, so the file stays empty.
     const lock = () => opened.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
     const backoff = { firstMs: 2, longestMs: 200 }
     await retryWhileBusy(lock, { backoff, timeoutMs, runtime })
@@ -55,7 +63,7 @@ const { O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
 const createFlags = O_CREAT | O_WRONLY | O_NOFOLLOW
 
 interface TransientLock {
-  /** A name that nobody else uses. */
+  /** The path of the lock. Nobody else may use the name. */
   path: string
   timeoutMs: number
   runtime: Runtime
@@ -81,14 +89,14 @@ export async function withTransientLock<T>(
 }
 
 /**
- * The holder before may have removed the file while this process waited. A lock on that file
- * excludes nobody, so it is acquired again.
+ * Acquires the lock again if its last holder removed the file while this process waited: a lock on
+ * a removed file excludes nobody.
  */
 async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock) {
   const end = runtime.now() + timeoutMs
   for (;;) {
     assertIsLockFile(path)
-    // The file must be there before its identity is read. A link is not followed.
+    // The file must exist before its identity is read. A symbolic link is not followed.
     if (!existsSync(path)) closeSync(openSync(path, createFlags, 0o600))
     const identity = findFileIdentity(path)
     let release: () => void
@@ -104,7 +112,7 @@ async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock)
   }
 }
 
-/** The file is removed at the end: it must not be anybody's data. */
+/** Makes sure that the file, which is removed at the end, is nobody's data. */
 function assertIsLockFile(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats === undefined || (stats.isFile() && stats.size === 0)) return

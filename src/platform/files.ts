@@ -17,7 +17,10 @@ import { dirname } from 'node:path'
 import { isWindows, systemCode, unlessSystemError } from '../errors.js'
 import { shellWord } from './shell.js'
 
-/** Makes missing parents, too, durably. `mkdirSync` with `recursive` never returns in /proc. */
+/**
+ * Creates a directory and its missing parents durably, for this user only. `mkdirSync` with
+ * `recursive` is not used because it never returns in /proc.
+ */
 export function makeFolder(folder: string): void {
   // The root is tested, too, because Windows has drives that do not exist.
   if (existsSync(folder) || dirname(folder) === folder) return
@@ -34,13 +37,14 @@ export function makeFolderHint(folder: string): string {
   return `Make it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${shellWord(folder)}`
 }
 
+/** Makes the names in a directory durable, where the system can do that. */
 export function syncFolder(folder: string): void {
   let fd: number | undefined
   try {
     fd = openSync(folder, 'r')
     fsyncSync(fd)
   } catch (error) {
-    // Windows and some file systems cannot.
+    // Windows and some file systems cannot sync a directory.
     if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? ''))
       throw error
   } finally {
@@ -48,18 +52,22 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** Whether both paths name one file, which exists. */
+/** Whether both paths name one existing file. */
 export function isSameFile(path: string, other: string): boolean {
   const identity = findFileIdentity(path)
   return identity !== undefined && identity === findFileIdentity(other)
 }
 
-/** A file system without identities, such as of a network, says 0. */
+/**
+ * Returns a string that two paths share if they name one file. It is undefined for a missing file,
+ * and on a file system without inodes, such as some of networks.
+ */
 export function findFileIdentity(path: string): string | undefined {
   const stats = unlessSystemError(() => statSync(path, { bigint: true }))
   return stats?.ino ? `${stats.dev}:${stats.ino}` : undefined
 }
 
+/** Writes the mode of a file as `(mode 640)`. */
 export function octal(mode: number): string {
   return `(mode ${(mode & 0o1777).toString(8)})`
 }
@@ -68,14 +76,15 @@ export function isTrusted(uid: number): boolean {
   return isThisUser(uid) || uid === 0
 }
 
-/** Always on Windows, which has no user ids. */
+/** Whether this is the user of the process. It is always true on Windows, which has no user ids. */
 export function isThisUser(uid: number): boolean {
   return uid === (process.geteuid?.() ?? uid)
 }
 
 /**
- * Undefined if only the user and root can. A group counts as others, unless it has the number of
- * the owner: many systems give each user such a group.
+ * Says why others than the user and root can change a file, or returns undefined if they cannot. A
+ * group counts as others unless it has the number of the owner, because many systems give each user
+ * a group of the same number.
  */
 export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined {
   if (isWindows) return undefined
@@ -85,8 +94,9 @@ export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined
 }
 
 /**
- * What a symbolic link names; any other path as it is. Throws the system error of a link to
- * nothing.
+ * Returns the path that a symbolic link names, or any other path as it is.
+ *
+ * @throws the system error of a link to nothing
  */
 export function resolveLink(path: string): string {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
@@ -104,10 +114,14 @@ export function readBytes(path: string, position: number, length: number): Buffe
   }
 }
 
-/** By this user, with its directory. Also true where nothing is. */
+/**
+ * Whether this user can write a file and its directory. It is also true for a file that does not
+ * exist.
+ */
 export function isWritableFile(path: string): boolean {
   try {
-    for (const each of [dirname(path), path]) accessSync(each, constants.W_OK)
+    accessSync(dirname(path), constants.W_OK)
+    accessSync(path, constants.W_OK)
     return true
   } catch (error) {
     return systemCode(error) === 'ENOENT'

@@ -1,9 +1,12 @@
-/** Time and memory are proportional to the bytes, however small the pieces are. */
+/**
+ * Collects pieces of bytes in one buffer. Time and memory are proportional to the number of bytes,
+ * however small the pieces are.
+ */
 export class GrowingBuffer {
   length = 0
   #buffer: Buffer = Buffer.alloc(0)
 
-  /** @param piece must not change afterwards */
+  /** @param piece must not be changed afterwards */
   append(piece: Buffer): void {
     const start = this.length
     this.length += piece.length
@@ -16,7 +19,7 @@ export class GrowingBuffer {
     piece.copy(this.#buffer, start)
   }
 
-  /** The bytes, which the next piece may overwrite. */
+  /** Returns the bytes. They are valid until the next piece is appended. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.length)
   }

@@ -6,36 +6,42 @@ import { type Input, type Output, processInput, processOutput, Signals } from '.
 
 export type { Input, Output }
 
-/** What is outside of the program, except the stores. */
+/**
+ * Everything outside of the program except the stores: streams, environment, folders, time and
+ * signals. A test passes its own, so that commands run in its process.
+ */
 export interface Io extends Runtime {
   readonly stdin: Input
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Relative to the current directory, or with `~` to the user's home. */
+  /** Makes a path absolute. `~` is the user's home. */
   resolvePath(path: string): string
-  /** Absolute paths of this user's folders. */
+  /** The folders of this user are absolute paths. */
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** The proxy for a URL, from the variables as proxy-from-env reads them; '' if there is none. */
+  /** Returns the proxy for a URL as proxy-from-env finds it in the environment, or ''. */
   getProxyForUrl(url: URL): Promise<string>
   userName(): string | undefined
-  /** They are redacted on stderr. */
+  /** Tokens and passwords that were read, which are redacted on stderr. */
   readonly secrets: Set<string>
-  /** Milliseconds since 1970 (UTC). */
+  /** Returns the milliseconds since 1970 (UTC). */
   time(): number
 }
 
-/** The same world with other streams, such as those of a pager, and with their signal. */
-export function withOutput(io: Io, own: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>): Io {
-  return Object.assign(Object.create(io) as Io, own)
+/** Returns the same `Io` with other streams, such as those of a pager, and with their signal. */
+export function withOutput(io: Io, replaced: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>): Io {
+  return Object.assign(Object.create(io) as Io, replaced)
 }
 
-/** `end` sets the exit code: without it, a crash or a hanging promise is a defect. */
+/**
+ * Builds the `Io` of this process. Until `end` has set the exit code, it is 70, so that a crash or
+ * a promise that never settles is an internal error.
+ */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const env = copyEnvironment(process.env)
-  // A driver would use PostgreSQL's variables for every database, but a password is for one.
+  // The driver would use PGPASSWORD for every database, but a password is for one only.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
   const io: Io = {
@@ -46,7 +52,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     resolvePath,
     dataFolder: () => findFolder('data'),
     configFolder: () => findFolder('config'),
-    // XDG_STATE_HOME on Linux; elsewhere for logs only
+    // env-paths calls it `log`. That is XDG_STATE_HOME on Linux, and elsewhere only for logs.
     stateFolder: () => findFolder(process.platform === 'linux' ? 'log' : 'data'),
     getProxyForUrl: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href),
     userName: () => unlessSystemError(() => userInfo().username),
@@ -62,25 +68,25 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   })
   const end = (exitCode: number) => {
     code = exitCode
-    // What still waits is for a reader that has stalled: lines of the log.
+    // After half a second, lines of the log that a stalled reader has not taken are given up.
     setTimeout(() => process.exit(code), 500).unref()
   }
   return { argv: process.argv.slice(2), io, end }
 }
 
-/** Windows ignores the case of a name; a copy of its environment does not. */
+/** Windows ignores the case of the names of variables, so a copy has them in upper case. */
 export function copyEnvironment(env: Io['env'], system = { isWindows }): Io['env'] {
   if (!system.isWindows) return { ...env }
   return Object.fromEntries(Object.entries(env).map(([name, text]) => [name.toUpperCase(), text]))
 }
 
 function resolvePath(path: string): string {
-  // Either may hold a secret.
+  // A URL or a PEM text may contain a secret, so the message does not repeat it.
   if (/^\s*\w[\w+.-]+:\/\/|-----BEGIN /.test(path))
     throw usageError('A path is expected, not a URL or a PEM text', 'Give the path of a file')
   const home = () => unlessSystemError(homedir) || withoutHome()
-  const place = path.replace(/^~(?=$|[\\/])/, home)
-  return isAbsolute(place) ? place : resolveInCurrentFolder(place)
+  const expanded = path.replace(/^~(?=$|[\\/])/, home)
+  return isAbsolute(expanded) ? expanded : resolveInCurrentFolder(expanded)
 }
 
 /** Node.js cannot name a current directory that was deleted. */
@@ -100,7 +106,7 @@ async function findFolder(name: 'data' | 'config' | 'log'): Promise<string> {
   return isAbsolute(folder) ? folder : withoutHome()
 }
 
-/** Of a user id without an account, or with an empty HOME. */
+/** A user id without an account has no home directory, nor does a user with an empty HOME. */
 function withoutHome(cause?: unknown): never {
   const variable = isWindows ? 'USERPROFILE' : 'HOME'
   const hint = `Set ${variable}, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH`

@@ -1,15 +1,15 @@
 import { GrowingBuffer } from './growing-buffer.js'
 
 interface LineOptions {
-  /** Bytes of a line that is not complete yet. */
+  /** The longest line that may wait for its end. */
   maxBytes: number
-  /** Returns the error of a longer one, of which otherwise the first bytes are kept. */
+  /** Creates the error of a longer line. Without it, only the first bytes of the line are kept. */
   tooLong?: (() => Error) | undefined
-  /** Returns where the last complete line ends, or 0. By default, a line feed ends it. */
+  /** Returns the position after the last complete line, or 0. By default, a line feed ends it. */
   endOf?(block: Buffer): number
 }
 
-/** Yields blocks of complete lines, and last what follows them. */
+/** Joins blocks so that each one yielded ends with a line, except the last one. */
 export async function* wholeLines(
   blocks: AsyncIterable<Uint8Array>,
   { maxBytes, tooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,

@@ -1,19 +1,20 @@
-/**
- * The one loop that repeats what may succeed later. Its callers decide which errors those are, and
- * how long it goes on: stores share `stores/retry.ts` for that.
+/*
+ * The one loop that repeats what may succeed later. Its callers decide which errors those are and
+ * how long to repeat. The stores share `stores/retry.ts` for that.
  */
 import { type Runtime, wait } from './runtime.js'
 
-/** The pauses between tries double from the first one to the longest one, in milliseconds. */
+/** The pauses between tries double from the first one to the longest one. */
 export interface Backoff {
   firstMs: number
   longestMs: number
 }
 
 /**
- * A pause has a random part, so that those who failed together do not come again together.
+ * Chooses a pause with a random part, so that callers that failed together do not try again
+ * together.
  *
- * @param tries so far, from 1 on
+ * @param tries how many tries there were, at least 1
  */
 export function chooseBackoffMs(
   { firstMs, longestMs }: Backoff,
@@ -26,16 +27,16 @@ export function chooseBackoffMs(
 
 interface RetryOptions {
   /**
-   * Returns the pause before the next try; undefined, or an error that it throws, ends the loop.
+   * Returns the pause before the next try. The loop ends if it returns undefined or throws.
    *
-   * @param tries so far, from 1 on
+   * @param tries how many tries there were, at least 1
    */
   findPauseMs(error: unknown, tries: number): number | undefined | Promise<number | undefined>
-  /** Called before a pause. */
+  /** Called before each pause. */
   onRetry?(error: unknown): void | Promise<void>
   /**
-   * What ends a pause. It is called for the first one, and no sooner: it may be `handleSignals`,
-   * which changes what a signal does to the process.
+   * Returns the signals that end a pause. It is not called before the first pause, because it may
+   * be `handleSignals`, which changes what a signal does to the process.
    */
   getSignals(): AbortSignal[]
 }

@@ -1,34 +1,35 @@
 import { once } from 'node:events'
 
-/** Time, randomness and cancellation. */
+/** The part of `Io` that stores and loops need: time, randomness and cancellation. */
 export interface Runtime {
   /**
-   * Until the first call, the signals of the system end the process; from then on, they abort this
-   * one, with a `PlantsError`. So does the end of a pager, with EPIPE.
+   * Returns a signal that the signals of the system abort, with a `PlantsError`, and that the end
+   * of a pager aborts, with EPIPE. Until the first call, the signals of the system end the process.
    */
   handleSignals(): AbortSignal
-  /** Milliseconds, monotonic. */
+  /** Returns the milliseconds since a fixed moment. They never go back. */
   now(): number
-  /** In [0, 1). */
+  /** Returns a number from 0 to 1, without 1. */
   random(): number
 }
 
-/** Throws the reason of a signal that aborts. */
+/** @throws the reason of a signal that aborts */
 export async function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
   for (const signal of signals) signal.throwIfAborted()
   await within(milliseconds, signals, (signal) => once(signal, 'abort'))
   for (const signal of signals) signal.throwIfAborted()
 }
 
-/** Lets the event loop deliver signals, which are pending while SQLite works. */
+/** Lets the event loop deliver signals, which are pending while SQLite works in this thread. */
 export async function checkSignal(signal: AbortSignal): Promise<void> {
   await new Promise(setImmediate)
   signal.throwIfAborted()
 }
 
 /**
- * The signal of the action aborts with the reason of the first of `signals`, or with a
- * `TimeoutError`. `AbortSignal.any` would do it, but in Node 20 it leaks 2 kB a call.
+ * Runs an action with a signal that aborts with the reason of the first of `signals` that aborts,
+ * or with a `TimeoutError`. `AbortSignal.any` would do the same, but leaks 2 kB a call in Node.js
+ * 20.
  */
 export async function within<T>(
   milliseconds: number,
@@ -37,8 +38,8 @@ export async function within<T>(
 ): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
-  // What is left of a timeout may be negative, of which Node warns.
-  const timer = setTimeout(() => controller.abort(timeIsOver()), Math.max(0, milliseconds))
+  // The rest of a timeout may be negative, and Node.js would warn of that.
+  const timer = setTimeout(() => controller.abort(createTimeoutError()), Math.max(0, milliseconds))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
   if (signals.some((signal) => signal.aborted)) stop()
   try {
@@ -49,7 +50,7 @@ export async function within<T>(
   }
 }
 
-function timeIsOver(): DOMException {
+function createTimeoutError(): DOMException {
   return new DOMException('The time is over', 'TimeoutError')
 }
 

@@ -9,7 +9,7 @@ export function shellWord(text: string, system = { isWindows }): string {
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Such as ` --store ./my.db`. */
+/** Writes an option with its value, such as ` --store ./my.db`, or nothing without a value. */
 export function shellOption(name: string, value: string | undefined): string {
   if (value === undefined) return ''
   return ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`

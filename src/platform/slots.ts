@@ -1,15 +1,15 @@
 import { within } from './runtime.js'
 
-/** How long a call waits for a slot, and what ends its wait before. */
+/** How long a call waits for a slot at most, and the signals that end its wait. */
 interface WaitLimits {
   timeoutMs: number
   signals: AbortSignal[]
 }
 
-/** Limits how many calls run at once. The others wait in their order. */
+/** Limits how many calls run at once. Further calls wait in the order in which they came. */
 export class Slots {
   #free: number
-  /** Each of these gives a slot to a call that waits. */
+  /** Each of these functions gives a slot to one call that waits. */
   readonly #waiting = new Set<() => void>()
 
   constructor(count: number) {
@@ -40,7 +40,7 @@ export class Slots {
     return new Promise((resolve, reject) => {
       this.#waiting.add(resolve)
       signal?.addEventListener('abort', () => {
-        // It stays without effect if the slot was given before.
+        // The abort has no effect if the call already has its slot.
         if (this.#waiting.delete(resolve)) reject(signal.reason)
       })
     })

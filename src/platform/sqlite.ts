@@ -1,3 +1,8 @@
+/*
+ * SQLite through Node.js where `node:sqlite` is stable and has a version without known corruption,
+ * and otherwise through @photostructure/sqlite, which has the same interface. No other file knows
+ * which of them is used.
+ */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -11,8 +16,10 @@ export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
 
 /**
- * @param uri of an existing file, which is not trusted (https://sqlite.org/security.html), or
- * `:memory:`
+ * Opens a database that is not trusted, because anybody may have made the file: see
+ * https://sqlite.org/security.html.
+ *
+ * @param uri the URI of an existing file, or `:memory:`
  */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
@@ -22,8 +29,8 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
     timeout: 0,
     enableForeignKeyConstraints: false,
     defensive: true,
-    // Bytes, also of the SQL in the schema of a file, and of what the expression of an index in it
-    // makes of a row.
+    // In bytes. The first limit also holds for the SQL in the schema of a file, the second one for
+    // what the expression of an index in the file makes of a row.
     limits: { sqlLength: 100_000, length: 67_108_864 },
   })
   db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1')
@@ -47,7 +54,10 @@ function loadDriver(): Driver {
   return driver
 }
 
-/** `process.dlopen`, unlike `require`, makes new classes each time, which are never freed. */
+/**
+ * The driver is kept because `process.dlopen`, unlike `require`, creates new classes each time,
+ * which are never freed.
+ */
 let driver: Driver | undefined
 
 /** Whether `node:sqlite` is stable and has the fix for the WAL-reset bug (SQLite 3.51.3). */
@@ -61,7 +71,10 @@ function isBuiltIn(): boolean {
   )
 }
 
-/** Its native file alone where that can be loaded: its JavaScript takes 4 ms. */
+/**
+ * Loads the package. Only its native file is loaded where that is possible, because its JavaScript
+ * takes 4 ms of a start.
+ */
 function loadPackage(): Driver {
   const machine = `${process.platform}-${process.arch}`
   const native = `node_modules/@photostructure/sqlite/prebuilds/${machine}/@photostructure+sqlite.glibc.node`
@@ -87,7 +100,7 @@ function loadPackage(): Driver {
   }
 }
 
-/** Of an absolute path (https://sqlite.org/uri.html). */
+/** Builds the URI of an absolute path (https://sqlite.org/uri.html). */
 export function buildUri(path: string, query: string): string {
   return `${pathToFileURL(path)}?${query}`
 }
@@ -96,11 +109,12 @@ export function isSqliteError(error: unknown): error is Error {
   return systemCode(error) === 'ERR_SQLITE_ERROR'
 }
 
+/** Whether another connection has a lock that the call needs. */
 export function isBusy(error: unknown): boolean {
   return [5, 6, 15].includes(primaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
 }
 
-/** See https://sqlite.org/rescode.html. */
+/** Returns a primary result code of https://sqlite.org/rescode.html. */
 export function primaryCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined
   return 'errcode' in error && typeof error.errcode === 'number'
@@ -108,20 +122,26 @@ export function primaryCode(error: unknown): number | undefined {
     : codesByText[error.message]
 }
 
-/** Undefined where the driver does not tell. */
+/** Returns an extended result code, or undefined where the driver does not tell it. */
 export function findExtendedCode(error: unknown): number | undefined {
   if (!isSqliteError(error) || !('errcode' in error)) return undefined
   return typeof error.errcode === 'number' ? error.errcode : undefined
 }
 
-/** Such as `EMFILE`, of the call that SQLite has made. The driver of Node.js does not tell. */
+/**
+ * Returns the code of the system call that failed within SQLite, such as `EMFILE`. The driver of
+ * Node.js does not tell it.
+ */
 export function systemCodeBehind(error: unknown): string | undefined {
   if (isWindows || !isSqliteError(error) || !('systemErrno' in error)) return undefined
   const [name] = getSystemErrorMap().get(-Number(error.systemErrno)) ?? []
   return name
 }
 
-/** The `all` and `iterate` of the package throw SQLite's text (`sqlite3_errstr`) without a code. */
+/**
+ * `all` and `iterate` of the package throw only the text of SQLite (`sqlite3_errstr`), so the code
+ * is found by it.
+ */
 const codesByText: Record<string, number> = {
   'database is locked': 5,
   'database table is locked': 6,

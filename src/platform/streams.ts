@@ -1,10 +1,11 @@
 /*
  * The standard streams and the signals of the process.
  *
- * Node's stream for a file ignores that a full disk has taken only a part. So output is written
- * with `writeSync` until a pipe has no room (EAGAIN), and only the rest by the stream. But
- * `writeSync` waits for the reader of a blocking pipe, and a signal that is handled would wait with
- * it: once signals are, and for the log, pipes are left to the stream.
+ * The stream that Node.js has for a file does not notice when a full disk takes only a part of a
+ * write. So output is written with `writeSync` until a pipe has no room (EAGAIN), and only the rest
+ * goes through the stream. But `writeSync` waits for the reader of a blocking pipe, and a signal
+ * that the program handles would have to wait with it. Therefore pipes are left to the stream once
+ * signals are handled, and always for the log.
  */
 import { closeSync, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
@@ -12,7 +13,7 @@ import { isWindows, PlantsError, systemCode, unlessSystemError } from '../errors
 
 export interface Input {
   readonly isTerminal: boolean
-  /** Not a terminal, and not /dev/null. */
+  /** Whether stdin is a pipe or a file: neither a terminal nor /dev/null. */
   readonly isPiped: boolean
   chunks(): AsyncIterable<Uint8Array>
   stream(): NodeJS.ReadableStream
@@ -20,11 +21,13 @@ export interface Input {
 
 export interface Output {
   readonly isTerminal: boolean
-  /** 80 when unknown */
+  /** The width of the terminal, or 80 where it is not known. */
   readonly columns: number
-  /** Resolves when the system has accepted every byte; rejects with its error. */
+  /** Resolves when the system has accepted every byte, or rejects with its error. */
   write(text: string): Promise<void>
-  /** Drops the line if more than 1 MiB would wait for the reader. Ignores the system's errors. */
+  /**
+   * Drops the line if more than 1 MiB would wait for the reader, and ignores the system's errors.
+   */
   log(line: string): Promise<void>
   stream(): NodeJS.WritableStream
 }
@@ -40,8 +43,8 @@ export function processInput(signals: Signals): Input {
     },
     async *chunks() {
       yield* process.stdin
-      // Ctrl-C ends the writer of a pipe, too: our signal may come milliseconds after the end of
-      // its data.
+      // Ctrl-C also ends the program that writes to the pipe. The signal for this process may come
+      // milliseconds after the end of that program's data.
       if (signals.areHandled && !readStats(0)?.isFile())
         await new Promise((resolve) => setTimeout(resolve, 20))
     },
@@ -52,11 +55,11 @@ export function processInput(signals: Signals): Input {
 const maxWaitingBytes = 1_048_576
 
 export function processOutput(fd: 1 | 2, signals: Signals): Output {
-  /** In the queue of the stream: Bun does not report those of stderr. */
+  /** The bytes in the queue of the stream, which Bun does not report for stderr. */
   let waitingBytes = 0
   let opened: NodeJS.WriteStream | undefined
   const stream = () => {
-    // Each write reports its own error.
+    // Each write reports its own error, so the event is not needed.
     opened ??= process[fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined)
     return opened
   }
@@ -72,7 +75,7 @@ export function processOutput(fd: 1 | 2, signals: Signals): Output {
   }
   const isDirect = () => {
     if (waitingBytes > 0) return false
-    // `fs.write` would show UTF-8 in the code page of a console of Windows.
+    // `fs.write` would print UTF-8 in the code page of the console of Windows.
     if (isWindows && isTerminal(fd)) return false
     return !signals.areHandled || readStats(fd)?.isFile() === true
   }
@@ -103,7 +106,7 @@ export function processOutput(fd: 1 | 2, signals: Signals): Output {
   }
 }
 
-/** A terminal that has closed is none, but Node would restore its mode, and fail with SIGABRT. */
+/** Node.js would restore the mode of a terminal that has closed, and fail with SIGABRT. */
 function closeLostTerminals(): void {
   for (const fd of [0, 1, 2])
     if (readStats(fd)?.isCharacterDevice() && !isTerminal(fd)) closeSync(fd)
@@ -112,26 +115,29 @@ function closeLostTerminals(): void {
 function isTerminal(fd: number): boolean {
   const stats = readStats(fd)
   const isNull = () => stats?.rdev === unlessSystemError(() => statSync(devNull))?.rdev
-  // A start without a terminal does not load node:tty, which loads node:net: 5 ms.
+  // A start without a terminal does not load node:tty and with it node:net, which takes 5 ms.
   if (stats && (!stats.isCharacterDevice() || isNull())) return false
   return process.getBuiltinModule('node:tty').isatty(fd)
 }
 
-/** Undefined for a console of Windows. */
+/** Returns undefined for a console of Windows. */
 function readStats(fd: number): Stats | undefined {
   return unlessSystemError(() => fstatSync(fd))
 }
 
-/** A terminal that closes sends SIGHUP; a console of Windows sends SIGBREAK for Ctrl-Break. */
+/** A terminal sends SIGHUP when it closes, and a console of Windows SIGBREAK for Ctrl-Break. */
 const endingSignals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 if (isWindows) endingSignals.push('SIGBREAK')
 
-/** Node takes back that `nohup` ignores SIGHUP. Shells write here what they have started. */
+/**
+ * `nohup` makes a program ignore SIGHUP, but Node.js resets that. Shells write the program that
+ * they start into the variable `_`.
+ */
 const isUnderNohup = /(?:^|\/)nohup$/.test(process.env['_'] ?? '')
 
 /**
- * Handles signals from the first `listen` on. A second one, and any before `listen`, ends the
- * process.
+ * Handles the signals of the system from the first `listen` on. A second signal, and any signal
+ * before `listen`, ends the process.
  */
 export class Signals {
   areHandled = false
@@ -155,10 +161,10 @@ export class Signals {
           : new PlantsError('terminated', 'Terminated'),
       )
     } else if (process.uptime() - this.#receivedAt >= 0.1) {
-      // `timeout` and shells send one signal to the process and one to its group: both count as
-      // one.
+      // `timeout` and shells send one signal to the process and one to its group, so two within a
+      // tenth of a second count as one.
       for (const signal of endingSignals) process.off(signal, this.#receive)
-      process.kill(process.pid, name === 'SIGINT' ? name : 'SIGTERM') // Windows can send no other
+      process.kill(process.pid, name === 'SIGINT' ? name : 'SIGTERM') // Windows cannot send another one
     }
   }
 }

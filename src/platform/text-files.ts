@@ -4,7 +4,12 @@ import type { Io } from './io.js'
 
 export const maxDocumentBytes = 1_048_576
 
-/** UTF-8, at most 1 MiB, of a file or `-` for stdin. Removes a byte order mark. */
+/**
+ * Reads a file, or stdin if the path is `-`, as UTF-8 without its byte order mark.
+ *
+ * @throws {PlantsError} `tooLarge` for more than 1 MiB, and `input` for what is not UTF-8 or cannot
+ * be read
+ */
 export async function readText(path: string, io: Io, hint: string): Promise<string> {
   const isStdin = path === '-'
   const source = isStdin ? 'Stdin' : path
@@ -27,6 +32,7 @@ export async function readText(path: string, io: Io, hint: string): Promise<stri
   return createUtf8Decoder(source)(Buffer.concat(parts))
 }
 
+/** Reads a file as UTF-8, with U+FFFD for bytes that are not. */
 export function readTextFile(path: string, hint: string): string {
   try {
     return readFileSync(path, 'utf8')
@@ -35,7 +41,7 @@ export function readTextFile(path: string, hint: string): string {
   }
 }
 
-/** Turns a system error into `input`. The path of stdin is `-`. */
+/** Turns a system error into `input`. Other errors are returned as they are. */
 export function explainRead(path: string, error: unknown, hint: string): unknown {
   const code = systemCode(error)
   if (code === undefined || code.startsWith('ERR_')) return error
@@ -44,7 +50,11 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
   return inputError(message, toDescriptorsHint(code) ?? hint, error)
 }
 
-/** For UTF-8, without a byte order mark at the start. What is returned throws `input`. */
+/**
+ * Creates a decoder of UTF-8 that removes a byte order mark at the start.
+ *
+ * @returns a function that throws `input` for bytes that are not UTF-8
+ */
 export function createUtf8Decoder(source: string): (bytes: Uint8Array, isLast?: boolean) => string {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   return (bytes, isLast = true) => {

@@ -1,17 +1,25 @@
 import { unlessSystemError, usageError } from '../errors.js'
 import type { Io } from './io.js'
 
-/** Looks up no names. */
+/** Whether a host is this machine by its name. No name is looked up. */
 export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 }
 
-/** In Node 20, an optimised `URL.canParse` also rejects `https://plänts.example`. */
+/**
+ * Returns undefined for a text that is no URL. `URL.canParse` is not used, because in Node.js 20 it
+ * rejects `https://plänts.example` once V8 has optimized it.
+ */
 export function parseUrl(text: string, base?: string): URL | undefined {
   return unlessSystemError(() => new URL(text, base))
 }
 
-/** Undefined for this machine: the loopback of a proxy is a different one. Throws `usage`. */
+/**
+ * Returns the address of the proxy for a URL. It is undefined for this machine, because `localhost`
+ * means another machine to a proxy.
+ *
+ * @throws {PlantsError} `usage` if a variable has no address of a proxy
+ */
 export async function findProxy(url: URL, io: Io): Promise<string | undefined> {
   if (isLoopback(url.hostname)) return undefined
   const answer = await io.getProxyForUrl(url)
@@ -19,8 +27,8 @@ export async function findProxy(url: URL, io: Io): Promise<string | undefined> {
 }
 
 /**
- * An address without a scheme is that of a proxy that speaks plain http, as for curl, also where it
- * leads to services over https: there, proxy-from-env puts the scheme of the service before it.
+ * A proxy address without a scheme means plain http, as it does for curl. proxy-from-env puts the
+ * scheme of the service before such an address, so `https:` is replaced where nobody wrote it.
  */
 function withPlainScheme(answer: string, { env }: Io): string {
   const isAsWritten = Object.values(env).includes(answer)
@@ -30,7 +38,7 @@ function withPlainScheme(answer: string, { env }: Io): string {
 function parseProxy(address: string, service: URL, { secrets }: Io): string {
   try {
     const { protocol, username, password, href } = new URL(address)
-    decodeURIComponent(username) // throws for a "%" that is not written as %25
+    decodeURIComponent(username) // throws for a "%" that is not written as "%25"
     secrets.add(decodeURIComponent(password))
     if (protocol === 'http:' || protocol === 'https:') return href
   } catch (error) {
