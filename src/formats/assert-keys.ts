@@ -1,4 +1,8 @@
-/* Whether JSON has the keys of plants. If not, the error says what it has, and how jq helps. */
+/*
+ * Checks that the objects of JSON have the keys of plants. If they have not, the error says which
+ * keys they have, and either which options would help, or which command of jq makes a list of
+ * plants of the text.
+ */
 import { inputError, PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
@@ -7,7 +11,7 @@ import { findMissingFields, listNames } from './columns.js'
 import { findListInObject, formatJqCommand, type JqList, pickNestedFields } from './json-shape.js'
 import { KeyFinder } from './keys.js'
 
-/** No choice of keys leads to plants: the text must be changed first. */
+/** The text is no list of plants, and no option makes it one: it must be changed first. */
 export class NoListError extends PlantsError {
   constructor(message: string, hint: string) {
     super('input', message, { hint })
@@ -21,10 +25,15 @@ interface JsonSource {
   isArray: boolean
 }
 
-/** Throws `input` if the records of JSON together have no key for a field that is needed. */
+/**
+ * One record may lack a field, which is then an outcome of that record. This rejects the input only
+ * if none of the first records has a key for a field that is needed.
+ *
+ * @throws {PlantsError} `input` if all of them lack such a key
+ */
 export function assertKeys({ records }: Chunk, rules: InputOptions, source: JsonSource): void {
   const finder = new KeyFinder(rules.map)
-  const found = new Set<FieldName>(['tag'])
+  const present = new Set<FieldName>(['tag'])
   const objects: Record<string, unknown>[] = []
   for (const record of records) {
     const object = parseObject(record)
@@ -32,10 +41,10 @@ export function assertKeys({ records }: Chunk, rules: InputOptions, source: Json
     objects.push(object)
     const keys = finder.find(object)
     for (const field of 'ambiguous' in keys ? [keys.ambiguous] : Object.keys(keys))
-      found.add(field as FieldName)
-    if (findMissingFields(found, rules).length === 0) return
+      present.add(field as FieldName)
+    if (findMissingFields(present, rules).length === 0) return
   }
-  if (objects.length > 0) throw createKeyError(objects, found, rules, source)
+  if (objects.length > 0) throw createKeyError(objects, present, rules, source)
 }
 
 function parseObject(record: RawRecord): Record<string, unknown> | undefined {
@@ -45,7 +54,7 @@ function parseObject(record: RawRecord): Record<string, unknown> | undefined {
 
 function createKeyError(
   objects: readonly Record<string, unknown>[],
-  found: ReadonlySet<FieldName>,
+  present: ReadonlySet<FieldName>,
   rules: InputOptions,
   source: JsonSource,
 ): PlantsError {
@@ -57,10 +66,10 @@ function createKeyError(
   const program = source.isArray ? '.[]' : '.'
   const isGeoJson = first['type'] === 'Feature'
   const nested = pickNestedFields({ program, objects: objects.slice(0, 20), isGeoJson }, rules)
-  const missing = findMissingFields(found, rules)
-  const wanted = listNames(missing.map((field) => rules.map[field] || field))
+  const missing = findMissingFields(present, rules)
+  const missingNames = listNames(missing.map((field) => rules.map[field] || field))
   const keys = listNames([...new Set(objects.flatMap(Object.keys))])
-  const message = `${source.name} has no key ${wanted}: it has only ${keys}`
+  const message = `${source.name} has no key ${missingNames}: it has only ${keys}`
   if (nested.program === program) return inputError(message, chooseHint(missing))
   const command = formatJqCommand(nested, rules, source.name)
   return new NoListError(message, `Pick the fields out: ${command}`)
@@ -72,19 +81,23 @@ function chooseHint(missing: readonly FieldName[]): string {
     : 'Choose keys with --map id=KEY,name=KEY. Plants without ids: --id-from next'
 }
 
-/** @param value the object that has the list */
+/**
+ * Creates the error for an object that has the list of plants in it.
+ *
+ * @param value the object, or a sample of it
+ */
 export function createNoListError(
   value: Record<string, unknown>,
   list: JqList,
   rules: InputOptions,
   name: string,
 ): PlantsError {
-  const what = list.isGeoJson
+  const description = list.isGeoJson
     ? 'GeoJSON'
     : `an object with the keys ${listNames(Object.keys(value))}`
   const keys = listNames([...new Set(list.objects.flatMap(Object.keys))])
   return new NoListError(
-    `${name} is no list of plants: it is ${what}, and there are objects with ${keys} in it`,
+    `${name} is no list of plants: it is ${description}, and there are objects with ${keys} in it`,
     `Pick them out: ${formatJqCommand(list, rules, name)}`,
   )
 }

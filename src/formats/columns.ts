@@ -1,92 +1,118 @@
-/* Which columns of a table have the fields of a plant: by their names, or by their numbers. */
-
+/*
+ * Finds the columns of a table that have the fields of a plant, by their names or by their numbers.
+ */
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { foldText } from '../plant/folding.js'
 import { shorten } from '../platform/escape.js'
 import type { Cells, InputOptions } from './chunk.js'
 
+/** The columns that a rejects file has before those of its input. */
 export const rejectColumns = ['rejected_line', 'rejected_reason']
 
+/** Whether a column or a key is one that a rejects file adds, and so no part of a plant. */
 export function isRejectsName(name: string): boolean {
   return /^rejected_(?:line|reason|text)$/.test(foldName(name))
 }
 
-/** As a search compares texts, and without soft hyphens and spaces of no width. */
+/**
+ * Folds the name of a column to compare it. `ID`, ` id ` and `Id` are the same name, and `Größe`
+ * and `grosse` are, as in a search. Soft hyphens and zero-width spaces, which nobody sees, are
+ * removed.
+ */
 export function foldName(name: string): string {
   const visible = name.replace(/[\u00ad\u200b]/g, '')
   return foldText(visible.trim().replace(/\s+/g, ' '))
 }
 
+/** Returns the texts of the cells of a header; an empty cell is an empty name. */
 export function readNames(row: Cells): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
 }
 
-/** The numbers of columns that `--map` gives, from 1 on. Those of a rejects file do not count. */
+/**
+ * The columns that `--map` gives by their numbers, from 1 on. The columns that a rejects file adds
+ * do not count, so that the same command imports the input and its rejects.
+ */
 export type ColumnNumbers = ReadonlyMap<FieldName, number>
 
-/** @param names the names of columns: a number that is one of them is a name */
+/** @param names the names of columns; a number that is among them is a name, and not a number */
 export function findColumnNumbers(names: readonly string[], { map }: InputOptions): ColumnNumbers {
-  const folded = new Set(names.map(foldName))
+  const foldedNames = new Set(names.map(foldName))
   const numbers = new Map<FieldName, number>()
   for (const field of fieldNames) {
     const text = map[field] ?? ''
-    if (/^[1-9]\d{0,4}$/.test(text) && !folded.has(text)) numbers.set(field, Number(text))
+    if (/^[1-9]\d{0,4}$/.test(text) && !foldedNames.has(text)) numbers.set(field, Number(text))
   }
   return numbers
 }
 
-/** Finds the columns that may have a field, by its own name or by that of `--map`. */
+/**
+ * Finds the columns that may have each field: those with the name that `--map` gives, or else with
+ * the name of the field. Several columns with the same name are all returned.
+ */
 export function findColumns(
   names: readonly string[],
   { map }: InputOptions,
   numbers: ColumnNumbers,
 ): Map<FieldName, number[]> {
-  const folded = names.map(foldName)
+  const foldedNames = names.map(foldName)
   const ownColumns = [...names.keys()].filter((column) => !isRejectsName(names[column] ?? ''))
-  const found = new Map<FieldName, number[]>()
+  const columnsByField = new Map<FieldName, number[]>()
   for (const field of fieldNames) {
     const number = numbers.get(field)
-    const wanted = foldName(map[field] ?? field)
+    const wantedName = foldName(map[field] ?? field)
     const columns =
       number === undefined
-        ? [...folded.keys()].filter((column) => folded[column] === wanted)
+        ? [...foldedNames.keys()].filter((column) => foldedNames[column] === wantedName)
         : ownColumns.slice(number - 1, number)
-    if (wanted !== '' && columns.length > 0) found.set(field, columns)
+    // An empty name in `--map` says that the field is not read.
+    if (wantedName !== '' && columns.length > 0) columnsByField.set(field, columns)
   }
-  return found
+  return columnsByField
 }
 
-/** @param found has the fields for which there is a column or a key */
+/**
+ * Finds the fields that an import needs and the input lacks. It needs those that `--map` names, the
+ * id unless ids are generated or found by name, and the name unless it only updates tags.
+ *
+ * @param present the fields for which there is a column or a key
+ */
 export function findMissingFields(
-  found: Pick<ReadonlySet<FieldName>, 'has'>,
+  present: Pick<ReadonlySet<FieldName>, 'has'>,
   rules: InputOptions,
 ): FieldName[] {
-  const mayLack = {
+  const isOptional = {
     id: (rules.idFrom ?? rules.match) !== undefined,
-    name: rules.ifExists === 'update' && found.has('tag'),
+    name: rules.ifExists === 'update' && present.has('tag'),
     tag: true,
   }
-  return fieldNames.filter((field) => !found.has(field) && (rules.map[field] || !mayLack[field]))
+  return fieldNames.filter(
+    (field) => !present.has(field) && (rules.map[field] || !isOptional[field]),
+  )
 }
 
-/** A rejects file has columns of its own, and `--map` can say that a field is not read. */
+/**
+ * Finds the names of columns that are not read, for a warning. It leaves out those that a rejects
+ * file adds, and a field that `--map` excludes (`--map id=`), which a person has excluded
+ * knowingly.
+ */
 export function findUnreadNames(
   names: readonly string[],
   columns: ReadonlyMap<FieldName, number>,
   { map }: InputOptions,
 ): string[] {
-  const read = new Set(columns.values())
-  const ignored = ['', ...fieldNames.filter((field) => map[field] === '')]
+  const readColumns = new Set(columns.values())
+  const ignoredNames = ['', ...fieldNames.filter((field) => map[field] === '')]
   return names.filter(
     (name, column) =>
-      !read.has(column) && !ignored.includes(foldName(name)) && !isRejectsName(name),
+      !readColumns.has(column) && !ignoredNames.includes(foldName(name)) && !isRejectsName(name),
   )
 }
 
-/** Lists names that are not empty in quotes, the first ones and how many more there are. */
-export function listNames(names: readonly string[], maxShown = 8): string {
-  const named = names.filter(Boolean)
-  const shown = named.slice(0, maxShown).map((name) => JSON.stringify(shorten(name)))
-  const more = named.length - shown.length
-  return shown.join(', ') + (more > 0 ? ` and ${more} more` : '')
+/** Lists the first names in quotes, without empty ones: `"Nr", "Kind" and 3 more`. */
+export function listNames(names: readonly string[], maxListed = 8): string {
+  const filledNames = names.filter(Boolean)
+  const quotedNames = filledNames.slice(0, maxListed).map((name) => JSON.stringify(shorten(name)))
+  const moreCount = filledNames.length - quotedNames.length
+  return quotedNames.join(', ') + (moreCount > 0 ? ` and ${moreCount} more` : '')
 }

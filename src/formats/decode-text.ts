@@ -1,6 +1,11 @@
 /*
- * Decodes the text of an input, block for block, and says of one that is not of its encoding where
- * that is, and which encoding it likely is.
+ * Decodes the text of an input block by block. If bytes are not of the encoding, the error says in
+ * which line they are, and in which encoding the text most likely is.
+ *
+ * The text itself is decoded in a simple loop. Most of this file is about the error. It finds the
+ * line by decoding each line again, asks `detect-encoding.ts` for likely encodings, and decodes
+ * the remaining file in each of them: the hint names an encoding only if the import would then get
+ * to the end of the file.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { PlantsError } from '../errors.js'
@@ -20,12 +25,16 @@ import {
 } from './encoding.js'
 
 export interface TextEncoding {
+  /** The name of a decoder, as `findEncoding` returns it. */
   encoding: string
-  /** What says so. Only the option and the default can be changed by `--encoding`. */
+  /**
+   * What decides the encoding. A hint to add `--encoding` helps only if that is the option or the
+   * default: a mark, or the beginning of a rejects file, overrules the option.
+   */
   source: 'mark' | 'rejects file' | 'option' | 'default'
 }
 
-/** A text is not of its encoding. */
+/** The bytes of a text are not of the encoding in which it is read. */
 export class EncodingError extends PlantsError {
   /** Names for `--encoding` with which the text can be read, the most likely first. */
   readonly encodings: readonly string[]
@@ -39,8 +48,10 @@ export class EncodingError extends PlantsError {
 type TextInput = Pick<FormatInput, 'name' | 'blocks' | 'isReadOnce'>
 
 /**
- * Yields the text without a byte order mark, and with a line feed at the end.
- * @throws EncodingError for bytes of another encoding
+ * Yields the text without a byte order mark, and with a line feed at its end, so that its last line
+ * ends like all others.
+ *
+ * @throws {EncodingError} if bytes are not of the encoding
  */
 export async function* decodeText(
   { name, blocks, isReadOnce }: TextInput,
@@ -48,59 +59,70 @@ export async function* decodeText(
 ): AsyncGenerator<string> {
   const decoder = await createStrictDecoder(encoding)
   let line = 1
-  let lineStart: Buffer = Buffer.alloc(0) // what was read of the line in which a block begins
+  // The decoded bytes of the line that the next block continues are kept for an error.
+  let lineStart: Buffer = Buffer.alloc(0)
   let text = ''
-  let rest: Buffer = Buffer.alloc(0)
-  const decode = async (part: Buffer, isEnd = false): Promise<string> => {
+  let remainder: Buffer = Buffer.alloc(0)
+  const decode = async (section: Buffer, isEnd = false): Promise<string> => {
     try {
-      return decoder.write(part) + (isEnd ? decoder.end() : '')
+      return decoder.write(section) + (isEnd ? decoder.end() : '')
     } catch (error) {
       if (!(error instanceof UndecodableError)) throw error
-      const bytes = Buffer.concat([lineStart, part])
+      const bytes = Buffer.concat([lineStart, section])
       const following = isReadOnce ? [] : blocks
       throw await createEncodingError({ name, encoding, source, line, bytes, following })
     }
   }
   for await (const block of blocks) {
+    // Each text waits for the next block, because only the last one loses its Ctrl-Z.
     if (text !== '') yield text
-    const bytes = rest.length === 0 ? block : Buffer.concat([rest, block])
-    const end = findPartEnd(bytes, encoding)
-    const part = bytes.subarray(0, end)
-    text = await decode(part)
-    rest = bytes.subarray(end)
+    const bytes = remainder.length === 0 ? block : Buffer.concat([remainder, block])
+    const end = findDecodableEnd(bytes, encoding)
+    const section = bytes.subarray(0, end)
+    text = await decode(section)
+    remainder = bytes.subarray(end)
     line += countLineFeeds(text)
-    lineStart = findLineStart(lineStart, part, encoding)
+    lineStart = findLineStart(lineStart, section, encoding)
   }
-  yield `${omitEndOfFile(`${text}${await decode(rest, true)}`)}\n`
+  yield `${omitEndOfFile(`${text}${await decode(remainder, true)}`)}\n`
 }
 
-/** Omits Ctrl-Z, with which programs of DOS end a file. */
+/** Omits Ctrl-Z, with which programs for DOS end a file. */
 function omitEndOfFile(text: string): string {
   return text.endsWith('\x1a') ? text.slice(0, -1) : text
 }
 
 /**
- * Where a block begins within a character, iconv-lite can lose its last one: rather, it begins with
- * a line.
+ * Finds how many of the bytes can be decoded now. The others wait for the next block.
+ *
+ * If a block ends within a character, iconv-lite can lose the last character of the block. So an
+ * encoding that is not Unicode is decoded in whole lines. The decoders of Unicode keep an
+ * incomplete character themselves, and only the bytes of a UTF-16 or UTF-32 unit must be together.
  */
-function findPartEnd(bytes: Buffer, encoding: string): number {
+function findDecodableEnd(bytes: Buffer, encoding: string): number {
   if (!isUnicode(encoding)) return bytes.lastIndexOf('\n') + 1
   return bytes.length - (bytes.length % getUnitBytes(encoding))
 }
 
-/** Only of UTF-8 can a part end within a line whose bytes count. */
-function findLineStart(lineStart: Buffer, part: Buffer, encoding: string): Buffer {
+/**
+ * Returns the bytes of the line that is not complete yet. Only UTF-8 needs them, whose error has
+ * the number of the byte in its line: UTF-16 and UTF-32 have no such error, and all other encodings
+ * are decoded in whole lines.
+ */
+function findLineStart(lineStart: Buffer, section: Buffer, encoding: string): Buffer {
   if (encoding !== 'utf-8') return lineStart
-  const end = part.lastIndexOf('\n') + 1
-  return end === 0 ? Buffer.concat([lineStart, part]) : part.subarray(end)
+  const end = section.lastIndexOf('\n') + 1
+  return end === 0 ? Buffer.concat([lineStart, section]) : section.subarray(end)
 }
 
 interface UndecodableText extends TextEncoding {
+  /** The name of the input, for messages. */
   name: string
-  /** That of the first byte. */
+  /** The number of the line with which `bytes` begins. */
   line: number
-  /** From the beginning of a line on. Some of them are not of the encoding. */
+  /** Bytes from the beginning of a line on, of which some are not of the encoding. */
   bytes: Buffer
+  /** The blocks after these bytes; empty for a pipe, of which no block must be lost. */
   following: AsyncIterable<Buffer> | readonly Buffer[]
 }
 
@@ -109,23 +131,23 @@ async function createEncodingError(text: UndecodableText): Promise<EncodingError
   if (isUnicode(encoding) && encoding !== 'utf-8') return createUnicodeError(text)
   const { line, offset, lineBytes } = await findUndecodableLine(text)
   const isUtf8Expected = encoding === 'utf-8'
-  const what = isUtf8Expected ? 'UTF-8' : encoding
+  const label = isUtf8Expected ? 'UTF-8' : encoding
   const position = isUtf8Expected
     ? `line ${line}, byte ${findInvalidByte(lineBytes)}`
     : `line ${line}`
-  const failure = `${name} is not ${what} (${position})`
+  const failure = `${name} is not ${label} (${position})`
   const isChangeable = source === 'option' || source === 'default'
   if (!isChangeable || (isUtf8Expected && isMostlyUtf8(bytes)))
     return new EncodingError(failure, correctLine)
   const encodings = await findEncodings(bytes.subarray(offset), following)
-  const [likely] = encodings
-  if (likely === undefined) return new EncodingError(failure, seeEncodings)
-  const excerpt = await readExcerpt(lineBytes, likely)
+  const [likelyEncoding] = encodings
+  if (likelyEncoding === undefined) return new EncodingError(failure, seeEncodings)
+  const excerpt = await readExcerpt(lineBytes, likelyEncoding)
   const hint = isUtf8Expected
-    ? `Add --encoding ${likely}`
-    : `Use --encoding ${likely}, or correct that line`
+    ? `Add --encoding ${likelyEncoding}`
+    : `Use --encoding ${likelyEncoding}, or correct that line`
   return new EncodingError(
-    `${failure}. It is most likely ${likely}, in which line ${line} reads: ${excerpt}`,
+    `${failure}. It is most likely ${likelyEncoding}, in which line ${line} reads: ${excerpt}`,
     hint,
     encodings,
   )
@@ -136,11 +158,14 @@ const seeEncodings = 'Add --encoding with a name of docs/encodings.md, or save t
 
 function createUnicodeError({ name, encoding, line, bytes }: UndecodableText): EncodingError {
   const text = decodeLeniently(bytes, encoding)
-  const place = line + countLineFeeds(text, text.indexOf('\ufffd'))
-  return new EncodingError(`${name} is not ${encoding} (line ${place})`, correctLine)
+  const invalidLine = line + countLineFeeds(text, text.indexOf('\ufffd'))
+  return new EncodingError(`${name} is not ${encoding} (line ${invalidLine})`, correctLine)
 }
 
-/** Lines end with the same byte in every encoding here but UTF-16 and UTF-32. */
+/**
+ * Decodes line by line until one fails. This can divide the bytes at line feeds, because LF is the
+ * same byte in every encoding but UTF-16 and UTF-32, which `createUnicodeError` handles.
+ */
 async function findUndecodableLine({ encoding, line, bytes }: UndecodableText) {
   let number = line
   let offset = 0
@@ -149,16 +174,17 @@ async function findUndecodableLine({ encoding, line, bytes }: UndecodableText) {
     number += 1
     offset += lineBytes.length
   }
-  // A text whose lines depend on each other, as in ISO-2022-JP.
+  // Every line is valid, but not all of them together: in ISO-2022-JP, a line can switch the
+  // alphabet of the lines after it.
   return { line, offset: 0, lineBytes: bytes }
 }
 
 async function isDecodable(bytes: Buffer, encoding: string): Promise<boolean> {
   if (encoding === 'utf-8') return isUtf8(bytes)
-  return decodesNext(await createStrictDecoder(encoding), bytes, true)
+  return canDecodeNext(await createStrictDecoder(encoding), bytes, true)
 }
 
-function decodesNext(decoder: StrictDecoder, bytes: Buffer, isEnd = false): boolean {
+function canDecodeNext(decoder: StrictDecoder, bytes: Buffer, isEnd = false): boolean {
   try {
     decoder.write(bytes)
     if (isEnd) decoder.end()
@@ -169,7 +195,11 @@ function decodesNext(decoder: StrictDecoder, bytes: Buffer, isEnd = false): bool
   }
 }
 
-/** @returns the number of the byte, from 1 on, with which the first invalid character begins */
+/**
+ * Finds the first invalid character of a line.
+ *
+ * @returns the number of its first byte, from 1 on
+ */
 function findInvalidByte(line: Buffer): number {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let validBytes = 0
@@ -177,12 +207,15 @@ function findInvalidByte(line: Buffer): number {
     for (let at = 0; at < line.length; at += 1)
       validBytes += Buffer.byteLength(decoder.decode(line.subarray(at, at + 1), { stream: true }))
   } catch {
-    // The character that does not decode begins after those that did.
+    // The invalid character begins after the valid ones.
   }
   return validBytes + 1
 }
 
-/** Whether most of the lines that are not ASCII are UTF-8: a few lines are damaged. */
+/**
+ * Whether most of the lines that are not ASCII are UTF-8. Then the file is UTF-8 with a few damaged
+ * lines, and another encoding would read all the others wrong.
+ */
 function isMostlyUtf8(bytes: Buffer): boolean {
   let surplus = 0
   for (const line of splitLines(bytes)) {
@@ -192,25 +225,28 @@ function isMostlyUtf8(bytes: Buffer): boolean {
   return surplus > 0
 }
 
-/** The rest of a file is read, so that it can be imported as the hint says. */
+/**
+ * Finds the encodings in which the bytes and everything after them can be decoded. Reading the
+ * remaining file takes time, but without that, the import that the hint proposes could fail again.
+ */
 async function findEncodings(
   bytes: Buffer,
   following: UndecodableText['following'],
 ): Promise<readonly string[]> {
   const sample = [bytes]
-  let sampleLength = bytes.length
+  let sampleBytes = bytes.length
   let candidates: readonly Candidate[] | undefined
   for await (const block of following) {
-    if (candidates) candidates = candidates.filter(({ decoder }) => decodesNext(decoder, block))
+    if (candidates) candidates = candidates.filter(({ decoder }) => canDecodeNext(decoder, block))
     else {
       sample.push(block)
-      sampleLength += block.length
-      if (sampleLength >= minSampleBytes) candidates = await listCandidates(Buffer.concat(sample))
+      sampleBytes += block.length
+      if (sampleBytes >= minSampleBytes) candidates = await listCandidates(Buffer.concat(sample))
     }
   }
   candidates ??= await listCandidates(Buffer.concat(sample))
   return candidates
-    .filter(({ decoder }) => decodesNext(decoder, Buffer.alloc(0), true))
+    .filter(({ decoder }) => canDecodeNext(decoder, Buffer.alloc(0), true))
     .map(({ encoding }) => encoding)
 }
 
@@ -230,11 +266,11 @@ async function listCandidates(bytes: Buffer): Promise<Candidate[]> {
       decoder: await createStrictDecoder(encoding),
     })),
   )
-  // The last character of a block may be continued by the next one.
-  return candidates.filter(({ decoder }) => decodesNext(decoder, bytes))
+  // The next block may continue the last character, so the decoders are not asked to end.
+  return candidates.filter(({ decoder }) => canDecodeNext(decoder, bytes))
 }
 
-/** What is around the first letter beyond ASCII, so that a person sees whether it is right. */
+/** Reads the text around the first letter beyond ASCII, by which a person sees what is right. */
 async function readExcerpt(line: Buffer, encoding: string): Promise<string> {
   const text = (await decodeBytes(line, encoding)).trim().replaceAll('\t', '  ')
   const start = Math.max(0, text.search(/[^\0-\x7f]/) - excerptLength / 2)

@@ -1,3 +1,12 @@
+/*
+ * Detects the format and the encoding of an input, and opens it for an import.
+ *
+ * Everything is detected in the first block of an input, because a pipe cannot be read again. A
+ * workbook begins with the bytes of an archive; the formats of text are told apart by an option, by
+ * the ending of the file name, and by the first character of the text, in this order. Bytes that
+ * are surely no list of plants, such as a database, are rejected here with a message that says what
+ * they are.
+ */
 import { isUtf8 } from 'node:buffer'
 import { inputError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
@@ -15,14 +24,18 @@ import { readDocument, readNdjson } from './json.js'
 import { openTable, readTableHead } from './open-table.js'
 import type { FormatName } from './write.js'
 
-/** Throws `input` for what has no format, or not the columns. */
+/**
+ * Opens an input, of which the first records are read to check that they have the fields of plants.
+ *
+ * @throws {PlantsError} `input` if the format is unknown, or columns or keys are missing
+ */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name, signal } = input
   if (hasWorkbookStart(input)) return openArchive(input, options)
   const { format, isRejects, isArray, ...encoding } = await detectFormat(input, options)
   const texts = decodeText(input, encoding)
   if (format === 'csv' || format === 'tsv')
-    return openTable(texts, format, isRejects ? chooseForRejects(options) : options, name)
+    return openTable(texts, format, isRejects ? adaptToRejectsFile(options) : options, name)
   if (format === 'ndjson' && isArray && options.format === undefined)
     throw inputError(
       `${name} is not NDJSON: it begins with an array`,
@@ -34,14 +47,17 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   return { format, chunks: all }
 }
 
-/** A rejects file has a header and quotes, whatever its input had. */
-function chooseForRejects(options: InputOptions): InputOptions {
+/**
+ * A rejects file is imported with the options of its input. It has a header and quotes even if the
+ * input had none.
+ */
+function adaptToRejectsFile(options: InputOptions): InputOptions {
   return { ...options, columns: undefined, quotes: true }
 }
 
 /**
- * Reads the first rows of a table, or of each visible sheet of a workbook, whatever columns it has.
- * Returns none for JSON.
+ * Reads the first rows of a table, or of each visible sheet of a workbook, whatever its columns
+ * are. It returns an empty array for JSON.
  */
 export async function readTableHeads(
   input: FormatInput,
@@ -57,22 +73,27 @@ export async function readTableHeads(
 }
 
 /**
- * Throws `input` for bytes of another encoding. A workbook is read to its end, as an import does.
+ * Reads an input to its end, and stores nothing.
+ *
+ * @throws {PlantsError} `input` for bytes that are not of the encoding, or a damaged workbook
  */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
-  const parts = hasWorkbookStart(input)
+  const content = hasWorkbookStart(input)
     ? (await openArchive(input, options)).chunks
     : decodeText(input, await detectFormat(input, options))
-  for await (const _ of parts);
+  for await (const _ of content);
 }
 
-/** Whether an import reads the text as UTF-8. */
+/** Whether the input is a text that an import reads as UTF-8. */
 export async function isReadAsUtf8(input: FormatInput, options: InputOptions): Promise<boolean> {
   if (hasWorkbookStart(input)) return false
   return (await detectFormat(input, options)).encoding === 'utf-8'
 }
 
-/** Whether it is an archive, or a compound file, in which Office keeps what has a password. */
+/**
+ * Whether the input begins like a ZIP archive, as workbooks do, or like a compound file, in which
+ * Office stores what has a password.
+ */
 export function hasWorkbookStart({ head }: FormatInput): boolean {
   return /^(?:PK(?:\x03\x04|\x05\x06)|\xd0\xcf\x11\xe0)/.test(head.toString('latin1', 0, 4))
 }
@@ -82,79 +103,93 @@ async function openArchive(input: FormatInput, options: InputOptions): Promise<F
   return openWorkbook(input, options)
 }
 
-/** What is no list, by its first bytes as Latin-1. */
-const others: readonly [start: RegExp, what: string][] = [
+/** Files that are no lists of plants, by their first bytes, which are read as Latin-1. */
+const foreignFiles: readonly [start: RegExp, description: string][] = [
   [/^SQLite format 3/, 'an SQLite database'],
   [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML'],
 ]
 
 const saveIt = 'Save it as CSV, JSON or .xlsx'
 
+/**
+ * Detects what a text is. A mark at its beginning overrules every option, and so does a rejects
+ * file, which this program has written itself.
+ *
+ * @returns `isArray` if the text begins with `[`
+ */
 export async function detectFormat(
   { name, head }: Pick<FormatInput, 'name' | 'head'>,
   options: InputOptions,
 ): Promise<TextEncoding & { format: FormatName; isRejects: boolean; isArray: boolean }> {
   const bytes = head.toString('latin1', 0, 1000)
-  for (const [start, what] of others)
-    if (start.test(bytes)) throw inputError(`${name} is ${what}`, saveIt)
-  const marked = findMarkedEncoding(head)
+  for (const [start, description] of foreignFiles)
+    if (start.test(bytes)) throw inputError(`${name} is ${description}`, saveIt)
+  const markedEncoding = findMarkedEncoding(head)
   const rejects = /^(?:"?|(?<brace>\{)\s*")rejected_line\b/.exec(
-    decodeLeniently(head, marked ?? 'utf-8'),
+    decodeLeniently(head, markedEncoding ?? 'utf-8'),
   )
-  // A spreadsheet may have saved rejects in the encoding of the input.
-  const isWritten = rejects !== null && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
-  const { encoding, source } = await chooseEncoding(marked, isWritten, options)
-  const ofRejects = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
-  if (marked === undefined) assertByteOrder(name, head, encoding)
-  const start = decodeLeniently(head, encoding).trimStart()
-  const format = ofRejects ?? options.format ?? guessFormat(start, name, options)
-  return { format, encoding, source, isRejects: rejects !== null, isArray: start.startsWith('[') }
+  // This program writes rejects files in UTF-8, but a spreadsheet may have saved the file since, in
+  // the encoding of the input. The last line may be cut, so only whole lines are looked at.
+  const isUtf8Rejects = rejects !== null && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
+  const { encoding, source } = await chooseEncoding(markedEncoding, isUtf8Rejects, options)
+  const rejectsFormat = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
+  if (markedEncoding === undefined) assertByteOrder(name, head, encoding)
+  const text = decodeLeniently(head, encoding).trimStart()
+  const format = rejectsFormat ?? options.format ?? guessFormat(text, name, options)
+  return { format, encoding, source, isRejects: rejects !== null, isArray: text.startsWith('[') }
 }
 
 async function chooseEncoding(
-  marked: string | undefined,
-  isWritten: boolean,
-  { encoding: named }: InputOptions,
+  markedEncoding: string | undefined,
+  isUtf8Rejects: boolean,
+  { encoding: label }: InputOptions,
 ): Promise<TextEncoding> {
-  if (marked !== undefined) return { encoding: marked, source: 'mark' }
-  if (isWritten) return { encoding: 'utf-8', source: 'rejects file' }
-  if (named === undefined) return { encoding: 'utf-8', source: 'default' }
-  return { encoding: await findEncoding(named), source: 'option' }
+  if (markedEncoding !== undefined) return { encoding: markedEncoding, source: 'mark' }
+  if (isUtf8Rejects) return { encoding: 'utf-8', source: 'rejects file' }
+  if (label === undefined) return { encoding: 'utf-8', source: 'default' }
+  return { encoding: await findEncoding(label), source: 'option' }
 }
 
-/** In UTF-16 and UTF-32, ASCII characters have zeros, which no other text has. */
+/**
+ * Rejects UTF-16 and UTF-32 without a byte order mark, unless the encoding is just that. Their
+ * ASCII characters have zero bytes, which are valid UTF-8: so nothing later would find the mistake.
+ */
 function assertByteOrder(name: string, head: Buffer, encoding: string): void {
-  const likely = findUnmarkedUnicode(head)
-  if (likely === undefined || likely === encoding) return
-  const [line = ''] = decodeLeniently(head.subarray(0, 4000), likely)
+  const likelyEncoding = findUnmarkedUnicode(head)
+  if (likelyEncoding === undefined || likelyEncoding === encoding) return
+  const [line = ''] = decodeLeniently(head.subarray(0, 4000), likelyEncoding)
     .trim()
     .split(/[\r\n]/, 1)
   throw new EncodingError(
     `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding}. ` +
-      `It is most likely ${likely} without a byte order mark, and begins: ${truncate(line, 60)}`,
-    `Add --encoding ${likely}`,
-    [likely],
+      `It is most likely ${likelyEncoding} without a byte order mark, ` +
+      `and begins: ${truncate(line, 60)}`,
+    `Add --encoding ${likelyEncoding}`,
+    [likelyEncoding],
   )
 }
 
-function guessFormat(start: string, name: string, options: InputOptions): FormatName {
-  if (start.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveIt)
+/** @param text the beginning of the text, without white space before it */
+function guessFormat(text: string, name: string, options: InputOptions): FormatName {
+  if (text.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveIt)
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
-  const named = ending?.toLowerCase()
-  if (named === 'csv' || named === 'tsv') return named
+  const lowerCase = ending?.toLowerCase()
+  if (lowerCase === 'csv' || lowerCase === 'tsv') return lowerCase
   if (options.delimiter !== undefined || options.columns) return 'csv'
-  if (named === 'ndjson' || named === 'jsonl' || start === '') return 'ndjson'
-  if (start.startsWith('{')) return isOneOfLines(start) ? 'ndjson' : 'json'
-  return start.startsWith('[') || named === 'json' ? 'json' : 'csv'
+  if (lowerCase === 'ndjson' || lowerCase === 'jsonl' || text === '') return 'ndjson'
+  // Many programs call NDJSON `.json`, so the text decides between these two.
+  if (text.startsWith('{')) return beginsWithWholeObject(text) ? 'ndjson' : 'json'
+  return text.startsWith('[') || lowerCase === 'json' ? 'json' : 'csv'
 }
 
 /**
- * Whether an object ends in its first line, as in NDJSON. A line that is longer than the first
- * block is rather a whole document without line feeds, such as an answer of a service.
+ * Whether the first line ends with `}`, as in NDJSON; `{` or `"id": 1,` is the beginning of an
+ * object that goes on. If there is no line feed in a long text, it is rather one document, such as
+ * a response of a service.
  */
-function isOneOfLines(start: string): boolean {
-  const isLong = start.length >= maxFirstLineBytes && !start.includes('\n')
-  return !isLong && !/^.*[^}\s]\s*\n/.test(start)
+function beginsWithWholeObject(text: string): boolean {
+  const isLong = text.length >= minDocumentCharacters && !text.includes('\n')
+  return !isLong && !/^.*[^}\s]\s*\n/.test(text)
 }
 
-const maxFirstLineBytes = 65_000
+const minDocumentCharacters = 65_000

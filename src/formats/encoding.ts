@@ -1,22 +1,30 @@
 /*
- * The encodings of text that an import reads, and their decoders, all of which are strict.
+ * The encodings of text that an import reads, and their decoders.
+ *
+ * All decoders are strict, because a wrong letter that is stored is worse than a file that is
+ * rejected: bytes that are not of the encoding are an error, and so are control characters of C1,
+ * which a wrong encoding often gives. Three kinds of decoders stand behind one interface: Node.js
+ * decodes UTF-8 and UTF-16, this file decodes UTF-32, and iconv-lite decodes the others, because it
+ * knows more of them than Node.js, such as those of DOS.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { usageError } from '../errors.js'
 
-/** Decodes blocks of one text. Both methods throw `UndecodableError`. */
+/** Decodes the blocks of one text. Both methods throw `UndecodableError`. */
 export interface StrictDecoder {
   write(block: Buffer): string
   end(): string
 }
 
-/** Bytes are not of the encoding, or give what no plant list has: a control character of C1. */
+/** Bytes are not of the encoding, or give a control character of C1, which no plant list has. */
 export class UndecodableError extends Error {}
 
+/** Finds the encoding of a text that begins with a byte order mark. */
 export function findMarkedEncoding(head: Buffer): string | undefined {
   const marks: readonly [mark: string, encoding: string][] = [
     ['\xef\xbb\xbf', 'utf-8'],
-    ['\xff\xfe\0\0', 'utf-32le'], // before UTF-16, which begins with the same two bytes
+    // UTF-32 comes before UTF-16, whose mark is the beginning of its mark.
+    ['\xff\xfe\0\0', 'utf-32le'],
     ['\0\0\xfe\xff', 'utf-32be'],
     ['\xff\xfe', 'utf-16le'],
     ['\xfe\xff', 'utf-16be'],
@@ -26,22 +34,25 @@ export function findMarkedEncoding(head: Buffer): string | undefined {
 }
 
 /**
- * UTF-16 or UTF-32 without a byte order mark, by the zeros of its ASCII characters: a list has a
- * line feed, and a comma, a tab or a quote, at the least.
+ * Finds UTF-16 or UTF-32 in a text without a byte order mark. Any list has ASCII characters, such
+ * as line feeds and commas, and they have zero bytes in these encodings. The right one is that
+ * which reads them as such characters: in the other byte order, a comma would be U+2C00.
  */
 export function findUnmarkedUnicode(head: Buffer): string | undefined {
   const start = head.subarray(0, Math.min(head.length, 4000) & ~3)
   if (!start.includes(0)) return undefined
   return ['utf-32le', 'utf-32be', 'utf-16le', 'utf-16be'].find((encoding) => {
     const text = decodeLeniently(start, encoding)
-    // A surrogate pair may be cut at the end. In the other byte order, a comma is U+2C00.
+    // The last character may be the half of a surrogate pair whose other half was cut off.
     return !/[\0\ufffd]/.test(text.slice(0, -1)) && /[\n\r,;\t"|]/.test(text)
   })
 }
 
 /**
- * Finds the decoder of any name that the Encoding Standard, Python or Excel has for it.
- * @throws `usage` for a name that no decoder has
+ * Finds the decoder for a name of an encoding, which may be one of the Encoding Standard, of Python
+ * or of Excel: `latin1`, `ISO-8859-1` and `cp1252` are all read by `windows-1252`.
+ *
+ * @throws {PlantsError} `usage` if no decoder has the name
  */
 export async function findEncoding(name: string): Promise<string> {
   const { encodingNames } = await import('./encoding-aliases.js')
@@ -50,7 +61,8 @@ export async function findEncoding(name: string): Promise<string> {
   const row = encodingNames.find(([, names]) => names.split(' ').includes(key))
   if (row) return row[0]
   try {
-    return new TextDecoder(name).encoding.replace(/-i$/, '') // visual and logical Hebrew are one
+    // ISO-8859-8-I differs from ISO-8859-8 in the direction of Hebrew, but not in its bytes.
+    return new TextDecoder(name).encoding.replace(/-i$/, '')
   } catch {
     throw usageError(
       'The encoding is unknown',
@@ -63,22 +75,23 @@ function normalizeName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
+/** Whether the encoding is UTF-8, UTF-16 or UTF-32. */
 export function isUnicode(encoding: string): boolean {
   return /^utf-(?:8|(?:16|32)[bl]e)$/.test(encoding)
 }
 
-/** Of the units of an encoding, which no block may divide. */
+/** Returns the size of a code unit of the encoding, which must not be divided to be decoded. */
 export function getUnitBytes(encoding: string): number {
   return encoding.startsWith('utf-16') ? 2 : encoding.startsWith('utf-32') ? 4 : 1
 }
 
-/** @throws {UndecodableError} */
+/** @throws {UndecodableError} if any of the bytes are not of the encoding */
 export async function decodeBytes(bytes: Buffer, encoding: string): Promise<string> {
   const decoder = await createStrictDecoder(encoding)
   return decoder.write(bytes) + decoder.end()
 }
 
-/** @param encoding as `findEncoding` returns it */
+/** @param encoding the name of a decoder, as `findEncoding` returns it */
 export async function createStrictDecoder(encoding: string): Promise<StrictDecoder> {
   if (encoding === 'utf-8') return createUtf8Decoder()
   if (isUnicode(encoding)) return createUnicodeDecoder(encoding)
@@ -91,8 +104,8 @@ export async function createStrictDecoder(encoding: string): Promise<StrictDecod
 }
 
 /**
- * Node's decoders of Korean and Big5 give other characters, without an error, for what is beyond
- * the old standards, so iconv-lite goes first.
+ * iconv-lite is preferred to the decoders of Node.js. Those for Korean and Big5 decode bytes that
+ * are beyond the old standards to wrong characters, without an error.
  */
 async function createTableDecoder(encoding: string) {
   const { default: iconv } = await import('iconv-lite')
@@ -114,65 +127,69 @@ function createUnicodeDecoder(encoding: string): StrictDecoder {
 }
 
 /**
- * Decodes blocks of ASCII as Latin-1, in a tenth of the time. `Buffer.toString` takes longer than a
- * `TextDecoder` for any other text. The bytes of a character that a block divides wait for the next
- * block, and most blocks, which divide none, are not copied.
+ * Decodes blocks of ASCII as Latin-1, which gives the same text in a tenth of the time. For any
+ * other text, a `TextDecoder` is faster than `Buffer.toString`.
+ *
+ * A block may end within a character, whose first bytes then wait for the next block. They wait
+ * here, although a `TextDecoder` could keep them: a next block of ASCII would bypass the decoder,
+ * and the error of an incomplete character with it.
  */
 function createUtf8Decoder(): StrictDecoder {
   const decoder = createUnicodeDecoder('utf-8')
-  let rest: Buffer = Buffer.alloc(0)
+  let remainder: Buffer = Buffer.alloc(0)
   let isStart = true
   const write = (block: Buffer): string => {
-    const bytes = joinBytes(rest, block)
+    const bytes = joinBytes(remainder, block)
     const end = findEndOfCharacters(bytes)
     const whole = bytes.subarray(0, end)
-    rest = bytes.subarray(end)
-    // The decoder has to see the beginning, where a mark may be.
+    remainder = bytes.subarray(end)
+    // The decoder removes a byte order mark, but only if it gets the beginning of the text.
     const isPlain = !isStart && isAscii(whole)
     isStart &&= whole.length === 0
     return isPlain ? whole.toString('latin1') : decoder.write(whole)
   }
-  return { write, end: () => decoder.write(rest) + decoder.end() }
+  return { write, end: () => decoder.write(remainder) + decoder.end() }
 }
 
 /**
- * Whether blocks are UTF-8 throughout, in a tenth of the time that decoding takes, which says where
- * they are not.
+ * Whether blocks are UTF-8 throughout. This takes a tenth of the time of decoding them, but does
+ * not say where they are not UTF-8.
  */
 export async function areUtf8(blocks: AsyncIterable<Buffer>): Promise<boolean> {
-  let rest: Buffer = Buffer.alloc(0)
+  let remainder: Buffer = Buffer.alloc(0)
   for await (const block of blocks) {
-    const bytes = joinBytes(rest, block)
+    const bytes = joinBytes(remainder, block)
     const end = findEndOfCharacters(bytes)
     if (!isUtf8(bytes.subarray(0, end))) return false
-    rest = bytes.subarray(end)
+    remainder = bytes.subarray(end)
   }
-  return rest.length === 0
+  return remainder.length === 0
 }
 
-function joinBytes(rest: Buffer, block: Buffer): Buffer {
-  return rest.length === 0 ? block : Buffer.concat([rest, block])
+/** Most blocks end with a character, and so the next one is not copied. */
+function joinBytes(remainder: Buffer, block: Buffer): Buffer {
+  return remainder.length === 0 ? block : Buffer.concat([remainder, block])
 }
 
-/** Returns where the last character begins if it has further bytes after these, or the length. */
+/** Returns the index of the last character if some of its bytes are missing, or else the length. */
 function findEndOfCharacters(bytes: Buffer): number {
   const { length } = bytes
-  for (let at = length - 1; at >= Math.max(0, length - 3); at -= 1) {
-    const byte = bytes.readUInt8(at)
+  for (let index = length - 1; index >= Math.max(0, length - 3); index -= 1) {
+    const byte = bytes.readUInt8(index)
     const isContinuation = byte >= 0x80 && byte < 0xc0
-    if (!isContinuation) return at + countBytes(byte) > length ? at : length
+    if (!isContinuation) return index + countBytes(byte) > length ? index : length
   }
   return length
 }
 
-/** Returns how many bytes a character has that begins with this one. */
-function countBytes(first: number): number {
-  if (first < 0xc0) return 1
-  if (first < 0xe0) return 2
-  return first < 0xf0 ? 3 : 4
+/** Returns how many bytes a character of UTF-8 has, by its first byte. */
+function countBytes(firstByte: number): number {
+  if (firstByte < 0xc0) return 1
+  if (firstByte < 0xe0) return 2
+  return firstByte < 0xf0 ? 3 : 4
 }
 
-/** Blocks that are no multiple of four bytes end the text. */
+/** Only the last block of a text may have a length that is no multiple of four bytes. */
 function createUtf32Decoder(encoding: string): StrictDecoder {
   let isFirst = true
   const write = (block: Buffer): string => {
@@ -185,7 +202,11 @@ function createUtf32Decoder(encoding: string): StrictDecoder {
   return { write, end: () => '' }
 }
 
-/** U+FFFD stands for what is not of the encoding. It is for a beginning, of which one looks. */
+/**
+ * Decodes the beginning of a text to look at it, and gives U+FFFD for bytes that are not of the
+ * encoding. Another encoding than Unicode is read as Latin-1: that is right for its ASCII
+ * characters, which is enough to detect a format.
+ */
 export function decodeLeniently(bytes: Buffer, encoding: string): string {
   if (encoding.startsWith('utf-32')) return decodeUtf32(bytes, encoding)
   return new TextDecoder(isUnicode(encoding) ? encoding : 'latin1').decode(bytes)
@@ -193,10 +214,11 @@ export function decodeLeniently(bytes: Buffer, encoding: string): string {
 
 function decodeUtf32(bytes: Buffer, encoding: string): string {
   const parts: string[] = []
-  for (let at = 0; at + 4 <= bytes.length; at += 4) {
-    const point = encoding === 'utf-32le' ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at)
-    const isCharacter = point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)
-    parts.push(isCharacter ? String.fromCodePoint(point) : '\ufffd')
+  for (let index = 0; index + 4 <= bytes.length; index += 4) {
+    const codePoint =
+      encoding === 'utf-32le' ? bytes.readUInt32LE(index) : bytes.readUInt32BE(index)
+    const isCharacter = codePoint <= 0x10ffff && (codePoint < 0xd800 || codePoint > 0xdfff)
+    parts.push(isCharacter ? String.fromCodePoint(codePoint) : '\ufffd')
   }
   return parts.join('') + (bytes.length % 4 === 0 ? '' : '\ufffd')
 }
@@ -210,6 +232,7 @@ export function* splitLines(bytes: Buffer): Generator<Buffer> {
   }
 }
 
+/** Counts the line feeds before the index `end`. */
 export function countLineFeeds(text: string, end = text.length): number {
   let count = 0
   for (let at = text.indexOf('\n'); at !== -1 && at < end; at = text.indexOf('\n', at + 1))

@@ -1,4 +1,13 @@
-/* The header of a table: in which row it is, and which of its columns have the fields. */
+/*
+ * Finds the header of a table: in which row it is, and which of its columns have the fields of
+ * plants.
+ *
+ * A table need not begin with its header. A spreadsheet may have a title and a date above it, so
+ * the header is the first of the first 20 rows that names all needed columns. If `--map` gives the
+ * columns by their numbers, no name tells which row it is. Then it is the row that looks most like
+ * a header (`findLikeliestHeader`), and a warning shows it. An error about missing columns shows
+ * the same row. With `--columns`, the table has no header.
+ */
 import { assertDefined, inputError, type PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import {
@@ -24,10 +33,11 @@ export const maxHeaderRows = 20
 
 /** The first rows of a table or a sheet, one of which may be its header. */
 export interface TableHead {
-  /** At most 20, with their lines. */
+  /** At most 20 rows, with their lines. */
   rows: Chunk<Cells>
+  /** The delimiter of a text, which a workbook has not. */
   delimiter?: string | undefined
-  /** Of a workbook: the name of the sheet. */
+  /** The name of the sheet of a workbook. */
   sheet?: string
 }
 
@@ -36,28 +46,36 @@ interface TableSource {
   /** The file, for messages. */
   name: string
   delimiter?: string | undefined
-  /** Of a workbook: the sheet, and how all sheets are listed. */
+  /** The sheet of a workbook. */
   sheet?: string
+  /**
+   * All sheets of the workbook, as a message lists them: in quotes, and whether they are hidden.
+   */
   sheets?: readonly string[]
 }
 
 /**
- * Reads the rows below the header that have an id, a name or a tag. Throws `input` for its columns.
+ * Creates the reader of the rows below the header. It leaves out rows without an id, a name and a
+ * tag, and counts them.
+ *
+ * @param firstRows the first rows of the table, among which is the header
+ * @param rows all rows of the table, from the first one on
+ * @throws {PlantsError} `input` if the header lacks a column, or has one twice
  */
 export function createReader(
-  first: Chunk<Cells>,
+  firstRows: Chunk<Cells>,
   rows: AsyncIterable<Chunk<Cells>>,
   rules: InputOptions,
   source: TableSource,
 ): FormatReader {
   const { delimiter } = source
-  if (first.records.length === 0) return { chunks: rows, delimiter }
-  const place = findHeader(first, rules)
-  if (!place) throw createHeaderError(first, rules, source)
-  const header = parseHeader(place, first, rules, source)
+  if (firstRows.records.length === 0) return { chunks: rows, delimiter }
+  const location = findHeader(firstRows, rules)
+  if (!location) throw createHeaderError(firstRows, rules, source)
+  const header = parseHeader(location, firstRows, rules, source)
   const columns = [...header.columns.values()]
   const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
-  const chunks = omitEmptyRows(skipRecords(rows, place.row + 1), isEmpty)
+  const chunks = omitEmptyRows(skipRecords(rows, location.row + 1), isEmpty)
   return { header, delimiter, chunks }
 }
 
@@ -69,7 +87,7 @@ async function* omitEmptyRows(
     yield chunk.records.some(isEmpty) ? copyWithoutEmptyRows(chunk, isEmpty) : chunk
 }
 
-/** Returns a copy that counts the rows it omits. */
+/** Copies a chunk without its empty rows, and counts them in the copy. */
 function copyWithoutEmptyRows(
   { records, lines, surplusRows, multilineRow }: Chunk<Cells>,
   isEmpty: (row: Cells) => boolean,
@@ -83,11 +101,13 @@ function copyWithoutEmptyRows(
   return copy
 }
 
-/** Where the header is. */
-interface HeaderPlace {
-  /** The index among the first rows; -1 with `--columns`. */
+interface HeaderLocation {
+  /** The index among the first rows; -1 if `--columns` names the columns instead of a header. */
   row: number
-  /** Whether it has no names to be found by, because `--map` has numbers for all needed columns. */
+  /**
+   * Whether it is only the row that looks most like a header. No name confirms that, because
+   * `--map` has numbers for all needed columns.
+   */
   isLikeliest: boolean
   numbers: ColumnNumbers
 }
@@ -96,7 +116,7 @@ interface HeaderPlace {
 export function findHeader(
   { records }: Chunk<Cells>,
   rules: InputOptions,
-): HeaderPlace | undefined {
+): HeaderLocation | undefined {
   if (records.length === 0) return undefined
   const likeliest = findLikeliestHeader(records)
   const numbers = findNumbers(records, likeliest, rules)
@@ -111,7 +131,9 @@ export function findHeader(
 }
 
 /**
- * A cell below the likeliest header is no name of a column: `1` may be the id of the first plant.
+ * Finds the columns that `--map` gives by their numbers. `--map id=1` means the column with the
+ * name `1` if there is one. Only the likeliest header and the rows above it can have such a name:
+ * in a row below, `1` may be the id of the first plant.
  */
 function findNumbers(
   records: readonly Cells[],
@@ -123,10 +145,12 @@ function findNumbers(
 }
 
 /**
- * Returns the index of the row that looks most like a header: the first with the most filled cells.
- * If that row has a number, it is rather a plant, below a header without a name for one column or
- * with a surplus cell: then it is a row above it without numbers that has at least half as many
- * cells. The header of a rejects file is its first row.
+ * Returns the index of the row that looks most like a header.
+ *
+ * That is the first of the rows with the most filled cells, because a title above the header has
+ * fewer. If it has a number, it is rather a plant: the header above it has no name for one column,
+ * or the plant has a cell too many. Then the header is the widest row above it that has no numbers
+ * and at least half as many cells. The header of a rejects file is its first row.
  */
 export function findLikeliestHeader(records: readonly Cells[]): number {
   if (readNames(records[0] ?? []).some(isRejectsName)) return 0
@@ -134,9 +158,11 @@ export function findLikeliestHeader(records: readonly Cells[]): number {
   const width = Math.max(...counts)
   const widest = counts.indexOf(width)
   if (!hasNumber(records[widest])) return widest
-  const above = counts.slice(0, widest).map((count, row) => (hasNumber(records[row]) ? 0 : count))
-  const most = Math.max(0, ...above)
-  return most >= Math.max(2, width / 2) ? above.indexOf(most) : widest
+  const countsAbove = counts
+    .slice(0, widest)
+    .map((count, row) => (hasNumber(records[row]) ? 0 : count))
+  const widthAbove = Math.max(0, ...countsAbove)
+  return widthAbove >= Math.max(2, width / 2) ? countsAbove.indexOf(widthAbove) : widest
 }
 
 function hasNumber(row: Cells = []): boolean {
@@ -148,7 +174,7 @@ export function countFilledCells(row: Cells = []): number {
 }
 
 function parseHeader(
-  { row, numbers }: HeaderPlace,
+  { row, numbers }: HeaderLocation,
   rows: Chunk<Cells>,
   rules: InputOptions,
   source: TableSource,
@@ -161,19 +187,20 @@ function parseHeader(
       `The first row of ${source.name} has ${width} cells`,
       `Name ${width} columns with --columns`,
     )
-  const found = findColumns(names, rules, numbers)
-  const missing = findMissingFields(found, rules)
+  const candidates = findColumns(names, rules, numbers)
+  const missing = findMissingFields(candidates, rules)
   if (missing.length > 0)
     throw createMissingError(missing, rules, source.name, `it has only ${listNames(names)}`)
-  const columns = chooseColumns(found, source.name)
+  const columns = chooseColumns(candidates, source.name)
   const unread = findUnreadNames(names, columns, rules)
-  // With numbers, the names do not show which row it is. A rejects file begins with its header.
+  // If columns are given by their numbers, no name confirms that this row is the header. A rejects
+  // file always begins with its header.
   const isGuessed = numbers.size > 0 && !names.some(isRejectsName)
   const guessedLine = isGuessed ? rows.lines[row] : undefined
   return { names, columns, unread, guessedLine }
 }
 
-/** Shows the row that looks most like a header. */
+/** Creates the error that shows the row that looks most like a header, and what it lacks. */
 function createHeaderError(
   { records, lines }: Chunk<Cells>,
   rules: InputOptions,
@@ -181,13 +208,15 @@ function createHeaderError(
 ): PlantsError {
   const likeliest = findLikeliestHeader(records)
   const names = readNames(assertDefined(records[likeliest]))
-  const found = findColumns(names, rules, findNumbers(records, likeliest, rules))
-  const missing = findMissingFields(found, rules)
-  const has = describeColumns(names, assertDefined(lines[likeliest]), source)
-  return createMissingError(missing, rules, source.name, has)
+  const columns = findColumns(names, rules, findNumbers(records, likeliest, rules))
+  const missing = findMissingFields(columns, rules)
+  const description = describeColumns(names, assertDefined(lines[likeliest]), source)
+  return createMissingError(missing, rules, source.name, description)
 }
 
-/** How many columns an error shows: one that is not shown can be chosen by its number alone. */
+/**
+ * An error lists so many columns. A person can choose one that is not listed by its number only.
+ */
 const maxColumns = 40
 
 function describeColumns(
@@ -195,32 +224,33 @@ function describeColumns(
   line: number,
   { sheet, sheets = [] }: TableSource,
 ): string {
-  const shown = listNames(names, maxColumns)
-  if (sheet === undefined) return `line ${line} has only ${shown}`
+  const list = listNames(names, maxColumns)
+  if (sheet === undefined) return `line ${line} has only ${list}`
   const allSheets = sheets.length > 1 ? ` (its sheets: ${sheets.slice(0, 8).join(', ')})` : ''
-  return `line ${line} of the sheet ${listNames([sheet])} has only ${shown}${allSheets}`
+  return `line ${line} of the sheet ${listNames([sheet])} has only ${list}${allSheets}`
 }
 
+/** @param description what the source has instead, such as `line 3 has only "Nr", "Kind"` */
 function createMissingError(
   missing: readonly FieldName[],
   rules: InputOptions,
   source: string,
-  has: string,
+  description: string,
 ): PlantsError {
-  const wanted = listNames(missing.map((field) => rules.map[field] || field))
+  const missingNames = listNames(missing.map((field) => rules.map[field] || field))
   return inputError(
-    `${source} has no column ${wanted}: ${has}`,
+    `${source} has no column ${missingNames}: ${description}`,
     'Choose columns by name or number with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next',
   )
 }
 
-/** Throws `input` for a field that may be in several columns. */
+/** @throws {PlantsError} `input` if a field may be in several columns */
 function chooseColumns(
-  found: ReadonlyMap<FieldName, readonly number[]>,
+  candidates: ReadonlyMap<FieldName, readonly number[]>,
   source: string,
 ): Map<FieldName, number> {
   const chosen = new Map<FieldName, number>()
-  for (const [field, columns] of found) {
+  for (const [field, columns] of candidates) {
     if (columns.length > 1)
       throw inputError(
         `Several columns of ${source} may be the ${field}`,

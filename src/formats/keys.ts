@@ -1,78 +1,86 @@
 /*
- * Which keys of JSON objects have the fields of a plant: the exact one first, and else one that
- * compares equal as the names of a header do, such as `ID` or `Name`.
+ * Finds the keys of JSON objects that have the fields of a plant: the key with the exact name, or
+ * else one that is equal as the names of columns are compared, such as `ID` or `Name`.
+ *
+ * Each object may have other keys, so this runs for each record. To fold a key takes long, and the
+ * same keys come again and again, so what each key matches is remembered.
  */
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { foldName } from './columns.js'
 
 export type FieldKeys = Partial<Record<FieldName, string>>
 
+/** Several keys may be the same field, such as `ID` and `Id`, and none is exact. */
 interface AmbiguousKeys {
   ambiguous: FieldName
   /** The keys that may be this field. */
   candidates: readonly string[]
 }
 
-/** How a key may be that of a field. */
+/** A field that a key may be, and whether the key has just its name, or only a similar one. */
 interface KeyMatch {
   field: FieldName
   isExact: boolean
 }
 
-/** How many keys are remembered: those of objects by name differ in each record. */
+/**
+ * Memory is limited: if plants are the values of an object by name, each record has another key.
+ */
 const maxRememberedKeys = 1000
 
-const none: readonly KeyMatch[] = []
+const noMatches: readonly KeyMatch[] = []
 
 export class KeyFinder {
   readonly #map: FieldKeys
-  readonly #remembered = new Map<string, readonly KeyMatch[] | undefined>()
+  readonly #rememberedMatches = new Map<string, readonly KeyMatch[] | undefined>()
 
-  /** @param map the keys that `--map` names; an empty one is not read */
+  /** @param map the keys that `--map` names; a field with an empty key is not read */
   constructor(map: FieldKeys) {
     this.#map = map
   }
 
-  /** @returns the key of each field that the object has, or the field that several may be */
+  /** @returns the key of each field that the object has, or a field that several keys may be */
   find(record: object): FieldKeys | AmbiguousKeys {
-    const found: FieldKeys = {}
-    let similar: Partial<Record<FieldName, string[]>> | undefined
+    const exactKeys: FieldKeys = {}
+    let similarKeys: Partial<Record<FieldName, string[]>> | undefined
     for (const key in record)
-      for (const { field, isExact } of this.#matchKey(key) ?? none) {
-        if (isExact) found[field] = key
+      for (const { field, isExact } of this.#matchKey(key) ?? noMatches) {
+        if (isExact) exactKeys[field] = key
         else {
-          similar ??= {}
-          similar[field] = [...(similar[field] ?? []), key]
+          similarKeys ??= {}
+          similarKeys[field] = [...(similarKeys[field] ?? []), key]
         }
       }
-    return similar ? addSimilarKeys(found, similar) : found
+    return similarKeys ? addSimilarKeys(exactKeys, similarKeys) : exactKeys
   }
 
-  /** @returns undefined for a key of no field, as most keys are */
+  /** @returns undefined, as for most keys, if the key is none of the fields */
   #matchKey(key: string): readonly KeyMatch[] | undefined {
-    if (this.#remembered.has(key)) return this.#remembered.get(key)
-    const folded = foldName(key)
+    if (this.#rememberedMatches.has(key)) return this.#rememberedMatches.get(key)
+    const foldedKey = foldName(key)
     const matches: KeyMatch[] = []
     for (const field of fieldNames) {
-      const wanted = this.#map[field] ?? field
-      if (wanted !== '' && foldName(wanted) === folded)
-        matches.push({ field, isExact: key === wanted })
+      const wantedKey = this.#map[field] ?? field
+      if (wantedKey !== '' && foldName(wantedKey) === foldedKey)
+        matches.push({ field, isExact: key === wantedKey })
     }
-    const known = matches.length > 0 ? matches : undefined
-    if (this.#remembered.size < maxRememberedKeys) this.#remembered.set(key, known)
-    return known
+    const matchesOrNone = matches.length > 0 ? matches : undefined
+    if (this.#rememberedMatches.size < maxRememberedKeys)
+      this.#rememberedMatches.set(key, matchesOrNone)
+    return matchesOrNone
   }
 }
 
+/** A similar key counts only for a field that has no exact one. */
 function addSimilarKeys(
-  found: FieldKeys,
-  similar: Partial<Record<FieldName, readonly string[]>>,
+  exactKeys: FieldKeys,
+  similarKeys: Partial<Record<FieldName, readonly string[]>>,
 ): FieldKeys | AmbiguousKeys {
-  const keys: FieldKeys = { ...found }
+  const keys: FieldKeys = { ...exactKeys }
   for (const field of fieldNames) {
-    const [key, ...others] = similar[field] ?? []
-    if (key === undefined || found[field] !== undefined) continue
-    if (others.length > 0) return { ambiguous: field, candidates: [key, ...others] }
+    const [key, ...otherKeys] = similarKeys[field] ?? []
+    if (key === undefined || exactKeys[field] !== undefined) continue
+    if (otherKeys.length > 0) return { ambiguous: field, candidates: [key, ...otherKeys] }
     keys[field] = key
   }
   return keys
