@@ -148,6 +148,8 @@ export function systemReason(error: unknown): string | undefined {
 }
 
 export function reasonOfCode(code: string): string | undefined {
+  // The system says "illegal operation on a directory".
+  if (code === 'EISDIR') return 'it is a directory'
   for (const [name, reason] of getSystemErrorMap().values()) if (name === code) return reason
   return undefined
 }
@@ -156,7 +158,8 @@ export function reasonOfCode(code: string): string | undefined {
 export function toDescriptorsHint(code: string | undefined): string | undefined {
   if (code === 'EMFILE')
     return 'Raise the limit of open files: as root, ulimit -Hn 4096; in systemd, LimitNOFILE=4096'
-  if (code === 'ENFILE') return 'Close other programs: the whole system has too many open files'
+  if (code === 'ENFILE')
+    return 'Close other programs, because the whole system has too many open files'
   return undefined
 }
 

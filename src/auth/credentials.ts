@@ -51,15 +51,15 @@ function findSavedToken({ tokens = {} }: SavedSettings, address: string) {
 
 export function createNoTokenError({ name }: TokenTarget, storeFlag: string): PlantsError {
   const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
-  return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
+  return new PlantsError('unauthorized', `No token is set for ${name}`, { hint })
 }
 
 /** Throws `usage` when the token could be read in transit. */
 export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void {
   if (allowHttp || !isOpenToAll(target)) return
   throw usageError(
-    `The token is not sent to ${target.name}: without TLS others could read it`,
-    'Use https://, or on a network that only you use, add --allow-http, or save it with the store',
+    `The token was not sent to ${target.name}: without TLS, others could read it`,
+    'Use an https:// address. On a network that only you use, add --allow-http',
   )
 }
 

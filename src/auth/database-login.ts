@@ -48,7 +48,7 @@ function readPasswordFile(
   const stats = unlessSystemError(() => statSync(path))
   if (!stats?.isFile()) return undefined
   if (!isWindows && (stats.mode & 0o077) !== 0) {
-    const why = `it is open to others ${octal(stats.mode)}`
+    const why = `other users can access it ${octal(stats.mode)}`
     log(`* password file ${path} ignored: ${why}. Fix it with: chmod 600 ${shellWord(path)}`)
     return undefined
   }
@@ -89,11 +89,11 @@ export async function readLoginCertificates(
   const root = sslrootcert ?? (sslmode === 'prefer' ? undefined : caPath)
   if (root === undefined && sslmode === 'verify-ca')
     throw usageError(
-      `${name} has no root certificate to verify the server with`,
-      'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system',
+      `sslmode=verify-ca needs a root certificate to verify ${name}`,
+      'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which also trusts the certificates of the system',
     )
   if ((sslcert === undefined) !== (sslkey === undefined))
-    throw usageError(`${name} has only one of sslcert and sslkey`, 'Give both')
+    throw usageError(`${name} has sslcert or sslkey, but not both`, 'Set both')
   const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
   const ca = root === undefined || root === 'system' ? undefined : readCertificates(root)
   if (sslcert === undefined || sslkey === undefined) return { ...none, ca }

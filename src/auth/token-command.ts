@@ -17,11 +17,12 @@ export async function runTokenCommand(
   io: Io,
 ): Promise<string> {
   const fail = (why: string, cause?: unknown) =>
-    new PlantsError('unauthorized', `The token command of ${storeName} gave no token: ${why}`, {
+    new PlantsError('unauthorized', `The token command of ${storeName} printed no token: ${why}`, {
       hint: 'Try it in a shell: it must print a token, and nothing else on stdout',
       cause,
     })
-  if (io.env[loopVariable] !== undefined) throw fail('it was called by a token command')
+  if (io.env[loopVariable] !== undefined)
+    throw fail('a token command cannot call plants with another token command')
   const signal = io.handleSignals()
   const child = execa(command, {
     shell: true,
@@ -41,9 +42,9 @@ export async function runTokenCommand(
   signal.throwIfAborted()
   if (timedOut) throw fail(`it did not finish within ${timeoutMs / 1000} s`, cause)
   const end = exitCode === undefined ? 'a signal' : `exit code ${exitCode}`
-  if (exitCode !== 0) throw fail(`it ended with ${end}`, cause)
+  if (exitCode !== 0) throw fail(`it failed with ${end}`, cause)
   const token = stdout.trim()
   const failure = findTokenProblem(token)
-  if (failure !== undefined) throw fail(`what it printed ${failure}`)
+  if (failure !== undefined) throw fail(`its output ${failure}`)
   return token
 }

@@ -4,7 +4,7 @@ import type { Io } from '../platform/io.js'
 /** An empty one is an error: another token would take its place. */
 export function readTokenVariable(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', { env }: Io) {
   const given = env[variable]?.trim()
-  if (given === '') throw usageError(`${variable} is empty`, 'Set it, or unset the variable')
+  if (given === '') throw usageError(`${variable} is empty`, 'Set it to a token, or unset it')
   return given && parseToken(given, variable)
 }
 
@@ -15,11 +15,11 @@ const minServeTokenLength = 16
 export function readServeToken(io: Io): string | undefined {
   const token = readTokenVariable('PLANTS_SERVE_TOKEN', io)
   if (token === undefined || token.length >= minServeTokenLength) return token
-  const message = `PLANTS_SERVE_TOKEN has fewer than ${minServeTokenLength} characters`
+  const message = `PLANTS_SERVE_TOKEN is shorter than ${minServeTokenLength} characters`
   const command = isWindows
     ? '$env:PLANTS_SERVE_TOKEN = [guid]::NewGuid()'
     : 'export PLANTS_SERVE_TOKEN="$(openssl rand -hex 16)"'
-  throw usageError(message, `Set a random one with: ${command}`)
+  throw usageError(message, `Set a random token with: ${command}`)
 }
 
 /** Throws `usage`, without the token. */

@@ -35,7 +35,7 @@ export interface CommandLine {
 export type CommandDefinition = (command: PlantsCommand) => void
 
 /** The hint for options that exclude each other. */
-export const leaveOut = 'Leave out one of them'
+export const leaveOut = 'Leave one of them out'
 
 /** Commander's command, with examples, values that are given once, and our errors. */
 export class PlantsCommand extends Command {
@@ -203,7 +203,7 @@ export class PlantsCommand extends Command {
     this.on(`option:${option.name()}`, () =>
       this.#recordFailure(() => {
         if (typeof this.getOptionValue(name) === 'string')
-          throw usageError(`${option.long} was given with --${name}`, leaveOut)
+          throw usageError(`${option.long} cannot be used with --${name}`, leaveOut)
       }),
     )
   }
@@ -213,8 +213,8 @@ export class PlantsCommand extends Command {
     const name = option.attributeName()
     if (!this.#isGiven(name) || option.variadic || this.#repeatable.has(option)) return
     const isNegated = this.getOptionValue(name) === false
-    const how = isNegated ? `with --no-${name}` : 'twice'
-    throw usageError(`${option.long} was given ${how}`, leaveOut)
+    const problem = isNegated ? `cannot be used with --no-${name}` : 'was given twice'
+    throw usageError(`${option.long} ${problem}`, leaveOut)
   }
 
   /** With this command or before its name. */
@@ -239,7 +239,7 @@ export class PlantsCommand extends Command {
       (word, position) => word === text && flags.test(argv[position - 1] ?? ''),
     )
     if (index === -1) return
-    const hint = `For such a value: ${long}=VALUE`
+    const hint = `If that is the value, write: ${long}=VALUE`
     this.#line.failure ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
     // It may say how this error is printed. Commander parses what follows it if that is an option.
     const value = text === flag ? argv[index + 1] : text.slice(flag.length + 1)
@@ -296,10 +296,10 @@ export function globalOptions(): Option[] {
     ...settingNames.flatMap((name) =>
       getSetting(name).flags === undefined ? [] : [createSettingOption(name)],
     ),
-    new Option('-v, --verbose', 'log requests and responses on stderr'),
-    new Option('-q, --quiet', 'print only results and errors'),
-    new Option('--no-input', 'never prompt, and start no pager'),
-    new Option('--no-color', 'no colours'),
+    new Option('-v, --verbose', 'log requests and responses to stderr'),
+    new Option('-q, --quiet', 'print only data and errors'),
+    new Option('--no-input', 'never prompt or start a pager'),
+    new Option('--no-color', 'do not use colours'),
   ]
 }
 

@@ -7,7 +7,7 @@ import { wholeLines } from '../platform/lines.js'
 import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 import { parseId } from './options.js'
 
-export const idsMeaning = 'ids of the plants; "-" for ids or plants on stdin, one on each line'
+export const idsMeaning = 'ids of the plants; "-" for ids or plants on stdin, one per line'
 
 /** Whether the arguments name one plant, of which JSON is one value. */
 export function isSingle(args: readonly string[]): boolean {
@@ -18,7 +18,10 @@ export function isSingle(args: readonly string[]): boolean {
 export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
-    throw usageError('"-" reads all ids from stdin, but other ids were given', 'Leave out one')
+    throw usageError(
+      '"-" reads all ids from stdin, and cannot be used with other ids',
+      'Leave out either "-" or the ids',
+    )
   const ids = new Set<bigint>()
   let line = 0
   for await (const text of linesOfStdin(io)) {
@@ -28,7 +31,7 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
   return [...ids]
 }
 
-const linesHint = 'Pipe ids to stdin, one on each line, or plants: plants list --output ndjson'
+const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'
 
 function parseIdLine(text: string, line: number): bigint {
   const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: idFromText(text) } }
@@ -45,7 +48,7 @@ function parseIdLine(text: string, line: number): bigint {
  */
 async function* linesOfStdin(io: Io): AsyncGenerator<string> {
   const decode = createUtf8Decoder('Stdin')
-  const tooLong = () => inputError('A line of stdin is too long for a plant', linesHint)
+  const tooLong = () => inputError('A line of stdin is longer than a plant can be', linesHint)
   const maxBytes = 6 * maxDocumentBytes // an escape takes six bytes
   try {
     for await (const block of wholeLines(io.stdin.chunks(), { maxBytes, tooLong }))

@@ -18,7 +18,10 @@ export function addFilters(command: PlantsCommand): PlantsCommand {
   return command
     .option('-t, --tag <text>', 'only plants with this tag')
     .option('--no-tag', 'only plants without a tag')
-    .option('--search <text>', 'only plants whose name or tag contains this text, in any case')
+    .option(
+      '--search <text>',
+      'only plants whose name or tag contains this text, ignoring case and accents',
+    )
 }
 
 export interface QueryOptions extends FilterOptions {
@@ -29,8 +32,8 @@ export interface QueryOptions extends FilterOptions {
 }
 
 export function addQuery(command: PlantsCommand): PlantsCommand {
-  const sort = 'sort by a field, ignoring case and marks; not at a service'
-  const after = 'only ids greater than this one; smaller ones if --desc sorts by id'
+  const sort = 'sort by a field, ignoring case and accents; not at a service'
+  const after = 'only plants after this id; with --desc, only those before it'
   command
     .choice('--sort <field>', sort, fieldNames, 'id')
     .option('--desc', 'sort in descending order')
@@ -42,7 +45,7 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
 export function addRetry(command: PlantsCommand): PlantsCommand {
   return command.value(
     '--retry <duration>',
-    'how long to try to reach a service or a database: 0 to 1h; by default 2s',
+    'how long to keep trying to reach a service or a database: 0 to 1h; by default 2s',
     duration('a duration from 0 to 1h', 0, 3_600_000, '10s'),
   )
 }
@@ -54,7 +57,7 @@ export async function warnOfEmptyTexts(
 ): Promise<void> {
   for (const field of ['name', 'tag'] as const)
     if (options[field] === '')
-      await reporter.warn(`--${field} is empty: the ${field} becomes ""`, 'warning')
+      await reporter.warn(`--${field} is empty, so the ${field} becomes ""`, 'warning')
 }
 
 export const rightsRule = `separated by commas: ${rights.join(', ')}`
@@ -72,7 +75,7 @@ export function beginsWithLongDash(text: string): boolean {
   return /^[\u2010-\u2015\u2212]/.test(text)
 }
 
-export const hyphensHint = 'Options begin with hyphens, as in --id: type them anew'
+export const hyphensHint = 'Options start with plain hyphens, as in --id: type them again'
 
 /** @param name of the option, or `id` for an argument. Throws `usage`. */
 export function parseId(name: string, text: string): bigint {

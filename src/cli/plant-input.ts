@@ -29,16 +29,16 @@ export async function readPlant(
   const hasFields = name !== undefined || tag !== undefined || (id !== undefined && !isNext)
   if (file !== undefined && hasFields)
     throw usageError(
-      'A plant from JSON takes no --name, --tag, or --id other than next',
+      'A plant from JSON cannot be combined with --name, --tag or --id, except --id next',
       'Leave them out',
     )
   if (isNext && idempotencyKey !== undefined)
-    throw usageError('--id next cannot be used with --idempotency-key', 'Use a specific id')
+    throw usageError('--id next cannot be used with --idempotency-key', 'Give a number as the id')
   const path = file ?? (hasFields || context.io.stdin.isTerminal ? undefined : '-')
   if (path === undefined) return readOptions(options, context)
   const value = await readJson(path, context)
   if (isNext && isObject(value) && Object.hasOwn(value, 'id'))
-    throw usageError('The plant has an id, and --id next was given', 'Leave out one of them')
+    throw usageError('--id next cannot be used for a plant that has an id', 'Leave one of them out')
   return acceptPlant(value, isNext, oneAsJson, context)
 }
 
@@ -55,7 +55,8 @@ async function readOptions(options: PlantOptions, context: CommandContext): Prom
   const valid = parsePlant({ name: '', ...given, ...(!isKnown && { id: 0n }) })
   const isComplete = id !== undefined && name !== undefined
   if (isComplete || !valid || !context.mayAsk) {
-    const both = 'Give both --id and --name. Stdin is read only without --id, --name and --tag'
+    const both =
+      'Give both --id and --name. To read the plant from stdin, give neither of them, nor --tag'
     return acceptPlant(given, isNext, isComplete ? 'Correct the options' : both, context)
   }
   const { askForPlant } = await import('./prompts.js')

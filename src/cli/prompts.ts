@@ -22,10 +22,12 @@ export async function askForPlant(
     parseId(text) === undefined ? findFieldProblem('id', text) : undefined
   // An empty name is valid, but often a mistake.
   const checkName = (text: string) =>
-    text === '' ? 'Enter a name. For an empty one, use --name=' : findFieldProblem('name', text)
+    text === '' ? 'Enter a name. For an empty name, use --name=' : findFieldProblem('name', text)
   const checkTag = (text: string) => findFieldProblem('tag', text)
 
-  const idQuestion = mayBeNext ? { message: 'id, or next', default: 'next' } : { message: 'id' }
+  const idQuestion = mayBeNext
+    ? { message: 'id, or next for the greatest id plus 1', default: 'next' }
+    : { message: 'id' }
   const id = known.id ?? parseId(await ask(idQuestion, checkId, io)) ?? 'next'
   const name = known.name ?? (await ask({ message: 'name' }, checkName, io))
   const tag =
@@ -107,7 +109,7 @@ async function ask(
 function validator(check: Check): (text: string) => string | true {
   return (text) => {
     const isUtf8 = !text.includes('\uFFFD')
-    const problem = isUtf8 ? check(text) : 'This is not UTF-8. Use a UTF-8 terminal'
+    const problem = isUtf8 ? check(text) : 'The input is not UTF-8. Use a UTF-8 terminal'
     return problem === undefined ? true : escapeControlChars(problem)
   }
 }

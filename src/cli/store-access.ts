@@ -56,7 +56,7 @@ export async function findAccess(
     tokenHint:
       found.source === 'file'
         ? `The token was saved. Save another with: plants auth login${storeFlag}`
-        : `The token is from ${found.origin}: set another one there`,
+        : `The token comes from ${found.origin}: change it there`,
     renew: found.source === 'command' ? createRenewal(target, context) : undefined,
     userAgent: `plants/${version}`,
     ca: caPath && (await import('../platform/certificates.js')).readCertificates(caPath),
@@ -103,7 +103,7 @@ export async function findLogin(
   return {
     password: (host) => found?.of(host),
     passwordHint: found
-      ? `The password is from ${found.origin}: set another one there`
+      ? `The password comes from ${found.origin}: change it there`
       : `Set PGPASSWORD, or write the password to ${passwordFile}`,
     ...certificates,
     createSystemContext: trustsSystem ? () => loadSystemContext(io, certificates) : undefined,

@@ -19,12 +19,12 @@ const search = 'To search: --search TEXT, in quotes if it has spaces'
 const instead: Readonly<Record<string, string>> = {
   create: 'Use --id and --name "Bleeding Heart", in quotes if it has spaces, or --file for JSON',
   list: search,
-  'list ID': 'For plants by their ids: plants get ID',
+  'list ID': 'To show plants by id: plants get ID',
   count: `${search}. To count by a field: --by FIELD`,
-  serve: 'The store is --store PATH, and the port --port NUMBER',
-  doctor: 'The store is --store ADDRESS',
-  tokens: 'A note is --note TEXT, in quotes if it has spaces',
-  auth: 'The service is --store ADDRESS. A token is asked for, or read with --from-stdin',
+  serve: 'To choose the store: --store PATH. To choose the port: --port NUMBER',
+  doctor: 'To choose the store: --store ADDRESS',
+  tokens: 'To give a note: --note TEXT, in quotes if it has spaces',
+  auth: 'To choose the service: --store ADDRESS. The token is read from a prompt, or with --from-stdin',
 }
 
 const toSearch = 'To search: plants list --search TEXT'
@@ -40,18 +40,18 @@ const foreignWords: ReadonlyMap<string, string> = new Map([
   ['login', 'To save a token: plants auth login --store ADDRESS'],
   ['status', 'To check the store: plants doctor. For the token: plants auth status'],
   ['start', 'To serve a store: plants serve'],
-  ['--json', 'For JSON: --output json, or ndjson for one value on each line'],
+  ['--json', 'For JSON: --output json, or ndjson for one value per line'],
   ['--csv', 'For CSV: --output csv'],
-  ['--format', 'The format is --output FORMAT'],
+  ['--format', 'To choose the format: --output FORMAT'],
   ['--filter', 'To filter plants: --tag TEXT, --no-tag or --search TEXT'],
-  ['--force', 'To go on without a question: --yes'],
-  ['--debug', 'For a log: --verbose'],
-  ['-n', 'The number of plants is --limit NUMBER'],
-  ['--offset', 'To go on after a plant: --after ID'],
+  ['--force', 'To skip the confirmation: --yes'],
+  ['--debug', 'To log requests and responses: --verbose'],
+  ['-n', 'To limit the number of plants: --limit NUMBER'],
+  ['--offset', 'To list the plants after an id: --after ID'],
   ['--overwrite', toReplace],
   ['--upsert', toReplace],
   ['--update', toReplace],
-  ['--out', 'For a file: plants export FILE'],
+  ['--out', 'To write a file: plants export FILE'],
 ])
 
 const secretOptions: ReadonlyMap<string, string> = new Map([
@@ -65,7 +65,7 @@ const secretOptions: ReadonlyMap<string, string> = new Map([
 export function explainRejectedLine({ command, code, message }: RejectedLine): PlantsError {
   const [word = ''] = command.args
   if (command.args.some(beginsWithLongDash))
-    return usageError('An argument begins with a dash that is no hyphen', hyphensHint)
+    return usageError('An argument starts with a long dash', hyphensHint)
   if (code === 'commander.unknownCommand') return unknownCommandError(command, word)
   if (code === 'commander.excessArguments') return excessError(command)
   if (code === 'commander.unknownOption') {
@@ -88,7 +88,7 @@ function unknownOptionError(command: Command, option: string): PlantsError {
   const secretHint = secretOptions.get(option)
   if (secretHint !== undefined)
     return usageError(
-      `A ${option.slice(2)} is not accepted on the command line, where others can see it`,
+      `A ${option.slice(2)} is not accepted on the command line, where other users can see it`,
       secretHint,
     )
   const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
@@ -110,7 +110,7 @@ function excessError(command: Command): PlantsError {
   const areIds = command.args.every((word) => idFromText(word) !== undefined)
   const hint =
     (areIds ? instead[`${name} ID`] : undefined) ?? instead[group] ?? formatUsageHint(command)
-  return usageError(`${name} got an argument that it does not take`, hint)
+  return usageError(`${name} was given an argument that it does not take`, hint)
 }
 
 function formatUsageHint(command: Command): string {

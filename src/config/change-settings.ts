@@ -105,8 +105,8 @@ function assertWritten(target: string, text: string): void {
 }
 
 function throwCutError(target: string): never {
-  const message = `Only a part of the settings in ${target} was written, so they stay as they were`
-  const hint = 'Free space on the disk, then try again'
+  const message = `The settings in ${target} were not saved, because only a part of them could be written`
+  const hint = 'Free some space on the disk, then run the command again'
   throw new PlantsError('unwritable', message, { hint })
 }
 
@@ -114,8 +114,8 @@ export function assertStoreName(name: string): void {
   if (isStoreName(name)) return
   // The name is not repeated: it may be an address with its password.
   throw usageError(
-    'A store cannot be called this',
-    'A name has letters, digits, "-" and "_", begins with a letter or digit, is up to 64 long, and is not "local"',
+    'The name of the store is not valid',
+    'Use up to 64 letters, digits, "-" and "_", of which the first is a letter or a digit. The name "local" is taken',
   )
 }
 
@@ -126,7 +126,7 @@ export function assertSettingsFor(address: Address, saved: SavedStore): void {
     if (saved[name] === undefined || needs === undefined || hasCapability(address, needs)) continue
     const others = describeKindsWith(needs)
     const message = `--${name} is for ${others}, and ${address.name} is ${findKind(address).noun}`
-    throw usageError(message, 'Leave it out')
+    throw usageError(message, `Leave --${name} out`)
   }
 }
 

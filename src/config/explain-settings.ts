@@ -7,7 +7,7 @@ export function explainInvalidSettings(bytes: Buffer): string {
   if (!isUtf8(bytes)) return 'not UTF-8'
   const text = decodeSettings(bytes)
   const value = parseJsonText(text)
-  if (value === undefined) return `not JSON, in ${findErrorPlace(text)}`
+  if (value === undefined) return `not JSON (${findErrorPlace(text)})`
   return `invalid: ${findSettingsProblems(value).slice(0, 5).join('; ')}`
 }
 

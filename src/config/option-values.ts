@@ -55,7 +55,7 @@ export function parseSwitch(name: string, text: string): boolean {
 }
 
 export function parseText(flag: string, text: string): string {
-  if (text === '') throw usageError(`${flag} is empty`, 'Give it a value, or leave it out')
+  if (text === '') throw usageError(`${flag} is empty`, 'Give a value, or leave the option out')
   if (text.includes('\0')) throw usageError(`${flag} contains U+0000`, 'Remove that character')
   return text
 }

@@ -142,5 +142,8 @@ export function getSavedStore(
 ): SavedStore {
   const store = findSavedStore(saved, name)
   if (store) return store
-  throw usageError(`${origin} does not name a saved store`, 'List them with: plants stores list')
+  throw usageError(
+    `${origin} is not the name of a saved store`,
+    'List the saved stores with: plants stores list',
+  )
 }

@@ -8,15 +8,15 @@ const settingsTable = {
     scopes: ['user'],
     parse: parseText,
     default: 'local',
-    description: 'store: a saved name, a path or an address',
+    description: 'store to use: a saved name, a path or an address',
   },
   output: {
     flags: '-o, --output <format>',
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
-    default: { text: 'text on a terminal, else JSON' },
-    description: 'output format; csv and tsv for plants',
+    default: { text: 'text on a terminal, otherwise JSON' },
+    description: 'output format; csv and tsv only for plants',
   },
   timeout: {
     flags: '--timeout <duration>',
@@ -24,7 +24,7 @@ const settingsTable = {
     scopes: ['user', 'store'],
     parse: parseTimeout,
     default: '30s',
-    description: 'how long to wait for a store: 500ms, 30s, 2m',
+    description: 'time to wait for the store, such as 500ms, 30s or 2m',
   },
   'ca-cert': {
     flags: '--ca-cert <path>',
@@ -32,8 +32,8 @@ const settingsTable = {
     scopes: ['user', 'store'],
     parse: parseText,
     needs: 'token',
-    default: { text: 'those of Node.js and of the system' },
-    description: 'a file of trusted PEM certificates',
+    default: { text: 'those of Node.js and the system' },
+    description: 'file of the PEM certificates to trust',
   },
   'allow-http': {
     flags: '--allow-http',
@@ -43,14 +43,14 @@ const settingsTable = {
     needs: 'token',
     isSwitch: true,
     default: 'false',
-    description: 'send the token without TLS, also to other machines',
+    description: 'send the token to other machines without TLS',
   },
   'token-command': {
     scopes: ['store'],
     parse: (source, text) => parseText(source, text.trim()),
     needs: 'token',
     default: { text: 'none' },
-    description: 'get the token from the output of this command, which a shell runs',
+    description: 'shell command that prints the token',
   },
 } satisfies Record<string, Setting>
 

@@ -68,7 +68,7 @@ function readContent(path: string, io: Io): Content {
     if (code === 'ENOENT' || (code === 'EACCES' && isHidden)) return { state: 'missing' }
     const reason = systemReason(error)
     if (reason === undefined) throw error
-    const hint = 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
+    const hint = 'Change the permissions of the file, or set PLANTS_CONFIG_DIR to another directory'
     throw inputError(`The settings in ${path} could not be read: ${reason}`, hint, error)
   }
   assertOnlyOwnerWrites(path, stats)
@@ -80,9 +80,9 @@ function assertOnlyOwnerWrites(path: string, stats: Stats): void {
   const why = whyOthersCanWrite(stats)
   if (why === undefined) return
   const hint = isTrusted(stats.uid)
-    ? `Check what it contains, then run: ${toChmodCommand(path)}`
+    ? `Check what the file contains, then run: ${toChmodCommand(path)}`
     : 'Set PLANTS_CONFIG_DIR to a directory of your own'
-  throw inputError(`The settings in ${path} are in a file that ${why}`, hint)
+  throw inputError(`The settings file ${path} was not read, because it ${why}`, hint)
 }
 
 function toChmodCommand(path: string): string {
@@ -94,11 +94,14 @@ async function toSettingsFile(content: Content, path: string, io: Io): Promise<S
   if (content.state === 'invalid') {
     const { explainInvalidSettings } = await import('./explain-settings.js')
     const why = explainInvalidSettings(content.bytes)
-    throw inputError(`The settings in ${path} are ${why}`, 'Fix the file, or move it away')
+    throw inputError(
+      `The settings in ${path} are ${why}`,
+      'Correct the file, or move it to another place',
+    )
   }
   const { saved, stats } = content
   for (const { token } of Object.values(saved.tokens ?? {})) io.secrets.add(token)
   if (isWindows || (stats.mode & 0o077) === 0) return { path, saved }
-  const what = `The settings in ${path} are open to others ${octal(stats.mode)}`
+  const what = `Other users can read the settings in ${path} ${octal(stats.mode)}`
   return { path, saved, warning: { what, command: toChmodCommand(path) } }
 }

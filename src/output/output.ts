@@ -12,17 +12,17 @@ export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
  * @throws EPIPE if the reader has closed the pipe, which is no error of the command
  */
 export async function writeAnswer(io: Io, text: string): Promise<void> {
-  const hint = 'What it has done so far stays; its output is incomplete'
+  const hint = 'Changes made so far are kept, but the output is incomplete'
   try {
     await io.stdout.write(text)
   } catch (error) {
     if (error instanceof PlantsError) {
-      const message = `${error.message} before the output was written`
+      const message = `${error.message} before all output was written`
       throw new PlantsError(error.kind, message, { hint, cause: error })
     }
     const reason = systemReason(error)
     if (reason === undefined || systemCode(error) === 'EPIPE') throw error
-    const message = `Could not write to stdout: ${reason}`
+    const message = `Stdout could not be written: ${reason}`
     throw new PlantsError('unwritable', message, { hint, cause: error })
   }
 }

@@ -12,7 +12,7 @@ import { readTextFile } from './text-files.js'
  * @throws {PlantsError} `input` for a file without a PEM certificate
  */
 export function readCertificates(path: string): string {
-  const hint = 'Give a file of PEM certificates'
+  const hint = 'Give a file that contains PEM certificates'
   const text = readTextFile(path, hint)
   try {
     new X509Certificate(text)
@@ -32,7 +32,10 @@ export function readKeyPair(certPath: string, keyPath: string, optionNames: stri
   const pair = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
   const why = whyOthersCanWrite(statSync(keyPath))
   if (why !== undefined)
-    throw inputError(`The key ${keyPath} ${why}`, 'Use a key that only you can change: chmod 600')
+    throw inputError(
+      `The key ${keyPath} ${why}`,
+      'Make sure that only you can change the key: chmod 600',
+    )
   let cause: unknown
   try {
     tls.createSecureContext(pair)
@@ -41,7 +44,11 @@ export function readKeyPair(certPath: string, keyPath: string, optionNames: stri
   } catch (error) {
     cause = error
   }
-  throw inputError(`${certPath} and ${keyPath} are not a certificate and its key`, hint, cause)
+  throw inputError(
+    `${certPath} and ${keyPath} are not a certificate and the key for it`,
+    hint,
+    cause,
+  )
 }
 
 /**

@@ -48,12 +48,12 @@ export async function acquireLock(
   } catch (error) {
     release()
     if (isBusy(error)) {
-      const message = `Another process held ${path} for ${timeoutMs / 1000} s`
-      const hint = 'Try again. If it stays locked, end a suspended plants process'
+      const message = `Another process has held ${path} for ${timeoutMs / 1000} s`
+      const hint = 'Try again. If the file stays locked, end the suspended plants process'
       throw new PlantsError('unavailable', message, { hint })
     }
     if (!isSqliteError(error)) throw error
-    const message = `Could not lock ${path}: ${error.message}`
+    const message = `${path} could not be locked: ${error.message}`
     const hint = 'Choose a directory on a local disk'
     throw new PlantsError('unwritable', message, { hint, cause: error })
   }
@@ -116,6 +116,6 @@ async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock)
 function assertIsLockFile(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats === undefined || (stats.isFile() && stats.size === 0)) return
-  const hint = 'Move it to another place'
-  throw new PlantsError('unavailable', `${path} exists, and is not a lock of plants`, { hint })
+  const hint = 'Move the file to another place'
+  throw new PlantsError('unavailable', `${path} exists, but is not a lock of plants`, { hint })
 }

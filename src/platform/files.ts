@@ -34,7 +34,7 @@ export function makeFolder(folder: string): void {
 }
 
 export function makeFolderHint(folder: string): string {
-  return `Make it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${shellWord(folder)}`
+  return `Create it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${shellWord(folder)}`
 }
 
 /** Makes the names in a directory durable, where the system can do that. */
@@ -90,7 +90,7 @@ export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined
   if (isWindows) return undefined
   if (!isTrusted(uid)) return `belongs to another user (uid ${uid})`
   const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
-  return isWritable ? `can be changed by others ${octal(mode)}` : undefined
+  return isWritable ? `can be changed by other users ${octal(mode)}` : undefined
 }
 
 /**

@@ -83,7 +83,7 @@ export function copyEnvironment(env: Io['env'], system = { isWindows }): Io['env
 function resolvePath(path: string): string {
   // A URL or a PEM text may contain a secret, so the message does not repeat it.
   if (/^\s*\w[\w+.-]+:\/\/|-----BEGIN /.test(path))
-    throw usageError('A path is expected, not a URL or a PEM text', 'Give the path of a file')
+    throw usageError('A path is expected, but this is a URL or PEM text', 'Give the path of a file')
   const home = () => unlessSystemError(homedir) || withoutHome()
   const expanded = path.replace(/^~(?=$|[\\/])/, home)
   return isAbsolute(expanded) ? expanded : resolveInCurrentFolder(expanded)
@@ -95,8 +95,8 @@ function resolveInCurrentFolder(path: string): string {
     return resolve(path)
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
-    const hint = 'Change to another directory with cd, or give an absolute path'
-    throw usageError('The current directory does not exist any more', hint, error)
+    const hint = 'Change to another directory with cd'
+    throw usageError('The current directory no longer exists', hint, error)
   }
 }
 
@@ -110,5 +110,9 @@ async function findFolder(name: 'data' | 'config' | 'log'): Promise<string> {
 function withoutHome(cause?: unknown): never {
   const variable = isWindows ? 'USERPROFILE' : 'HOME'
   const hint = `Set ${variable}, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH`
-  throw usageError('This user has no home directory, or its path is not absolute', hint, cause)
+  throw usageError(
+    'The home directory of this user is not set, or is not an absolute path',
+    hint,
+    cause,
+  )
 }

@@ -95,8 +95,11 @@ function loadPackage(): Driver {
       '@photostructure/sqlite',
     )
   } catch (cause) {
-    const hint = 'Reinstall plants, or use Node 24.15 or newer, which includes SQLite'
-    throw new PlantsError('accessDenied', `Could not load SQLite for ${machine}`, { hint, cause })
+    const hint = 'Reinstall plants, or use Node.js 24.15 or newer, which includes SQLite'
+    throw new PlantsError('accessDenied', `SQLite could not be loaded for ${machine}`, {
+      hint,
+      cause,
+    })
   }
 }
 

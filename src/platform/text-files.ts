@@ -46,7 +46,7 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
   const code = systemCode(error)
   if (code === undefined || code.startsWith('ERR_')) return error
   const source = path === '-' ? 'stdin' : path
-  const message = `Could not read ${source}: ${systemReason(error)}`
+  const message = `${source} could not be read: ${systemReason(error)}`
   return inputError(message, toDescriptorsHint(code) ?? hint, error)
 }
 
@@ -62,7 +62,11 @@ export function createUtf8Decoder(source: string): (bytes: Uint8Array, isLast?: 
       return decoder.decode(bytes, { stream: !isLast })
     } catch (error) {
       if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-      throw inputError(`${source} is not UTF-8`, 'Convert it to UTF-8 first', error)
+      throw inputError(
+        `${source} is not UTF-8`,
+        'Convert it to UTF-8, and run the command again',
+        error,
+      )
     }
   }
 }

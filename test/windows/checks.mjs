@@ -193,8 +193,8 @@ const checks = {
     const store = storeWith(1)
     const name = store.slice(2)
     for (const other of [name.toUpperCase(), `${name}-WAL`, join(folder, name.toUpperCase())]) {
-      fails(['export', other, '--store', store, '--yes'], 2, 'is the store itself')
-      fails(['backup', other, '--store', store], 2, 'is the store itself, or belongs to it')
+      fails(['export', other, '--store', store, '--yes'], 2, 'is a file of the store')
+      fails(['backup', other, '--store', store], 2, 'is a file of the store')
     }
     writeFileSync('input.csv', 'id,name\r\n2,Moss\r\n')
     fails(`import input.csv --rejects INPUT.CSV --store ${store}`, 2, '--rejects names the input')
@@ -237,7 +237,7 @@ const checks = {
       setInterval(() => db, 1000)`
     const holder = spawn(process.execPath, ['-e', lock], { stdio: ['ignore', 'pipe', 'inherit'] })
     await new Promise((resolve) => holder.stdout.once('data', resolve))
-    fails('config set timeout 1m --timeout 100ms', 4, 'Another process held')
+    fails('config set timeout 1m --timeout 100ms', 4, 'Another process has held')
     holder.kill()
     await new Promise((resolve) => holder.once('close', resolve))
     ok('config set timeout 1m')
@@ -284,7 +284,7 @@ const checks = {
       await end(service)
     }
     assert.equal(ok('get 5 --store .\\served.db'), line)
-    fails('serve --store .\\served.db --socket x.sock', 2, '--socket does not work on Windows')
+    fails('serve --store .\\served.db --socket x.sock', 2, '--socket is not supported on Windows')
   },
   'a token command is run': async () => {
     const service = await serve(storeWith(1))

@@ -18,24 +18,26 @@ interface LoginOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Manage the token of a service, which is sent only to the address of the store.')
+    .description('Manage the token for a service. It is sent only to the address of that store.')
     .addExamples(
       'plants auth login --store https://plants.example.com',
       'plants auth login --store https://plants.example.com --from-stdin < token.txt',
     )
   command
     .command('login')
-    .description('Save the token of the store, as plain text in a file that only you can read.')
+    .description('Save the token for the store, in plain text, in a file that only you can read.')
     .option('--from-stdin', 'read the token from stdin')
     .handler(login)
-  command.command('logout').description('Remove the saved token of the store.').handler(logout)
+  command.command('logout').description('Remove the saved token for the store.').handler(logout)
   command
     .command('status')
-    .description('Show where the token of the store is from. The exit code is 3 if there is none.')
+    .description(
+      'Show where the token for the store comes from. The exit code is 3 if there is none.',
+    )
     .handler(status)
   command
     .command('token')
-    .description('Print the token of the store, for use by other programs.')
+    .description('Print the token for the store, for use in other programs.')
     .handler(printToken)
 }
 
@@ -47,7 +49,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   if (settings.value('token-command') !== undefined)
     throw usageError(
       `${settings.storeName} gets its token from a command`,
-      'Renew it there, or save the store without it: plants stores add --replace',
+      'Renew the token there, or save the store without the command: plants stores add --replace',
     )
   assertSafe(store, settings)
   const token = await readToken(options, store, context)
@@ -66,10 +68,10 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   if (!checked) {
     const { message, hint } = check.error
     const advice = hint === undefined ? '' : `. ${hint}`
-    await context.warn(`The token is saved, but could not be checked: ${message}${advice}`)
+    await context.warn(`The token was saved, but could not be checked: ${message}${advice}`)
   }
   if (io.env['PLANTS_TOKEN'] !== undefined)
-    await context.warn('PLANTS_TOKEN is still set, and takes precedence')
+    await context.warn('PLANTS_TOKEN is still set and takes precedence')
   const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`
   await context.print(
     { ...describeTarget(store, settings), source: 'file', savedAt, checked },
@@ -89,7 +91,7 @@ function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
   const { error } = check
   if (check.state === 'rejected') {
     const message = `${name} does not accept this token: ${error.message}`
-    const hint = 'Nothing was saved. Copy it again, or ask for a new one'
+    const hint = 'Nothing was saved. Copy the token again, or ask for a new one'
     throw new PlantsError('unauthorized', message, { ...error, hint })
   }
   if (error.kind !== 'accessDenied') return
@@ -108,7 +110,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
     return isSaved
   })
   if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')
-  const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${store.name}`
+  const text = `${removed ? 'Removed the' : 'There is no saved'} token for ${store.name}`
   await context.print({ ...describeTarget(store, context.settings), removed }, text)
 }
 
@@ -144,12 +146,12 @@ async function readToken(
   { io, mayAsk, storeFlag }: CommandContext,
 ): Promise<string> {
   if (fromStdin && !io.stdin.isTerminal) {
-    const text = await readText('-', io, 'Pipe nothing but the token to stdin')
+    const text = await readText('-', io, 'Pipe only the token to stdin')
     return parseToken(text.trim(), 'The token on stdin')
   }
   if (!mayAsk)
     throw usageError(
-      'Cannot prompt for the token',
+      'The token must come from stdin, because no prompt is possible here',
       `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`,
     )
   const { askForSecret } = await import('../prompts.js')

@@ -14,10 +14,10 @@ interface BackupOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Copy a snapshot of the store to a file, and verify it. Others can use the store meanwhile.',
+      'Copy a snapshot of the store to a file, and verify the copy. The store can be used meanwhile.',
     )
-    .argument('<file>', 'file to write; an older backup is replaced', parseBackupPath)
-    .option('-y, --yes', 'replace a backup with more than twice as many plants')
+    .argument('<file>', 'file to write; an older backup is overwritten', parseBackupPath)
+    .option('-y, --yes', 'overwrite a backup that has more than twice as many plants')
     .addExamples(
       'plants backup plants.bak',
       'plants backup "plants-$(date +%F).bak" --store ./garden.db',
@@ -42,7 +42,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
 
 export function parseBackupPath(text: string): string {
   if (text !== '-') return parseText('file', text)
-  throw usageError('A backup is a file, not stdin or stdout', 'Name a file')
+  throw usageError('A backup cannot be written to stdout or read from stdin', 'Name a file')
 }
 
 export async function confirmReplacement(

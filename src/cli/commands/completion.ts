@@ -14,9 +14,7 @@ const scripts = { bash, zsh, fish, powershell }
 
 export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Print a script for the completion of a shell, which begins with where it belongs.',
-    )
+    .description('Print the completion script of a shell. Its first lines say where to install it.')
     .choiceArgument('shell', Object.keys(scripts))
     .addExamples('source <(plants completion bash)', 'plants completion zsh > _plants')
     .handler((_options, io, shell: keyof typeof scripts) => writeAnswer(io, scripts[shell]))
@@ -126,7 +124,7 @@ async function listValues(of: Option | Argument, io: Io): Promise<Candidate[]> {
   if (of.argChoices) return of.argChoices.map((word) => [word, ''])
   const name = 'flags' in of ? /<(?<name>\w+)/.exec(of.flags)?.groups?.['name'] : of.name()
   if (name !== 'address' && name !== 'store') return []
-  return [...(await listSavedStores(io)), ['local', 'your own store, which is built in']]
+  return [...(await listSavedStores(io)), ['local', 'your own store (built in)']]
 }
 
 /** Invalid settings only mean fewer candidates; the next command reports them. */

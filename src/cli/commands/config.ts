@@ -19,7 +19,7 @@ export function define(command: PlantsCommand): void {
   const hint = 'For one store: plants stores add --replace'
   command
     .description(
-      'Read and change the settings for all stores. For one: plants stores add --replace.',
+      'Read and change the settings for all stores. For one store: plants stores add --replace.',
     )
     .addExamples('plants config set timeout 1m', 'plants config list')
   command
@@ -67,7 +67,7 @@ export async function saveSetting(
     : await parseSavedValue(name, name, text, io)
   await changeSettings(io, context.timeoutMs, (all) => all.set(name, saved))
   const { source, origin } = settings.source(name)
-  if (source === 'variable') await context.warn(`${origin} is still set, and takes precedence`)
+  if (source === 'variable') await context.warn(`${origin} is still set and takes precedence`)
   const value = isStore ? await formatStore(String(saved), io, settings.file.saved) : String(saved)
   await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
 }

@@ -16,8 +16,8 @@ interface CountOptions extends FilterOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Print the number of plants; with --output json or ndjson as a JSON number.')
-    .choice('--by <field>', 'count the plants of each text, the most frequent first', [
+    .description('Print the number of plants, as plain text or as a JSON number.')
+    .choice('--by <field>', 'count the plants for each value of a field, most frequent first', [
       'name',
       'tag',
     ])

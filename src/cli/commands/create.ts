@@ -20,21 +20,21 @@ interface CreateOptions extends PlantOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Create a plant from options, JSON or prompts. With options, stdin is left untouched.',
+      'Create a plant from options, JSON or prompts. If options name it, stdin is not read.',
     )
     .argument('[-]', 'read the plant as JSON from stdin', (word) => {
       if (word !== '-') command.error('', { code: 'commander.excessArguments' })
       return word
     })
-    .option('-i, --id <int64>', 'identification number, or next: the greatest id plus 1')
+    .option('-i, --id <int64>', 'id of the plant, or next: the greatest id plus 1')
     .option('-n, --name <text>', 'name of the plant')
     .option('-t, --tag <text>', 'tag of the plant, such as shade')
     .option('-f, --file <path>', 'read the plant as JSON from a file, or from stdin with "-"')
-    .option('--dry-run', 'show what would be created and where, but create nothing')
+    .option('--dry-run', 'show what would be created and where, without creating it')
     .optionsGroup(rareOptions)
     .value(
       '--idempotency-key <key>',
-      'make the command safe to repeat: same key, same plant, same answer',
+      'make the command safe to repeat: a repeat with this key returns the same plant',
       parseIdempotencyKey,
     )
   addRetry(command)
@@ -48,7 +48,10 @@ export function define(command: PlantsCommand): void {
 
 async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void> {
   if (dash && options.file !== undefined)
-    throw usageError('The plant is in - and in --file', 'Leave one of them out')
+    throw usageError(
+      'A plant can be read from - or from --file, not from both',
+      'Leave one of them out',
+    )
   const context = await CommandContext.forPlants(options, io)
   const plant = await readPlant(dash ? { ...options, file: dash } : options, context)
   await warnOfEmptyTexts(options, context.reporter)

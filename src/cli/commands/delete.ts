@@ -17,12 +17,12 @@ interface DeleteOptions extends FilterOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Delete plants by id, or all that match, and print what is deleted.')
+    .description('Delete plants by id, or all plants that match a filter, and print them.')
     .argument('[id...]', idsMeaning)
   addFilters(command)
-    .option('--ignore-missing', 'ignore ids that no plant has')
-    .option('--dry-run', 'print what would be deleted, but delete nothing')
-    .option('-y, --yes', 'do not ask for confirmation')
+    .option('--ignore-missing', 'ignore ids that do not exist')
+    .option('--dry-run', 'print what would be deleted, without deleting it')
+    .option('-y, --yes', 'delete without confirmation')
     .addExamples(
       'plants delete 1 2 3 --yes > deleted.ndjson',
       'plants delete --tag shade --search fern --dry-run',
@@ -38,7 +38,10 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
   const givenIds = await readIds(args, io)
   const asks = !isDryRun && options.yes !== true
   if (asks && (!context.mayAsk || args.includes('-')))
-    throw usageError('Deleting requires confirmation', 'To delete without confirmation, add --yes')
+    throw usageError(
+      'Deleting plants requires confirmation',
+      'To delete them without confirmation, add --yes',
+    )
   const store = await context.openStore()
   try {
     const { ids, shown } = hasFilter(options)
@@ -65,11 +68,14 @@ function hasFilter({ tag, search }: DeleteOptions): boolean {
 function assertIdsOrFilters(options: DeleteOptions, args: readonly string[]): void {
   if (args.length > 0 === hasFilter(options))
     throw usageError(
-      'delete takes either ids or filters',
-      'Name ids, or use --tag, --no-tag or --search',
+      'delete needs either ids or filters, and not both',
+      'Give ids, or one or more of --tag, --no-tag and --search',
     )
   if (options.search === '')
-    throw usageError('--search is empty, and would match every plant', 'Give it a text')
+    throw usageError(
+      '--search is empty, which would match every plant',
+      'Give a text to search for',
+    )
 }
 
 interface PlantsToDelete {

@@ -19,10 +19,8 @@ interface DoctorOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Check the settings and the store of this run. The exit code is 1 if a check fails.',
-    )
-    .option('--quick', 'do not read the contents: check only whether the store can be used')
+    .description('Check the settings and the selected store. The exit code is 1 if a check fails.')
+    .option('--quick', 'check only whether the store can be used, without reading its contents')
     .addExamples('plants doctor --quick')
     .handler(doctor)
 }
@@ -49,7 +47,7 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   await printer.end()
   if (failures === 0) return
   const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
-  throw new PlantsError('unwell', message, { hint: 'See the hints above' })
+  throw new PlantsError('unwell', message, { hint: 'Follow the hints above' })
 }
 
 function formatFinding({ check, state, message, hint }: Finding, style: Style): string {

@@ -21,14 +21,14 @@ interface ExportOptions extends QueryOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Write a consistent snapshot of the plants, in ascending order of id: to a file, in the format of its name, or to stdout, as NDJSON.',
+      'Write a consistent snapshot of the plants, in ascending order of id: to a file, in the format of its name, or to stdout as NDJSON.',
     )
     .argument(
       '[file]',
-      'file to write: .ndjson, .json, .csv, .tsv or .xlsx (an Excel workbook); with .gz, all but the last are compressed',
+      'file to write: .xlsx (an Excel workbook), or .ndjson, .json, .csv or .tsv, each also with .gz',
       (text) => parseText('file', text),
     )
-    .option('-y, --yes', 'replace a file that exists')
+    .option('-y, --yes', 'overwrite an existing file')
   addQuery(command)
     .addExamples(
       'plants export > plants.ndjson',
@@ -86,7 +86,7 @@ async function prepareFile(
 async function assertReplaceable(path: string, old: Stats, context: CommandContext): Promise<void> {
   const { address } = context
   if (await findKind(address).ownsFile(address, path))
-    throw usageError(`${path} is the store itself`, 'Choose another file')
+    throw usageError(`${path} is a file of the store`, 'Choose another file')
   assertOwnFile(path, old, 'Choose another file')
 }
 

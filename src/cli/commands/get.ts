@@ -11,7 +11,7 @@ import { inPages, type PlantResult, printResults } from '../outcomes.js'
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Show plants by id; several as a list.')
+    .description('Show one plant, or a list of several, by id.')
     .argument('<id...>', idsMeaning)
     .addExamples('plants get 1 2 3 --output json')
     .handler(get)

@@ -3,7 +3,7 @@ import { isNamed, type PlantsCommand } from '../command.js'
 export function define(command: PlantsCommand): void {
   command
     .description('Show the help of a command.')
-    .argument('[command...]', 'its name, after that of its group')
+    .argument('[command...]', 'name of the command, such as list or stores add')
     .addExamples('plants help stores add')
     .handler((_options, _io, argv: string[]) => help(command, argv))
 }

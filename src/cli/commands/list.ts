@@ -6,7 +6,9 @@ import { addQuery, type QueryOptions } from '../options.js'
 import { runInPager } from '../pager.js'
 
 export function define(command: PlantsCommand): void {
-  command.description('List plants by id: as a table on a terminal, otherwise as NDJSON.')
+  command.description(
+    'List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.',
+  )
   addQuery(command)
     .addExamples(
       'plants list --desc --limit 10',

@@ -14,11 +14,11 @@ interface RestoreOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Replace what is in the store with a backup. What was there is kept in a file beside it.',
+      'Replace the contents of the store with a backup. The previous contents are kept in a file next to it.',
     )
     .argument('<file>', 'file that plants backup created', parseBackupPath)
-    .option('--dry-run', 'check the backup and count its plants, but restore nothing')
-    .option('-y, --yes', 'replace the plants in the store')
+    .option('--dry-run', 'check the backup and count its plants, without restoring it')
+    .option('-y, --yes', 'replace the plants in the store without confirmation')
     .addExamples('plants restore plants.bak --store ./new.db')
     .handler(restore)
 }
@@ -42,7 +42,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
       await confirmReplacement(
         `The store ${address.name} has ${plantCount(present)}`,
         context,
-        ', and keep a copy beside it',
+        ', and keep a copy next to it',
       )
   }
   const restoreContext = { ...openContext, at: new Date(io.time()) }

@@ -52,30 +52,44 @@ const loopback = '127.0.0.1'
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Serve a store over HTTP. Prints its address on stdout, and its log on stderr.')
-    .value('--host <host>', 'address to listen on; 0.0.0.0 for all', parseText, loopback)
+    .description('Serve a store over HTTP. It prints its address to stdout and its log to stderr.')
+    .value(
+      '--host <host>',
+      'address to listen on; 0.0.0.0 for all IPv4 addresses',
+      parseText,
+      loopback,
+    )
     .value('-p, --port <port>', 'port to listen on; 0 for any free one', parsePort, '4010')
-    .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
+    .value('--base-path <prefix>', 'path in front of /plants, such as /v1', parseBasePath)
     .option(
       '--cors <origin...>',
-      'let pages of this origin use the service, or *; repeatable',
+      'allow web pages of this origin, or of all with *; repeatable',
       parseOrigin,
     )
-    .value('--admin-port <port>', '/live, /ready and /metrics, without a token', parsePort)
-    .choice('--log-level <level>', 'what to log', ['info', 'warn', 'error', 'silent'], 'info')
+    .value(
+      '--admin-port <port>',
+      'port for /live, /ready and /metrics, which need no token',
+      parsePort,
+    )
+    .choice(
+      '--log-level <level>',
+      'least severe messages to log',
+      ['info', 'warn', 'error', 'silent'],
+      'info',
+    )
     .optionsGroup('Security:')
-    .value('--tls-cert <path>', 'PEM certificate, with its chain', parseText)
-    .value('--tls-key <path>', 'PEM key of the certificate', parseText)
-    .value('--allow <rights>', `what to offer; by default all, ${rightsRule}`, parseRights)
+    .value('--tls-cert <path>', 'file of the PEM certificate and its chain', parseText)
+    .value('--tls-key <path>', 'file of the PEM private key', parseText)
+    .value('--allow <rights>', `rights to offer; by default all, ${rightsRule}`, parseRights)
     .optionsGroup(rareOptions)
     .addOption(
-      new Option('--socket <path>', 'listen on a Unix socket in place of a port, for a proxy')
+      new Option('--socket <path>', 'listen on a Unix socket instead of a port, for a proxy')
         .argParser((path) => parseText('--socket', path))
         .conflicts(['host', 'port']),
     )
     .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
     .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
-    .value('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')
+    .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
     .addExamples(
@@ -105,11 +119,11 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   const { timeoutMs, io } = context
   const { socket, host, port, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows)
-    throw usageError('--socket does not work on Windows', 'Use --port instead')
+    throw usageError('--socket is not supported on Windows', 'Use --port instead')
   if (socket !== undefined && (options.tlsCert ?? options.tlsKey) !== undefined)
     throw usageError(
-      '--socket does not go with --tls-cert and --tls-key',
-      'Remove these: the proxy that uses the socket has the certificate',
+      '--socket cannot be used with --tls-cert and --tls-key',
+      'Leave them out: the proxy that connects to the socket has the certificate',
     )
   if (options.adminHost !== undefined && adminPort === undefined)
     throw usageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
@@ -125,7 +139,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
       warnOfPermissions(options, io, warn)
       if (connectionLimit < options.connectionLimit)
         warn(
-          `Only ${connectionLimit} connections fit the limit of open files of this process. ` +
+          `The limit of open files of this process allows only ${connectionLimit} connections. ` +
             `Raise it (LimitNOFILE= in systemd, ulimit -Hn as root) for ${options.connectionLimit}`,
         )
       if (given !== undefined)
@@ -183,8 +197,8 @@ async function openStoredTokens(tokens: TokenStore, context: CommandContext): Pr
     const cache = new TokenCache(tokens, io)
     return (token) => cache.findCaller(token)
   }
-  const message = `${address.name} has no valid token, so no client could use the service`
-  const hint = `Create one with: ${formatCreateToken(context)}. Or set PLANTS_SERVE_TOKEN`
+  const message = `${address.name} has no valid token, so no client can use the service`
+  const hint = `Create a token with: ${formatCreateToken(context)}. Or set PLANTS_SERVE_TOKEN`
   throw new PlantsError('unauthorized', message, { hint })
 }
 
@@ -215,7 +229,7 @@ async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean>
 function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions['tls'] {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
-    throw usageError('TLS needs a certificate and its key', 'Add both --tls-cert and --tls-key')
+    throw usageError('TLS needs both --tls-cert and --tls-key', 'Add the other option')
   const paths = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)] as const
   return { paths, read: () => readKeyPair(...paths, '--tls-cert and --tls-key') }
 }

@@ -31,7 +31,7 @@ interface AddOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Save stores under names, which can be used wherever an address can.')
+    .description('Save stores under names, which can be used wherever an address is expected.')
     .addExamples(
       'plants stores add garden ./garden.db',
       'plants stores add team https://plants.example.com/v1 --timeout 2m',
@@ -39,32 +39,35 @@ export function define(command: PlantsCommand): void {
     )
   const add = command
     .command('add')
-    .description('Save a store under a name, with the values of these options.')
+    .description('Save a store under a name, together with these options.')
     .argument('<name>', 'letters, digits, "-" and "_"')
     .argument('<address>', 'a path, http(s)://… or postgres://…')
   for (const name of listSettings('store')) add.addOption(createSettingOption(name))
   add
-    .option('--replace', 'replace a store of this name, and all that is saved with it')
+    .option('--replace', 'replace a saved store of this name and all its options')
     .handler(addStore)
   command
     .command('init')
     .description(
-      'Create the store in a PostgreSQL database, as its owner. An existing one is kept.',
+      'Create the store in a PostgreSQL database, as the owner of the database. An existing store is kept.',
     )
-    .argument('<address>', "postgres://…, with one server and the database's owner, or a file")
+    .argument(
+      '<address>',
+      'postgres://…, with one server and the owner of the database as the user, or a file',
+    )
     .handler(init)
   command
     .command('list')
-    .description('List the named stores. An asterisk marks the default store.')
+    .description('List the saved stores. An asterisk marks the default store.')
     .handler(list)
   command
     .command('use')
-    .description('Set the default store. "local" is your own store, which is built in.')
+    .description('Set the default store. "local" is your own store (built in).')
     .argument('<store>', 'a saved name, or an address')
     .handler((options, io, store: string) => saveSetting(options, io, 'store', store))
   command
     .command('remove')
-    .description('Remove the name of a store. Neither its plants nor its token are deleted.')
+    .description('Remove a saved store. Its plants and its token are kept.')
     .argument('<store>', 'its name')
     .handler(remove)
 }
@@ -78,7 +81,7 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
     const stores = settings.get('stores', {})
     const exists = Object.hasOwn(stores, name)
     if (exists && !options.replace)
-      throw usageError(`The store ${name} already exists`, 'Use another name, or --replace')
+      throw usageError(`The store ${name} already exists`, 'Choose another name, or add --replace')
     settings.set('stores', { ...stores, [name]: store })
     return exists
   })
@@ -118,7 +121,7 @@ async function init(others: GlobalOptions, io: Io, value: string): Promise<void>
   const opener = await context.createDirectOpener({ onCreated: undefined }) // it is reported below
   const created = await opener.init()
   const name = quoteIfNeeded(store.name)
-  const text = created ? `Created a store at ${name}` : `There is a store at ${name} already`
+  const text = created ? `Created a store at ${name}` : `The store ${name} already exists`
   await context.print({ address: store.name, created }, text)
 }
 
@@ -147,20 +150,23 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 async function remove(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await SettingsContext.read(options, io)
   if (name === 'local')
-    throw usageError('The store local is built in', 'To use another: plants stores use NAME')
+    throw usageError('The store local is built in', 'To use another store: plants stores use NAME')
   const { address, hasToken } = await changeSettings(io, context.timeoutMs, (settings) => {
     const stores = settings.get('stores', {})
     const { address } = getSavedStore(name, { version: 1, stores })
     if (settings.get('store') === name)
-      throw usageError(`${name} is the default store`, 'Use another: plants stores use local')
+      throw usageError(
+        `${name} is the default store`,
+        'Make another store the default first: plants stores use local',
+      )
     settings.set('stores', without(stores, name))
     return { address, hasToken: Object.hasOwn(settings.get('tokens', {}), address) }
   })
   const shown = await formatStore(address, io)
-  const place = `Its plants are still in ${quoteIfNeeded(shown)}`
+  const place = `Its plants are kept in ${quoteIfNeeded(shown)}`
   if (hasToken)
     await context.warn(
-      `Its token is still saved. Remove it: plants auth logout --store ${shellWord(shown)}`,
+      `Its token is still saved. Remove it with: plants auth logout --store ${shellWord(shown)}`,
     )
   const text = `Removed the store ${quoteIfNeeded(name)}. ${place}`
   await context.print({ name, address: shown, removed: true }, text)

@@ -23,7 +23,9 @@ interface CreateTokenOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Manage the tokens that plants serve accepts. The store keeps only their hashes.')
+    .description(
+      'Manage the tokens that plants serve accepts. The store contains only their hashes.',
+    )
     .addExamples(
       'plants tokens create --note laptop --expires 90d',
       'plants tokens create --note dashboard --allow read',
@@ -31,10 +33,10 @@ export function define(command: PlantsCommand): void {
   command
     .command('create')
     .description('Create a token and print it. It is not shown again.')
-    .option('--note <text>', 'what the token is for')
+    .option('--note <text>', 'note that says what the token is for')
     .value(
       '--expires <duration>',
-      'lifetime, such as 90d; by default, until it is revoked',
+      'lifetime of the token, such as 90d; by default, until it is revoked',
       parseLife,
     )
     .value(
@@ -51,7 +53,7 @@ export function define(command: PlantsCommand): void {
   command
     .command('revoke')
     .description('Revoke a token. A running plants serve rejects it within a second.')
-    .argument('<token>', 'its id or its note, as shown by plants tokens list', (text) =>
+    .argument('<token>', 'id or note of the token, as plants tokens list shows it', (text) =>
       parseText('token', text),
     )
     .handler(revoke)
@@ -70,7 +72,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
     const added = await store.tokens.add(hashToken(token), fields)
     await context.printWord(token, { ...added, token })
     if (io.stdout.isTerminal && !context.reporter.isJson)
-      await context.warn(`This is token ${added.id}. It is not shown again`)
+      await context.warn(`This is token ${added.id}. Save it now: it is not shown again`)
   } finally {
     await store.close()
   }
@@ -105,9 +107,13 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
     const id = store && (await idOfToken(name, store.tokens))
     const token = id === undefined ? undefined : await store?.tokens.revoke(id, new Date(io.time()))
     if (!token)
-      throw new PlantsError('notFound', `No token of ${context.address.name} has this id or note`, {
-        hint: `List the tokens with: plants tokens list${context.storeFlag}`,
-      })
+      throw new PlantsError(
+        'notFound',
+        `${context.address.name} has no token with this id or note`,
+        {
+          hint: `List the tokens with: plants tokens list${context.storeFlag}`,
+        },
+      )
     const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
     await context.print(token, `Revoked token ${token.id}${note}`)
   } finally {
@@ -133,7 +139,8 @@ async function idOfToken(name: string, tokens: TokenStore): Promise<bigint | und
     named.push(...page.filter(({ note }) => note === name))
   }
   const open = named.filter(({ revokedAt }) => !revokedAt)
-  if (open.length > 1) throw usageError('Several tokens have this note', 'Give the id of one')
+  if (open.length > 1)
+    throw usageError('Several tokens have this note', 'Give the id of one of them')
   return (open[0] ?? named.at(-1))?.id
 }
 

@@ -21,7 +21,7 @@ export function define(command: PlantsCommand): void {
     .option('-n, --name <text>', 'the new name')
     .option('-t, --tag <text>', 'the new tag')
     .option('--no-tag', 'remove the tag')
-    .option('--dry-run', 'print what would change, but change nothing')
+    .option('--dry-run', 'print what would change, without changing it')
     .addExamples(
       'plants update 1 --name "Sword fern"',
       'plants list --search moss | plants update - --no-tag',
@@ -46,7 +46,7 @@ async function update(options: UpdateOptions, io: Io, args: string[]): Promise<v
 
 async function readPatch({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
   if (name === undefined && tag === undefined)
-    throw usageError('update needs something to change', 'Add --name TEXT, --tag TEXT or --no-tag')
+    throw usageError('update needs a new name or tag', 'Add --name TEXT, --tag TEXT or --no-tag')
   const patch = {
     ...(name !== undefined && { name }),
     ...(tag !== undefined && { tag: tag === false ? null : tag }),

@@ -4,7 +4,7 @@ import type { PlantsCommand } from '../command.js'
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Show the version. For the runtime and SQLite, too: plants doctor.')
+    .description('Show the version. plants doctor also shows the runtime and SQLite.')
     .addExamples('plants version')
     .handler((_options, io) => writeAnswer(io, `${version}\n`))
 }

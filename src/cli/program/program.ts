@@ -18,7 +18,7 @@ export async function runCommand(line: CommandLine, io: Io): Promise<string> {
       throw (await import('../usage-errors.js')).explainRejectedLine(error)
     if (!(error instanceof CommanderError)) throw error // commander's own ends a help
     if (error.exitCode !== 0 && program.args.length === 0)
-      throw usageError('No command was given', 'See: plants --help')
+      throw usageError('A command is missing', 'See: plants --help')
   }
   // Help ends a line before a handler does.
   if (line.failure) throw line.failure

@@ -31,8 +31,8 @@ export async function run(argv: string[], io: Io): Promise<number> {
 
 function defect(cause: unknown): PlantsError {
   const reason = cause instanceof Error ? cause.message : String(cause)
-  return new PlantsError('internalError', `Internal error, a bug in plants: ${reason}`, {
-    hint: 'Please report it, with this text, your command, and what this prints: plants doctor',
+  return new PlantsError('internalError', `Internal error (a bug in plants): ${reason}`, {
+    hint: 'Report it with this text, your command and the output of: plants doctor',
     cause,
   })
 }
@@ -42,7 +42,7 @@ async function runLine(line: CommandLine, io: Io): Promise<void> {
   // Node has replaced what is not UTF-8 by U+FFFD.
   if (argv.some((word) => word.includes('\uFFFD')))
     line.failure = usageError(
-      'An argument is not UTF-8, or holds U+FFFD',
+      'An argument is not UTF-8, or contains U+FFFD',
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
   // Elsewhere, -v is the version. With a command it is --verbose.

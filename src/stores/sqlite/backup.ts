@@ -28,7 +28,7 @@ interface BackupOptions extends SqliteOptions {
 }
 
 const anotherTarget = 'Choose another file for the backup'
-const isStoreItself = 'is the store itself, or belongs to it'
+const isStoreItself = 'is a file of the store'
 
 /**
  * The file is a store itself, and there as a whole or not at all. Undefined if there is no store.

@@ -51,7 +51,8 @@ test.each([
     'Bag Attributes\n-----BEGIN PRIVATE KEY-----\nsecret',
   ],
 ])('a URL or a key in the place of a path is not repeated (%s)', async (...words) => {
-  const err = 'plants: A path is expected, not a URL or a PEM text\n  Give the path of a file\n'
+  const err =
+    'plants: A path is expected, but this is a URL or PEM text\n  Give the path of a file\n'
   const user = new Sandbox()
   await user.spawn(fern)
   await user.spawn('tokens create')

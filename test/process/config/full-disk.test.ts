@@ -65,7 +65,7 @@ describe.runIf(canMount)('on a disk that is full at times (a tmpfs, needs unshar
 describe.runIf(canMount)('on a disk that fills up meanwhile (a tmpfs, needs unshare)', () => {
   // The copy has two pages, and the new settings three.
   test.each<[string, number, string, Record<string, string>]>([
-    ['by a rename', 4, 'Only a part of the settings in ', {}],
+    ['by a rename', 4, 'only a part of them could be written', {}],
     ['in place', 2, 'no space left on device', { SNAP: '/snap/editor/1' }],
   ])('settings written %s stay as they were', async (_, freePages, reason, variables) => {
     const { folder, inside, enter } = await mountSmallDisk()

@@ -37,7 +37,7 @@ async function storeOf(count: number): Promise<{ user: Sandbox; text: string }> 
 describe.runIf(isLinux)('a stdout that takes no more', () => {
   const unwritten = {
     ...{ code: 74, out: '' },
-    err: expect.stringContaining('Could not write to stdout: no space left on device'),
+    err: expect.stringContaining('Stdout could not be written: no space left on device'),
   }
 
   test.each([

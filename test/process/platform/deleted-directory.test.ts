@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { type ProcessResult, runBash } from '../../helpers/sandbox/process.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
-const message = 'plants: The current directory does not exist any more\n'
-const hint = '  Change to another directory with cd, or give an absolute path\n'
+const message = 'plants: The current directory no longer exists\n'
+const hint = '  Change to another directory with cd\n'
 
 /** Runs a command line in a directory that was deleted since the shell has changed to it. */
 function runInDeletedFolder(user: Sandbox, line: string): Promise<ProcessResult> {

@@ -108,7 +108,7 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
     writeFileSync(lock, 'notes')
     const env = { PLANTS_SERVE_TOKEN: testToken }
     const { code, err } = await world.spawn('serve --socket ./socket', { env })
-    expect([code, err]).toEqual([4, expect.stringContaining('exists, and is not a lock of plants')])
+    expect([code, err]).toEqual([4, expect.stringContaining('exists, but is not a lock of plants')])
     expect(readFileSync(lock, 'utf8')).toBe('notes')
   })
 
@@ -154,7 +154,7 @@ test.runIf(isLinux)(
     const through = ['sh', '-c', 'ulimit -n 300; exec "$0" "$@"']
     const service = await serve([], { through })
     const warning =
-      'Only 172 connections fit the limit of open files of this process. ' +
+      'The limit of open files of this process allows only 172 connections. ' +
       'Raise it (LimitNOFILE= in systemd, ulimit -Hn as root) for 2000'
     const warnings = () =>
       service.log.filter(({ level }) => level === 'warn').map(({ msg }) => String(msg))

@@ -93,10 +93,10 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     const foreign = at('other.key', createCertificate({ names: ['DNS:bob'] }).key)
     for (const [parameters, kind, message] of [
       ['sslmode=verify-ca', 'usage', 'root certificate'],
-      [`sslcert=${path}&sslkey=${open}`, 'input', 'changed by others'],
-      [`sslcert=${path}&sslkey=${foreign}`, 'input', 'are not a certificate and its key'],
+      [`sslcert=${path}&sslkey=${open}`, 'input', 'changed by other users'],
+      [`sslcert=${path}&sslkey=${foreign}`, 'input', 'are not a certificate and the key for it'],
       [`sslmode=verify-ca&sslrootcert=${at('text.pem', 'none')}`, 'input', 'no PEM certificate'],
-      [`sslkey=${keyPath}`, 'usage', 'only one of sslcert and sslkey'],
+      [`sslkey=${keyPath}`, 'usage', 'has sslcert or sslkey, but not both'],
     ])
       await expect(login(user, `${garden}?${parameters}`)).rejects.toMatchObject({
         kind,

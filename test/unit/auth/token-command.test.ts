@@ -14,11 +14,11 @@ const create = 'create --id 1 --name Fern --timeout 20s --store team'
 const failure = (why: string) => ({
   code: 3,
   out: '',
-  err: expect.stringContaining(`gave no token: ${why}`),
+  err: expect.stringContaining(`printed no token: ${why}`),
 })
 
 test.skipIf(isWindows).each([
-  ['echo s3cret; exit 7', 'it ended with exit code 7', '1h'],
+  ['echo s3cret; exit 7', 'it failed with exit code 7', '1h'],
   [
     "mkfifo fifo; trap '' TERM; echo s3cret; while :; do read x < fifo; done",
     'it did not finish within 0.3 s',

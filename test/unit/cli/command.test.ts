@@ -10,11 +10,11 @@ test('a switch may be given twice, and a value in one place', async () => {
     ['stores --timeout 5s list --timeout=5s', '--timeout was given twice'],
     ['import --if-exists skip --if-exists skip', '--if-exists was given twice'],
     ['delete 1 --tag a -t a', '--tag was given twice'],
-    ['list --tag a --no-tag', '--no-tag was given with --tag'],
-    ['update 1 --no-tag --tag a', '--tag was given with --no-tag'],
+    ['list --tag a --no-tag', '--no-tag cannot be used with --tag'],
+    ['update 1 --no-tag --tag a', '--tag cannot be used with --no-tag'],
   ] as const)
     expect(await user.run(line)).toEqual({
-      ...{ code: 2, out: '', err: `plants: ${message}\n  Leave out one of them\n` },
+      ...{ code: 2, out: '', err: `plants: ${message}\n  Leave one of them out\n` },
     })
   expect((await user.run('--quiet list --search=--quiet')).code).toBe(0)
 })
@@ -88,7 +88,7 @@ test.each([
   ...['', '1\n', '\u0661', 'a\u001b[2J'],
 ])('an id of an option is in digits and fits: %j does not', async (text) => {
   const user = new Sandbox()
-  const err = expect.stringMatching(/must be (an integer from|in the digits)/)
+  const err = expect.stringMatching(/must (be an integer from|use the digits)/)
   for (const words of [
     ['create', `--id=${text}`, '--name', 'Fern'],
     ['list', `--after=${text}`],

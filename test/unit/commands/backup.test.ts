@@ -139,7 +139,8 @@ describe('backup', () => {
     async () => {
       fs.symlinkSync(user.store, at('link'))
       fs.linkSync(user.store, at('name'))
-      for (const name of ['link', 'name']) await expectFailure(`backup ${name}`, 2, 'store itself')
+      for (const name of ['link', 'name'])
+        await expectFailure(`backup ${name}`, 2, 'is a file of the store')
       fs.rmSync(at('name'))
       await createPlant(await live(at('other.db')), { id: 2n, name: 'Ivy' })
       await user.run('backup damaged.bak')

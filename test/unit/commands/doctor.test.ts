@@ -118,7 +118,7 @@ describe('a store behind HTTP', () => {
   test.each([
     ['does not answer as a service should', answering, token, /answered 200 to an empty object$/],
     ['rejects the token', refusing, token, /does not accept the token: No$/],
-    ['has no token', answering, '', /^There is no token for /],
+    ['has no token', answering, '', /^No token is set for /],
   ])('that %s fails', async (_, answer, ofTeam, message) => {
     const service = await startRecorder(answer)
     const disk = await Disk.build(teamAt(service.url, {}, ofTeam))

@@ -28,7 +28,7 @@ test('help says which ids --after leaves, and the list has those', async () => {
     parseObjects((await user.run(command)).out).map(({ id }) => id)
   const { out } = await user.run('list --help')
   expect(out.replaceAll(/\s+/g, ' ')).toContain(
-    'only ids greater than this one; smaller ones if --desc sorts by id',
+    'only plants after this id; with --desc, only those before it',
   )
   expect(await listIds('list --after 2')).toEqual([3])
   expect(await listIds('list --after 2 --sort name --desc')).toEqual([3])

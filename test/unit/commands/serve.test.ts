@@ -45,7 +45,7 @@ test.runIf(hasOpenssl)(
     const expectRefused = async (why: string) =>
       expect(await failureOf(args)).toMatchObject({ code: 2, message: `The key ${keyPath} ${why}` })
     chmodSync(keyPath, 0o602)
-    await expectRefused('can be changed by others (mode 602)')
+    await expectRefused('can be changed by other users (mode 602)')
     if (process.getuid?.() !== 0) return
     chmodSync(keyPath, 0o600)
     chownSync(keyPath, 65_534, 65_534)
@@ -117,7 +117,7 @@ describe('a service does not start', () => {
   ])('at a socket and a %s (needs Unix sockets)', async (flag, value, option) => {
     const args = ['--socket', join(user.home, 'socket'), flag, value]
     const message = `Option '--socket <path>' cannot be used with option '${option}'`
-    const hint = 'Leave out one of them'
+    const hint = 'Leave one of them out'
     expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })
   })
 
@@ -127,8 +127,8 @@ describe('a service does not start', () => {
       expect(await failureOf([...args, flag, 'garden.pem'])).toEqual({
         code: 2,
         error: 400,
-        message: '--socket does not go with --tls-cert and --tls-key',
-        hint: 'Remove these: the proxy that uses the socket has the certificate',
+        message: '--socket cannot be used with --tls-cert and --tls-key',
+        hint: 'Leave them out: the proxy that connects to the socket has the certificate',
       })
     expect(readdirSync(user.home)).toEqual([])
     expect((await serve(args)).code).toBe(0) // as the hint says
@@ -148,7 +148,7 @@ describe('a service does not start', () => {
 
   test('with a token from the environment that is short, which is not repeated', async () => {
     const serveWith = (token: string) => failureOf([], { env: { PLANTS_SERVE_TOKEN: token } })
-    const message = 'PLANTS_SERVE_TOKEN has fewer than 16 characters'
+    const message = 'PLANTS_SERVE_TOKEN is shorter than 16 characters'
     for (const token of ['s3cret', 's3cret-of-15-chr'.slice(1), '  s3cret-of-15-ch  ']) {
       const failure = await serveWith(token)
       expect(failure).toMatchObject({ code: 2, error: 400, message })
@@ -162,7 +162,7 @@ describe('a service does not start', () => {
     'with a short token, but with one as its hint says (needs openssl)',
     async () => {
       const { err } = await serve([], { env: { PLANTS_SERVE_TOKEN: 's3cret' } })
-      const command = err.replace(/^.*Set a random one with: /s, '').trim()
+      const command = err.replace(/^.*Set a random token with: /s, '').trim()
       const script = `${command}; printf %s "$PLANTS_SERVE_TOKEN"`
       const token = execFileSync('sh', ['-c', script], { encoding: 'utf8' })
       expect((await serve([], { env: { PLANTS_SERVE_TOKEN: token } })).code).toBe(0)
@@ -193,7 +193,11 @@ describe('a service does not start', () => {
       [empty, one.keyPath],
     ] as const)
       expect(await failureWith(cert, '--tls-key', key)).toEqual({
-        ...{ code: 2, error: 400, message: `${cert} and ${key} are not a certificate and its key` },
+        ...{
+          code: 2,
+          error: 400,
+          message: `${cert} and ${key} are not a certificate and the key for it`,
+        },
         hint: 'Use PEM files for --tls-cert and --tls-key, the key without a passphrase',
       })
     expect((await serve(['--tls-cert', one.path, '--tls-key', one.keyPath])).code).toBe(0)

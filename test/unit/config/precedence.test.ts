@@ -112,7 +112,7 @@ test.each(given)(
       saved: `${name} in ${desk.user.file}`,
       default: '',
     }[source]
-    const start = name === 'ca-cert' ? 'Could not read .*ca\\.pem: ' : `${place} `
+    const start = name === 'ca-cert' ? '.*ca\\.pem could not be read: ' : `${place} `
     expect([code, out, err]).toEqual([2, '', expect.stringMatching(`^plants: ${start}`)])
   },
 )

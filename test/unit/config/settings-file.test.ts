@@ -18,11 +18,11 @@ const commands = [
 
 /** Settings, and why they are broken, in the words of the message. */
 const broken: [content: string | Uint8Array, why: string][] = [
-  [`{"tokens":{"a":${token}}}`, 'are not JSON, in line 1'],
-  ['{\n  "version": 1,\n}\n', 'are not JSON, in line 3, column 1'],
-  [`{\n  "version": 1,\n  "store": ${token},\n  "output": "json"\n}\n`, 'are not JSON, in line 3'],
-  [`{\n  "version": 1,\n  "stores": {`, 'are not JSON, in line 3, column 14'],
-  ['', 'are not JSON, in line 1'],
+  [`{"tokens":{"a":${token}}}`, 'are not JSON (line 1)'],
+  ['{\n  "version": 1,\n}\n', 'are not JSON (line 3, column 1)'],
+  [`{\n  "version": 1,\n  "store": ${token},\n  "output": "json"\n}\n`, 'are not JSON (line 3)'],
+  [`{\n  "version": 1,\n  "stores": {`, 'are not JSON (line 3, column 14)'],
+  ['', 'are not JSON (line 1)'],
   [Buffer.from('{"version":1,"a":"\xe9"}', 'latin1'), 'are not UTF-8'],
   ['{"version":2,"stores":[]}', 'version must be 1'],
   [`{"version":"${token}"}`, 'version must be 1'],
@@ -88,7 +88,7 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
   test('that others can write is refused', async () => {
     const user = new Sandbox({ timeout: '7s' })
     chmodSync(user.file, 0o602)
-    const err = expect.stringContaining('can be changed by others (mode 602)')
+    const err = expect.stringContaining('can be changed by other users (mode 602)')
     for (const command of [
       'config get timeout',
       'create --id 1 --name Fern',
@@ -108,7 +108,7 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
       ['config set timeout 8s', 0o604],
     ] as const) {
       chmodSync(user.file, mode)
-      const warning = `The settings in ${user.file} are open to others (mode ${mode.toString(8)})`
+      const warning = `Other users can read the settings in ${user.file} (mode ${mode.toString(8)})`
       expect((await user.run(command)).err).toContain(warning)
     }
     expect(readMode(user.file)).toBe('600')

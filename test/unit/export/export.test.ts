@@ -253,7 +253,7 @@ describe('export to a file', () => {
       symlinkSync('data', join(user.home, 'here'))
       await endConnections() // after the last, SQLite removes the file
       appendFileSync(`${user.store}-wal`, '')
-      const err = expect.stringContaining(' is the store itself\n')
+      const err = expect.stringContaining('is a file of the store\n')
       expect(await user.run(`export data/${out}`)).toMatchObject({ code: 2, err })
       expect((await user.run('get 1')).code).toBe(0)
     },

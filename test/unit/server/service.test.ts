@@ -116,7 +116,7 @@ test.runIf(hasOpenssl)(
       return subjectaltname
     }
     const messages = () => parseObjects(service.log()).map(({ msg }) => msg)
-    const mixed = `${path} and ${keyPath} are not a certificate and its key`
+    const mixed = `${path} and ${keyPath} are not a certificate and the key for it`
     // Again until it is seen: what is written before the first look is no change.
     const renew = () => {
       writeFileSync(path, renewed.cert)

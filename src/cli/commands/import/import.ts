@@ -19,45 +19,34 @@ export function define(command: PlantsCommand): void {
   command
     .description(
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. ' +
-        'On a terminal, it asks for what a file does not say. ' +
-        'The same command resumes an interrupted import.',
+        'On a terminal, it asks for what the files do not say. ' +
+        'If the import is interrupted, the same command resumes it.',
     )
-    .argument('[files...]', 'files to read, also .gz; "-" for stdin')
-    .choice('--if-exists <what>', 'when the id exists', existsPolicies, 'same')
-    .value('--rejects <path>', 'write rejected records and reasons to this file', parseText)
-    .addOption(
-      new Option('--dry-run', 'only report what would be done').conflicts(['atomic', 'restart']),
+    .argument('[files...]', 'files to read, also compressed with .gz; "-" for stdin')
+    .choice(
+      '--if-exists <what>',
+      'what to do with a record whose id exists',
+      existsPolicies,
+      'same',
     )
-    .addOption(
-      new Option('--atomic', 'all plants or none; other writers wait').conflicts('restart'),
-    )
-    .optionsGroup('Reading:')
-    .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
-    .repeatableValue(
-      '--map <fields>',
-      'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids',
-      parseMap,
-    )
-    .value('--id-from <int64>', 'number plants without ids from this one, or next', (flag, text) =>
-      text === 'next' ? text : parseId(flag, text),
-    )
-    .choice('--match <field>', 'a record without an id is the plant with its name', ['name'])
-    .option('--columns <names>', 'those of a table without a header: id,name,tag', (text) =>
-      text.split(',').map((name) => name.trim()),
-    )
-    .value('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
-    .option('--no-quotes', 'quotes are ordinary characters in a table')
-    .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseText)
-    .value('--sheet <name>', 'of a workbook: its name or number', parseText)
-    .optionsGroup('Running:')
-    .value('--max-errors <count>', 'stop after so many rejected plants', parseCount)
-    .option('--restart', 'begin again instead of resuming')
     .value(
-      '--concurrency <count>',
-      `requests in flight to a service; by default ${defaultConcurrency}`,
-      wholeNumber('a whole number', 1, 1024, '64'),
+      '--rejects <path>',
+      'write the rejected records, with the reasons, to this file',
+      parseText,
     )
-  addRetry(command)
+    .addOption(
+      new Option('--dry-run', 'show what would be imported, without importing it').conflicts([
+        'atomic',
+        'restart',
+      ]),
+    )
+    .addOption(
+      new Option('--atomic', 'import all plants or none; other writers wait meanwhile').conflicts(
+        'restart',
+      ),
+    )
+  addReadingOptions(command)
+  addRunningOptions(command)
     .addExamples(
       'plants import plants.ndjson',
       'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
@@ -66,6 +55,59 @@ export function define(command: PlantsCommand): void {
     .handler((options: ImportOptions, io, files: string[]) =>
       importPlants(options, io, files, command.argv),
     )
+}
+
+function addReadingOptions(command: PlantsCommand): void {
+  command
+    .optionsGroup('Reading:')
+    .choice(
+      '--format <name>',
+      'format of the input; by default, the file name or the content decides',
+      formatNames,
+    )
+    .repeatableValue(
+      '--map <fields>',
+      'columns or keys to read, such as id=Nr,name=Kind,tag=Family; id= ignores the ids',
+      parseMap,
+    )
+    .value(
+      '--id-from <int64>',
+      'generate ids for plants without one: from this id on, or next',
+      (flag, text) => (text === 'next' ? text : parseId(flag, text)),
+    )
+    .choice('--match <field>', 'treat a record without an id as the plant that has its name', [
+      'name',
+    ])
+    .option(
+      '--columns <names>',
+      'columns of a table without a header, such as id,name,tag',
+      (text) => text.split(',').map((name) => name.trim()),
+    )
+    .value(
+      '--delimiter <character>',
+      'character between the cells of a table, or tab',
+      parseDelimiter,
+    )
+    .option('--no-quotes', 'read quotes in a table as ordinary characters')
+    .value(
+      '--encoding <name>',
+      'encoding of the input, such as windows-1252; by default UTF-8',
+      parseText,
+    )
+    .value('--sheet <name>', 'sheet of a workbook to read: its name or number', parseText)
+}
+
+function addRunningOptions(command: PlantsCommand): PlantsCommand {
+  command
+    .optionsGroup('Running:')
+    .value('--max-errors <count>', 'stop after this many rejected records', parseCount)
+    .option('--restart', 'start from the beginning instead of resuming')
+    .value(
+      '--concurrency <count>',
+      `maximum number of requests to a service at a time; by default ${defaultConcurrency}`,
+      wholeNumber('a whole number', 1, 1024, '64'),
+    )
+  return addRetry(command)
 }
 
 async function importPlants(
@@ -79,7 +121,7 @@ async function importPlants(
   if (options.atomic) requireCapability(address, 'transactions', '--atomic')
   if (files.length === 0 && !io.stdin.isPiped)
     throw usageError(
-      'import needs a file, or plants on stdin',
+      'import needs a file to read, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
   // A dry run does not ask a service for its names: a record without an id is a new plant.
@@ -112,7 +154,7 @@ function parseMap(flag: string, text: string, before: ImportPlan['map'] = {}): I
     if (!field || parts.length === 0)
       throw invalidValue(
         flag,
-        'pairs of id, name or tag and a column',
+        'one or more of id=COLUMN, name=COLUMN and tag=COLUMN',
         text,
         'name=Kind,tag=Family',
       )

@@ -375,7 +375,7 @@ test.each(['0.0.0.0', 'localhost.example.com', '127.0.0.1.example.com', '[::ffff
   '%s is not loopback: without TLS it gets no token',
   async (host) => {
     const { code, err } = await createIn(`http://${host}`)
-    expect([code, err]).toEqual([2, expect.stringContaining('"The token is not sent to ')])
+    expect([code, err]).toEqual([2, expect.stringContaining('"The token was not sent to ')])
   },
 )
 

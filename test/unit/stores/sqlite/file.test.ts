@@ -288,8 +288,8 @@ test.skipIf(isWindows).each([
 test
   .runIf(process.getuid?.() === 0)
   .each<[string, number, uid: number, gid: number, why?: string]>([
-    ['a sticky directory', 0o1777, 0, 0, 'can be changed by others (mode 1777)'],
-    ['a directory of a group', 0o775, 0, 7777, 'can be changed by others (mode 775)'],
+    ['a sticky directory', 0o1777, 0, 0, 'can be changed by other users (mode 1777)'],
+    ['a directory of a group', 0o775, 0, 7777, 'can be changed by other users (mode 775)'],
     ['a directory of the group of its owner alone', 0o775, 0, 0],
     ['a directory of another user', 0o755, 1234, 1234, 'belongs to another user (uid 1234)'],
   ])(
