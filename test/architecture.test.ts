@@ -27,7 +27,6 @@ const doors: Record<string, RegExp> = {
   execa: /^src\/(auth\/token-command|cli\/pager)\.ts$/,
   'fast-string-truncated-width': /^src\/output\/text-table\.ts$/,
   'iconv-lite': /^src\/formats\/encoding\.ts$/,
-  'https-proxy-agent': /^src\/stores\/http\/proxied-transport\.ts$/,
   jschardet: /^src\/formats\/detect-encoding\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,

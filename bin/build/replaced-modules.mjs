@@ -1,8 +1,8 @@
 /**
  * Modules that packages import and the program does without. An update of a package may import them
  * by another name, or use more of them. Then test/process/cli/replaced-modules.test.ts fails, and
- * so do the tests that need what is left out: of what a start loads, of a user without a home, of
- * the logins at a database, and of DEBUG with a proxy.
+ * so do the tests that need what is left out: of what a start loads, of a user without a home, and
+ * of the logins at a database.
  */
 export const replacedModules = [
   // It runs subcommands that are programs, of which there are none, and takes 3 ms of each start.
@@ -13,8 +13,6 @@ export const replacedModules = [
   { id: 'pgpass', importer: 'pg' },
   // It parses addresses, as src/stores/postgres does.
   { id: 'pg-connection-string', importer: 'pg' },
-  // It prints the password of a proxy where DEBUG is set.
-  { id: 'debug', importer: 'https-proxy-agent' },
 ]
 
 /**

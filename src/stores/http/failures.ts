@@ -285,8 +285,13 @@ function createNoResponseFailure(
   }
   const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${text}`
   const kind = isTransient ? 'unavailable' : 'accessDenied'
-  const ofProxy = isTransient && access.proxy ? proxyHint : hint
-  return { error: new PlantsError(kind, message, { hint: ofProxy, cause }) }
+  const ofProxy = access.proxy !== undefined && concernsProxy(code, reason)
+  return { error: new PlantsError(kind, message, { hint: ofProxy ? proxyHint : hint, cause }) }
+}
+
+/** Before a request is sent, only the proxy is looked up, and answers in HTTP. */
+function concernsProxy(code: string, { isTransient = false }: Reason): boolean {
+  return isTransient || code === 'ENOTFOUND' || code.startsWith('HPE_')
 }
 
 /** A response in plain http that is no Error may be one of the proxy. */

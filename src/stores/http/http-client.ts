@@ -116,7 +116,7 @@ export class HttpClient {
 
   /** @param onSent is called before the first byte is written */
   async #receive(
-    { request: open, target, forwarding, createProxyError }: Transport,
+    { request: open, target, forwarding }: Transport,
     request: HttpRequest,
     signal: AbortSignal,
     onSent: () => void,
@@ -128,15 +128,17 @@ export class HttpClient {
       path: forwarding ? forwarding.origin + path : path,
       headers: { ...buildHeaders(request, this.access), ...forwarding?.headers },
     })
-    signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
+    // A request that waits for a tunnel has no socket, and does not tell that it was destroyed.
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => {
+        outgoing.destroy(signal.reason)
+        reject(signal.reason)
+      })
+    })
     let isOver = false
     // After the response, an error concerns nobody.
     outgoing.on('error', () => {
       isOver = true
-    })
-    // Otherwise what the proxy says would be taken for the response of the service.
-    outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
-      if (statusCode !== 200) outgoing.destroy(createProxyError?.(statusCode))
     })
     const write = () => {
       if (isOver || outgoing.destroyed) return
@@ -145,7 +147,8 @@ export class HttpClient {
       outgoing.end(request.body)
     }
     outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
-    const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
+    const events = [once(outgoing, 'response'), once(outgoing, 'close'), aborted]
+    const [incoming] = await Promise.race(events)
     if (!incoming) throw Error('the connection was closed') // after a 101
     return readResponse(incoming)
   }

@@ -1,6 +1,6 @@
 import type { AgentOptions } from 'node:https'
 import { isIP } from 'node:net'
-import { checkServerIdentity, type PeerCertificate, type SecureContext } from 'node:tls'
+import type { SecureContext } from 'node:tls'
 import { PlantsError } from '../../errors.js'
 import { chooseProtocol, type Transport } from './protocol.js'
 
@@ -9,22 +9,26 @@ interface ConnectionOptions {
   tls: { rejectUnauthorized: boolean; ca?: string | undefined; secureContext?: SecureContext }
 }
 
-/** Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials. */
+/** Only the proxy receives the proxy credentials. */
 export async function createTunnels(
   url: URL,
   proxy: URL,
   { pool, tls }: ConnectionOptions,
 ): Promise<Transport> {
-  const { HttpsProxyAgent } = await import('https-proxy-agent')
+  const { TunnelAgent } = await import('./tunnel-agent.js')
   const { request, options } = await chooseProtocol(url, tls)
-  const agent = new HttpsProxyAgent(proxy, { ...pool, ...tls })
-  Object.assign(agent.options, {
-    // Node would expect the certificate of an IP address to be for localhost. With an own check,
-    // each request would open a connection (Node 24).
-    checkServerIdentity: (_: string, certificate: PeerCertificate) =>
-      checkServerIdentity(options.hostname, certificate),
-  })
+  const toProxy = await chooseProtocol(proxy, tls)
+  const target = { ...toProxy.options, servername: toServerName(toProxy.options.hostname) }
   const createProxyError = (status: number) => explainProxyStatus(status, proxy)
+  const agent = new TunnelAgent(pool, {
+    request: (connect) => toProxy.request({ ...target, ...connect }),
+    headers: {
+      connection: 'keep-alive',
+      'proxy-connection': 'keep-alive',
+      ...buildCredentials(proxy),
+    },
+    createProxyError,
+  })
   return { request, target: { ...options, agent }, createProxyError }
 }
 
@@ -38,17 +42,20 @@ export async function createForwarding(
   { pool, tls }: ConnectionOptions,
 ): Promise<Transport> {
   const { Agent, request, options } = await chooseProtocol(proxy, tls)
-  const { hostname } = options
-  // Node would expect the certificate of the host that the Host header names.
-  const servername = isIP(hostname) ? '' : hostname
+  const servername = toServerName(options.hostname)
   const target = { ...options, servername, agent: new Agent(pool) }
   const headers = { host: url.host, ...buildCredentials(proxy) }
   const createProxyError = (status: number) => explainProxyStatus(status, proxy)
   return { request, target, forwarding: { origin: url.origin, headers }, createProxyError }
 }
 
+/** Of a proxy: Node would expect the certificate of the host that the Host header names. */
+function toServerName(hostname: string): string {
+  return isIP(hostname) ? '' : hostname
+}
+
 function buildCredentials({ username, password }: URL) {
-  if (username === '' && password === '') return undefined
+  if (username === '' && password === '') return {}
   const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
   return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
 }

@@ -19,6 +19,7 @@ import {
   buildJsonResponse,
   buildResponse,
   closedPort,
+  type ScriptedResponse,
   ScriptedServer,
   startForwardProxy,
 } from '../../../helpers/scripted-server/scripted-server.js'
@@ -266,6 +267,15 @@ test('a port that closes connections, but does not speak TLS, is not said to', a
   expect(JSON.stringify(said)).not.toContain('TLS')
 })
 
+/** Repeats the text as long as somebody reads it. */
+function pourOut(socket: Socket, start: string, text: string): void {
+  const pour = () => {
+    while (!socket.destroyed && socket.write(text.repeat(100)));
+  }
+  socket.on('drain', pour).write(start)
+  pour()
+}
+
 const busy = buildJsonResponse(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const host = `${ipv4}`
 const allNames = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
@@ -311,6 +321,41 @@ describe.runIf(hasOpenssl && ipv4)(
       const { code, error, requests, target } = outcome
       expect([code, requests, proxy.lines[0]]).toEqual([4, [], target])
       expect(error).toMatchObject({ message: expect.stringContaining('altnames') })
+    })
+
+    test.each<[string, ScriptedResponse, string]>([
+      ['says nothing', () => undefined, 'it timed out'],
+      [
+        'sends headers without end',
+        (socket) => void pourOut(socket, 'HTTP/1.1 200 OK\r\n', `A: ${'a'.repeat(1000)}\r\n`),
+        'Header overflow',
+      ],
+      [
+        'sends a status line without end',
+        (socket) => void pourOut(socket, 'HTTP/1.1 200 ', 'a'.repeat(1000)),
+        'Header overflow',
+      ],
+      ['speaks another protocol', 'SSH-2.0-OpenSSH_9.9\r\n\r\n', 'Parse Error'],
+      ['closes', (socket) => void socket.end(), 'the connection was closed'],
+      [
+        'answers in plain text after it opened the tunnel',
+        `HTTP/1.1 200 OK\r\n\r\n${buildJsonResponse(200, { name: 'Fern' })}`,
+        'the proxy answered in place of the service',
+      ],
+    ])('is given up in time when the proxy %s', async (_, answer, why) => {
+      const proxy = await ScriptedServer.listen({ openapi: answer })
+      const service = await ScriptedServer.listen({
+        posts,
+        host,
+        tls: createCertificate({ names: allNames }),
+      })
+      const HTTPS_PROXY = proxy.url.replace('//', '//me:of-the-proxy@')
+      const flags = ['--timeout', '300ms', '--retry', '0']
+      const { code, error } = await createdThrough(service, { HTTPS_PROXY }, flags)
+      expect([code, service.connections]).toEqual([4, 0])
+      expect(error).toMatchObject({ error: 503, message: expect.stringContaining(why) })
+      expect(JSON.stringify(error)).not.toContain('of-the-proxy')
+      expect(proxy.bytes.includes(token)).toBe(false)
     })
 
     test('is not opened when the proxy answers 407, as a request is not forwarded', async () => {

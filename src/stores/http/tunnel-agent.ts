@@ -1,0 +1,63 @@
+/*
+ * Each connection to a service over https is a tunnel through the proxy (RFC 9110, 9.3.6). Node.js
+ * parses the response to a CONNECT, so that its limits of headers hold. The package for tunnels
+ * that was used before collected a head without a limit, and could not be stopped while a proxy
+ * said nothing.
+ */
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
+import { Agent, type AgentOptions } from 'node:https'
+import { isIPv6 } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+interface Tunnels {
+  /** Sends a request to the proxy. */
+  request(options: RequestOptions): ClientRequest
+  /** Of each CONNECT, such as those with the credentials for the proxy. */
+  headers: Record<string, string>
+  createProxyError(status: number): Error
+}
+
+type OnSocket = (error: Error | null, socket: Duplex) => void
+
+export class TunnelAgent extends Agent {
+  readonly #tunnels: Tunnels
+  readonly #connecting = new Set<ClientRequest>()
+
+  constructor(options: AgentOptions, tunnels: Tunnels) {
+    super(options)
+    this.#tunnels = tunnels
+  }
+
+  override createConnection(options: RequestOptions, onSocket: OnSocket): undefined {
+    const { request, headers, createProxyError } = this.#tunnels
+    const fail = onSocket as (error: Error) => void // there is no socket then
+    const host = `${options.host}`
+    const authority = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`
+    const target = { method: 'CONNECT', path: authority, agent: false }
+    const connecting = request({ ...target, headers: { host: authority, ...headers } })
+    this.#connecting.add(connecting)
+    connecting.once('close', () => this.#connecting.delete(connecting))
+    connecting.once('error', fail)
+    connecting.once('connect', ({ statusCode = 0 }: IncomingMessage, socket: Duplex, head) => {
+      const isOpen = statusCode === 200 && head.length === 0
+      if (isOpen) {
+        onSocket(null, super.createConnection({ ...options, socket } as RequestOptions) as Duplex)
+        return
+      }
+      socket.destroy()
+      // In TLS, the service waits for the client.
+      const isMixed = statusCode === 200
+      fail(
+        isMixed
+          ? Error('the proxy answered in place of the service')
+          : createProxyError(statusCode),
+      )
+    })
+    connecting.end()
+  }
+
+  override destroy(): void {
+    for (const connecting of this.#connecting) connecting.destroy()
+    super.destroy()
+  }
+}
