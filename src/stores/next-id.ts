@@ -1,15 +1,11 @@
 import { assertDefined, PlantsError } from '../errors.js'
 import { largestId } from '../plant/fields.js'
-import { plantFrom, type StoredPlant } from '../plant/plant.js'
+import { type Plant, plantFrom, type StoredPlant } from '../plant/plant.js'
 import { unwrapOutcome } from './change.js'
 import type { Store } from './store.js'
 
-export interface InputPlant {
-  /** With `next`, the store chooses it. */
-  id: bigint | 'next'
-  name: string
-  tag?: string | undefined
-}
+/** With `next`, the store chooses the id. */
+export type InputPlant = Plant & { id: bigint | 'next' }
 
 type Readable = Pick<Store, 'read'>
 
