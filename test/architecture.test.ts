@@ -222,7 +222,7 @@ function circles(edges: readonly Import[], nodes = files): string[] {
 
 /** The code of the messages of errors: of a call, of a table of sentences, or of the constant that a call names. */
 function messagesIn(source: string): string[] {
-  const calls = /\b(?<first>usageError|inputError)\(|\b(?:new PlantsError|problem)\(/g
+  const calls = /\b(?<first>usageError|inputError)\(|\b(?:new PlantsError|createProblem)\(/g
   const ofCalls = Array.from(source.matchAll(calls), ({ 0: call, index, groups }) => {
     const [first = '', second = ''] = partsAt(source, index + call.length)
     return groups?.['first'] ? first : second

@@ -10,11 +10,11 @@ import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
 import {
   type Change,
+  createNotFoundProblem,
+  createProblem,
   getTargetId,
-  notFound,
   type Outcome,
   type Problem,
-  problem,
   toError,
 } from '../stores/change.js'
 import { findKind } from '../stores/kinds.js'
@@ -84,9 +84,9 @@ async function* makeResults(
     yield outcomes.flatMap((outcome, at) =>
       toResult(outcome, getTargetId(assertDefined(page[at])), isDryRun, context),
     )
-    if (outcomes.some(({ type }) => type === 'unsent')) return
+    if (outcomes.some(({ type }) => type === 'notSent')) return
   }
-  yield missing.map((id) => ({ error: notFound(id) }))
+  yield missing.map((id) => ({ error: createNotFoundProblem(id) }))
 }
 
 async function planOutcomes(page: Change[], store: Store | undefined): Promise<Outcome[]> {
@@ -110,7 +110,9 @@ function toResult(
   if (outcome.type !== 'unknown' || hint !== undefined) return outcome
   // Of several requests in flight, only the hint says whose outcome is unknown.
   const look = `Look at it with: plants get ${id}${storeFlag}`
-  return { error: problem(kind, message, `Whether plant ${id} was changed is unknown. ${look}`) }
+  return {
+    error: createProblem(kind, message, `Whether plant ${id} was changed is unknown. ${look}`),
+  }
 }
 
 /** Throws the worst error at the end, which is reported. Returns how many plants had none. */

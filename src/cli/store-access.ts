@@ -101,7 +101,7 @@ export async function findLogin(
   const certificates = await readLoginCertificates(address, certificatesPath(settings, io))
   const trustsSystem = address.sslmode === 'verify-full' && certificates.ca === undefined
   return {
-    password: (host) => found?.of(host),
+    findPassword: (host) => found?.of(host),
     passwordHint: found
       ? `The password comes from ${found.origin}: change it there`
       : `Set PGPASSWORD, or write the password to ${passwordFile}`,

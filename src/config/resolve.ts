@@ -107,7 +107,14 @@ export function resolveAddress(
   const { resolvePath, userName, secrets } = io
   const dataFolder = async () =>
     env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder()
-  return parseAddress(text, origin, { resolvePath, dataFolder, env, userName, secrets, isArgument })
+  return parseAddress(text, origin, {
+    resolvePath,
+    dataFolder,
+    env,
+    userName,
+    secrets,
+    isArgument,
+  })
 }
 
 /** A saved name as it is, an address without its secrets, and `***` for what is neither. */

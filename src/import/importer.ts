@@ -49,7 +49,7 @@ export interface ImportTarget {
   /** Sends changes to a service; undefined for a direct store. */
   send?: Store['write']
   /** The direct store, or the journal of a service. */
-  direct: Pick<DirectStore, 'transaction'> & Partial<Pick<DirectStore, 'checkpoint' | 'close'>>
+  direct: Pick<DirectStore, 'transaction'> & Partial<Pick<DirectStore, 'findCheckpoint' | 'close'>>
   /** Undefined if there is none yet, and for a dry run at a service. */
   store?: Pick<Store, 'read' | 'close'>
 }
@@ -388,7 +388,7 @@ function mergeOutcomes(
 
 /** Throws why a service was not asked, or if what is at the address is no Plant Store. */
 function assertAnswered(outcome: Outcome): void {
-  if (outcome.type === 'unsent' || isOfAnyRecord(outcome)) throw toError(outcome.error)
+  if (outcome.type === 'notSent' || isOfAnyRecord(outcome)) throw toError(outcome.error)
 }
 
 /** Whether each other record would fare the same: a hint says what must change first. */
@@ -422,7 +422,7 @@ function addOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
     } else if (type === 'updated' && outcome.before) {
       counts[equalFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
-    } else if (type !== 'unsent' && type !== 'deleted') counts[type] += 1
+    } else if (type !== 'notSent' && type !== 'deleted') counts[type] += 1
   }
   return counts
 }

@@ -28,7 +28,7 @@ import {
 } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
-import { type Change, type Problem, problem } from '../stores/change.js'
+import { type Change, createProblem, type Problem } from '../stores/change.js'
 
 /** The ids of plants by their exact names. */
 export type PlantNames = Map<string, bigint | bigint[]>
@@ -89,13 +89,13 @@ export class Mapper {
 
   /** @param key of the create at a service; undefined for a direct store */
   map(raw: RawRecord, key?: string): MappedChange | Problem {
-    if (raw === null) return problem('tooLarge', recordTooLarge)
+    if (raw === null) return createProblem('tooLarge', recordTooLarge)
     const plain = this.#isPlain ? this.#mapPlain(raw, key) : undefined
     if (plain) return plain
     if (typeof raw === 'string') return this.#mapJson(raw, key)
     const width = assertDefined(this.#header).names.length
     if (raw.some((cell, column) => column >= width && cell !== undefined))
-      return problem('input', `The row has ${raw.length} cells, but the header has ${width}`)
+      return createProblem('input', `The row has ${raw.length} cells, but the header has ${width}`)
     return this.#mapRecord(this.#readCells(raw), raw, key)
   }
 
@@ -134,13 +134,13 @@ export class Mapper {
 
   #mapJson(text: string, key: string | undefined): MappedChange | Problem {
     const parsed = parseJson(text, { idKey: this.#idKey })
-    if ('reason' in parsed) return problem('input', `Not JSON: ${parsed.reason}`)
+    if ('reason' in parsed) return createProblem('input', `Not JSON: ${parsed.reason}`)
     const { value } = parsed
     if (!isObject(value)) return this.#mapRecord(value, [], key)
     const keys = this.#keyFinder.find(value)
     if ('ambiguous' in keys) {
       const names = listNames(keys.candidates)
-      return problem('input', `Several keys may be the ${keys.ambiguous}: ${names}`)
+      return createProblem('input', `Several keys may be the ${keys.ambiguous}: ${names}`)
     }
     if (keys.id !== undefined && keys.id !== this.#idKey) {
       // The id is exact only under the key that the parser was told.
@@ -162,11 +162,12 @@ export class Mapper {
     const isUpdate = this.#rules.ifExists === 'update' && idSource !== 'generated'
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(withId, form)
-    if (!patch) return problem('invalid', invalidPlant(this.#findReasons(withId, form, cells)))
+    if (!patch)
+      return createProblem('invalid', invalidPlant(this.#findReasons(withId, form, cells)))
 
     if (isGenerated(idSource)) this.#state.nextId = patch.id + 1n
     else if (idSource === 'given' && this.#isReserved(patch.id))
-      return problem(
+      return createProblem(
         'conflict',
         `The id ${patch.id} must be below ${this.#state.firstId}, the first number`,
       )
@@ -193,7 +194,7 @@ export class Mapper {
     const found = names.get(name)
     if (typeof found === 'bigint' || (!found && nextId !== undefined)) return found
     const plants = found ? `Plants ${found.slice(0, 5).join(', ')} have` : 'No plant has'
-    return problem('invalid', `${plants} the name ${JSON.stringify(shorten(name))}`)
+    return createProblem('invalid', `${plants} the name ${JSON.stringify(shorten(name))}`)
   }
 
   /** Whether the import generates this id, or may generate it later. */

@@ -42,7 +42,7 @@ interface RememberedFile {
 }
 
 interface SearchOptions {
-  checkpoints: Partial<Pick<DirectStore, 'checkpoint'>>
+  checkpoints: Partial<Pick<DirectStore, 'findCheckpoint'>>
   plan: ImportPlan
   /** Of each input; undefined for an import that cannot be resumed. */
   hashes: readonly string[] | undefined
@@ -59,7 +59,7 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
   const idOfPaths = hashes && buildCheckpointId(hostname(), store, ...paths)
   const rememberedFiles = await findRememberedFiles(options)
   for (const id of [idOfPaths, ...rememberedFiles.map(({ checkpointId }) => checkpointId)]) {
-    const state = id && (await checkpoints.checkpoint?.(id))
+    const state = id && (await checkpoints.findCheckpoint?.(id))
     if (!state) continue
     const checkpoint = await parseState(state)
     const isSame = checkpoint === 'invalid' || hasSource(checkpoint, source)
@@ -82,7 +82,7 @@ export async function findEarlierAnswers(
   const files = await findRememberedFiles({ ...options, plan: { ...plan, idFrom: 'next' } })
   const rememberedIds = files.map(({ checkpointId }) => checkpointId)
   for (const id of [buildCheckpointId(hostname(), store, ...paths), ...rememberedIds]) {
-    const state = id && (await checkpoints.checkpoint?.(id))
+    const state = id && (await checkpoints.findCheckpoint?.(id))
     const checkpoint = state ? await parseState(state) : undefined
     if (typeof checkpoint !== 'object') continue
     if (plan.restart && !checkpoint.restart) continue
@@ -113,7 +113,7 @@ async function findRememberedFiles({
   const files: RememberedFile[] = []
   for (const hash of hashes) {
     const id = buildCheckpointId('numbered', place, hash)
-    files.push({ id, checkpointId: await checkpoints.checkpoint?.(id) })
+    files.push({ id, checkpointId: await checkpoints.findCheckpoint?.(id) })
   }
   return files
 }

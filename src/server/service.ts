@@ -227,7 +227,7 @@ async function chooseRights(
   allow: readonly Right[] | undefined,
   log: Log,
 ): Promise<ServiceRights> {
-  const storeRights = await store.rights()
+  const storeRights = await store.findRights()
   const server = await store.findServer()
   const expected = allow ?? (server?.isReadOnly ? readOnlyRights : rights)
   if (server?.isReadOnly) reportReadOnlyServer(server, allow, log)

@@ -75,7 +75,7 @@ export const addressForms =
   'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
 
 /** Does not repeat the text, which may have a password. */
-export function addressError(source: string, why: string, hint = addressForms): PlantsError {
+export function createAddressError(source: string, why: string, hint = addressForms): PlantsError {
   return usageError(`${source} ${why}`, hint)
 }
 

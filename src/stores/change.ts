@@ -36,21 +36,21 @@ type ExistsPolicy = (typeof existsPolicies)[number]
 
 /**
  * What became of a change: a service does not report what the plant was `before`; of what is
- * `unknown`, no answer came; for what is `unsent`, the store was not asked, because it failed
+ * `unknown`, no answer came; for what is `notSent`, the store was not asked, because it failed
  * before.
  */
 export type Outcome =
   | { type: 'created' | 'deleted'; plant: StoredPlant }
   | { type: 'updated'; plant: StoredPlant; before?: StoredPlant }
   | { type: 'skipped' }
-  | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
+  | { type: 'rejected' | 'unknown' | 'notSent'; error: Problem }
 
 /** Without a stack, which would take a kilobyte for each of millions of records. */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
 }
 
-export function problem(kind: ErrorKind, message: string, hint?: string): Problem {
+export function createProblem(kind: ErrorKind, message: string, hint?: string): Problem {
   return { kind, error: errorValue(kind), message, hint }
 }
 
@@ -87,15 +87,15 @@ export function createRejectedOutcome(error: Problem): Outcome {
 
 export function createConstraintOutcome(change: Change, reason: string): Outcome {
   const message = `The store does not accept plant ${getTargetId(change)}: ${reason}`
-  return createRejectedOutcome(problem('constraint', message, constraintHint))
+  return createRejectedOutcome(createProblem('constraint', message, constraintHint))
 }
 
 export const constraintHint =
   'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
-export function existingOutcome(change: Create, stored: StoredPlant | undefined): Outcome {
+export function createExistsOutcome(change: Create, stored: StoredPlant | undefined): Outcome {
   const { plant, ifExists, isFoundByName } = change
-  const other = otherNameOutcome(change, stored)
+  const other = findOtherNameOutcome(change, stored)
   if (other) return other
   const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
@@ -104,25 +104,25 @@ export function existingOutcome(change: Create, stored: StoredPlant | undefined)
   const message = isFoundByName
     ? `Plant ${plant.id} has this name${differs}`
     : `A ${different}plant with id ${plant.id} already exists`
-  return createRejectedOutcome(problem('conflict', message))
+  return createRejectedOutcome(createProblem('conflict', message))
 }
 
 /** The outcome of a change that `isFoundByName`, if the plant with its id has another name. */
-export function otherNameOutcome(
+export function findOtherNameOutcome(
   change: Create | Update,
   stored: StoredPlant | undefined,
 ): Outcome | undefined {
   const { name } = change.type === 'create' ? change.plant : change.patch
   if (!change.isFoundByName || !stored || stored.name === name) return undefined
-  return createRejectedOutcome(problem('conflict', `Plant ${stored.id} has another name now`))
+  return createRejectedOutcome(createProblem('conflict', `Plant ${stored.id} has another name now`))
 }
 
-export function missingOutcome({ patch, ifMissing }: Update): Outcome {
-  if (ifMissing !== 'create') return createRejectedOutcome(notFound(patch.id))
+export function createMissingOutcome({ patch, ifMissing }: Update): Outcome {
+  if (ifMissing !== 'create') return createRejectedOutcome(createNotFoundProblem(patch.id))
   const message = `Invalid plant: the name is missing, and no plant has id ${patch.id}`
-  return createRejectedOutcome(problem('invalid', message))
+  return createRejectedOutcome(createProblem('invalid', message))
 }
 
-export function notFound(id: bigint): Problem {
-  return problem('notFound', `No plant has id ${id}`)
+export function createNotFoundProblem(id: bigint): Problem {
+  return createProblem('notFound', `No plant has id ${id}`)
 }

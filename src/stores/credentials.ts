@@ -37,7 +37,7 @@ export type TokenCheck =
 
 /** How to log in to a database. */
 export interface Login {
-  password(host: PostgresHost): string | undefined
+  findPassword(host: PostgresHost): string | undefined
   passwordHint: string
   /** PEM; those of Node.js if undefined. */
   ca: string | undefined

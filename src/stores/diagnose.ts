@@ -46,7 +46,7 @@ export async function checkRights(
   store: DirectStore,
 ): Promise<CheckResult> {
   try {
-    const storeRights = await store.rights()
+    const storeRights = await store.findRights()
     const server = await store.findServer()
     // A server that is read-only is used because the address allows it.
     const expected = server?.isReadOnly ? readOnlyRights : rights

@@ -1,5 +1,5 @@
 import { assertDefined, type PlantsError, usageError } from '../errors.js'
-import { type Address, type AddressContext, addressError } from './address.js'
+import { type Address, type AddressContext, createAddressError } from './address.js'
 import { httpKind } from './http/kind.js'
 import { postgresKind } from './postgres/kind.js'
 import { sqliteKind } from './sqlite/kind.js'
@@ -27,7 +27,7 @@ export async function parseAddress(
   context: AddressContext,
 ): Promise<Address> {
   if (/\0|%00/.test(text))
-    throw addressError(source, 'contains U+0000, which is not allowed in an address')
+    throw createAddressError(source, 'contains U+0000, which is not allowed in an address')
   const candidates: StoreKind[] = Object.values(kinds)
   // The last kind matches every text.
   const kind = assertDefined(candidates.find((candidate) => candidate.matches(text)))

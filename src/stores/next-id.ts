@@ -10,7 +10,7 @@ export type InputPlant = Plant & { id: bigint | 'next' }
 type Readable = Pick<Store, 'read'>
 
 /** Above the ids of the store, if any, and the known id. */
-export async function nextId(store: Readable | undefined, known?: bigint): Promise<bigint> {
+export async function findNextId(store: Readable | undefined, known?: bigint): Promise<bigint> {
   let greatest = known
   for await (const [plant] of store?.read({ desc: true, limit: 1, inPages: true }) ?? [])
     if (plant && (known === undefined || plant.id > known)) greatest = plant.id
@@ -33,7 +33,7 @@ export async function createNext(
 ): Promise<StoredPlant> {
   let taken: bigint | undefined
   for (let tries = 0; tries < 100; tries += 1) {
-    const id = await nextId(store, taken)
+    const id = await findNextId(store, taken)
     const [outcome] = await store.write([{ type: 'create', plant: plantFrom(id, name, tag) }])
     if (outcome?.type !== 'rejected' || outcome.error.kind !== 'conflict')
       return unwrapOutcome(assertDefined(outcome)).plant

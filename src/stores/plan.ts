@@ -7,12 +7,12 @@ import { applyPatch, equalFields, type NewPlant, type StoredPlant } from '../pla
 import {
   type Change,
   type Create,
+  createExistsOutcome,
+  createMissingOutcome,
+  createNotFoundProblem,
   createRejectedOutcome,
-  existingOutcome,
-  missingOutcome,
-  notFound,
+  findOtherNameOutcome,
   type Outcome,
-  otherNameOutcome,
   type Update,
 } from './change.js'
 
@@ -63,7 +63,7 @@ function applyCreate(plants: PlantsById, change: Create): Outcome {
     return { type: 'created', plant }
   }
   if (isRepetition(change, stored)) return { type: 'created', plant }
-  return existingOutcome(change, stored.plant)
+  return createExistsOutcome(change, stored.plant)
 }
 
 /** Whether this create has stored the plant before, and nothing has changed it since. */
@@ -74,11 +74,11 @@ function isRepetition({ plant, key }: Create, stored: KeyedPlant): boolean {
 function applyUpdate(plants: PlantsById, change: Update): Outcome {
   const { patch, ifMissing } = change
   const stored = plants.get(patch.id)?.plant
-  const otherName = otherNameOutcome(change, stored)
+  const otherName = findOtherNameOutcome(change, stored)
   if (otherName) return otherName
   const plant = applyPatch(patch, stored)
   const mayCreate = ifMissing === 'create'
-  if (!plant || (!stored && !mayCreate)) return missingOutcome(change)
+  if (!plant || (!stored && !mayCreate)) return createMissingOutcome(change)
   if (!stored) {
     plants.set(plant.id, { plant })
     return { type: 'created', plant }
@@ -91,7 +91,7 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
 
 function applyDelete(plants: PlantsById, id: bigint): Outcome {
   const stored = plants.get(id)?.plant
-  if (!stored) return createRejectedOutcome(notFound(id))
+  if (!stored) return createRejectedOutcome(createNotFoundProblem(id))
   plants.delete(id)
   return { type: 'deleted', plant: stored }
 }

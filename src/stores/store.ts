@@ -29,13 +29,13 @@ export interface Store {
     options?: TransactionOptions<T>,
   ): Promise<T>
   /** The state of a checkpoint; undefined if there is none. */
-  checkpoint?(id: string): Promise<string | undefined>
+  findCheckpoint?(id: string): Promise<string | undefined>
   readonly tokens?: TokenStore
   /**
    * The rights of the store's own credentials, in the order of `rights`. The server of a database
    * may be read-only nevertheless.
    */
-  rights?(): Promise<readonly Right[]>
+  findRights?(): Promise<readonly Right[]>
   /** The server of a database that is used now; undefined for a file. */
   findServer?(): Promise<StoreServer | undefined>
   /**
@@ -68,7 +68,7 @@ export interface TransactionOptions<T> {
   /** Whether `work` is called again after `unavailable`. */
   isRepeatable?: boolean
   /** Whether what `work` wrote is committed, by its result. By default it is. */
-  commits?(result: T): boolean
+  shouldCommit?(result: T): boolean
 }
 
 export interface Transaction {

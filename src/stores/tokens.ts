@@ -34,7 +34,7 @@ type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at'
 
 /** @param times in milliseconds, in the order of `tokenColumns` */
-export function tokenFrom(
+export function buildToken(
   id: bigint,
   note: string | null,
   words: string,
@@ -69,6 +69,6 @@ export function isValid({ revokedAt, expiresAt }: Token, time: number): boolean 
 }
 
 /** 256 random bits. Secret scanners recognize the prefix. */
-export function newToken(): string {
+export function createToken(): string {
   return `plants_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')}`
 }

@@ -5,7 +5,7 @@ import { isIdempotencyKey, omitId, plantFrom } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { writeOne } from '../../stores/change.js'
 import { hasCapability } from '../../stores/kinds.js'
-import { createNext, type InputPlant, nextId } from '../../stores/next-id.js'
+import { createNext, findNextId, type InputPlant } from '../../stores/next-id.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addRetry, rareOptions, warnOfEmptyTexts } from '../options.js'
@@ -95,9 +95,9 @@ async function preview(
   const isDirect = hasCapability(address, 'direct')
   const store = isDirect ? await (await context.createDirectOpener()).openExisting() : undefined
   try {
-    const plant = plantFrom(id === 'next' ? await nextId(store) : id, name, tag)
+    const plant = plantFrom(id === 'next' ? await findNextId(store) : id, name, tag)
     const change = { type: 'create' as const, plant, key }
-    await store?.transaction((tried) => writeOne(tried, change), { commits: () => false })
+    await store?.transaction((tried) => writeOne(tried, change), { shouldCommit: () => false })
     const place =
       quoteIfNeeded(address.name) + (isDirect && !store ? ', which would be created' : '')
     const isNumbered = isDirect || id !== 'next'

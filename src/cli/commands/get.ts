@@ -2,7 +2,7 @@ import { assertDefined, describeReason, PlantsError } from '../../errors.js'
 import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { notFound } from '../../stores/change.js'
+import { createNotFoundProblem } from '../../stores/change.js'
 import type { Store } from '../../stores/store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -51,7 +51,7 @@ async function* getPlants(
       const answer = assertDefined(answers[index])
       if ('value' in answer) {
         const plant = answer.value?.get(id)
-        return plant ? { plant } : { error: notFound(id) }
+        return plant ? { plant } : { error: createNotFoundProblem(id) }
       }
       const { reason } = answer
       // What fails alike for all is said once.

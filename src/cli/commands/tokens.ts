@@ -4,8 +4,8 @@ import { idFromText } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import {
+  createToken,
   defaultRights,
-  newToken,
   type Right,
   type Token,
   type TokenStore,
@@ -65,7 +65,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const createdAt = new Date(io.time())
   const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
   const { hashToken } = await import('../../server/authenticate.js')
-  const token = newToken()
+  const token = createToken()
   const store = await (await context.createDirectOpener()).open()
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }

@@ -1,17 +1,17 @@
 import { parseUrl } from '../../platform/urls.js'
-import { addressError, type HttpAddress } from '../address.js'
+import { createAddressError, type HttpAddress } from '../address.js'
 
 export function parseHttp(address: string, source: string): HttpAddress {
   const url = /^https?:\/\//i.test(address) ? parseUrl(address) : undefined
-  if (!url) throw addressError(source, 'is not a valid URL')
+  if (!url) throw createAddressError(source, 'is not a valid URL')
   if (url.username || url.password)
-    throw addressError(
+    throw createAddressError(
       source,
       'contains a user name or a password, but a service takes a token',
       'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
     )
   if (url.search || url.hash || /[?#]/.test(address))
-    throw addressError(source, 'must be a base URL, without "?" and "#"')
+    throw createAddressError(source, 'must be a base URL, without "?" and "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }

@@ -27,7 +27,7 @@ export const requestToDescribe: HttpRequest<boolean> = {
   method: 'GET',
   path: '/openapi.json',
   expected: {
-    what: 'OpenAPI description',
+    noun: 'OpenAPI description',
     read({ body }) {
       const parsed = parseJson(body.toString())
       const document = 'value' in parsed ? parsed.value : undefined

@@ -21,7 +21,7 @@ import type { ResponseShape } from './response-schemas.js'
  */
 interface Failure {
   error: PlantsError
-  isOpen?: boolean
+  isOutcomeUnknown?: boolean
 }
 
 type Result<T> = { value: T } | Failure
@@ -37,7 +37,7 @@ export async function interpretResponse<T>(
 }
 
 /** Whether the service rejects this plant, or does not have it. Other errors concern any plant. */
-export function isOfPlant({ kind, status = 0 }: PlantsError): boolean {
+export function isPlantFailure({ kind, status = 0 }: PlantsError): boolean {
   if (kind === 'conflict' || kind === 'notFound') return true
   return kind === 'rejected' && [400, 413, 422].includes(status)
 }
@@ -166,8 +166,8 @@ function createLossFailure(
   message: string,
   details: Pick<PlantsError, 'status' | 'requestId' | 'hint' | 'cause'>,
 ): Failure {
-  const isOpen = !(details.cause instanceof PlantsError)
-  if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOpen }
+  const isOutcomeUnknown = !(details.cause instanceof PlantsError)
+  if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOutcomeUnknown }
   const hint = 'Try again later'
   return { error: new PlantsError('unavailable', message, { ...details, hint }) }
 }
@@ -197,7 +197,7 @@ async function describeContent(
   if (isJsonType(type) && !isUtf8(body)) return ` with a body that is not UTF-8: ${text}`
   if (!isJsonType(type))
     return ` with ${excerpt(type.replace(/;.*/, ''))}, not application/json: ${text}`
-  return ` with no ${expected.what}${await explainShape(expected.shape, response)}: ${text}`
+  return ` with no ${expected.noun}${await explainShape(expected.shape, response)}: ${text}`
 }
 
 /** In brackets, why JSON does not have the shape. Empty for what is no JSON. */

@@ -24,7 +24,7 @@ export interface HttpRequest<T = unknown> {
 
 export interface Expected<T> {
   /** As messages name it: "Plant". */
-  what: string
+  noun: string
   /** Of the JSON of the response. Undefined where no message says why it is another. */
   shape?: ResponseShape
   /** Undefined for another response with 200. */
@@ -60,7 +60,7 @@ export class HttpClient {
   readonly address: HttpAddress
   readonly options: HttpOptions
   access: ServiceAccess
-  connectedAt: number | undefined
+  connectedAtMs: number | undefined
   /** Once the service was asked whether it lists idempotency keys. */
   keepsKeys: Promise<boolean> | undefined
   /** A person knows of a repetition. */
@@ -93,7 +93,7 @@ export class HttpClient {
     let isSent = false
     const onSent = () => {
       isSent = true
-      this.connectedAt ??= this.options.runtime.now()
+      this.connectedAtMs ??= this.options.runtime.now()
     }
     this.#transport ??= createTransport(this.address, this.options)
     const transport = (await this.#systemTransport) ?? (await this.#transport)

@@ -22,7 +22,7 @@ export function requestForPlant(
   id: bigint,
 ): HttpRequest<StoredPlant> {
   const expected: Expected<StoredPlant> = {
-    what: `StoredPlant with id ${id}`,
+    noun: `StoredPlant with id ${id}`,
     shape: 'storedPlant',
     read(response) {
       const plant = parseStoredPlant(readJson(response))
@@ -40,7 +40,7 @@ export function requestToCount(query: CountQuery): HttpRequest<bigint> {
 }
 
 const expectedCount: Expected<bigint> = {
-  what: 'count',
+  noun: 'count',
   shape: 'count',
   read: (response) => parseResponseCount(readJson(response, 'count')),
 }
@@ -51,7 +51,7 @@ export function parseResponseCount(value: unknown): bigint | undefined {
 }
 
 export const expectedPlant: Expected<Plant> = {
-  what: 'Plant',
+  noun: 'Plant',
   shape: 'plant',
   read: (response) => parseResponsePlant(readJson(response)),
 }

@@ -45,7 +45,7 @@ interface Page {
 }
 
 const expectedPage: Expected<Page> = {
-  what: 'list of plants',
+  noun: 'list of plants',
   shape: 'plants',
   read(response) {
     const list = readJson(response)

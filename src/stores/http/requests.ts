@@ -12,7 +12,7 @@ interface SendOptions {
   signal?: AbortSignal
   finishesSent?: boolean
   /** Of the timeout. */
-  start?: number
+  startMs?: number
 }
 
 /** What the tries of one request share. */
@@ -22,7 +22,7 @@ interface Call {
   inFlightSignals: AbortSignal[]
   startMs: number
   /** The failure of a try that may have been processed. */
-  lost: PlantsError | undefined
+  unknownOutcome: PlantsError | undefined
 }
 
 /**
@@ -37,14 +37,14 @@ export async function send<T>(
   options: SendOptions = {},
 ): Promise<T> {
   const { runtime } = client.options
-  const { signal = runtime.handleSignals(), start = runtime.now(), finishesSent } = options
+  const { signal = runtime.handleSignals(), startMs = runtime.now(), finishesSent } = options
   const inFlightSignals = finishesSent ? [] : [signal]
-  const call: Call = { signal, inFlightSignals, startMs: start, lost: undefined }
+  const call: Call = { signal, inFlightSignals, startMs, unknownOutcome: undefined }
   try {
     return await sendUntilSettled(client, request, call)
   } catch (error) {
-    if (!call.lost) throw error
-    throw isConflictOfCreate(request, error) ? markPossiblyOwn(error) : call.lost
+    if (!call.unknownOutcome) throw error
+    throw isConflictOfCreate(request, error) ? markPossiblyOwn(error) : call.unknownOutcome
   }
 }
 
@@ -62,11 +62,11 @@ async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Ca
   const response = await client.send(request, findTimeLeft(client, call), call.inFlightSignals)
   const result = await interpretResponse(client, request, response)
   if ('value' in result) return result.value
-  const { error, isOpen } = result
+  const { error, isOutcomeUnknown } = result
   // A token may have expired, and a 401 changes nothing.
   if (error.kind === 'unauthorized' && (await client.renewToken(token)))
     return sendOnce(client, request, call)
-  if (isOpen) call.lost = error
+  if (isOutcomeUnknown) call.unknownOutcome = error
   throw error
 }
 
@@ -77,9 +77,9 @@ async function findPauseMs(
   call: Call,
   { tries, error }: { tries: number; error: unknown },
 ): Promise<number | undefined> {
-  const { signal, startMs, lost } = call
+  const { signal, startMs, unknownOutcome } = call
   if (!(error instanceof PlantsError)) return undefined
-  if (error !== lost && !error.isRetryable) return undefined
+  if (error !== unknownOutcome && !error.isRetryable) return undefined
   signal.throwIfAborted()
   const { options } = client
   const retryBudgetMs = findRetryBudget(client)
@@ -87,32 +87,32 @@ async function findPauseMs(
   const state = { tries, elapsedMs, retryBudgetMs, retryAfterMs: error.retryAfterMs }
   const pauseMs = findRetryPauseMs(backoff, state, options.runtime)
   if (pauseMs === undefined) return undefined
-  if (lost && !(await mayRepeat(client, request, { signal, start: startMs }))) return undefined
+  if (unknownOutcome && !(await mayRepeat(client, request, { signal, startMs }))) return undefined
   return pauseMs
 }
 
 /** Says once that requests are repeated, because that may take long. */
 async function warnOnce(client: HttpClient, call: Call, error: unknown): Promise<void> {
-  const reason = call.lost ?? error
+  const reason = call.unknownOutcome ?? error
   if (client.hasWarned || !(reason instanceof PlantsError)) return
   client.hasWarned = true
   const leftMs = findRetryBudget(client) - measureElapsed(client, call)
   await client.access.notify(describeRetry(reason, leftMs))
 }
 
-function findRetryBudget({ options, connectedAt }: HttpClient): number {
-  return chooseRetryBudgetMs(options, connectedAt !== undefined)
+function findRetryBudget({ options, connectedAtMs }: HttpClient): number {
+  return chooseRetryBudgetMs(options, connectedAtMs !== undefined)
 }
 
 /** Milliseconds. Until connected, --retry counts; then --timeout. */
-function measureElapsed({ options, connectedAt }: HttpClient, { startMs }: Call): number {
-  return options.runtime.now() - Math.max(startMs, connectedAt ?? startMs)
+function measureElapsed({ options, connectedAtMs }: HttpClient, { startMs }: Call): number {
+  return options.runtime.now() - Math.max(startMs, connectedAtMs ?? startMs)
 }
 
 /** The milliseconds for the next try. */
 function findTimeLeft(client: HttpClient, call: Call): number {
   const { timeoutMs } = client.options
-  return client.connectedAt === undefined ? timeoutMs : timeoutMs - measureElapsed(client, call)
+  return client.connectedAtMs === undefined ? timeoutMs : timeoutMs - measureElapsed(client, call)
 }
 
 /**

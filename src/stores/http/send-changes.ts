@@ -4,33 +4,35 @@ import { toWireJson } from '../../plant/json.js'
 import { applyPatch, equalFields, type StoredPlant } from '../../plant/plant.js'
 import {
   type Change,
+  createExistsOutcome,
+  createMissingOutcome,
+  createNotFoundProblem,
   createRejectedOutcome,
-  existingOutcome,
+  findOtherNameOutcome,
   getTargetId,
-  missingOutcome,
-  notFound,
   type Outcome,
-  otherNameOutcome,
 } from '../change.js'
 import type { WriteOptions } from '../store.js'
-import { isOfPlant } from './failures.js'
+import { isPlantFailure } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { defaultConcurrency } from './http-options.js'
 import { requestForPlant, requestToCreate } from './plant-request.js'
 import { send } from './requests.js'
 
 export type Send = <T>(request: HttpRequest<T>) => Promise<T>
-type Of<Type> = Extract<Change, { type: Type }>
+type ChangeOfType<Type> = Extract<Change, { type: Type }>
 
 /** @throws {PlantsError} for what no answer settles, or the reason of the signal */
 export async function sendChange(ask: Send, change: Change): Promise<Outcome> {
   if (change.type === 'create') return sendCreate(ask, change)
   if (change.type === 'update') return sendUpdate(ask, change)
-  const plant = await unless(['notFound'], ask(requestForPlant('DELETE', change.id)))
-  return plant ? { type: 'deleted', plant } : createRejectedOutcome(notFound(change.id))
+  const plant = await catchErrorsOfKinds(['notFound'], ask(requestForPlant('DELETE', change.id)))
+  return plant
+    ? { type: 'deleted', plant }
+    : createRejectedOutcome(createNotFoundProblem(change.id))
 }
 
-async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
+async function sendCreate(ask: Send, change: ChangeOfType<'create'>): Promise<Outcome> {
   const { plant, key = crypto.randomUUID(), ifExists, isFoundByName } = change
   try {
     return { type: 'created', plant: { id: plant.id, ...(await ask(requestToCreate(plant, key))) } }
@@ -41,20 +43,20 @@ async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
     if (ifExists === 'skip' && !isFoundByName) return { type: 'skipped' }
     if (ifExists !== 'same' && !isFoundByName) throw error
     const get = ask(requestForPlant('GET', plant.id))
-    const stored = await unless(['notFound', 'forbidden', 'rejected'], get)
+    const stored = await catchErrorsOfKinds(['notFound', 'forbidden', 'rejected'], get)
     if (!stored) throw error
-    const outcome = existingOutcome(change, stored)
+    const outcome = createExistsOutcome(change, stored)
     if (outcome.type !== 'rejected' || !error.mayBeOwnPlant) return outcome
     return createRejectedOutcome({ ...outcome.error, mayBeOwnPlant: true })
   }
 }
 
 /** A complete record of an import is created, or changes the plant that has its id. */
-async function sendUpdate(ask: Send, change: Of<'update'>): Promise<Outcome> {
+async function sendUpdate(ask: Send, change: ChangeOfType<'update'>): Promise<Outcome> {
   const { patch, ifMissing, isFoundByName, key } = change
   const { id, ...fields } = patch
   const stored = isFoundByName && key === undefined ? await fetchPlant(ask, id) : undefined
-  const other = otherNameOutcome(change, stored)
+  const other = findOtherNameOutcome(change, stored)
   if (other) return other
   if (stored && equalFields(stored, assertDefined(applyPatch(patch, stored))))
     return { type: 'updated', plant: stored, before: stored }
@@ -63,17 +65,25 @@ async function sendUpdate(ask: Send, change: Of<'update'>): Promise<Outcome> {
   const created = whole && (await sendCreate(ask, { ...create, plant: whole }))
   if (created && created.type !== 'skipped') return created
   const body = toWireJson(fields)
-  const plant = await unless(['notFound'], ask({ ...requestForPlant('PATCH', id), body }))
+  const plant = await catchErrorsOfKinds(
+    ['notFound'],
+    ask({ ...requestForPlant('PATCH', id), body }),
+  )
   if (plant) return { type: 'updated', plant }
-  return whole || stored ? createRejectedOutcome(notFound(id)) : missingOutcome(change)
+  return whole || stored
+    ? createRejectedOutcome(createNotFoundProblem(id))
+    : createMissingOutcome(change)
 }
 
 export function fetchPlant(ask: Send, id: bigint): Promise<StoredPlant | undefined> {
-  return unless(['notFound'], ask(requestForPlant('GET', id)))
+  return catchErrorsOfKinds(['notFound'], ask(requestForPlant('GET', id)))
 }
 
 /** Undefined for an error of these kinds. */
-async function unless<T>(kinds: ErrorKind[], action: Promise<T>): Promise<T | undefined> {
+async function catchErrorsOfKinds<T>(
+  kinds: ErrorKind[],
+  action: Promise<T>,
+): Promise<T | undefined> {
   try {
     return await action
   } catch (error) {
@@ -106,7 +116,7 @@ export async function sendChanges(
     if (!outcome) return
     outcomes[index] = explainConflict(outcome, isRepetition)
     // Another failure than that of one plant is one of the service.
-    if (outcome.type === 'unknown' || outcome.type === 'unsent') failed.abort(outcome.error)
+    if (outcome.type === 'unknown' || outcome.type === 'notSent') failed.abort(outcome.error)
   }
 
   let next = 0
@@ -126,7 +136,7 @@ export async function sendChanges(
   } finally {
     failed.abort()
   }
-  return changes.map((_, index) => outcomes[index] ?? { type: 'unsent', error: stop.reason })
+  return changes.map((_, index) => outcomes[index] ?? { type: 'notSent', error: stop.reason })
 }
 
 /** Returns undefined if the signal has ended the change before it was sent. */
@@ -153,7 +163,7 @@ function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
   return createRejectedOutcome({ kind, error, message: explained, hint })
 }
 
-export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
+export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'notSent' {
   if (error.isOutcomeUnknown) return 'unknown'
-  return isOfPlant(error) ? 'rejected' : 'unsent'
+  return isPlantFailure(error) ? 'rejected' : 'notSent'
 }

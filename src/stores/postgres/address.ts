@@ -5,7 +5,7 @@ import type { Runtime } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import {
   type AddressContext,
-  addressError,
+  createAddressError,
   isSocket,
   type PostgresAddress,
   type PostgresHost,
@@ -57,7 +57,7 @@ export function parsePostgres(
     return isPath ? context.resolvePath(text) : text
   }
   const user = readParameter('user') ?? context.userName()
-  if (user === undefined) throw addressError(source, 'has no user', example)
+  if (user === undefined) throw createAddressError(source, 'has no user', example)
   const database = readParameter('dbname') ?? user
   const sslrootcert = readParameter('sslrootcert')
   // The system trusts a certificate of any host, so that the name must be verified.
@@ -70,7 +70,7 @@ export function parsePostgres(
     throw usageError('max must be a whole number from 1 on', example)
   const socket = '/var/run/postgresql'
   const servers = readParameter('host') ?? (existsSync(socket) ? socket : 'localhost')
-  const hosts = hostsFrom(servers, readParameter('port') ?? '', source)
+  const hosts = parseHosts(servers, readParameter('port') ?? '', source)
   const place = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
   const query = options
@@ -110,14 +110,14 @@ const uri =
  */
 function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext) {
   const groups = uri.exec(address)?.groups
-  if (!groups) throw invalid(source)
+  if (!groups) throw createInvalidAddressError(source)
   const { user = '', password: encoded = '', hosts = '', dbname = '', query = '' } = groups
   const password = encoded === '' ? undefined : decodePart(encoded, source)
   if (password !== undefined) {
     secrets.add(password).add(encoded)
     const why = 'contains a password, which other users could see in the list of processes'
     const hint = `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`
-    if (isArgument) throw addressError(source, why, hint)
+    if (isArgument) throw createAddressError(source, why, hint)
   }
   const host = hosts.replace(/:\d*(?=,|$)/g, '')
   const ports = hosts.split(',').map((server) => /:(?<port>\d*)$/.exec(server)?.groups?.['port'])
@@ -128,36 +128,37 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     const [name = '', ...values] = part.split('=')
     if (!parameters.includes(name)) {
       const hint = `The parameters are: ${parameters.join(', ')}`
-      throw addressError(source, 'contains a parameter that is not supported', hint)
+      throw createAddressError(source, 'contains a parameter that is not supported', hint)
     }
     given.set(name, decodePart(values.join('='), source))
   }
   return { given, password }
 }
 
-function invalid(source: string): PlantsError {
-  return addressError(source, 'is not a valid address of a database', example)
+function createInvalidAddressError(source: string): PlantsError {
+  return createAddressError(source, 'is not a valid address of a database', example)
 }
 
 function decodePart(text: string, source: string): string {
   try {
     return decodeURIComponent(text)
   } catch (error) {
-    if (error instanceof URIError) throw invalid(source)
+    if (error instanceof URIError) throw createInvalidAddressError(source)
     throw error
   }
 }
 
-function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[] {
+function parseHosts(hosts: string, ports: string, source: string): PostgresHost[] {
   const names = hosts.split(',')
   const numbers = ports.split(',')
-  if (numbers.length !== 1 && numbers.length !== names.length) throw invalid(source)
+  if (numbers.length !== 1 && numbers.length !== names.length)
+    throw createInvalidAddressError(source)
   return names.map((name, index) => {
     const host = name.startsWith('/') ? name : name.toLowerCase().replace(/^\[(.*)\]$/, '$1')
     const port = Number(numbers[numbers.length === 1 ? 0 : index] || 5432)
     const isPort = Number.isInteger(port) && port > 0 && port < 65_536
     const isHost = isIPv6(host) || /^[^\s:]+$/.test(host)
-    if (!isPort || !isHost) throw invalid(source)
+    if (!isPort || !isHost) throw createInvalidAddressError(source)
     return { host, port }
   })
 }

@@ -44,7 +44,7 @@ interface BackendKeyData {
  * answer has more rows than its statement can have.
  */
 export class LimitedClient extends pg.Client {
-  readonly #limits = new AnswerLimits()
+  readonly #limits = new ResponseLimits()
   readonly #watch = (chunk: Buffer): void => {
     const excess = this.#limits.findExcess(chunk)
     if (excess !== undefined) this.connection.stream.destroy(this.#createExcessError(excess))
@@ -88,7 +88,7 @@ export class LimitedClient extends pg.Client {
 
   /** Call it before each statement, with the number of rows that all its answers have at most. */
   limitRows(maxRows: number): void {
-    this.#limits.beginAnswer(maxRows)
+    this.#limits.beginResponse(maxRows)
   }
 
   #createExcessError(excess: Excess): PlantsError {
@@ -120,14 +120,14 @@ const uncountedMessages = Array.from('NSA', (letter) => letter.charCodeAt(0))
 const maxOtherMessages = 1000
 
 /** Reads the heads of messages: each has a letter, and then its length without the letter. */
-class AnswerLimits {
+class ResponseLimits {
   readonly #head = Buffer.alloc(5)
   #headLength = 0
   #bytesLeft = 0
   #rowsLeft = 0
   #otherMessagesLeft = maxOtherMessages
 
-  beginAnswer(maxRows: number): void {
+  beginResponse(maxRows: number): void {
     this.#rowsLeft = maxRows
     this.#otherMessagesLeft = maxOtherMessages
   }
@@ -169,7 +169,7 @@ class AnswerLimits {
 }
 
 /** Logs in with SCRAM alone, where others could read a password or its MD5 hash. */
-export class SecretiveClient extends LimitedClient {
+export class ScramOnlyClient extends LimitedClient {
   constructor(config?: pg.ClientConfig) {
     super(config)
     for (const request of ['authenticationCleartextPassword', 'authenticationMD5Password'])

@@ -53,7 +53,7 @@ export class PostgresConnection {
   /** The server cancels it before. */
   readonly #limit: { query_timeout: number }
   /** Whether the server may still work on a statement, because it has not answered it. */
-  #isAnswerMissing = false
+  #isResponseMissing = false
 
   constructor(client: pg.ClientBase, access: Access) {
     // A pool makes clients of the class that it was given, but its type does not say so.
@@ -121,13 +121,13 @@ export class PostgresConnection {
    */
   async transaction<T>(
     work: () => Promise<T>,
-    commits: (result: T) => boolean = () => true,
+    shouldCommit: (result: T) => boolean = () => true,
     lockTimeoutMs = 0,
   ): Promise<T> {
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeoutMs}; SAVEPOINT changes`)
     if (this.mayBeReadOnly) await this.#assertWritable()
     const result = await work()
-    if (commits(result)) await this.#commit()
+    if (shouldCommit(result)) await this.#commit()
     else await this.query('ROLLBACK')
     return result
   }
@@ -204,7 +204,7 @@ export class PostgresConnection {
     await this.begin('SET LOCAL statement_timeout = 0')
     signal.throwIfAborted()
     this.#client.endLimit()
-    this.#isAnswerMissing = true
+    this.#isResponseMissing = true
     try {
       const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
       const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
@@ -217,7 +217,7 @@ export class PostgresConnection {
         yield chunk.value
         signal.throwIfAborted()
       }
-      this.#isAnswerMissing = false
+      this.#isResponseMissing = false
     } catch (error) {
       throw this.#toFailure(error)
     }
@@ -225,15 +225,15 @@ export class PostgresConnection {
 
   /** Cancels the statement that the server has not answered, before the connection is dropped. */
   async cancel(): Promise<void> {
-    if (this.#isAnswerMissing) await this.#client.cancelStatement()
+    if (this.#isResponseMissing) await this.#client.cancelStatement()
   }
 
   async #waitFor<T>(answer: Promise<T>): Promise<T> {
     const signal = this.#access.runtime.handleSignals()
-    this.#isAnswerMissing = true
+    this.#isResponseMissing = true
     try {
-      const result = await untilSignal(answer, signal)
-      this.#isAnswerMissing = false
+      const result = await waitUntilSignal(answer, signal)
+      this.#isResponseMissing = false
       return result
     } catch (error) {
       throw this.#toFailure(error)
@@ -242,7 +242,7 @@ export class PostgresConnection {
 
   /** @throws the reason of a signal, which is why the statement failed */
   #toFailure(error: unknown): PlantsError {
-    if (error instanceof pg.DatabaseError) this.#isAnswerMissing = false
+    if (error instanceof pg.DatabaseError) this.#isResponseMissing = false
     this.#access.runtime.handleSignals().throwIfAborted()
     return toPlantsError(error, this.#access)
   }
@@ -266,7 +266,7 @@ const maxStatementsPerMessage = 100
 const graceMs = 250
 
 /** @throws the reason of the signal if it aborts, and the answer does not come soon after that */
-export async function untilSignal<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+export async function waitUntilSignal<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   let startTimer = () => {}
   const interrupted = new Promise<never>((_, reject) => {

@@ -20,9 +20,9 @@ import type { CreateSystemContext } from '../credentials.js'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import { isUnknownIssuer } from '../unknown-issuer.js'
 import type { Access } from './address.js'
-import { PostgresConnection, type Row, untilSignal } from './connection.js'
+import { PostgresConnection, type Row, waitUntilSignal } from './connection.js'
 import { isPoolFull, lacksTls, ReadOnlyServerError, raiseMax, toPlantsError } from './errors.js'
-import { createTlsOptions, newPool } from './pool.js'
+import { createPool, createTlsOptions } from './pool.js'
 
 /** A failover takes some seconds, a lost connection none. */
 const backoff = { firstMs: 10, longestMs: 1000 }
@@ -67,9 +67,9 @@ export class PostgresDatabase {
     this.#scanSlots = new Slots(Math.max(1, Math.floor(max / 2)))
     this.#servers = hosts.flatMap((host) => {
       const tls = sslmode !== 'disable' && !host.host.startsWith('/') && this.#tls
-      const server = { host, pool: newPool(host, tls, access), isFallback: false }
+      const server = { host, pool: createPool(host, tls, access), isFallback: false }
       if (!tls || sslmode !== 'prefer') return server
-      return [server, { host, pool: newPool(host, false, access), isFallback: true }]
+      return [server, { host, pool: createPool(host, false, access), isFallback: true }]
     })
     setMaxListeners(0, access.runtime.handleSignals()) // Each call that waits adds one.
   }
@@ -235,7 +235,7 @@ export class PostgresDatabase {
     const signal = this.#access.runtime.handleSignals()
     const connecting = pool.connect()
     try {
-      return await untilSignal(connecting, signal)
+      return await waitUntilSignal(connecting, signal)
     } catch (error) {
       if (signal.aborted)
         connecting.then(

@@ -4,7 +4,7 @@ import { PlantsError } from '../../errors.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
 import type { Access } from './address.js'
-import { LimitedClient, SecretiveClient } from './client.js'
+import { LimitedClient, ScramOnlyClient } from './client.js'
 import { examineServer, PostgresConnection } from './connection.js'
 
 export function createTlsOptions({ address, login }: Access): ConnectionOptions {
@@ -17,7 +17,7 @@ export function createTlsOptions({ address, login }: Access): ConnectionOptions 
 }
 
 /** @param tls false for a connection without TLS */
-export function newPool(
+export function createPool(
   { host, port }: PostgresHost,
   tls: ConnectionOptions | false,
   access: Access,
@@ -29,7 +29,7 @@ export function newPool(
   const pool = new pg.Pool({
     ...{ host, port, user, database, max, application_name: 'plants' },
     password: () => {
-      const password = login.password({ host, port })
+      const password = login.findPassword({ host, port })
       if (password !== undefined) return password
       const hint = login.passwordHint
       throw new PlantsError('unauthorized', `${name} requires a password`, { hint })
@@ -40,7 +40,7 @@ export function newPool(
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
-    Client: isPrivate ? LimitedClient : SecretiveClient,
+    Client: isPrivate ? LimitedClient : ScramOnlyClient,
     onConnect: async (client) => void (await examineServer(new PostgresConnection(client, access))),
   })
   // Of an idle connection, which is dropped, and of a statement, which fails with it.

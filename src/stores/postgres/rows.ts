@@ -6,7 +6,7 @@
 import { PlantsError } from '../../errors.js'
 import { isText, largestId, smallestId, type TextName } from '../../plant/fields.js'
 import { plantFrom, type StoredPlant } from '../../plant/plant.js'
-import { type Token, tokenFrom } from '../tokens.js'
+import { buildToken, type Token } from '../tokens.js'
 import type { Row } from './connection.js'
 
 type Cell = Row[number] | undefined
@@ -33,7 +33,7 @@ export function toToken(row: Row, server: string): Token {
   const areTexts = (note === null || isText(note)) && isText(rights)
   if (number === undefined || !areTimes || !areTexts)
     throw createInvalidRowError(server, 'a token with an invalid value')
-  return tokenFrom(number, note, rights, [createdAt, ...endTimes])
+  return buildToken(number, note, rights, [createdAt, ...endTimes])
 }
 
 export function toText(field: TextName, cell: Cell, server: string): string | undefined {

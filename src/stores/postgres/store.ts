@@ -37,7 +37,7 @@ export class PostgresStore implements DirectStore {
 
   private constructor(database: PostgresDatabase) {
     this.#database = database
-    this.tokens = postgresTokens(database)
+    this.tokens = createPostgresTokenStore(database)
   }
 
   static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
@@ -88,7 +88,7 @@ export class PostgresStore implements DirectStore {
 
   transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
-    { isRepeatable, commits }: TransactionOptions<T> = {},
+    { isRepeatable, shouldCommit }: TransactionOptions<T> = {},
   ): Promise<T> {
     const transact = (connection: PostgresConnection) => {
       const transaction: Transaction = {
@@ -100,7 +100,7 @@ export class PostgresStore implements DirectStore {
         },
         saveCheckpoint: (change) => saveCheckpoint(connection, change),
       }
-      return connection.transaction(() => work(transaction), commits)
+      return connection.transaction(() => work(transaction), shouldCommit)
     }
     return isRepeatable ? this.#database.run(transact) : this.#database.runOnce(transact)
   }
@@ -109,13 +109,13 @@ export class PostgresStore implements DirectStore {
    * Waits for a transaction that replaces it: the server may commit one of a process that was
    * killed.
    */
-  async checkpoint(id: string): Promise<string | undefined> {
+  async findCheckpoint(id: string): Promise<string | undefined> {
     const text = `SELECT state FROM ${imports} WHERE id = ${escapeLiteral(id)} FOR SHARE`
     const [[state] = []] = await this.#database.read(text)
     return state ?? undefined
   }
 
-  async rights(): Promise<readonly Right[]> {
+  async findRights(): Promise<readonly Right[]> {
     const [row = []] = await this.#database.read(`SELECT ${rights.map(hasPrivileges).join()}`)
     return rights.filter((_, index) => row[index] === 't')
   }
@@ -128,7 +128,7 @@ export class PostgresStore implements DirectStore {
     const server = await this.findServer()
     const isChange = needs.some((right) => right !== 'read')
     if (server.isReadOnly && isChange) throw new ReadOnlyServerError(server.name)
-    const has = await this.rights()
+    const has = await this.findRights()
     const missing = needs.filter((right) => !has.includes(right))
     if (missing.length > 0) throw new PlantsError('accessDenied', describeMissingRights(missing))
   }
@@ -151,7 +151,7 @@ function hasPrivileges(right: Right): string {
   return tests.join(' AND ')
 }
 
-function postgresTokens(database: PostgresDatabase): TokenStore {
+function createPostgresTokenStore(database: PostgresDatabase): TokenStore {
   const select = async (condition: string, maxRows = 1) => {
     const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
     return (await database.read(text, maxRows)).map((row) => toToken(row, database.name))

@@ -1,6 +1,11 @@
 import { join } from 'node:path'
 import { isWindows } from '../../errors.js'
-import { type AddressContext, addressError, addressForms, type SqliteAddress } from '../address.js'
+import {
+  type AddressContext,
+  addressForms,
+  createAddressError,
+  type SqliteAddress,
+} from '../address.js'
 
 export async function parseSqlite(
   text: string,
@@ -9,14 +14,15 @@ export async function parseSqlite(
 ): Promise<SqliteAddress> {
   if (text === 'local') return createDefaultAddress(join(await dataFolder(), 'plants.db'))
   const path = text.replace(/^sqlite:/i, '')
-  if (path === '') throw addressError(source, 'is empty')
-  if (fileUrl.test(text)) throw addressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
+  if (path === '') throw createAddressError(source, 'is empty')
+  if (fileUrl.test(text))
+    throw createAddressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
   const isService = hostWithPort.test(path)
   const isRooted = rooted.test(path) || (isWindows && rootedInWindows.test(path))
   const isMistake = !isRooted && almostUrl.test(path)
   const isWord = path === text && !looksLikeFile.test(path)
   if (isService || isMistake || isWord)
-    throw addressError(source, 'does not name a store', isService ? noScheme : addressForms)
+    throw createAddressError(source, 'does not name a store', isService ? noScheme : addressForms)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 

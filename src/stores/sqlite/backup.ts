@@ -117,22 +117,22 @@ function isBackup(path: string): boolean {
 function countAttached(store: Connection, path: string): bigint {
   store.db.prepare('ATTACH ? AS copy').run(buildUri(path, immutable))
   try {
-    return countSound(store, 'copy')
+    return countIfSound(store, 'copy')
   } finally {
     store.db.exec('DETACH copy')
   }
 }
 
-function countSound({ db }: Connection, database: 'main' | 'copy'): bigint {
+function countIfSound({ db }: Connection, database: 'main' | 'copy'): bigint {
   const found = String(db.prepare(`PRAGMA ${database}.integrity_check(1)`).get().integrity_check)
   if (found !== 'ok') throw new StoreDamageError(found.split('\n').at(-1)) // after the database's name
   return db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get().count
 }
 
-export async function examine(path: string, options: SqliteOptions) {
+export async function checkIntegrity(path: string, options: SqliteOptions) {
   const store = await Connection.open(path, options)
   try {
-    return await store?.retry(() => countSound(store, 'main'))
+    return await store?.retry(() => countIfSound(store, 'main'))
   } finally {
     store?.close()
   }
@@ -145,7 +145,7 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
   const changes = findUnmergedFile(file)
   if (changes !== undefined)
     throw failure(`is not a complete backup, because it has changes in ${changes}`)
-  const plants = await examine(file, options)
+  const plants = await checkIntegrity(file, options)
   if (plants === undefined) throw failure('does not exist, or contains no store')
   return plants
 }

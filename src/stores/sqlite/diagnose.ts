@@ -2,7 +2,7 @@ import { plantCount } from '../../plant/plant.js'
 import { createNoStoreError, type SqliteAddress } from '../address.js'
 import { type CheckResult, checkRights, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext } from '../store-kind.js'
-import { examine } from './backup.js'
+import { checkIntegrity } from './backup.js'
 import { explainExposure, type SqliteOptions } from './connection.js'
 import { SqliteStore } from './store.js'
 
@@ -30,7 +30,7 @@ async function checkContents(
   { name }: SqliteAddress,
   options: SqliteOptions,
 ): Promise<CheckResult> {
-  const plants = await examine(name, options)
+  const plants = await checkIntegrity(name, options)
   const message =
     plants === undefined ? 'none yet' : `${plantCount(plants)} read, and no damage found`
   return { state: 'ok', message }

@@ -60,7 +60,7 @@ export class SqliteStore implements DirectStore {
 
   transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
-    { commits }: TransactionOptions<T> = {},
+    { shouldCommit }: TransactionOptions<T> = {},
   ) {
     const transaction: Transaction = {
       write: async (changes, { signal } = {}) => {
@@ -69,10 +69,10 @@ export class SqliteStore implements DirectStore {
       },
       saveCheckpoint: async (change) => saveCheckpoint(this.#connection, change),
     }
-    return this.#writer.transaction(() => work(transaction), commits)
+    return this.#writer.transaction(() => work(transaction), shouldCommit)
   }
 
-  checkpoint(id: string) {
+  findCheckpoint(id: string) {
     return this.#connection.retry(() => findState(this.#connection, id))
   }
 
@@ -132,7 +132,7 @@ export class SqliteStore implements DirectStore {
     }
   }
 
-  async rights() {
+  async findRights() {
     return isWritableFile(this.#connection.path) ? rights : (['read'] as const)
   }
 

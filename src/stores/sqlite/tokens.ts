@@ -1,5 +1,5 @@
 import { readInPages } from '../query.js'
-import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../tokens.js'
+import { buildToken, type Token, type TokenStore, tokenColumns } from '../tokens.js'
 import type { Connection } from './connection.js'
 import type { Writer } from './writer.js'
 
@@ -43,5 +43,5 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
 type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
 
 function toToken([id, note, rights, ...times]: TokenRow): Token {
-  return tokenFrom(id, note, rights, times)
+  return buildToken(id, note, rights, times)
 }

@@ -2,7 +2,7 @@ import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ErrorKind, PlantsError } from '../../../src/errors.js'
-import { createRejectedOutcome, problem } from '../../../src/stores/change.js'
+import { createProblem, createRejectedOutcome } from '../../../src/stores/change.js'
 import type { Store } from '../../../src/stores/store.js'
 import { canMount, mountSmallDisk } from '../../helpers/sandbox/linux.js'
 import { openDatabase, readIds } from '../../helpers/sandbox/sqlite-file.js'
@@ -63,7 +63,8 @@ test.each<[ErrorKind | 'a bug', status: number, error: number]>([
   const failure =
     kind === 'a bug' ? new TypeError(what) : new PlantsError(kind, what, { hint, cause: 'SECRET' })
   const writes: Store['write'][] = [() => Promise.reject(failure)]
-  if (kind !== 'a bug') writes.push(async () => [createRejectedOutcome(problem(kind, what, hint))])
+  if (kind !== 'a bug')
+    writes.push(async () => [createRejectedOutcome(createProblem(kind, what, hint))])
   for (const write of writes) {
     const service = await serveStore({ ...quickStore, write })
     const answer = await exchangeOnce(service, { body: fern })

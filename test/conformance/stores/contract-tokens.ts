@@ -58,7 +58,7 @@ export function describeTokens(name: string, open: () => Promise<DirectStore>): 
 
     test('has all rights, and can create plants', async () => {
       const store = await open()
-      expect([await store.rights(), await store.check()]).toEqual([rights, undefined])
+      expect([await store.findRights(), await store.check()]).toEqual([rights, undefined])
     })
   })
 }

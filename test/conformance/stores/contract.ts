@@ -4,7 +4,7 @@ import { largestId, smallestId } from '../../../src/plant/fields.js'
 import { foldText } from '../../../src/plant/folding.js'
 import { type NewPlant, type PlantPatch, plantFrom, textLength } from '../../../src/plant/plant.js'
 import type { Change, Outcome } from '../../../src/stores/change.js'
-import { createNext, nextId } from '../../../src/stores/next-id.js'
+import { createNext, findNextId } from '../../../src/stores/next-id.js'
 import type { CountQuery, ReadQuery } from '../../../src/stores/query.js'
 import type {
   CheckpointChange,
@@ -206,7 +206,7 @@ function describeCreates(open: Open<Store>): void {
   ])('creates a plant with the greatest id plus 1: after %s', async (_, ids, id) => {
     const { store, look } = await open()
     for (const each of ids) await createPlant(store, plantOf(each))
-    expect(await nextId(store)).toBe(ids.length > 0 ? id : 1n)
+    expect(await findNextId(store)).toBe(ids.length > 0 ? id : 1n)
     const { name, tag = '' } = fern
     expect(await createNext(store, { name, tag })).toStrictEqual({ id, name, tag })
     expect(await look(id)).toStrictEqual({ id, name, tag })
@@ -650,7 +650,7 @@ function describeTransactions(open: Open<DirectStore>): void {
         },
         { isRepeatable: true },
       )
-    const saved = () => Promise.all(['one', 'two'].map((id) => store.checkpoint(id)))
+    const saved = () => Promise.all(['one', 'two'].map((id) => store.findCheckpoint(id)))
     const from = `{"at":"'\\"}`
     const outcomes = await write(toCreates([fern, moss, ivy]), {
       id: 'one',
@@ -683,7 +683,7 @@ function describeTransactions(open: Open<DirectStore>): void {
       { isRepeatable: true },
     )
     await expect(failed).rejects.toMatchObject({ kind: 'accessDenied' })
-    expect([await gather(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
+    expect([await gather(store.read()), await store.findCheckpoint('one')]).toStrictEqual([[], 'a'])
   })
 
   test.each(['throws', 'is not to commit', 'is to commit'])(
@@ -700,16 +700,16 @@ function describeTransactions(open: Open<DirectStore>): void {
         return [...first, ...second].map(told)
       }
       const asked: unknown[] = []
-      const commits = (result: unknown) => {
+      const shouldCommit = (result: unknown) => {
         asked.push(result)
         return what === 'is to commit'
       }
       const outcomes = ['created', 'created', 409, 'updated', 'deleted']
-      const done = store.transaction(work, { commits })
+      const done = store.transaction(work, { shouldCommit })
       if (what === 'throws') await expect(done).rejects.toThrow(what)
       else expect(await done).toEqual(outcomes)
       expect(asked).toEqual(what === 'throws' ? [] : [outcomes])
-      const stored = [await gather(store.read()), await store.checkpoint('one')]
+      const stored = [await gather(store.read()), await store.findCheckpoint('one')]
       const isStored = what === 'is to commit'
       expect(stored).toStrictEqual(isStored ? [[fern, wet], 'all'] : [[ivy], undefined])
       expect(await tell(store, creation(fern))).toEqual([isStored ? 409 : 'created'])

@@ -197,7 +197,7 @@ export function buildDatabaseOptions(
   options: Partial<PostgresOptions> = {},
 ): PostgresOptions {
   const files = { ca: undefined, cert: undefined, key: undefined }
-  const login = { password: () => env.PGPASSWORD, passwordHint: 'Set PGPASSWORD', ...files }
+  const login = { findPassword: () => env.PGPASSWORD, passwordHint: 'Set PGPASSWORD', ...files }
   return { ...buildSqliteOptions(), login, ...options }
 }
 

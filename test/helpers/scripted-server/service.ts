@@ -162,7 +162,7 @@ export async function serveStore(store: Partial<Store>, options: Partial<Service
 
 const emptyStore = {
   check: async () => undefined,
-  rights: async () => rights,
+  findRights: async () => rights,
   findServer: async () => undefined,
   close: async () => undefined,
 }

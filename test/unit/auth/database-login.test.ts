@@ -21,8 +21,8 @@ async function login(user: Sandbox, address: string, env: Record<string, string>
   const context = await CommandContext.from(readOptions(['--verbose'], io), io)
   const { address: database } = context
   if (database.scheme !== 'postgres') throw new Error('Only databases are expected here')
-  const { password, ...rest }: Login = await findLogin(database, context)
-  const passwords = database.hosts.map(password)
+  const { findPassword, ...rest }: Login = await findLogin(database, context)
+  const passwords = database.hosts.map(findPassword)
   return { passwords, ...rest, secrets: [...io.secrets], log: err.text }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { problem } from '../../../src/stores/change.js'
+import { createProblem } from '../../../src/stores/change.js'
 import { createNext } from '../../../src/stores/next-id.js'
 import { check, newPlant } from '../../helpers/expect/arbitraries.js'
 import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
@@ -42,7 +42,7 @@ test.each(['create --id next', 'create --id next --file -', 'create --id next -'
 
 test('says what to do when others take every next id first', async () => {
   let last = 0n
-  const error = problem('conflict', 'A plant with this id already exists')
+  const error = createProblem('conflict', 'A plant with this id already exists')
   const store = {
     async *read() {
       last += 1n

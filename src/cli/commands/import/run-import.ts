@@ -19,7 +19,7 @@ import { plantCount } from '../../../plant/plant.js'
 import type { Io } from '../../../platform/io.js'
 import { type Change, getTargetId, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
-import { nextId } from '../../../stores/next-id.js'
+import { findNextId } from '../../../stores/next-id.js'
 import { planChanges } from '../../../stores/plan.js'
 import type { Transaction } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
@@ -110,7 +110,7 @@ async function importAll(
 ): Promise<void> {
   if (!atomic) return importer.run(first)
   await direct.transaction((transaction) => importer.run(first, transaction), {
-    commits: () => !importer.isRolledBack,
+    shouldCommit: () => !importer.isRolledBack,
   })
 }
 
@@ -154,7 +154,7 @@ async function beginImport(
   source: string,
   { plan: { idFrom, restart, answers }, examined }: Inputs,
 ): Promise<Checkpoint> {
-  const firstId = idFrom === 'next' ? await nextId(store, examined?.greatestId) : idFrom
+  const firstId = idFrom === 'next' ? await findNextId(store, examined?.greatestId) : idFrom
   return createCheckpoint({ source, firstId: firstId?.toString(), restart, answers })
 }
 
@@ -195,7 +195,7 @@ async function openTarget(
   if (directStore) {
     // Each chunk is rolled back, so that no writer waits for long.
     const transaction: ImportTarget['direct']['transaction'] = (work, options) =>
-      directStore.transaction(work, { ...options, commits: () => false })
+      directStore.transaction(work, { ...options, shouldCommit: () => false })
     return { store: directStore, direct: { transaction } }
   }
   if (isService && dryRun)

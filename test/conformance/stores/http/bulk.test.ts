@@ -61,7 +61,7 @@ async function sent(store: HttpStore, changes: Change[], options?: WriteOptions)
   let error: unknown
   for (const [index, outcome] of outcomes.entries()) {
     tally[outcome.type] = (tally[outcome.type] ?? 0) + 1
-    if (outcome.type === 'unsent') error ??= outcome.error
+    if (outcome.type === 'notSent') error ??= outcome.error
     else if ('error' in outcome) rejections.push([index, outcome.error.error])
   }
   return { outcomes, error, tally, rejections }
@@ -113,9 +113,9 @@ describe('a service in trouble', () => {
     }
     const opening = { runtime: runtimeOf(time), concurrency: 8 }
     const { tally, error, outcomes, made } = await imported({ behave, opening })
-    const { unknown = 0, unsent = 0 } = tally
+    const { unknown = 0, notSent = 0 } = tally
     expect(error).toMatchObject({ kind })
-    expect([tally['created'], unknown + unsent, unknown > 0]).toEqual([10, 90, answer === 'hang'])
+    expect([tally['created'], unknown + notSent, unknown > 0]).toEqual([10, 90, answer === 'hang'])
     const created = outcomes.flatMap(({ type }, id) => (type === 'created' ? [`${id}`] : []))
     // those that came first, whichever they were
     expect([...made.keys()].toSorted()).toEqual(created.toSorted())
@@ -180,7 +180,7 @@ test.each<[string, Behaviour, number]>([
 test.each([404, 409])('the status %i without an Error ends all', async (status) => {
   const behave = from(3, buildJsonResponse(status, {}))
   const { tally, error } = await imported({ behave, count: 10, opening: { concurrency: 1 } })
-  expect(tally).toEqual({ created: 3, unsent: 7 })
+  expect(tally).toEqual({ created: 3, notSent: 7 })
   expect(error).toMatchObject({ kind: 'rejected', status })
 })
 
@@ -191,7 +191,7 @@ test('a service is asked once whether it keeps keys, and given up after an unkno
   })
   const store = await openHttp(service.url, { concurrency: 1 })
   const { tally, error } = await sent(store, creations(10))
-  expect(tally).toEqual({ unknown: 1, unsent: 9 })
+  expect(tally).toEqual({ unknown: 1, notSent: 9 })
   expect(error).toMatchObject({ kind: 'noResponse' })
   expect(service.lines).toEqual(['POST /plants', 'GET /openapi.json'])
 })

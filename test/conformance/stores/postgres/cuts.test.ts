@@ -88,7 +88,7 @@ test('a chunk is created once when the connection is cut in its middle', async (
   const outcomes = await createAll(store, plants(10_000), checkpoint)
   expect(new Set(outcomes)).toEqual(new Set(['created']))
   expect([line.cuts, await database.sql(count)]).toEqual([1, [{ count: 10_000 }]])
-  expect(await store.checkpoint('a')).toBe('done')
+  expect(await store.findCheckpoint('a')).toBe('done')
 })
 
 test.each(moments)(

@@ -150,7 +150,7 @@ describe('what does not end', () => {
     ['a look-up before a change', row, (store) => createPlant(store, fern, 'fern')],
     ['a look-up of a token', tokenRow, (store) => store.tokens.find(new Uint8Array(32))],
     ['a list of tokens', tokenRow, (store) => gather(store.tokens.list())],
-    ['a look-up of a checkpoint', ['b'], (store) => store.checkpoint('a')],
+    ['a look-up of a checkpoint', ['b'], (store) => store.findCheckpoint('a')],
   ])('the rows of %s', async (_, cells, read) => {
     const { store, change } = await openChanged(await getDatabase())
     await createPlant(store, fern, 'fern')

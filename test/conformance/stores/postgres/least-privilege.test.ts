@@ -111,9 +111,9 @@ test('a role has a right only with every privilege that it takes', async () => {
   const plant = { id: 1n, name: 'Fern' }
   await createPlant(store, plant)
   const denied = 'permission denied'
-  expect(await store.rights()).toEqual(['create', 'read'])
+  expect(await store.findRights()).toEqual(['create', 'read'])
   await expect(deletePlant(store, 1n)).rejects.toThrow(denied)
   await database.sql(`REVOKE SELECT ON plant_store.plants FROM ${role}`)
-  expect(await store.rights()).toEqual([])
+  expect(await store.findRights()).toEqual([])
   await expect(createPlant(store, plant)).rejects.toThrow(denied) // as it looks at plant 1
 })

@@ -107,13 +107,13 @@ test('lets a role do what it has been granted', async () => {
     undefined,
     accessDenied('delete'),
   ])
-  expect([(await store.get([1n])).get(1n), await store.rights()]).toEqual([
+  expect([(await store.get([1n])).get(1n), await store.findRights()]).toEqual([
     fern,
     ['create', 'read'],
   ])
   expect(await settled([deletePlant(store, 1n)])).toEqual([accessDenied('permission denied')])
   await database.sql(grantsTo(clerk.role, 'UPDATE, DELETE'))
-  expect(await store.rights()).toEqual(['create', 'read', 'update', 'delete'])
+  expect(await store.findRights()).toEqual(['create', 'read', 'update', 'delete'])
   expect(await deletePlant(store, 1n)).toStrictEqual(fern)
 })
 

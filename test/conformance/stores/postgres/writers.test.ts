@@ -81,7 +81,7 @@ test('a checkpoint is read after a transaction that replaces it', async () => {
   let read: Promise<string | undefined> = Promise.resolve(undefined)
   await store.transaction(async ({ saveCheckpoint }) => {
     await saveCheckpoint({ id: 'one', from: 'a', to: 'b' })
-    read = other.checkpoint('one')
+    read = other.findCheckpoint('one')
     await expect.poll(() => database.sql('SELECT FROM pg_locks WHERE NOT granted')).toHaveLength(1)
   })
   expect(await read).toBe('b')

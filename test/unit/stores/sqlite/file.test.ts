@@ -192,7 +192,7 @@ test('a backup is looked at without a log, and written to with one, also once an
   const { backup, address, writer } = await openedBackup()
   await writer.check()
   await writer.transaction(({ write }) => write([{ type: 'delete', id: moss.id }]), {
-    commits: () => false,
+    shouldCommit: () => false,
   })
   expect(partsOf(backup)).toEqual(['backup.db'])
   await createPlant(closeAfterTest(await SqliteStore.open(address, buildSqliteOptions())), {
