@@ -42,7 +42,7 @@ export const errorKinds = {
 
 export type ErrorKind = keyof typeof errorKinds
 
-export function errorValue(kind: ErrorKind): number {
+export function getErrorValue(kind: ErrorKind): number {
   return errorKinds[kind].error
 }
 
@@ -144,10 +144,10 @@ export function unlessSystemError<T>(call: () => T): T | undefined {
 /** Returns a reason such as `permission denied`, or undefined for an error without a code. */
 export function systemReason(error: unknown): string | undefined {
   const code = systemCode(error)
-  return code === undefined ? undefined : (reasonOfCode(code) ?? `system error ${code}`)
+  return code === undefined ? undefined : (describeCode(code) ?? `system error ${code}`)
 }
 
-export function reasonOfCode(code: string): string | undefined {
+export function describeCode(code: string): string | undefined {
   // The system says "illegal operation on a directory".
   if (code === 'EISDIR') return 'it is a directory'
   for (const [name, reason] of getSystemErrorMap().values()) if (name === code) return reason

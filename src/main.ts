@@ -4,11 +4,11 @@
  * The bundle's name has no hash, so that the code cache cannot keep it. Therefore it only imports.
  */
 export async function start(): Promise<number> {
-  const [{ processIo }, { run }] = await Promise.all([
+  const [{ createProcessIo }, { run }] = await Promise.all([
     import('./platform/io.js'),
     import('./cli/program/run.js'),
   ])
-  const { argv, io, end } = processIo()
+  const { argv, io, end } = createProcessIo()
   const exitCode = await run(argv, io)
   end(exitCode)
   return exitCode

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isWindows, unlessSystemError, usageError } from '../errors.js'
-import { octal } from '../platform/files.js'
+import { formatMode } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { shellWord } from '../platform/shell.js'
+import { quoteWord } from '../platform/shell.js'
 import { isSocket, type PostgresAddress, type PostgresHost } from '../stores/address.js'
 import type { Login } from '../stores/credentials.js'
 
@@ -48,8 +48,8 @@ function readPasswordFile(
   const stats = unlessSystemError(() => statSync(path))
   if (!stats?.isFile()) return undefined
   if (!isWindows && (stats.mode & 0o077) !== 0) {
-    const why = `other users can access it ${octal(stats.mode)}`
-    log(`* password file ${path} ignored: ${why}. Fix it with: chmod 600 ${shellWord(path)}`)
+    const why = `other users can access it ${formatMode(stats.mode)}`
+    log(`* password file ${path} ignored: ${why}. Fix it with: chmod 600 ${quoteWord(path)}`)
     return undefined
   }
   const text = unlessSystemError(() => readFileSync(path, 'utf8')) ?? ''

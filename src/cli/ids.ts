@@ -1,9 +1,9 @@
 import { inputError, usageError } from '../errors.js'
 import { isObject, parseJson } from '../plant/json.js'
-import { idFromText } from '../plant/plant.js'
+import { parseDecimalId } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { wholeLines } from '../platform/lines.js'
+import { joinWholeLines } from '../platform/lines.js'
 import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 import { parseId } from './options.js'
 
@@ -34,7 +34,7 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
 const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'
 
 function parseIdLine(text: string, line: number): bigint {
-  const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: idFromText(text) } }
+  const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: parseDecimalId(text) } }
   const id = 'value' in parsed && isObject(parsed.value) ? parsed.value['id'] : undefined
   if (typeof id === 'bigint') return id
   const shown = JSON.stringify(shorten(text))
@@ -51,7 +51,7 @@ async function* linesOfStdin(io: Io): AsyncGenerator<string> {
   const tooLong = () => inputError('A line of stdin is longer than a plant can be', linesHint)
   const maxBytes = 6 * maxDocumentBytes // an escape takes six bytes
   try {
-    for await (const block of wholeLines(io.stdin.chunks(), { maxBytes, tooLong }))
+    for await (const block of joinWholeLines(io.stdin.chunks(), { maxBytes, tooLong }))
       yield* decode(block).replace(/\n$/, '').split('\n')
   } catch (error) {
     throw explainRead('-', error, linesHint)

@@ -2,7 +2,7 @@ import { duration, findChoice, invalidValue, parseCount } from '../config/option
 import { usageError } from '../errors.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idRule } from '../plant/fields.js'
-import { idFromText } from '../plant/plant.js'
+import { parseDecimalId } from '../plant/plant.js'
 import { type Right, rights } from '../stores/tokens.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
 
@@ -79,7 +79,7 @@ export const hyphensHint = 'Options start with plain hyphens, as in --id: type t
 
 /** @param name of the option, or `id` for an argument. Throws `usage`. */
 export function parseId(name: string, text: string): bigint {
-  const id = idFromText(text)
+  const id = parseDecimalId(text)
   if (id !== undefined) return id
   const { message, hint } = invalidValue(name, idRule, text, '1')
   if (name !== 'id') throw usageError(message, hint)

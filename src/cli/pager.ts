@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { withoutSecrets } from '../auth/token.js'
 import { isWindows, PlantsError } from '../errors.js'
-import { type Io, type Output, withOutput } from '../platform/io.js'
+import { type Io, type Output, replaceOutput } from '../platform/io.js'
 import { type GlobalOptions, mayWaitForPerson } from './command.js'
 
 /**
@@ -54,7 +54,7 @@ export async function runInPager(
   const shown: Output = { isTerminal: true, columns, write, log: write, stream }
   const stderr = io.stderr.isTerminal ? shown : io.stderr
   try {
-    await action(withOutput(io, { stdout: shown, stderr, handleSignals: () => signal }))
+    await action(replaceOutput(io, { stdout: shown, stderr, handleSignals: () => signal }))
   } catch (error) {
     const { reason } = io.handleSignals()
     if (!(reason instanceof PlantsError)) throw error

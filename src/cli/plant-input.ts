@@ -1,7 +1,12 @@
 import { inputError, PlantsError, usageError } from '../errors.js'
-import { unknownFields } from '../output/output.js'
+import { describeUnknownFields } from '../output/output.js'
 import { isObject, parseJson } from '../plant/json.js'
-import { idFromText, invalidPlant, listOtherFields, parsePlant } from '../plant/plant.js'
+import {
+  describeInvalidPlant,
+  listOtherFields,
+  parseDecimalId,
+  parsePlant,
+} from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
 import type { InputPlant } from '../stores/next-id.js'
@@ -47,7 +52,7 @@ async function readOptions(options: PlantOptions, context: CommandContext): Prom
   const isNext = id === 'next'
   // What is not an id stays a text, to be rejected with the other fields.
   const given = {
-    ...(id !== undefined && { id: idFromText(id) ?? id }),
+    ...(id !== undefined && { id: parseDecimalId(id) ?? id }),
     ...(name !== undefined && { name }),
     ...(tag !== undefined && { tag }),
   }
@@ -86,9 +91,9 @@ async function acceptPlant(
   const plant = parsePlant(value)
   if (!plant) {
     const { findProblems } = await import('../plant/schema.js')
-    throw new PlantsError('invalid', invalidPlant(findProblems(value)), { hint })
+    throw new PlantsError('invalid', describeInvalidPlant(findProblems(value)), { hint })
   }
   const unknown = isObject(value) ? listOtherFields(value).map(shorten) : []
-  if (unknown.length > 0) await reporter.warn(unknownFields(unknown), 'warning')
+  if (unknown.length > 0) await reporter.warn(describeUnknownFields(unknown), 'warning')
   return isNext ? { ...plant, id: 'next' } : plant
 }

@@ -1,6 +1,6 @@
 import { confirm, input, password, search, select } from '@inquirer/prompts'
 import { PlantsError } from '../errors.js'
-import { idFromText } from '../plant/plant.js'
+import { parseDecimalId } from '../plant/plant.js'
 import { findFieldProblem } from '../plant/schema.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
@@ -17,7 +17,7 @@ export async function askForPlant(
   mayBeNext: boolean,
   io: Io,
 ): Promise<InputPlant> {
-  const parseId = (text: string) => (mayBeNext && text === 'next' ? 'next' : idFromText(text))
+  const parseId = (text: string) => (mayBeNext && text === 'next' ? 'next' : parseDecimalId(text))
   const checkId = (text: string) =>
     parseId(text) === undefined ? findFieldProblem('id', text) : undefined
   // An empty name is valid, but often a mistake.

@@ -3,14 +3,14 @@ import { EffectiveSettings } from '../config/resolve.js'
 import { listSettings } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
 import type { Column, PlantRecord } from '../formats/write.js'
-import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../output/output.js'
+import { createStyle, mayColor, quoteIfNeeded, type Style, writeStdout } from '../output/output.js'
 import { type Layout, Printer } from '../output/printer.js'
 import { Reporter } from '../output/reporter.js'
 import { fieldNames } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
 import type { StoredPlant } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
-import { shellOption } from '../platform/shell.js'
+import { formatOption } from '../platform/shell.js'
 import type { OpenContext } from '../stores/store-kind.js'
 import { type GlobalOptions, mayWaitForPerson } from './command.js'
 
@@ -41,7 +41,7 @@ export class SettingsContext {
     this.io = io
     this.output = formats.find((format) => format === chosen) ?? usual
     this.reporter = new Reporter(io, isJson(chosen), options)
-    this.storeFlag = shellOption('store', options.store)
+    this.storeFlag = formatOption('store', options.store)
   }
 
   /**
@@ -90,8 +90,8 @@ export class SettingsContext {
 
   /** Prints what was asked for: fields for programs, or a text. */
   async printResult(fields: object, text: string, format = this.output): Promise<void> {
-    if (format === 'text') return writeAnswer(this.io, `${text}\n`)
-    if (isJson(format)) return writeAnswer(this.io, `${toJson(fields)}\n`)
+    if (format === 'text') return writeStdout(this.io, `${text}\n`)
+    if (isJson(format)) return writeStdout(this.io, `${toJson(fields)}\n`)
     // The specification's Plant has no id.
     const names = fieldNames.filter((name) => name !== 'id' || name in fields)
     await this.printer({ fields: names }).rows([fields])
@@ -100,7 +100,7 @@ export class SettingsContext {
   /** Prints a word for a shell, or the fields if JSON was requested. */
   printWord(word: string, fields: object): Promise<void> {
     const shown = this.io.stdout.isTerminal ? quoteIfNeeded(word) : word
-    return writeAnswer(this.io, `${this.reporter.isJson ? toJson(fields) : shown}\n`)
+    return writeStdout(this.io, `${this.reporter.isJson ? toJson(fields) : shown}\n`)
   }
 
   /** @param isSingle whether JSON is one value in place of an array */
@@ -131,6 +131,6 @@ export class SettingsContext {
   }
 
   style(stream = this.io.stdout): Promise<Style> {
-    return styleFor(mayColor(stream, this.options, this.io))
+    return createStyle(mayColor(stream, this.options, this.io))
   }
 }

@@ -8,7 +8,7 @@
 import type { Command } from 'commander'
 import { isWord } from '../config/option-values.js'
 import { type PlantsError, usageError } from '../errors.js'
-import { idFromText } from '../plant/plant.js'
+import { parseDecimalId } from '../plant/plant.js'
 import { passwordFile } from '../stores/address.js'
 import { findFullName, leaveOut, type RejectedLine } from './command.js'
 import { beginsWithLongDash, hyphensHint } from './options.js'
@@ -107,7 +107,7 @@ function unknown(what: string, word: string, hint: string | undefined, command: 
 function excessError(command: Command): PlantsError {
   const name = findFullName(command)
   const [group = ''] = name.split(' ')
-  const areIds = command.args.every((word) => idFromText(word) !== undefined)
+  const areIds = command.args.every((word) => parseDecimalId(word) !== undefined)
   const hint =
     (areIds ? instead[`${name} ID`] : undefined) ?? instead[group] ?? formatUsageHint(command)
   return usageError(`${name} was given an argument that it does not take`, hint)

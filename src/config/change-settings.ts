@@ -7,7 +7,7 @@ import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync } from 'node:f
 import { basename, dirname } from 'node:path'
 import type Conf from 'conf'
 import { PlantsError, unlessSystemError, usageError } from '../errors.js'
-import { unwritable } from '../platform/atomic-file.js'
+import { toWriteError } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
@@ -55,7 +55,7 @@ export async function changeSettings<Result>(
     }
   } catch (error) {
     const hint = 'Choose another directory with PLANTS_CONFIG_DIR'
-    throw unwritable(`The settings in ${path}`, path, error, hint)
+    throw toWriteError(`The settings in ${path}`, path, error, hint)
   }
 }
 

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { inputError, isWindows, systemCode, systemReason } from '../errors.js'
-import { isTrusted, octal, whyOthersCanWrite } from '../platform/files.js'
+import { explainWriteAccess, formatMode, isTrusted } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { shellWord } from '../platform/shell.js'
+import { quoteWord } from '../platform/shell.js'
 import type { SavedSettings } from './settings-schema.js'
 import { parseSettings, toCopyPath } from './settings-text.js'
 
@@ -77,7 +77,7 @@ function readContent(path: string, io: Io): Content {
 }
 
 function assertOnlyOwnerWrites(path: string, stats: Stats): void {
-  const why = whyOthersCanWrite(stats)
+  const why = explainWriteAccess(stats)
   if (why === undefined) return
   const hint = isTrusted(stats.uid)
     ? `Check what the file contains, then run: ${toChmodCommand(path)}`
@@ -86,7 +86,7 @@ function assertOnlyOwnerWrites(path: string, stats: Stats): void {
 }
 
 function toChmodCommand(path: string): string {
-  return `chmod 600 ${shellWord(path)}`
+  return `chmod 600 ${quoteWord(path)}`
 }
 
 async function toSettingsFile(content: Content, path: string, io: Io): Promise<SettingsFile> {
@@ -102,6 +102,6 @@ async function toSettingsFile(content: Content, path: string, io: Io): Promise<S
   const { saved, stats } = content
   for (const { token } of Object.values(saved.tokens ?? {})) io.secrets.add(token)
   if (isWindows || (stats.mode & 0o077) === 0) return { path, saved }
-  const what = `Other users can read the settings in ${path} ${octal(stats.mode)}`
+  const what = `Other users can read the settings in ${path} ${formatMode(stats.mode)}`
   return { path, saved, warning: { what, command: toChmodCommand(path) } }
 }

@@ -21,7 +21,7 @@ import {
   AtomicFile,
   findDescriptor,
   isWrittenInPlace,
-  unwritable,
+  toWriteError,
 } from '../platform/atomic-file.js'
 import { shorten } from '../platform/escape.js'
 import { resolveLink } from '../platform/files.js'
@@ -81,7 +81,7 @@ export async function exportFile(
     signal.throwIfAborted()
     // The reader of a pipe wants no more. That is not a failure to write.
     if (systemCode(error) === 'EPIPE') throw error
-    throw unwritable(path, target, error, 'Choose another file, or free some space')
+    throw toWriteError(path, target, error, 'Choose another file, or free some space')
   } finally {
     file?.discard()
   }

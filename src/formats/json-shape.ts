@@ -3,7 +3,7 @@
  * in it, an object by name, GeoJSON, or objects whose fields are in an object of their own.
  */
 import { isObject } from '../plant/json.js'
-import { shellWord } from '../platform/shell.js'
+import { quoteWord } from '../platform/shell.js'
 import type { InputOptions } from './chunk.js'
 import { findMissingFields } from './columns.js'
 import { type FieldKeys, KeyFinder } from './keys.js'
@@ -138,9 +138,9 @@ export function formatJqCommand(
 ): string {
   const keys = findFieldKeys(objects, rules)
   const missing = findMissingFields({ has: (field) => keys[field] !== undefined }, rules)
-  const jq = `jq -c ${shellWord(program)}`
+  const jq = `jq -c ${quoteWord(program)}`
   const isPacked = file.endsWith('.gz')
-  const read = isPacked ? `gzip -dc ${shellWord(file)} | ${jq}` : `${jq} ${shellWord(file)}`
+  const read = isPacked ? `gzip -dc ${quoteWord(file)} | ${jq}` : `${jq} ${quoteWord(file)}`
   const isNameMissing = missing.includes('name')
   const pairs = missing.filter((field) => isNameMissing || field !== 'id')
   const map = pairs.length > 0 ? ` --map ${pairs.map((field) => `${field}=KEY`).join()}` : ''

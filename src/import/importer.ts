@@ -21,7 +21,7 @@
 import { assertDefined, PlantsError, usageError } from '../errors.js'
 import { type Chunk, type Header, skipRecords } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/columns.js'
-import { equalFields } from '../plant/plant.js'
+import { haveEqualFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
@@ -421,7 +421,7 @@ function addOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {
       const { error } = outcome.error
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
     } else if (type === 'updated' && outcome.before) {
-      counts[equalFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
+      counts[haveEqualFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
     } else if (type !== 'notSent' && type !== 'deleted') counts[type] += 1
   }
   return counts

@@ -20,11 +20,11 @@ import { type FieldKeys, KeyFinder } from '../formats/keys.js'
 import { type FieldName, fieldNames, isText } from '../plant/fields.js'
 import { isInt64, isObject, parseJson } from '../plant/json.js'
 import {
-  invalidPlant,
+  buildPlant,
+  describeInvalidPlant,
   type NewPlant,
   type PlantPatch,
   parsePlant,
-  plantFrom,
 } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
@@ -163,7 +163,7 @@ export class Mapper {
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(withId, form)
     if (!patch)
-      return createProblem('invalid', invalidPlant(this.#findReasons(withId, form, cells)))
+      return createProblem('invalid', describeInvalidPlant(this.#findReasons(withId, form, cells)))
 
     if (isGenerated(idSource)) this.#state.nextId = patch.id + 1n
     else if (idSource === 'given' && this.#isReserved(patch.id))
@@ -312,7 +312,7 @@ function buildCreate(
 ): MappedChange {
   return {
     type: 'create',
-    plant: plantFrom(id, assertDefined(name ?? undefined), tag),
+    plant: buildPlant(id, assertDefined(name ?? undefined), tag),
     key: idSource === 'foundByName' ? undefined : key,
     ifExists: chooseExistsPolicy(idSource, key, ifExists),
     isFoundByName: isFoundByName(idSource),

@@ -24,7 +24,7 @@ import { PlantsError, systemCode, unlessSystemError, usageError } from '../error
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { isRejectsName, rejectColumns } from '../formats/columns.js'
 import { tableCell } from '../formats/write.js'
-import { assertOwnFile, unwritable } from '../platform/atomic-file.js'
+import { assertOwnFile, toWriteError } from '../platform/atomic-file.js'
 import { syncFolder } from '../platform/files.js'
 import type { Problem } from '../stores/change.js'
 import type { RejectsFile } from './parse-checkpoint.js'
@@ -186,7 +186,7 @@ function withWriteErrors<T>(path: string, action: () => T): T {
   try {
     return action()
   } catch (error) {
-    throw unwritable(`The rejects file ${path}`, path, error, anotherFile)
+    throw toWriteError(`The rejects file ${path}`, path, error, anotherFile)
   }
 }
 

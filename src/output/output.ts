@@ -11,7 +11,7 @@ export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
  * @throws {PlantsError} `unwritable`, or the reason of a signal
  * @throws EPIPE if the reader has closed the pipe, which is no error of the command
  */
-export async function writeAnswer(io: Io, text: string): Promise<void> {
+export async function writeStdout(io: Io, text: string): Promise<void> {
   const hint = 'Changes made so far are kept, but the output is incomplete'
   try {
     await io.stdout.write(text)
@@ -40,7 +40,7 @@ export function mayColor(
 }
 
 /** @param of a text such as ` of 2 plants`, which ends the message */
-export function unknownFields(names: readonly string[], of = ''): string {
+export function describeUnknownFields(names: readonly string[], of = ''): string {
   const listed = names
     .slice(0, maxFields)
     .map((name) => JSON.stringify(name))
@@ -80,7 +80,7 @@ export function quoteIfNeeded(text: string): string {
   return text === '' || text !== text.trim() ? `"${escaped}"` : escaped
 }
 
-export async function styleFor(isColored: boolean): Promise<Style> {
+export async function createStyle(isColored: boolean): Promise<Style> {
   if (!isColored) return plain
   const { Chalk } = await import('chalk')
   const chalk = new Chalk({ level: 1 })

@@ -1,7 +1,7 @@
 import { type Column, createRecordWriter, type FormatName } from '../formats/write.js'
 import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { writeAnswer } from './output.js'
+import { writeStdout } from './output.js'
 
 export interface Layout<Row> {
   /** The fields that are printed, by default all. */
@@ -12,7 +12,7 @@ export interface Layout<Row> {
   first?: number
 }
 
-/** Prints rows as they come. Its methods throw what `writeAnswer` throws. */
+/** Prints rows as they come. Its methods throw what `writeStdout` throws. */
 export class Printer<Row extends object> {
   readonly #io: Io
   readonly #text: ((rows: Row[]) => string) | undefined
@@ -61,6 +61,6 @@ export class Printer<Row extends object> {
 
   async #write(text: string): Promise<void> {
     if (text !== '')
-      await writeAnswer(this.#io, this.#isRaw ? escapeControlCharsInLines(text) : text)
+      await writeStdout(this.#io, this.#isRaw ? escapeControlCharsInLines(text) : text)
   }
 }

@@ -1,8 +1,8 @@
 import { type PlantsError, systemCode } from '../errors.js'
 import { toJson } from '../plant/json.js'
-import { printable, redactJson } from '../platform/escape.js'
+import { redactJson, toPrintable } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { mayColor, type Style, styleFor } from './output.js'
+import { createStyle, mayColor, type Style } from './output.js'
 
 interface ReportOptions {
   verbose?: boolean
@@ -54,7 +54,7 @@ export class Reporter {
   log(...lines: string[]): void {
     if (!this.isVerbose) return
     const texts = lines.map((line) =>
-      this.isJson ? this.#jsonLine({ verbose: line }) : `${printable(line, this.#io)}\n`,
+      this.isJson ? this.#jsonLine({ verbose: line }) : `${toPrintable(line, this.#io)}\n`,
     )
     void this.#io.stderr.log(texts.join(''))
   }
@@ -64,7 +64,7 @@ export class Reporter {
     const lines = records.map((record) => {
       if (this.isJson) return this.#jsonLine(record)
       const { file, line, message } = record
-      return `${bad('plants:')} ${printable(`${file}:${line}: ${message}`, this.#io)}\n`
+      return `${bad('plants:')} ${toPrintable(`${file}:${line}: ${message}`, this.#io)}\n`
     })
     await this.#write(lines.join(''))
   }
@@ -79,22 +79,22 @@ export class Reporter {
     const { bad, faint } = await this.#style()
     // The status 400 says nothing, because the specification has it for every error.
     const isShown = status !== undefined && status !== 400 && !message.includes(`${status}`)
-    const text = printable(message, this.#io) + (isShown ? ` (status ${status})` : '')
+    const text = toPrintable(message, this.#io) + (isShown ? ` (status ${status})` : '')
     const stack =
       kind === 'internalError' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
     const below = hint === undefined ? stack : [...stack, hint]
-    const lines = below.map((line) => `  ${faint(printable(line, this.#io))}\n`)
+    const lines = below.map((line) => `  ${faint(toPrintable(line, this.#io))}\n`)
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
   }
 
   async #warning(text: string, label?: 'warning'): Promise<string> {
     if (this.isJson) return this.#jsonLine({ warning: text })
     const { strong } = await this.#style()
-    return `plants:${strong(label ? ` ${label}:` : '')} ${printable(text, this.#io)}\n`
+    return `plants:${strong(label ? ` ${label}:` : '')} ${toPrintable(text, this.#io)}\n`
   }
 
   #style(): Promise<Style> {
-    return styleFor(mayColor(this.#io.stderr, this.#options, this.#io))
+    return createStyle(mayColor(this.#io.stderr, this.#options, this.#io))
   }
 
   #jsonLine(fields: object): string {

@@ -79,7 +79,7 @@ export function toSortKey(text: string): string {
 }
 
 /** Returns the string and its composed and decomposed forms, which a store may contain. */
-export function normalForms(text: string): string[] {
+export function listNormalForms(text: string): string[] {
   return hasLongRun(text) ? [text] : [text, text.normalize(), text.normalize('NFD')]
 }
 

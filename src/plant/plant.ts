@@ -25,7 +25,7 @@ export type PlantPatch = z.infer<typeof schemas.patch>
  * Parses the id of an option, an argument or a line of stdin. It has decimal digits only, because
  * `1E3` there is an article code and not 1000.
  */
-export function idFromText(text: string): bigint | undefined {
+export function parseDecimalId(text: string): bigint | undefined {
   return /^-?\d+$/.test(text) ? parseInt64(text) : undefined
 }
 
@@ -55,10 +55,10 @@ export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantP
 /** Returns the plant with the changes of a patch, or undefined if neither has a name. */
 export function applyPatch({ id, ...patch }: PlantPatch, stored?: Plant): StoredPlant | undefined {
   const { name = stored?.name, tag = stored?.tag } = patch
-  return name == null ? undefined : plantFrom(id, name, tag)
+  return name == null ? undefined : buildPlant(id, name, tag)
 }
 
-export function plantFrom(id: bigint, name: string, tag: string | null | undefined): StoredPlant {
+export function buildPlant(id: bigint, name: string, tag: string | null | undefined): StoredPlant {
   return tag == null ? { id, name } : { id, name, tag }
 }
 
@@ -66,7 +66,7 @@ export function listOtherFields(value: object): string[] {
   return Object.keys(value).filter((key) => !fieldNames.some((name) => name === key))
 }
 
-export function invalidPlant(problems: readonly string[]): string {
+export function describeInvalidPlant(problems: readonly string[]): string {
   return `Invalid plant: ${problems.join('; ')}`
 }
 
@@ -83,16 +83,16 @@ export function groupDigits(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-export function plantCount(count: number | bigint): string {
+export function formatPlantCount(count: number | bigint): string {
   return `${groupDigits(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
 
 /** Returns the length of the name and the tag in UTF-16 code units. */
-export function textLength({ name, tag = '' }: Plant): number {
+export function measureFields({ name, tag = '' }: Plant): number {
   return name.length + tag.length
 }
 
-export function equalFields(plant: Plant, stored: Plant): boolean {
+export function haveEqualFields(plant: Plant, stored: Plant): boolean {
   return plant.name === stored.name && plant.tag === stored.tag
 }
 

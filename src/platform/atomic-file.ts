@@ -139,7 +139,7 @@ function createFile(file: string, target: string): void {
  *
  * @param hint what to do, unless the directory is missing or no descriptor is left
  */
-export function unwritable(what: string, target: string, cause: unknown, hint: string): unknown {
+export function toWriteError(what: string, target: string, cause: unknown, hint: string): unknown {
   const reason = systemReason(cause)
   if (reason === undefined) return cause
   const folder = dirname(target)

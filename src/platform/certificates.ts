@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import * as tls from 'node:tls'
 import { inputError, unlessSystemError } from '../errors.js'
-import { whyOthersCanWrite } from './files.js'
+import { explainWriteAccess } from './files.js'
 import type { Io } from './io.js'
 import { readTextFile } from './text-files.js'
 
@@ -30,7 +30,7 @@ export function readCertificates(path: string): string {
 export function readKeyPair(certPath: string, keyPath: string, optionNames: string) {
   const hint = `Use PEM files for ${optionNames}, the key without a passphrase`
   const pair = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
-  const why = whyOthersCanWrite(statSync(keyPath))
+  const why = explainWriteAccess(statSync(keyPath))
   if (why !== undefined)
     throw inputError(
       `The key ${keyPath} ${why}`,

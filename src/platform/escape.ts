@@ -38,7 +38,7 @@ export function takeCharacters(text: string, count: number): string {
   return characters.slice(0, count).join('')
 }
 
-export function printable(text: string, io: Io): string {
+export function toPrintable(text: string, io: Io): string {
   return escapeControlChars(redact(text, io))
 }
 

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { isWindows, systemCode, unlessSystemError } from '../errors.js'
-import { shellWord } from './shell.js'
+import { quoteWord } from './shell.js'
 
 /**
  * Creates a directory and its missing parents durably, for this user only. `mkdirSync` with
@@ -34,7 +34,7 @@ export function makeFolder(folder: string): void {
 }
 
 export function makeFolderHint(folder: string): string {
-  return `Create it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${shellWord(folder)}`
+  return `Create it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${quoteWord(folder)}`
 }
 
 /** Makes the names in a directory durable, where the system can do that. */
@@ -68,7 +68,7 @@ export function findFileIdentity(path: string): string | undefined {
 }
 
 /** Writes the mode of a file as `(mode 640)`. */
-export function octal(mode: number): string {
+export function formatMode(mode: number): string {
   return `(mode ${(mode & 0o1777).toString(8)})`
 }
 
@@ -86,11 +86,11 @@ export function isThisUser(uid: number): boolean {
  * group counts as others unless it has the number of the owner, because many systems give each user
  * a group of the same number.
  */
-export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined {
+export function explainWriteAccess({ uid, gid, mode }: Stats): string | undefined {
   if (isWindows) return undefined
   if (!isTrusted(uid)) return `belongs to another user (uid ${uid})`
   const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
-  return isWritable ? `can be changed by other users ${octal(mode)}` : undefined
+  return isWritable ? `can be changed by other users ${formatMode(mode)}` : undefined
 }
 
 /**

@@ -2,7 +2,7 @@ import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { isWindows, systemCode, unlessSystemError, usageError } from '../errors.js'
 import type { Runtime } from './runtime.js'
-import { type Input, type Output, processInput, processOutput, Signals } from './streams.js'
+import { createInput, createOutput, type Input, type Output, Signals } from './streams.js'
 
 export type { Input, Output }
 
@@ -31,7 +31,10 @@ export interface Io extends Runtime {
 }
 
 /** Returns the same `Io` with other streams, such as those of a pager, and with their signal. */
-export function withOutput(io: Io, replaced: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>): Io {
+export function replaceOutput(
+  io: Io,
+  replaced: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>,
+): Io {
   return Object.assign(Object.create(io) as Io, replaced)
 }
 
@@ -39,15 +42,15 @@ export function withOutput(io: Io, replaced: Pick<Io, 'stdout' | 'stderr' | 'han
  * Builds the `Io` of this process. Until `end` has set the exit code, it is 70, so that a crash or
  * a promise that never settles is an internal error.
  */
-export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
+export function createProcessIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const env = copyEnvironment(process.env)
   // The driver would use PGPASSWORD for every database, but a password is for one only.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
   const io: Io = {
-    stdin: processInput(signals),
-    stdout: processOutput(1, signals),
-    stderr: processOutput(2, signals),
+    stdin: createInput(signals),
+    stdout: createOutput(1, signals),
+    stderr: createOutput(2, signals),
     env,
     resolvePath,
     dataFolder: () => findFolder('data'),

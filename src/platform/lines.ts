@@ -6,18 +6,18 @@ interface LineOptions {
   /** Creates the error of a longer line. Without it, only the first bytes of the line are kept. */
   tooLong?: (() => Error) | undefined
   /** Returns the position after the last complete line, or 0. By default, a line feed ends it. */
-  endOf?(block: Buffer): number
+  findLineEnd?(block: Buffer): number
 }
 
 /** Joins blocks so that each one yielded ends with a line, except the last one. */
-export async function* wholeLines(
+export async function* joinWholeLines(
   blocks: AsyncIterable<Uint8Array>,
-  { maxBytes, tooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,
+  { maxBytes, tooLong, findLineEnd = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,
 ): AsyncGenerator<Buffer> {
   let rest = new GrowingBuffer()
   for await (const { buffer, byteOffset, byteLength } of blocks) {
     const block = Buffer.from(buffer, byteOffset, byteLength)
-    const end = endOf(block)
+    const end = findLineEnd(block)
     if (end > 0) {
       yield rest.length === 0
         ? block.subarray(0, end)

@@ -114,11 +114,11 @@ export function isSqliteError(error: unknown): error is Error {
 
 /** Whether another connection has a lock that the call needs. */
 export function isBusy(error: unknown): boolean {
-  return [5, 6, 15].includes(primaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
+  return [5, 6, 15].includes(findPrimaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
 }
 
 /** Returns a primary result code of https://sqlite.org/rescode.html. */
-export function primaryCode(error: unknown): number | undefined {
+export function findPrimaryCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined
   return 'errcode' in error && typeof error.errcode === 'number'
     ? error.errcode & 0xff
@@ -135,7 +135,7 @@ export function findExtendedCode(error: unknown): number | undefined {
  * Returns the code of the system call that failed within SQLite, such as `EMFILE`. The driver of
  * Node.js does not tell it.
  */
-export function systemCodeBehind(error: unknown): string | undefined {
+export function findSystemCode(error: unknown): string | undefined {
   if (isWindows || !isSqliteError(error) || !('systemErrno' in error)) return undefined
   const [name] = getSystemErrorMap().get(-Number(error.systemErrno)) ?? []
   return name

@@ -32,7 +32,7 @@ export interface Output {
   stream(): NodeJS.WritableStream
 }
 
-export function processInput(signals: Signals): Input {
+export function createInput(signals: Signals): Input {
   process.once('exit', closeLostTerminals)
   return {
     get isTerminal() {
@@ -54,7 +54,7 @@ export function processInput(signals: Signals): Input {
 
 const maxWaitingBytes = 1_048_576
 
-export function processOutput(fd: 1 | 2, signals: Signals): Output {
+export function createOutput(fd: 1 | 2, signals: Signals): Output {
   /** The bytes in the queue of the stream, which Bun does not report for stderr. */
   let waitingBytes = 0
   let opened: NodeJS.WriteStream | undefined

@@ -4,11 +4,11 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { idRule } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import {
-  idFromText,
-  invalidPlant,
+  describeInvalidPlant,
   isIdempotencyKey,
   type NewPlant,
   type PlantPatch,
+  parseDecimalId,
   parsePlant,
 } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
@@ -57,7 +57,7 @@ export function parsePlantBody(bytes: Buffer): NewPlant {
   const value = parseJsonBody(bytes)
   const plant = parsePlant(value)
   if (plant) return plant
-  throw new HttpError(422, invalidPlant(findProblems(value)))
+  throw new HttpError(422, describeInvalidPlant(findProblems(value)))
 }
 
 /**
@@ -74,7 +74,7 @@ export function parsePatchBody(bytes: Buffer, id: bigint): PlantPatch {
   const problems = patch
     ? [`the id must be ${id}, as in the path, but was ${patch.id}`]
     : findProblems(value, 'patch')
-  throw new HttpError(422, invalidPlant(problems))
+  throw new HttpError(422, describeInvalidPlant(problems))
 }
 
 function parseJsonBody(bytes: Buffer): unknown {
@@ -100,7 +100,7 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
  * @throws {HttpError} 400
  */
 export function parseIdText(text: string, name = 'id'): bigint {
-  const id = idFromText(text)
+  const id = parseDecimalId(text)
   if (id === undefined) throw new HttpError(400, `${name} must be ${idRule}, in decimal digits`)
   return id
 }

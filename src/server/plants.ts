@@ -1,7 +1,7 @@
 /** Carries out the operations of the service in the store. */
 import type { ServerResponse } from 'node:http'
 import { toWireJson } from '../plant/json.js'
-import { omitId, type StoredPlant, textLength } from '../plant/plant.js'
+import { measureFields, omitId, type StoredPlant } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
 import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
@@ -89,7 +89,7 @@ async function readPage(store: DirectStore, query: ReadQuery, limit: number): Pr
   for await (const block of store.read({ ...query, limit: limit + 1, inPages: true })) {
     if (characters >= maxPageCharacters) return { plants, hasNext: true }
     plants.push(...block)
-    characters += block.reduce((sum, plant) => sum + textLength(plant), 0)
+    characters += block.reduce((sum, plant) => sum + measureFields(plant), 0)
   }
   return { plants: plants.slice(0, limit), hasNext: plants.length > limit }
 }

@@ -1,5 +1,10 @@
-import { assertDefined, type ErrorKind, errorValue, PlantsError } from '../errors.js'
-import { equalFields, type NewPlant, type PlantPatch, type StoredPlant } from '../plant/plant.js'
+import { assertDefined, type ErrorKind, getErrorValue, PlantsError } from '../errors.js'
+import {
+  haveEqualFields,
+  type NewPlant,
+  type PlantPatch,
+  type StoredPlant,
+} from '../plant/plant.js'
 
 /**
  * What `Store.write` does to one plant. If `isFoundByName`, the id was found by the name of the
@@ -51,7 +56,7 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwn
 }
 
 export function createProblem(kind: ErrorKind, message: string, hint?: string): Problem {
-  return { kind, error: errorValue(kind), message, hint }
+  return { kind, error: getErrorValue(kind), message, hint }
 }
 
 export function toError(reason: Problem): PlantsError {
@@ -97,7 +102,7 @@ export function createExistsOutcome(change: Create, stored: StoredPlant | undefi
   const { plant, ifExists, isFoundByName } = change
   const other = findOtherNameOutcome(change, stored)
   if (other) return other
-  const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)
+  const isEqual = ifExists === 'same' && stored !== undefined && haveEqualFields(stored, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
   const [different, differs] =
     ifExists === 'same' ? ['different ', ', but its tag differs'] : ['', '']

@@ -1,6 +1,6 @@
 import { assertDefined, PlantsError } from '../errors.js'
 import { largestId } from '../plant/fields.js'
-import { type Plant, plantFrom, type StoredPlant } from '../plant/plant.js'
+import { buildPlant, type Plant, type StoredPlant } from '../plant/plant.js'
 import { unwrapOutcome } from './change.js'
 import type { Store } from './store.js'
 
@@ -34,7 +34,7 @@ export async function createNext(
   let taken: bigint | undefined
   for (let tries = 0; tries < 100; tries += 1) {
     const id = await findNextId(store, taken)
-    const [outcome] = await store.write([{ type: 'create', plant: plantFrom(id, name, tag) }])
+    const [outcome] = await store.write([{ type: 'create', plant: buildPlant(id, name, tag) }])
     if (outcome?.type !== 'rejected' || outcome.error.kind !== 'conflict')
       return unwrapOutcome(assertDefined(outcome)).plant
     if (outcome.error.mayBeOwnPlant) throw createUnknownOutcomeError(id, outcome.error.hint)

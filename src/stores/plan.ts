@@ -3,7 +3,7 @@
  * ids. It reads and writes nothing: a direct store looks the plants up, and then does what the plan
  * says.
  */
-import { applyPatch, equalFields, type NewPlant, type StoredPlant } from '../plant/plant.js'
+import { applyPatch, haveEqualFields, type NewPlant, type StoredPlant } from '../plant/plant.js'
 import {
   type Change,
   type Create,
@@ -68,7 +68,7 @@ function applyCreate(plants: PlantsById, change: Create): Outcome {
 
 /** Whether this create has stored the plant before, and nothing has changed it since. */
 function isRepetition({ plant, key }: Create, stored: KeyedPlant): boolean {
-  return key !== undefined && key === stored.key && equalFields(plant, stored.plant)
+  return key !== undefined && key === stored.key && haveEqualFields(plant, stored.plant)
 }
 
 function applyUpdate(plants: PlantsById, change: Update): Outcome {
@@ -84,7 +84,7 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
     return { type: 'created', plant }
   }
   // An import that is repeated changes nothing, and so keeps the idempotency key.
-  const isUnchanged = mayCreate ? equalFields(plant, stored) : Object.keys(patch).length === 1
+  const isUnchanged = mayCreate ? haveEqualFields(plant, stored) : Object.keys(patch).length === 1
   if (!isUnchanged) plants.set(plant.id, { plant })
   return { type: 'updated', plant, before: stored }
 }

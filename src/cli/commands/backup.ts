@@ -1,6 +1,6 @@
 import { parseText } from '../../config/option-values.js'
 import { usageError } from '../../errors.js'
-import { plantCount } from '../../plant/plant.js'
+import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { requireCapability } from '../../stores/kinds.js'
@@ -37,7 +37,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
   if (!copy) throw context.noStore()
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
-  await context.print({ file, plants, bytes }, `Backed up ${plantCount(plants)} ${names}`)
+  await context.print({ file, plants, bytes }, `Backed up ${formatPlantCount(plants)} ${names}`)
 }
 
 export function parseBackupPath(text: string): string {

@@ -2,7 +2,7 @@ import type { Argument, Command, Option } from 'commander'
 import { listNamedStores } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { PlantsError } from '../../errors.js'
-import { writeAnswer } from '../../output/output.js'
+import { writeStdout } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { isNamed, type PlantsCommand } from '../command.js'
 import bash from '../completions/plants.bash?raw'
@@ -17,7 +17,7 @@ export function define(command: PlantsCommand): void {
     .description('Print the completion script of a shell. Its first lines say where to install it.')
     .choiceArgument('shell', Object.keys(scripts))
     .addExamples('source <(plants completion bash)', 'plants completion zsh > _plants')
-    .handler((_options, io, shell: keyof typeof scripts) => writeAnswer(io, scripts[shell]))
+    .handler((_options, io, shell: keyof typeof scripts) => writeStdout(io, scripts[shell]))
 }
 
 type Candidate = readonly [word: string, description: string]
@@ -41,7 +41,7 @@ export async function printCompletions(
   const lines = found.map(([word, description]) =>
     shell === 'bash' ? `${word.slice(from)}\n` : `${word}\t${description}\n`,
   )
-  await writeAnswer(io, lines.join(''))
+  await writeStdout(io, lines.join(''))
 }
 
 /** The words of a line, without their quotes; the last one is being typed, and may be empty. */

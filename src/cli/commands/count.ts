@@ -1,8 +1,8 @@
 import type { PlantRecord } from '../../formats/write.js'
-import { writeAnswer } from '../../output/output.js'
+import { writeStdout } from '../../output/output.js'
 import type { TextName } from '../../plant/fields.js'
 import { foldText, toSortKey } from '../../plant/folding.js'
-import { plantCount } from '../../plant/plant.js'
+import { formatPlantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { addCount, type CountQuery, pageRows, type TextCounts } from '../../stores/query.js'
 import type { Store } from '../../stores/store.js'
@@ -35,7 +35,10 @@ async function count(options: CountOptions, io: Io): Promise<void> {
   try {
     if (by === undefined) {
       const plants = (await store?.count({ tag, search })) ?? 0n
-      return await writeAnswer(io, `${context.output === 'text' ? plantCount(plants) : plants}\n`)
+      return await writeStdout(
+        io,
+        `${context.output === 'text' ? formatPlantCount(plants) : plants}\n`,
+      )
     }
     const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
     // A store counts in steps, between which a signal arrives, and then ends the count.

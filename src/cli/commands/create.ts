@@ -1,7 +1,7 @@
 import { invalidValue } from '../../config/option-values.js'
 import { PlantsError, usageError } from '../../errors.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
-import { isIdempotencyKey, omitId, plantFrom } from '../../plant/plant.js'
+import { buildPlant, isIdempotencyKey, omitId } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { writeOne } from '../../stores/change.js'
 import { hasCapability } from '../../stores/kinds.js'
@@ -76,7 +76,7 @@ async function plantOne(
     const created =
       id === 'next'
         ? await createNext(store, { name, tag })
-        : (await writeOne(store, { type: 'create', plant: plantFrom(id, name, tag), key })).plant
+        : (await writeOne(store, { type: 'create', plant: buildPlant(id, name, tag), key })).plant
     const sentence = `Planted ${describePlant(created, await context.style())}`
     // The specification's Plant has no id, but one that the store chose is the result.
     await context.print(id === 'next' ? created : omitId(created), sentence)
@@ -95,7 +95,7 @@ async function preview(
   const isDirect = hasCapability(address, 'direct')
   const store = isDirect ? await (await context.createDirectOpener()).openExisting() : undefined
   try {
-    const plant = plantFrom(id === 'next' ? await findNextId(store) : id, name, tag)
+    const plant = buildPlant(id === 'next' ? await findNextId(store) : id, name, tag)
     const change = { type: 'create' as const, plant, key }
     await store?.transaction((tried) => writeOne(tried, change), { shouldCommit: () => false })
     const place =

@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.js'
 import { describePlant } from '../../output/output.js'
-import { plantCount, type StoredPlant } from '../../plant/plant.js'
+import { formatPlantCount, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
@@ -55,7 +55,7 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
     const how = { isDryRun, isSingle: isSingle(args) && !ignoresMissing, ignoresMissing, missing }
     const count = await changePlants('delete', changes, store, how, context)
     if (hasFilter(options))
-      await context.warn(`${isDryRun ? 'Would delete' : 'Deleted'} ${plantCount(count)}`)
+      await context.warn(`${isDryRun ? 'Would delete' : 'Deleted'} ${formatPlantCount(count)}`)
   } finally {
     await store?.close()
   }
@@ -112,7 +112,7 @@ async function confirm(plants: readonly StoredPlant[], context: CommandContext):
   const style = await context.style(context.io.stderr)
   const what =
     plants.length > 10
-      ? plantCount(plants.length)
+      ? formatPlantCount(plants.length)
       : plants.map((plant) => describePlant(plant, style)).join(', ')
   const store = context.describeStore()
   const place = store === undefined ? '' : ` from ${store}`

@@ -4,7 +4,7 @@ import { EffectiveSettings } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
 import { readSettings } from '../../config/settings-file.js'
 import { PlantsError } from '../../errors.js'
-import { mayColor, type Style, styleFor } from '../../output/output.js'
+import { createStyle, mayColor, type Style } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -33,7 +33,7 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const context = await contextOrError(options, io)
   const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
   const format = chosen ?? (context instanceof PlantsError ? usual : context.output)
-  const style = await styleFor(mayColor(io.stdout, options, io))
+  const style = await createStyle(mayColor(io.stdout, options, io))
   const text = (findings: Finding[]) => findings.map((each) => formatFinding(each, style)).join('')
   const printer = new Printer<Finding>(io, format, { text })
   // What stdout shows may be sent to somebody who is asked for help.

@@ -5,7 +5,7 @@ import { type FileFormat, type FormatName, formatNames } from '../../formats/wri
 import { quoteIfNeeded } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { Progress, withProgress } from '../../output/progress.js'
-import { plantCount, type StoredPlant } from '../../plant/plant.js'
+import { formatPlantCount, type StoredPlant } from '../../plant/plant.js'
 import { assertOwnFile, isWrittenInPlace } from '../../platform/atomic-file.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
@@ -114,7 +114,7 @@ async function writeFile(
 ): Promise<void> {
   const { exportFile } = await import('../../export/export-file.js')
   const { plants, bytes } = await exportFile(path, format, pages, context.io.handleSignals())
-  const sentence = `Exported ${plantCount(plants)} to ${name}`
+  const sentence = `Exported ${formatPlantCount(plants)} to ${name}`
   const answer = context.output === 'text' ? 'text' : 'json'
   await context.print({ file: path, plants, bytes }, sentence, answer)
 }

@@ -1,4 +1,4 @@
-import { writeAnswer } from '../../output/output.js'
+import { writeStdout } from '../../output/output.js'
 import type { PlantsCommand } from '../command.js'
 
 export function define(command: PlantsCommand): void {
@@ -9,6 +9,6 @@ export function define(command: PlantsCommand): void {
     .addExamples('plants openapi > openapi.json')
     .handler(async (_options, io) => {
       const { formatOpenApi } = await import('../../server/routes.js')
-      await writeAnswer(io, `${formatOpenApi('')}\n`)
+      await writeStdout(io, `${formatOpenApi('')}\n`)
     })
 }

@@ -1,4 +1,4 @@
-import { plantCount } from '../../plant/plant.js'
+import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { requireCapability } from '../../stores/kinds.js'
@@ -30,7 +30,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
   const file = io.resolvePath(path)
   const plants = await access.checkBackup(address, file, openContext)
   const names = `from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
-  const what = `${plantCount(plants)} ${names}`
+  const what = `${formatPlantCount(plants)} ${names}`
   if (options.dryRun) {
     const fields = { dryRun: true, file, store: address.name, plants }
     return context.printResult(fields, `Would restore ${what}`)
@@ -40,7 +40,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
     const present = await store?.count().finally(() => store.close())
     if (present)
       await confirmReplacement(
-        `The store ${address.name} has ${plantCount(present)}`,
+        `The store ${address.name} has ${formatPlantCount(present)}`,
         context,
         ', and keep a copy next to it',
       )

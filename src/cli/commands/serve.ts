@@ -15,7 +15,7 @@ import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
 import { findOpenFileLimit } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { shellWord } from '../../platform/shell.js'
+import { quoteWord } from '../../platform/shell.js'
 import { parseUrl } from '../../platform/urls.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
@@ -239,7 +239,7 @@ function warnOfPermissions({ tlsKey }: ServeOptions, io: Io, warn: (text: string
   const path = io.resolvePath(tlsKey)
   const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
   if ((mode & 0o077) !== 0)
-    warn(`Other users can read the TLS key. Fix it with: chmod 600 ${shellWord(path)}`)
+    warn(`Other users can read the TLS key. Fix it with: chmod 600 ${quoteWord(path)}`)
 }
 
 const parsePort = wholeNumber('a port', 0, 65_535, '4010')

@@ -16,7 +16,7 @@ import type { SavedStore } from '../../config/settings-schema.js'
 import { usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
-import { shellWord } from '../../platform/shell.js'
+import { quoteWord } from '../../platform/shell.js'
 import type { Address } from '../../stores/address.js'
 import { findKind, requireCapability } from '../../stores/kinds.js'
 import { createSettingOption, type GlobalOptions, type PlantsCommand } from '../command.js'
@@ -166,7 +166,7 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   const place = `Its plants are kept in ${quoteIfNeeded(shown)}`
   if (hasToken)
     await context.warn(
-      `Its token is still saved. Remove it with: plants auth logout --store ${shellWord(shown)}`,
+      `Its token is still saved. Remove it with: plants auth logout --store ${quoteWord(shown)}`,
     )
   const text = `Removed the store ${quoteIfNeeded(name)}. ${place}`
   await context.print({ name, address: shown, removed: true }, text)

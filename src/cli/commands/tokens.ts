@@ -1,6 +1,6 @@
 import { duration, parseText } from '../../config/option-values.js'
 import { PlantsError, usageError } from '../../errors.js'
-import { idFromText } from '../../plant/plant.js'
+import { parseDecimalId } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import {
@@ -132,7 +132,7 @@ const parseLife = duration(
 
 /** By id, or by the note. Throws `usage` if several that are not revoked have the note. */
 async function idOfToken(name: string, tokens: TokenStore): Promise<bigint | undefined> {
-  const id = idFromText(name)
+  const id = parseDecimalId(name)
   const named: Token[] = []
   for await (const page of tokens.list()) {
     if (page.some((token) => token.id === id)) return id

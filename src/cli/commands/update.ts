@@ -1,5 +1,5 @@
 import { PlantsError, usageError } from '../../errors.js'
-import { invalidPlant, type PlantPatch, parsePlant } from '../../plant/plant.js'
+import { describeInvalidPlant, type PlantPatch, parsePlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -54,6 +54,6 @@ async function readPatch({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch,
   const value = { id: 0n, ...patch }
   if (parsePlant(value, 'patch')) return patch
   const { findProblems } = await import('../../plant/schema.js')
-  const message = invalidPlant(findProblems(value, 'patch'))
+  const message = describeInvalidPlant(findProblems(value, 'patch'))
   throw new PlantsError('invalid', message, { hint: 'Correct the options' })
 }

@@ -1,10 +1,10 @@
 import { version } from '../../../package.json'
-import { writeAnswer } from '../../output/output.js'
+import { writeStdout } from '../../output/output.js'
 import type { PlantsCommand } from '../command.js'
 
 export function define(command: PlantsCommand): void {
   command
     .description('Show the version. plants doctor also shows the runtime and SQLite.')
     .addExamples('plants version')
-    .handler((_options, io) => writeAnswer(io, `${version}\n`))
+    .handler((_options, io) => writeStdout(io, `${version}\n`))
 }

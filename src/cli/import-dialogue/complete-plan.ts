@@ -12,7 +12,7 @@ import { applyAnswers } from '../../import/answers.js'
 import { type ImportPlan, isInputError, type OpenInput, openInput } from '../../import/inputs.js'
 import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 import { sampleInput } from '../../import/sample-input.js'
-import { plantCount } from '../../plant/plant.js'
+import { formatPlantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
 import type { CommandContext } from '../command-context.js'
@@ -107,7 +107,7 @@ function describeRejections({
   if (rejected === 0) return []
   const first = rejected > reasons.length ? `, the first ${reasons.length} of them` : ''
   return [
-    `${plantCount(rejected)} will be rejected${first}:`,
+    `${formatPlantCount(rejected)} will be rejected${first}:`,
     ...reasons.map((text) => `  ${text}`),
   ]
 }
@@ -118,7 +118,7 @@ async function confirmImport(
   { context, showDryRun }: DialogueOptions,
 ): Promise<void> {
   const store = context.describeStore()
-  const message = `Import ${plantCount(count)}${store === undefined ? '' : ` into ${store}`}?`
+  const message = `Import ${formatPlantCount(count)}${store === undefined ? '' : ` into ${store}`}?`
   if (await askToImport(message, true, context.io)) return
   await showDryRun({ ...plan, dryRun: true })
   await askToImport(message, false, context.io)

@@ -1,6 +1,6 @@
 import { PlantsError } from '../../errors.js'
 import { foldName } from '../../formats/columns.js'
-import { printable, truncate } from '../../platform/escape.js'
+import { toPrintable, truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { askToChoose, askToSearch, type Choice } from '../prompts.js'
 import type { SampleColumn } from './guess-columns.js'
@@ -111,7 +111,7 @@ export async function askToImport(
 
 /** Writes lines that belong to a question, and so are not hidden by `--quiet`. */
 export async function tell(lines: readonly string[], io: Io): Promise<void> {
-  await io.stderr.write(lines.map((line) => `${printable(line, io)}\n`).join(''))
+  await io.stderr.write(lines.map((line) => `${toPrintable(line, io)}\n`).join(''))
 }
 
 function createStoppedError(): PlantsError {

@@ -3,7 +3,7 @@ import { findChoice, isJson, outputFormats } from '../../config/option-values.js
 import { EffectiveSettings } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { PlantsError, systemCode, usageError } from '../../errors.js'
-import { writeAnswer } from '../../output/output.js'
+import { writeStdout } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import type { Io } from '../../platform/io.js'
 import { type CommandLine, PlantsCommand } from '../command.js'
@@ -46,11 +46,11 @@ async function runLine(line: CommandLine, io: Io): Promise<void> {
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
   // Elsewhere, -v is the version. With a command it is --verbose.
-  if (argv.length === 1 && argv[0] === '-v') return writeAnswer(io, `${version}\n`)
+  if (argv.length === 1 && argv[0] === '-v') return writeStdout(io, `${version}\n`)
   const page = await runCommand(line, io)
-  if (page === `${version}\n`) await writeAnswer(io, page)
+  if (page === `${version}\n`) await writeStdout(io, page)
   else if (page !== '')
-    await runInPager(line.command?.readOptions() ?? {}, io, (shown) => writeAnswer(shown, page))
+    await runInPager(line.command?.readOptions() ?? {}, io, (shown) => writeStdout(shown, page))
 }
 
 /** In the format of the line or of the settings, even if these are what is wrong. */

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { PlantsError, usageError } from '../../errors.js'
 import type { StoredPlant } from '../../plant/plant.js'
-import { shellWord } from '../../platform/shell.js'
+import { quoteWord } from '../../platform/shell.js'
 import type { HttpAddress } from '../address.js'
 import { type Change, getTargetId, type Outcome } from '../change.js'
 import type { CountQuery, ReadQuery } from '../query.js'
@@ -96,7 +96,7 @@ function createHint(change: Change, service: string, error: PlantsError): string
 }
 
 function describeLook(id: bigint, service: string): string {
-  return `Look at it with: plants get ${id} --store ${shellWord(service)}`
+  return `Look at it with: plants get ${id} --store ${quoteWord(service)}`
 }
 
 function createUnknownHint(
@@ -108,7 +108,7 @@ function createUnknownHint(
   const id = getTargetId(change)
   const start = hint === undefined ? '' : `${hint}. `
   if (change.type === 'create')
-    return `${start}Whether plant ${id} is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`
+    return `${start}Whether plant ${id} is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${quoteWord(key)}`
   const unknown = `${start}Whether plant ${id} was changed is unknown`
   // The hint names another address, because nothing can be looked up at this one.
   if (kind === 'noResponse' && hint !== undefined) return unknown

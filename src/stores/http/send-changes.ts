@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { assertDefined, type ErrorKind, PlantsError } from '../../errors.js'
 import { toWireJson } from '../../plant/json.js'
-import { applyPatch, equalFields, type StoredPlant } from '../../plant/plant.js'
+import { applyPatch, haveEqualFields, type StoredPlant } from '../../plant/plant.js'
 import {
   type Change,
   createExistsOutcome,
@@ -58,7 +58,7 @@ async function sendUpdate(ask: Send, change: ChangeOfType<'update'>): Promise<Ou
   const stored = isFoundByName && key === undefined ? await fetchPlant(ask, id) : undefined
   const other = findOtherNameOutcome(change, stored)
   if (other) return other
-  if (stored && equalFields(stored, assertDefined(applyPatch(patch, stored))))
+  if (stored && haveEqualFields(stored, assertDefined(applyPatch(patch, stored))))
     return { type: 'updated', plant: stored, before: stored }
   const whole = ifMissing === 'create' && !stored ? applyPatch(patch) : undefined
   const create = { type: 'create', ifExists: 'skip', isFoundByName, key } as const

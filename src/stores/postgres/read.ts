@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
 import type { TextName } from '../../plant/fields.js'
-import { foldText, latinMarks, normalForms } from '../../plant/folding.js'
+import { foldText, latinMarks, listNormalForms } from '../../plant/folding.js'
 import {
   addCount,
   type CountQuery,
@@ -120,7 +120,7 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} '${after}'`)
   if (tag === false) conditions.push('tag IS NULL')
-  else if (tag !== undefined) conditions.push(`tag IN (${normalForms(tag).map(escapeLiteral)})`)
+  else if (tag !== undefined) conditions.push(`tag IN (${listNormalForms(tag).map(escapeLiteral)})`)
   if (search !== undefined) {
     const sought = foldText(search)
     const found = ['name', 'tag'].map((column) => containsSql(column, sought, `${collation}`))

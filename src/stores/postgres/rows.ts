@@ -5,7 +5,7 @@
 
 import { PlantsError } from '../../errors.js'
 import { isText, largestId, smallestId, type TextName } from '../../plant/fields.js'
-import { plantFrom, type StoredPlant } from '../../plant/plant.js'
+import { buildPlant, type StoredPlant } from '../../plant/plant.js'
 import { buildToken, type Token } from '../tokens.js'
 import type { Row } from './connection.js'
 
@@ -22,7 +22,7 @@ export function parsePlantRow([id, name, tag]: Row, server: string): StoredPlant
   if (!isText(name)) throw createInvalidRowError(server, 'a plant without a valid name')
   if (tag !== null && !isText(tag))
     throw createInvalidRowError(server, 'a plant with an invalid tag')
-  return plantFrom(number, name, tag)
+  return buildPlant(number, name, tag)
 }
 
 /** The columns are `tokenColumns`. */

@@ -12,7 +12,7 @@
 
 import { assertDefined, describeReason } from '../../errors.js'
 import { type NewPlant, toRowValues } from '../../plant/plant.js'
-import { primaryCode } from '../../platform/sqlite.js'
+import { findPrimaryCode } from '../../platform/sqlite.js'
 import {
   type Change,
   type Create,
@@ -167,7 +167,7 @@ function runOrUndo<T>({ db, prepare }: Connection, work: () => T | undefined): A
 }
 
 function isRejection(error: unknown): boolean {
-  const code = primaryCode(error)
+  const code = findPrimaryCode(error)
   return code === SQLITE_ERROR || code === SQLITE_TOOBIG || code === SQLITE_CONSTRAINT
 }
 

@@ -4,7 +4,7 @@
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { PlantsError, systemCode, usageError } from '../../errors.js'
-import { plantCount } from '../../plant/plant.js'
+import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { readBytes, resolveLink } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
@@ -50,7 +50,7 @@ export async function backUp(
   try {
     const former = old ? countReplaceable(store, target, old) : 0n
     const present = await countPlants(store)
-    const counts = `has ${plantCount(former)}, and ${store.path} has ${plantCount(present)}`
+    const counts = `has ${formatPlantCount(former)}, and ${store.path} has ${formatPlantCount(present)}`
     if (former > 2n * present) await onLarger?.(`${backup} ${counts}`)
     copy = new AtomicFile(target)
     const { path } = copy

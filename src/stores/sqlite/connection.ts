@@ -3,12 +3,12 @@ import { basename, dirname, join } from 'node:path'
 import { assertDefined, systemCode, unlessSystemError } from '../../errors.js'
 import { foldText } from '../../plant/folding.js'
 import {
+  explainWriteAccess,
   isSameFile,
   isWritableFile,
   makeFolder,
   readBytes,
   syncFolder,
-  whyOthersCanWrite,
 } from '../../platform/files.js'
 import type { Runtime } from '../../platform/runtime.js'
 import {
@@ -234,7 +234,7 @@ function assertNoSuperJournal(path: string): void {
 /** Returns undefined unless others can create files next to the store. */
 export function explainExposure(path: string): string | undefined {
   const folder = dirname(resolveRealPath(path))
-  const why = whyOthersCanWrite(statSync(folder))
+  const why = explainWriteAccess(statSync(folder))
   const sentence = `The store ${path} is exposed to other users: ${folder} ${why}`
   return why && `${sentence}. Move it to a directory that only you can write to`
 }

@@ -1,4 +1,4 @@
-import { plantCount } from '../../plant/plant.js'
+import { formatPlantCount } from '../../plant/plant.js'
 import { createNoStoreError, type SqliteAddress } from '../address.js'
 import { type CheckResult, checkRights, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext } from '../store-kind.js'
@@ -32,6 +32,6 @@ async function checkContents(
 ): Promise<CheckResult> {
   const plants = await checkIntegrity(name, options)
   const message =
-    plants === undefined ? 'none yet' : `${plantCount(plants)} read, and no damage found`
+    plants === undefined ? 'none yet' : `${formatPlantCount(plants)} read, and no damage found`
   return { state: 'ok', message }
 }

@@ -9,15 +9,15 @@
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
+  describeCode,
   describeReason,
   type ErrorKind,
   isOutOfDescriptors,
   PlantsError,
-  reasonOfCode,
   systemCode,
   toDescriptorsHint,
 } from '../../errors.js'
-import { findExtendedCode, primaryCode, systemCodeBehind } from '../../platform/sqlite.js'
+import { findExtendedCode, findPrimaryCode, findSystemCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
 
 /** The store holds what only a failed disk, or another program, can have written. */
@@ -73,10 +73,10 @@ export function explainSqliteError(
   subject = `The store ${path}`,
 ): unknown {
   const failure = { error, path, subject }
-  const code = error instanceof StoreDamageError ? CORRUPT : primaryCode(error)
+  const code = error instanceof StoreDamageError ? CORRUPT : findPrimaryCode(error)
   if (code !== undefined) return explainCode(failure, code)
   const systemName = systemCode(error)
-  if (systemName === undefined || reasonOfCode(systemName) === undefined) return error
+  if (systemName === undefined || describeCode(systemName) === undefined) return error
   return explainFailedCall(failure, systemName)
 }
 
@@ -99,11 +99,11 @@ function explainCode(failure: Failure, code: number): PlantsError {
       return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
     case IOERR: {
       const guess = findExtendedCode(error) === IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
-      return explainFailedCall(failure, systemCodeBehind(error) ?? guess)
+      return explainFailedCall(failure, findSystemCode(error) ?? guess)
     }
     case CANTOPEN: {
       const guess = isOutOfDescriptors() ? 'EMFILE' : 'EACCES'
-      return explainFailedCall(failure, systemCodeBehind(error) ?? guess)
+      return explainFailedCall(failure, findSystemCode(error) ?? guess)
     }
     case READONLY:
       return explainDeniedAccess(failure, reason)
@@ -121,14 +121,14 @@ function explainCode(failure: Failure, code: number): PlantsError {
 
 /** @param code of the system, or a guess where the driver does not give it */
 function explainFailedCall(failure: Failure, code: string): PlantsError {
-  const reason = reasonOfCode(code) ?? describeReason(failure.error)
+  const reason = describeCode(code) ?? describeReason(failure.error)
   const descriptorsHint = toDescriptorsHint(code)
   if (descriptorsHint !== undefined)
     return toStoreError(failure, 'unavailable', { reason, hint: descriptorsHint })
   if (code === 'ENOSPC')
     return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
   if (code === 'EDQUOT') return toStoreError(failure, 'unavailable', { reason, hint: quotaHint })
-  const isFailureOfDisk = code === 'EIO' || primaryCode(failure.error) === IOERR
+  const isFailureOfDisk = code === 'EIO' || findPrimaryCode(failure.error) === IOERR
   if (isFailureOfDisk) return toStoreError(failure, 'unavailable', { reason, hint: diskHint })
   return explainDeniedAccess(failure, reason)
 }

@@ -9,8 +9,8 @@
  */
 
 import { largestId, smallestId, type TextName } from '../../plant/fields.js'
-import { foldText, normalForms } from '../../plant/folding.js'
-import { plantFrom, type StoredPlant, textLength } from '../../plant/plant.js'
+import { foldText, listNormalForms } from '../../plant/folding.js'
+import { buildPlant, measureFields, type StoredPlant } from '../../plant/plant.js'
 import { addCount, type CountQuery, type ReadQuery, type TextCounts } from '../query.js'
 import { type Connection, foldFunction } from './connection.js'
 import { StoreDamageError } from './errors.js'
@@ -23,7 +23,7 @@ export function toPlant([id, name, tag]: unknown[]): StoredPlant {
   const isTag = tag === null || typeof tag === 'string'
   if (typeof id !== 'bigint' || typeof name !== 'string' || !isTag)
     throw new StoreDamageError(`plant ${id} has a value of another type`)
-  return plantFrom(id, name, tag)
+  return buildPlant(id, name, tag)
 }
 
 export async function* readPlants(connection: Connection, query: ReadQuery) {
@@ -146,7 +146,7 @@ function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQ
       if (done) break
       const plant = toPlant(value)
       plants.push(plant)
-      length += textLength(plant)
+      length += measureFields(plant)
     }
     return plants.length > 0 ? plants.filter(matches) : undefined
   }
@@ -240,7 +240,7 @@ function buildFilter({ tag, search }: CountQuery) {
   const values: string[] = []
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) {
-    const forms = normalForms(tag)
+    const forms = listNormalForms(tag)
     conditions.push(`tag IN (${forms.map(() => '?')})`)
     values.push(...forms)
   }

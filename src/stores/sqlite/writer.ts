@@ -16,7 +16,7 @@
  * docs/design/group-commit.md says why groups need no timer, and what may fail.
  */
 import { PlantsError } from '../../errors.js'
-import { primaryCode } from '../../platform/sqlite.js'
+import { findPrimaryCode } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
 import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
@@ -200,7 +200,7 @@ export class Writer {
     try {
       prepare('COMMIT').run()
     } catch (error) {
-      if (primaryCode(error) !== SQLITE_IOERR) throw error
+      if (findPrimaryCode(error) !== SQLITE_IOERR) throw error
       // If only its fsync failed, the commit may be in the log, and come back after a crash.
       throw createUnknownOutcomeError(`The disk failed under ${path}`, error)
     }

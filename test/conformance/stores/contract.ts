@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { assertDefined } from '../../../src/errors.js'
 import { largestId, smallestId } from '../../../src/plant/fields.js'
 import { foldText } from '../../../src/plant/folding.js'
-import { type NewPlant, type PlantPatch, plantFrom, textLength } from '../../../src/plant/plant.js'
+import {
+  buildPlant,
+  measureFields,
+  type NewPlant,
+  type PlantPatch,
+} from '../../../src/plant/plant.js'
 import type { Change, Outcome } from '../../../src/stores/change.js'
 import { createNext, findNextId } from '../../../src/stores/next-id.js'
 import type { CountQuery, ReadQuery } from '../../../src/stores/query.js'
@@ -111,7 +116,7 @@ function describeGroups(open: Open<DirectStore>): void {
     const { store } = await open()
     expect(await store.countBy('tag')).toEqual(new Map())
     const tags = ['Schön', 'Scho\u0308n', 'schön', '', undefined, undefined, 'Schön', '\\N\t\n']
-    await store.write(toCreates(tags.map((tag, id) => plantFrom(BigInt(id), 'Fern', tag))))
+    await store.write(toCreates(tags.map((tag, id) => buildPlant(BigInt(id), 'Fern', tag))))
     const byTag = new Map([
       ['Schön', 2n],
       ['Scho\u0308n', 1n],
@@ -358,7 +363,7 @@ function describeReads(open: Open<Store>): void {
   })
 }
 
-const sizeOf = (some: NewPlant[]) => some.reduce((sum, plant) => sum + textLength(plant), 0)
+const sizeOf = (some: NewPlant[]) => some.reduce((sum, plant) => sum + measureFields(plant), 0)
 
 function describeMany(open: Open<Store>): void {
   test('makes those of many writers at the same moment, each with its own outcome', async () => {

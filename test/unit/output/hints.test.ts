@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { shellWord } from '../../../src/platform/shell.js'
+import { quoteWord } from '../../../src/platform/shell.js'
 import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 const hostile = [
@@ -16,7 +16,7 @@ const hostile = [
 
 test.skipIf(isWindows)('a word of a command in a hint is one word for a shell (needs sh)', () => {
   const { home } = new Sandbox()
-  const command = `printf '<%s>' ${hostile.map((text) => shellWord(text)).join(' ')}`
+  const command = `printf '<%s>' ${hostile.map((text) => quoteWord(text)).join(' ')}`
   const { stdout } = spawnSync('/bin/sh', ['-c', command], { cwd: home, encoding: 'utf8' })
   expect(stdout).toBe(hostile.map((text) => `<${text}>`).join(''))
 })
@@ -25,9 +25,9 @@ test.skipIf(isWindows)('the paths in the commands of hints are such words (needs
   const [user, name] = [new Sandbox(), "it's; touch pwned"]
   await user.run(['create', '--id', '1', '--name', 'x', `--store=./${name}.db`])
   const missing = await user.run(['delete', '7', '--yes', `--store=./${name}.db`])
-  expect(missing.err).toContain(`plants list --store ${shellWord(`./${name}.db`)}\n`)
+  expect(missing.err).toContain(`plants list --store ${quoteWord(`./${name}.db`)}\n`)
   const unmade = await user.run(['export', `./${name}/a.csv`, '--store', `./${name}.db`])
-  expect(unmade.err).toContain(`mkdir -p ${shellWord(join(user.home, name))}\n`)
+  expect(unmade.err).toContain(`mkdir -p ${quoteWord(join(user.home, name))}\n`)
 })
 
 test.each([
@@ -37,6 +37,6 @@ test.each([
   ['id,name', 'id,name', '"id,name"'], // PowerShell would make a list of it
   ['@plants', '@plants', '"@plants"'],
 ])('%j is %s for a POSIX shell, and %s on Windows', (text, posix, windows) => {
-  expect(shellWord(text, { isWindows: false })).toBe(posix)
-  expect(shellWord(text, { isWindows: true })).toBe(windows)
+  expect(quoteWord(text, { isWindows: false })).toBe(posix)
+  expect(quoteWord(text, { isWindows: true })).toBe(windows)
 })

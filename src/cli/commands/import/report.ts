@@ -8,12 +8,12 @@ import type { RejectedRecord } from '../../../import/rejects-file.js'
 import {
   describeChange,
   describePlant,
-  unknownFields,
-  writeAnswer,
+  describeUnknownFields,
+  writeStdout,
 } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
-import { equalFields, groupDigits, plantCount } from '../../../plant/plant.js'
-import { shellOption } from '../../../platform/shell.js'
+import { formatPlantCount, groupDigits, haveEqualFields } from '../../../plant/plant.js'
+import { formatOption } from '../../../platform/shell.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
@@ -68,13 +68,13 @@ export class ImportReport {
       if (!('plant' in outcome)) continue
       const { plant } = outcome
       const before = outcome.type === 'updated' ? outcome.before : undefined
-      if (before && equalFields(before, plant)) continue
+      if (before && haveEqualFields(before, plant)) continue
       const line = before
         ? describeChange('Would update', before, plant, style)
         : `Would create ${describePlant(plant, style)}`
       this.#changesShown += 1
       await this.#progress.clear()
-      await writeAnswer(io, `${line}\n`)
+      await writeStdout(io, `${line}\n`)
     }
   }
 
@@ -97,12 +97,13 @@ export class ImportReport {
     await this.#warnOfGuessedHeaders(importer)
     await this.#warnOfMultilineRows(importer)
     await this.#warnOfIgnoredCells(importer)
-    if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
+    if (otherFields.size > 0)
+      await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
 
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${groupDigits(count)} ${name}`)
-    const read = `${dryRun ? 'Dry run of' : 'Read'} ${plantCount(done)}`
+    const read = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(done)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = findRejectsPath(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
@@ -130,7 +131,7 @@ export class ImportReport {
     for (const { file, sheet } of otherSheets)
       await reporter.warn(
         `The sheet ${JSON.stringify(sheet)} of ${file} has the columns, too, but was not read. To read it:` +
-          shellOption('sheet', sheet),
+          formatOption('sheet', sheet),
       )
     if (surplusRows > 0)
       await reporter.warn(
@@ -141,7 +142,7 @@ export class ImportReport {
   assertComplete(importer: Importer): void {
     const { counts } = importer.position
     if (counts.unknown > 0) {
-      const message = `The outcome of ${plantCount(counts.unknown)} is unknown`
+      const message = `The outcome of ${formatPlantCount(counts.unknown)} is unknown`
       const generatesIds = this.#plan.idFrom !== undefined
       const hint = generatesIds ? 'Look in the store for them' : `Import them ${againHint}`
       throw new PlantsError('unknownOutcome', message, { hint })
@@ -150,7 +151,7 @@ export class ImportReport {
     if (rejected === 0) return
     const stopped = importer.isComplete ? '' : ', and the import stopped there'
     const end = this.#plan.atomic ? ', so nothing was changed' : stopped
-    const message = `Rejected ${plantCount(rejected)}${end}`
+    const message = `Rejected ${formatPlantCount(rejected)}${end}`
     throw new PlantsError('incomplete', message, { hint: this.#chooseHint(importer) })
   }
 
@@ -184,7 +185,7 @@ export class ImportReport {
     // Without transactions, a store may have what is not done.
     const isPartial = !hasCapability(this.#context.address, 'transactions')
     const isStored = mayStore && (done > 0 || isPartial)
-    const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
+    const extent = isStored ? ` after ${formatPlantCount(done)}` : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
     const nextHint = isStored ? this.#chooseNextHint(importer) : undefined
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined

@@ -15,7 +15,7 @@ import type { PlantNames } from '../../../import/map-record.js'
 import type { Checkpoint } from '../../../import/parse-checkpoint.js'
 import { formatRejectsHeader, openRejects } from '../../../import/rejects-file.js'
 import { decideStart, describeSource, findSavedImport } from '../../../import/resume.js'
-import { plantCount } from '../../../plant/plant.js'
+import { formatPlantCount } from '../../../plant/plant.js'
 import type { Io } from '../../../platform/io.js'
 import { type Change, getTargetId, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
@@ -168,7 +168,7 @@ async function warnOfResuming(
   const hasRows = rejects !== undefined && rejects.length + rejects.rows.length > 0
   const isElsewhere = hasRows && rejects.path !== plan.rejects
   const place = isElsewhere ? `, whose rejected records are in ${rejects.path}` : ''
-  await context.warn(`Resuming an interrupted import after ${plantCount(done)}${place}`)
+  await context.warn(`Resuming an interrupted import after ${formatPlantCount(done)}${place}`)
 }
 
 async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Promise<PlantNames> {
