@@ -7,7 +7,7 @@ import { describeReason, PlantsError } from '../errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
-/** A request is logged with these fields, which docs/serve.md describes. */
+/** A request is logged with these fields, which docs/monitoring.md describes. */
 export type AccessLogEntry = Readonly<{
   requestId?: string
   status?: number | undefined

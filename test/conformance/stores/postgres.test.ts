@@ -2,6 +2,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, onTestFinished } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres/store.js'
+import { findBlocks, pages } from '../../helpers/expect/documents.js'
 import {
   buildDatabaseOptions,
   createDatabase,
@@ -82,19 +83,17 @@ async function startBefore(address: string) {
   const url = new URL(address)
   const folder = createServerFolder()
   writeFileSync(join(folder, 'users.txt'), `"plants" "${password}"\n"postgres" "${password}"\n`)
+  const page = findBlocks(pages.get('docs/databases.md') ?? '')
+  const documented = page.find(({ text }) => text.includes('[pgbouncer]'))?.text ?? ''
   // Two snapshots at the same time have a connection each.
-  const settings = (port: number) => `[databases]
-    * = host=${url.hostname} port=${url.port}
-    [pgbouncer]
-    auth_type = scram-sha-256
-    auth_file = users.txt
-    pool_mode = transaction
-    listen_addr = 127.0.0.1
-    unix_socket_dir =
-    listen_port = ${port}
-    default_pool_size = 3`
+  const settings = (port: number) =>
+    `${documented}unix_socket_dir =\n`
+      .replace('plants = host=127.0.0.1 port=5432', `* = host=${url.hostname} port=${url.port}`)
+      .replace('/etc/pgbouncer/userlist.txt', 'users.txt')
+      .replace('listen_port = 6432', `listen_port = ${port}`)
+      .replace('default_pool_size = 20', 'default_pool_size = 3')
   const { port, end } = await startOnFreePort((free) => {
-    writeFileSync(join(folder, 'pgbouncer.ini'), settings(free).replaceAll(/^ +/gm, ''))
+    writeFileSync(join(folder, 'pgbouncer.ini'), settings(free))
     return startDaemon([program, 'pgbouncer.ini'], folder, /process up/)
   })
   url.port = `${port}`

@@ -29,9 +29,40 @@ export interface Block {
   text: string
 }
 
+/** A block, which may be indented as a part of a list; or the title of a section. */
+const parts =
+  /^(?<indent> *)```(?<language>\w+)\n(?<text>.*?)^\k<indent>```$|^#+ (?<title>[^\n]*)$/gms
+
 export function findBlocks(page: string): Block[] {
-  const blocks = page.matchAll(/^```(\w+)\n(.*?)^```$/gms)
-  return Array.from(blocks, ([, language = '', text = '']) => ({ language, text }))
+  return findProcedures(page).flat()
+}
+
+/**
+ * The blocks that somebody copies together: one that stands alone, or those of numbered steps, which
+ * are indented in a list, or stand in sections whose titles are numbered.
+ */
+export function findProcedures(page: string): Block[][] {
+  const procedures: Block[][] = []
+  let steps: Block[] | undefined
+  let isNumbered = false
+  for (const { groups = {} } of page.matchAll(parts)) {
+    const { indent = '', language = '', text = '', title } = groups
+    if (title !== undefined) {
+      isNumbered = /^\d+\. /.test(title)
+      if (!isNumbered) steps = undefined
+      continue
+    }
+    const block = { language, text: text.replaceAll(RegExp(`^${indent}`, 'gm'), '') }
+    if (indent === '' && !isNumbered) {
+      procedures.push([block])
+    } else if (steps === undefined) {
+      steps = [block]
+      procedures.push(steps)
+    } else {
+      steps.push(block)
+    }
+  }
+  return procedures
 }
 
 export const program = await buildProgram(createIo({}))

@@ -62,7 +62,7 @@ test('Litestream replicates the store of the service, as its user', () => {
   )
 })
 
-test.runIf(canBecome).each(['docs/recipes.md', 'docs/deployment.md'])(
+test.runIf(canBecome).each(['docs/recipes.md', 'docs/backup.md'])(
   'a user without rights makes the backups of %s with the environment of cron (needs root and setpriv)',
   (path) => {
     const folder = createTemporaryFolder()
@@ -75,7 +75,9 @@ test.runIf(canBecome).each(['docs/recipes.md', 'docs/deployment.md'])(
     chownSync(home, stranger, stranger)
     symlinkSync(bin, join(bins, 'plants'))
     symlinkSync(process.execPath, join(bins, 'node'))
-    const recipes = pages.get('docs/recipes.md') ?? ''
+    const recipes = findBlocks(pages.get('docs/recipes.md') ?? '')
+      .map(({ text }) => text)
+      .join('')
     const [, script = ''] = /^cat > backup-plants.sh <<'END'\n(.*?)^END$/ms.exec(recipes) ?? []
     for (const to of [bins, home])
       writeFileSync(join(to, 'backup-plants.sh'), script, { mode: 0o755 })

@@ -130,7 +130,7 @@ test('the compose file runs the container as docs/deployment.md does', () => {
   const { services } = parse(readFileSync(join(deploy, 'compose.yaml'), 'utf8'))
   const { ports, volumes, read_only, cap_drop, security_opt, stop_grace_period } = services.plants
   const page = readFileSync(join(deploy, '../docs/deployment.md'), 'utf8').replaceAll('\\\n', '')
-  const command = /^docker run --detach .*$/m.exec(page)?.[0] ?? ''
+  const command = /^ *docker run --detach .*$/m.exec(page)?.[0] ?? ''
   const asFlags = [
     `--publish ${ports} `,
     `--stop-timeout ${Number.parseInt(stop_grace_period, 10)} `,

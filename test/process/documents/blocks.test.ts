@@ -1,9 +1,15 @@
-import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Block, findBlocks, pages, readAllHelps } from '../../helpers/expect/documents.js'
+import {
+  type Block,
+  findBlocks,
+  findProcedures,
+  pages,
+  readAllHelps,
+} from '../../helpers/expect/documents.js'
 import { checkSecrets } from '../../helpers/expect/secrets.js'
 import { startOwnServer } from '../../helpers/postgres/database.js'
 import { byPassword } from '../../helpers/postgres/server.js'
@@ -21,20 +27,59 @@ test('the pages work one after the other in one home', async () => {
   await shell('plants create --id 1 --name Fern; plants stores add garden ./own.db', home) // the reader's own
   const differences: unknown[] = []
   for (const path of readingOrder()) {
-    rmSync(join(home, session), { force: true }) // a page begins in a shell of its own
-    for (const block of blocksToRun(path, server.port)) {
-      if (block.language === 'sql')
-        for (const statement of block.text.split(';\n').filter(Boolean))
-          await server.admin(statement)
-      const difference = await runBlock(block, home)
-      if (difference === undefined) continue
-      differences.push({ path, ...difference })
-      break
-    }
+    beginSession(home, path)
+    const difference = await runBlocks(blocksToRun(path, server.port), home, server)
+    if (difference !== undefined) differences.push({ path, ...difference })
     await closeShell(home)
   }
   expect(differences).toEqual([])
 })
+
+test.each([...readingOrder()])(
+  'each procedure of %s works in a home that is empty',
+  async (path) => {
+    const procedures = findProcedures(pages.get(path) ?? '').filter(isRun)
+    const differences = await Promise.all(
+      procedures.map(async (blocks) => {
+        const home = createTemporaryFolder()
+        onTestFinished(() => closeShell(home))
+        const server = blocks.some(({ language }) => language === 'sql')
+          ? await startOwnServer({ access: byPassword })
+          : undefined
+        beginSession(home, path)
+        return runBlocks(adaptBlocks(path, blocks, server?.port), home, server)
+      }),
+    )
+    expect(differences.filter((difference) => difference !== undefined)).toEqual([])
+  },
+)
+
+/** Whether a procedure has more than text, and nothing that installs packages. */
+function isRun(blocks: Block[]): boolean {
+  const isNpm = blocks.some(({ text }) => /^npm /m.test(text))
+  return !isNpm && blocks.some(({ language }) => ['sh', 'console'].includes(language))
+}
+
+/** A page begins in a shell of its own, in an empty directory. */
+function beginSession(home: string, path: string): void {
+  const folder = join(home, 'pages', path.replaceAll('/', '-'))
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(home, session), `cd '${folder}'\n`)
+}
+
+/** Runs blocks in one session until one of them does not do what it promises. */
+async function runBlocks(blocks: Block[], home: string, server?: { admin: RunStatement }) {
+  for (const block of blocks) {
+    if (block.language === 'sql')
+      for (const statement of block.text.split(';\n').filter(Boolean))
+        await server?.admin(statement)
+    const difference = await runBlock(block, home)
+    if (difference !== undefined) return difference
+  }
+  return
+}
+
+type RunStatement = (statement: string) => Promise<unknown>
 
 /** The pages in the order in which somebody reads them: README, then as its last section lists them. */
 function readingOrder(): Set<string> {
@@ -46,8 +91,12 @@ function readingOrder(): Set<string> {
 /** What of a page is run, with the server of this test. A recipe is for every day: it is run twice. */
 function blocksToRun(path: string, port: number): Block[] {
   const blocks = findBlocks(pages.get(path) ?? '').filter(({ text }) => !/^npm /m.test(text))
-  if (path === 'docs/recipes.md')
-    return blocks.flatMap((block, index) => (index === 0 ? [block] : [block, block]))
+  if (path === 'docs/recipes.md') return blocks.flatMap((block) => [block, block])
+  return adaptBlocks(path, blocks, port)
+}
+
+/** The blocks about databases, with the server of a test. */
+function adaptBlocks(path: string, blocks: Block[], port: number | undefined): Block[] {
   if (path !== 'docs/databases.md') return blocks
   const real = (text: string) =>
     text
@@ -84,9 +133,11 @@ function scriptOf(text: string): string {
     .join('\n')
 }
 
-/** A text without what each run has of its own: durations, and the directory that mktemp made. */
+/** A text without what each run has of its own: durations, and the directory of the page. */
 function timeless(text: string): string {
-  return text.replaceAll(/\d+\.\d s\b/g, '0.1 s').replaceAll(/\/\S*\/tmp\.\w+/g, '/tmp/tmp.XXXX')
+  return text
+    .replaceAll(/\d+\.\d s\b/g, '0.1 s')
+    .replaceAll(/(?<=Created store )\/\S*\/(?=[^/]*$)/gm, '/home/ada/')
 }
 
 /** The file that has what one block leaves to the next one: the exported variables and the directory. */

@@ -88,7 +88,7 @@ test('every option of every command is documented, and no other', async () => {
   const real = flagsIn([...helps.values(), out].join('\n'))
   const current = [...pages].filter(([path]) => path !== 'CHANGELOG.md').map(([, page]) => page)
   const others =
-    /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^```text\n[^`]*^```$/gm
+    /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^ *```text\n[^`]*^ *```$/gm
   const ofBlocks = /^ *(?:- run: npm|curl) (?:.*\\\n)*.*$|<!--.*?-->/gm
   const listed = flagsIn(current.join('\n').replaceAll(others, '').replaceAll(ofBlocks, ''))
   expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
