@@ -223,7 +223,6 @@ const temporarySpaceHint =
 const quotaHint = 'Delete some files of this user, or ask for a larger quota'
 const diskHint = 'Check the disk, or move the store to a local disk'
 const damageHint =
-  'Check the disk first. If it is sound, restore a backup, ' +
-  'or see Rescue in docs/backup.md'
+  'Check the disk first. If it is sound, restore a backup, ' + 'or see Rescue in docs/backup.md'
 const readOnlyDiskHint = 'Choose a file on another disk, or mount this one for writing'
 const permissionHint = 'Give this permission with chmod or chown, or choose another file'
