@@ -2,11 +2,11 @@ import { bundledPackages } from './bin/build/bundled-packages.mjs'
 import { rawText } from './bin/build/raw-text.mjs'
 import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 
-// A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load what
-// speaks to a service. What only `doctor`, `auth`, `backup`, `restore`, a wrong scheme and a wrong response need is
-// in neither.
+// A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load
+// what speaks to a service. What only `doctor`, `auth`, `backup`, `restore`, an export, a wrong
+// scheme and a wrong response need is in neither.
 const rare =
-  'diagnose|check-token|backup|tls-port|response-schemas|explain-response|description-request'
+  'diagnose|check-token|backup|tls-port|format-lines|response-schemas|explain-response|description-request'
 const store = RegExp(
   String.raw`[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!${rare})[\w-]+\.ts$`,
 )

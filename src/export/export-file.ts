@@ -10,13 +10,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { systemCode, usageError } from '../errors.js'
-import {
-  createRecordWriter,
-  type FileFormat,
-  type FormatName,
-  formatNames,
-} from '../formats/write.js'
-import type { StoredPlant } from '../plant/plant.js'
+import { type FileFormat, type FormatName, formatNames } from '../formats/write.js'
 import {
   AtomicFile,
   findDescriptor,
@@ -25,8 +19,7 @@ import {
 } from '../platform/atomic-file.js'
 import { shorten } from '../platform/escape.js'
 import { resolveLink } from '../platform/files.js'
-
-type Pages = AsyncIterable<StoredPlant[]>
+import type { PlantLines } from '../stores/store.js'
 
 /**
  * Chooses the format by the ending of the file name, unless one is chosen: `plants.csv.gz` is CSV.
@@ -49,20 +42,19 @@ export function chooseFileFormat(name: string, chosen: FormatName | undefined): 
 /** Writes a file as a whole or not at all, and returns how many plants and bytes it has. */
 export async function exportFile(
   path: string,
-  format: FileFormat,
-  pages: Pages,
+  parts: AsyncIterable<PlantLines>,
   signal: AbortSignal,
 ): Promise<{ plants: number; bytes: number }> {
   let file: AtomicFile | undefined
   let target = path
   let plants = 0
-  async function* countPlants(): AsyncGenerator<StoredPlant[]> {
-    for await (const page of pages) {
-      yield page
-      plants += page.length
+  async function* readContents(): AsyncGenerator<string | Uint8Array> {
+    for await (const { length, content } of parts) {
+      yield content
+      plants += length
     }
   }
-  const encoded = Readable.from(await encode(countPlants(), format))
+  const encoded = Readable.from(readContents())
   try {
     const oldStats = statSync(path, { throwIfNoEntry: false })
     target = resolveLink(path)
@@ -85,19 +77,4 @@ export async function exportFile(
   } finally {
     file?.discard()
   }
-}
-
-async function encode(
-  pages: Pages,
-  format: FileFormat,
-): Promise<AsyncIterable<string | Uint8Array>> {
-  if (format !== 'xlsx') return formatPages(pages, format)
-  const { writeWorkbook } = await import('./workbook.js')
-  return writeWorkbook(pages)
-}
-
-async function* formatPages(pages: Pages, format: FormatName): AsyncGenerator<string> {
-  const { add, end } = createRecordWriter(format)
-  for await (const page of pages) yield add(page)
-  yield end()
 }

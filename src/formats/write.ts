@@ -30,13 +30,19 @@ export function createRecordWriter(
   const writeJson = fields === fieldNames ? toJson : pick // which is slower
   if (format === 'json') return createTextWriter(writeJson, ['[\n', ',\n', '\n]\n'], '[\n]\n')
   if (format === 'ndjson') return createTextWriter((record) => `${writeJson(record)}\n`)
-  const delimiter = format === 'csv' ? ',' : '\t'
-  const header = `${fields.join(delimiter)}\n`
+  const table = createTableFormat(format, fields)
+  return createTextWriter(table.format, [table.header, '', ''], table.header)
+}
+
+export function createTableFormat(name: 'csv' | 'tsv', fields: readonly Column[]) {
+  const delimiter = name === 'csv' ? ',' : '\t'
   const formatValue = (value: PlantRecord[Column]) =>
     typeof value === 'string' ? tableCell(value, delimiter) : String(value ?? '')
-  const writeRow = (record: PlantRecord) =>
-    `${fields.map((name) => formatValue(record[name])).join(delimiter)}\n`
-  return createTextWriter(writeRow, [header, '', ''], header)
+  return {
+    header: `${fields.join(delimiter)}\n`,
+    format: (record: PlantRecord) =>
+      `${fields.map((field) => formatValue(record[field])).join(delimiter)}\n`,
+  }
 }
 
 function createTextWriter(

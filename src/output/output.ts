@@ -11,7 +11,7 @@ export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
  * @throws {PlantsError} `unwritable`, or the reason of a signal
  * @throws EPIPE if the reader has closed the pipe, which is no error of the command
  */
-export async function writeStdout(io: Io, text: string): Promise<void> {
+export async function writeStdout(io: Io, text: string | Uint8Array): Promise<void> {
   const hint = 'Changes made so far are kept, but the output is incomplete'
   try {
     await io.stdout.write(text)

@@ -73,11 +73,11 @@ function formatClock(seconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** Yields the same pages, and shows how many rows were taken. */
-export async function* withProgress<Plant>(
-  pages: Iterable<Plant[]> | AsyncIterable<Plant[]>,
+/** Yields the same pages, and shows how many plants were taken: the length of a page. */
+export async function* withProgress<Page extends { length: number }>(
+  pages: AsyncIterable<Page>,
   progress: Progress,
-): AsyncGenerator<Plant[]> {
+): AsyncGenerator<Page> {
   let done = 0
   try {
     for await (const page of pages) {

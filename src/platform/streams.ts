@@ -24,7 +24,7 @@ export interface Output {
   /** The width of the terminal, or 80 where it is not known. */
   readonly columns: number
   /** Resolves when the system has accepted every byte, or rejects with its error. */
-  write(text: string): Promise<void>
+  write(text: string | Uint8Array): Promise<void>
   /**
    * Drops the line if more than 1 MiB would wait for the reader, and ignores the system's errors.
    */
@@ -63,7 +63,7 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
     opened ??= process[fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined)
     return opened
   }
-  const queue = (bytes: Buffer) => {
+  const queue = (bytes: Uint8Array) => {
     waitingBytes += bytes.length
     return new Promise<void>((resolve, reject) => {
       stream().write(bytes, (error) => {
@@ -88,7 +88,7 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
     },
     stream,
     async write(text) {
-      let rest: Buffer = Buffer.from(text)
+      let rest: Uint8Array = typeof text === 'string' ? Buffer.from(text) : text
       try {
         if (isDirect()) while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
       } catch (error) {

@@ -1,15 +1,16 @@
 import { type Stats, statSync } from 'node:fs'
 import { outputFormats, parseChoice, parseText } from '../../config/option-values.js'
 import { usageError } from '../../errors.js'
+import { encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
-import { quoteIfNeeded } from '../../output/output.js'
-import { Printer } from '../../output/printer.js'
+import { quoteIfNeeded, writeStdout } from '../../output/output.js'
 import { Progress, withProgress } from '../../output/progress.js'
-import { formatPlantCount, type StoredPlant } from '../../plant/plant.js'
+import { formatPlantCount } from '../../plant/plant.js'
 import { assertOwnFile, isWrittenInPlace } from '../../platform/atomic-file.js'
+import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
-import type { Store } from '../../stores/store.js'
+import type { PlantLines, Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -46,11 +47,11 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const file = isStdout ? undefined : await prepareFile(name, options, context)
   const store = await openStoreToExport(file, context)
   try {
-    const read = store?.read(options) ?? []
+    const format = file?.format ?? findDocumentFormat(context)
     const isShown = context.reporter.showsProgress && (!isStdout || !io.stdout.isTerminal)
-    const pages = withProgress(read, new Progress(io, isShown))
-    if (file) await writeFile(file, pages, context)
-    else await new Printer<StoredPlant>(io, findDocumentFormat(context)).all(pages)
+    const parts = withProgress(encodePlants(store, options, format), new Progress(io, isShown))
+    if (file) await writeFile(file, parts, context)
+    else await printParts(parts, format, io)
   } finally {
     await store?.close()
   }
@@ -107,13 +108,28 @@ async function openStoreToExport(
   return store
 }
 
+/** A table on a terminal may have control characters in its cells; JSON has none. */
+async function printParts(
+  parts: AsyncIterable<PlantLines>,
+  format: FileFormat,
+  io: Io,
+): Promise<void> {
+  const isRaw = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
+  for await (const { content } of parts)
+    await writeStdout(io, isRaw ? escapeControlCharsInLines(toText(content)) : content)
+}
+
+function toText(content: string | Uint8Array): string {
+  return typeof content === 'string' ? content : Buffer.from(content).toString()
+}
+
 async function writeFile(
-  { path, name, format }: ExportFile,
-  pages: AsyncIterable<StoredPlant[]>,
+  { path, name }: ExportFile,
+  parts: AsyncIterable<PlantLines>,
   context: CommandContext,
 ): Promise<void> {
   const { exportFile } = await import('../../export/export-file.js')
-  const { plants, bytes } = await exportFile(path, format, pages, context.io.handleSignals())
+  const { plants, bytes } = await exportFile(path, parts, context.io.handleSignals())
   const sentence = `Exported ${formatPlantCount(plants)} to ${name}`
   const answer = context.output === 'text' ? 'text' : 'json'
   await context.print({ file: path, plants, bytes }, sentence, answer)

@@ -1,5 +1,4 @@
 /* Reads plants, and folds texts in SQL for searches and sorts: see docs/design/search.md. */
-import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
 import type { TextName } from '../../plant/fields.js'
 import { foldText, latinMarks, listNormalForms } from '../../plant/folding.js'
@@ -10,10 +9,11 @@ import {
   readInPages,
   type TextCounts,
 } from '../query.js'
-import { createTooLongError, createTooManyRowsError, maxRowBytes } from './client.js'
-import type { Row } from './connection.js'
+import type { LineFormat, PlantLines } from '../store.js'
+import { createTooManyRowsError } from './client.js'
+import { parseCopyRows } from './copy-text.js'
 import type { PostgresDatabase } from './database.js'
-import { createInvalidRowError, toCount, toPlants, toText } from './rows.js'
+import { toCount, toPlants, toText } from './rows.js'
 import { columns, plants } from './schema.js'
 
 /**
@@ -40,16 +40,36 @@ function mayScan({ tag, search, sort = 'id' }: ReadQuery): boolean {
 
 /** One consistent snapshot, in arrays of about 64 KiB. */
 export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery) {
+  const parse = (chunks: AsyncIterable<Buffer>) => parseCopyRows(chunks, database.name)
+  for await (const rows of streamSnapshot(database, query, parse))
+    yield toPlants(rows, database.name)
+}
+
+/** The same snapshot as lines of a file. */
+export async function* readSnapshotLines(
+  database: PostgresDatabase,
+  query: ReadQuery,
+  format: LineFormat,
+): AsyncGenerator<PlantLines> {
+  const { formatCopyLines } = await import('./format-lines.js')
+  const { name } = database
+  yield* streamSnapshot(database, query, (chunks) => formatCopyLines(chunks, format, name))
+}
+
+async function* streamSnapshot<T extends { length: number }>(
+  database: PostgresDatabase,
+  query: ReadQuery,
+  parse: (chunks: AsyncIterable<Buffer>) => AsyncGenerator<T>,
+): AsyncGenerator<T> {
   const { where, order } = await buildClauses(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
   let rowsLeft = query.limit ?? Infinity
-  const parse = (chunks: AsyncIterable<Buffer>) => parseCopyRows(chunks, database.name)
   for await (const rows of database.streamRows(select, parse)) {
     query.signal?.throwIfAborted()
     rowsLeft -= rows.length
     if (rowsLeft < 0) throw createTooManyRowsError(database.name)
-    yield toPlants(rows, database.name)
+    yield rows
   }
 }
 
@@ -72,43 +92,6 @@ export async function queryTextCounts(
     return counts
   })
 }
-
-/**
- * Parses the text format of COPY, in which a line feed ends a row and nothing else.
- *
- * @param server names it in errors
- */
-export async function* parseCopyRows(
-  pieces: AsyncIterable<Buffer>,
-  server: string,
-): AsyncGenerator<Row[]> {
-  let begun: Buffer[] = []
-  let begunBytes = 0
-  for await (const piece of pieces) {
-    const end = piece.lastIndexOf('\n') + 1
-    if (end > 0) {
-      const bytes = Buffer.concat([...begun, piece.subarray(0, end - 1)])
-      if (!isUtf8(bytes)) throw createInvalidRowError(server, 'a text that is not UTF-8')
-      yield bytes
-        .toString()
-        .split('\n')
-        .map((line) => line.split('\t').map(parseCopyCell))
-      begun = []
-      begunBytes = 0
-    }
-    begun.push(piece.subarray(end))
-    begunBytes += piece.length - end
-    if (begunBytes > maxRowBytes) throw createTooLongError(server, 'row')
-  }
-}
-
-function parseCopyCell(cell: string): string | null {
-  if (!cell.includes('\\')) return cell
-  if (cell === '\\N') return null
-  return cell.replace(/\\(.)/g, (_, letter: string) => controls.get(letter) ?? letter)
-}
-
-const controls = new Map(Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }))
 
 export async function buildClauses(database: PostgresDatabase, query: ReadQuery) {
   const { after, tag, search, sort = 'id', desc } = query

@@ -7,6 +7,8 @@ import type { Change, Create, Outcome } from '../change.js'
 import { type CountQuery, type ReadQuery, readInPages, type TextCounts } from '../query.js'
 import type {
   DirectStore,
+  LineFormat,
+  PlantLines,
   StoreServer,
   Transaction,
   TransactionOptions,
@@ -24,7 +26,13 @@ import { examineServer, type PostgresConnection } from './connection.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
 import { ReadOnlyServerError } from './errors.js'
-import { buildClauses, queryTextCounts, readPages, readSnapshot } from './read.js'
+import {
+  buildClauses,
+  queryTextCounts,
+  readPages,
+  readSnapshot,
+  readSnapshotLines,
+} from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
@@ -59,6 +67,10 @@ export class PostgresStore implements DirectStore {
 
   read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
     return query.inPages ? readPages(this.#database, query) : readSnapshot(this.#database, query)
+  }
+
+  readLines(query: ReadQuery, format: LineFormat): AsyncIterable<PlantLines> {
+    return readSnapshotLines(this.#database, query, format)
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {

@@ -100,8 +100,8 @@ export class CapturedOutput implements Output {
     this.columns = columns
   }
 
-  async write(text: string): Promise<void> {
-    this.text += text
+  async write(text: string | Uint8Array): Promise<void> {
+    this.text += typeof text === 'string' ? text : Buffer.from(text).toString()
   }
 
   log(line: string): Promise<void> {

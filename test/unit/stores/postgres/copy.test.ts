@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { largestId, smallestId } from '../../../../src/plant/fields.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import { parseCopyRows } from '../../../../src/stores/postgres/read.js'
+import { parseCopyRows } from '../../../../src/stores/postgres/copy-text.js'
 import { formatCopyRows } from '../../../../src/stores/postgres/write.js'
 import { gather } from '../../../helpers/sandbox/store.js'
 
