@@ -41,7 +41,8 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
       `${name} is not NDJSON: it begins with an array`,
       'To read it as one JSON text, add --format json',
     )
-  const chunks = format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts)
+  const chunks =
+    format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts, options)
   const { first = new Chunk(), all } = await peek(chunks)
   assertKeys(first, options, { name, isArray })
   return { format, chunks: all }

@@ -28,6 +28,7 @@ import {
   listNames,
   readNames,
 } from './columns.js'
+import { PlainChunk } from './plain-chunk.js'
 
 export const maxHeaderRows = 20
 
@@ -83,8 +84,10 @@ async function* omitEmptyRows(
   chunks: AsyncIterable<Chunk<Cells>>,
   isEmpty: (row: Cells) => boolean,
 ): AsyncGenerator<Chunk> {
-  for await (const chunk of chunks)
-    yield chunk.records.some(isEmpty) ? copyWithoutEmptyRows(chunk, isEmpty) : chunk
+  for await (const chunk of chunks) {
+    const hasEmptyRows = !(chunk instanceof PlainChunk) && chunk.records.some(isEmpty)
+    yield hasEmptyRows ? copyWithoutEmptyRows(chunk, isEmpty) : chunk
+  }
 }
 
 /** Copies a chunk without its empty rows, and counts them in the copy. */

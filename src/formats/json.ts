@@ -13,30 +13,56 @@ import {
 } from './chunk.js'
 import { countLineFeeds } from './encoding.js'
 import { findListInObject, sampleObject } from './json-shape.js'
+import { ChunkGatherer, readsPlainRows } from './plain-chunk.js'
+import { createPlainJsonFormat } from './plain-json.js'
 
 /** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
-export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<Chunk> {
+export async function* readNdjson(
+  texts: AsyncIterable<string>,
+  rules?: InputOptions,
+): AsyncGenerator<Chunk> {
+  const isPlain = rules && readsPlainRows(rules) && Object.keys(rules.map).length === 0
+  const plainFormat = isPlain ? createPlainJsonFormat(addLines) : undefined
+  const gatherer = new ChunkGatherer<string | null>(() => plainFormat)
   let line = 1
   let rest = ''
   let isRestTooLarge = false
-  let chunk = new Chunk()
   for await (const text of texts) {
-    const lines = (rest + text).split('\n')
-    rest = assertDefined(lines.pop())
-    for (const record of lines) {
-      if (isRestTooLarge || isTooLarge(record)) chunk.add(null, line)
-      else if (record.trim() !== '') chunk.add(record, line)
-      isRestTooLarge = false
-      line += 1
-    }
+    const whole = rest + text
+    const end = whole.lastIndexOf('\n') + 1
+    const plainCount = isRestTooLarge ? undefined : gatherer.addPlain(whole, end, line)
+    if (plainCount === undefined) {
+      line += addLines(whole.slice(0, end), line, gatherer.general, isRestTooLarge)
+      isRestTooLarge &&= end === 0
+      gatherer.general.characters += text.length
+    } else line += plainCount
+    rest = whole.slice(end)
     isRestTooLarge ||= isTooLarge(rest)
     if (isRestTooLarge) rest = ''
-    chunk.characters += text.length
-    if (!chunk.isFull) continue
-    yield chunk
-    chunk = new Chunk()
+    yield* gatherer.takeChunks(plainCount === undefined ? 'general' : 'plain')
   }
-  yield chunk
+  yield* gatherer.takePlain()
+  yield gatherer.general
+}
+
+/**
+ * Adds the records of complete lines.
+ *
+ * @returns how many lines there are
+ */
+function addLines(
+  text: string,
+  firstLine: number,
+  chunk: Chunk<string | null>,
+  isFirstTooLarge = false,
+): number {
+  const lines = text.split('\n')
+  lines.pop() // what follows the last line feed
+  for (const [index, record] of lines.entries()) {
+    if ((index === 0 && isFirstTooLarge) || isTooLarge(record)) chunk.add(null, firstLine + index)
+    else if (record.trim() !== '') chunk.add(record, firstLine + index)
+  }
+  return lines.length
 }
 
 /**

@@ -3,7 +3,7 @@
  * rows below.
  */
 import { assertDefined, inputError } from '../errors.js'
-import { type Cells, Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
+import { type Cells, type Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
 import {
   countFilledCells,
   createReader,
@@ -12,6 +12,8 @@ import {
   maxHeaderRows,
   type TableHead,
 } from './header.js'
+import { ChunkGatherer, type PlainFormat, readsPlainRows } from './plain-chunk.js'
+import { createPlainTableFormat } from './plain-table.js'
 import { parseRows, type Table } from './table.js'
 import type { FormatName } from './write.js'
 
@@ -33,8 +35,11 @@ export async function openTable(
   const start = await readStart(texts)
   const { rows, delimiter } = chooseTrial(start, format, options, name)
   const table = createTable(name, delimiter, start, options)
-  const chunks = readChunks(table, prepend([start.text], texts))
-  return createReader(rows, chunks, options, { name, delimiter })
+  const chunks = readChunks(table, prepend([start.text], texts), () => plainFormat)
+  const reader = createReader(rows, chunks, options, { name, delimiter })
+  const isPlain = readsPlainRows(options) && reader.header
+  const plainFormat = isPlain ? createPlainTableFormat(table, isPlain) : undefined
+  return reader
 }
 
 /** Reads the first rows of a table, whatever columns it has. */
@@ -109,19 +114,32 @@ function rateHeader(rows: Chunk<Cells>, options: InputOptions): Pick<Trial, 'ran
   return { rank: place.row, width: (records[place.row] ?? records[0])?.length ?? 0 }
 }
 
+/** @param getPlainFormat is called after the first text, which has the header */
 async function* readChunks(
   table: Table,
   texts: AsyncIterable<string>,
+  getPlainFormat: () => PlainFormat<Cells> | undefined,
 ): AsyncGenerator<Chunk<Cells>> {
-  let chunk = new Chunk<Cells>()
+  const gatherer = new ChunkGatherer<Cells>(getPlainFormat)
   let held = ''
   for await (const text of texts) {
-    if (held !== '') parseRows(table, held, false, chunk)
+    if (held !== '') yield* readRows(table, held, gatherer)
     held = text
-    chunk.characters += text.length
-    if (!chunk.isFull) continue
-    yield chunk
-    chunk = new Chunk()
   }
-  yield parseRows(table, held, true, chunk)
+  yield* gatherer.takePlain()
+  yield parseRows(table, held, true, gatherer.general)
+}
+
+function* readRows(table: Table, text: string, gatherer: ChunkGatherer<Cells>) {
+  const whole = table.rest + text
+  const end = whole.lastIndexOf(table.lineEnd) + 1
+  const rowCount = gatherer.addPlain(whole, end, table.line)
+  if (rowCount === undefined) {
+    parseRows(table, text, false, gatherer.general)
+    gatherer.general.characters += text.length
+    return yield* gatherer.takeChunks('general')
+  }
+  table.line += rowCount
+  table.rest = whole.slice(end)
+  yield* gatherer.takeChunks('plain')
 }

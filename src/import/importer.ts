@@ -21,11 +21,18 @@
 import { assertDefined, PlantsError, usageError } from '../errors.js'
 import { type Chunk, type Header, skipRecords } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/columns.js'
+import { PlainChunk } from '../formats/plain-chunk.js'
 import { haveEqualFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
-import type { CheckpointChange, DirectStore, Store, Transaction } from '../stores/store.js'
+import {
+  type CheckpointChange,
+  type DirectStore,
+  RowsRejectedError,
+  type Store,
+  type Transaction,
+} from '../stores/store.js'
 import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
 import {
   isGenerated,
@@ -76,6 +83,12 @@ interface MappedChunk {
   changes: readonly MappedChange[]
   /** Of the record after the chunk. */
   nextId: bigint | undefined
+}
+
+/** Rows that are created without mapping them; if that is not possible, they are mapped. */
+interface RowsAttempt {
+  rows: PlainChunk
+  areCreated: boolean
 }
 
 /** A chunk that is being stored. */
@@ -215,6 +228,12 @@ export class Importer {
       for (;;) {
         const mapped = await chunks.read()
         if (mapped === undefined) return true
+        if (this.rejections >= plan.maxErrors) return false
+        if ('rows' in mapped) {
+          mapped.areCreated = await this.#createRows(mapped.rows)
+          await checkSignal(this.#io.handleSignals())
+          continue
+        }
         const { chunk } = mapped
         this.emptyRows += chunk.emptyRows
         this.surplusRows += chunk.surplusRows
@@ -231,7 +250,7 @@ export class Importer {
 
   async #importChunk(
     mapped: MappedChunk,
-    chunks: ReadAhead<MappedChunk>,
+    chunks: ReadAhead<MappedChunk | RowsAttempt>,
     reader: OpenInput,
   ): Promise<void> {
     const remembered = mapped.changes.some(({ idSource }) => isGenerated(idSource))
@@ -245,7 +264,7 @@ export class Importer {
     await this.#appendRejects(formatRejectsHeader(reader))
   }
 
-  async *#mapChunks(reader: OpenInput): AsyncGenerator<MappedChunk> {
+  async *#mapChunks(reader: OpenInput): AsyncGenerator<MappedChunk | RowsAttempt> {
     const { plan, target, checkpoint } = this.#start
     const { records, input } = this.position
     const maxRecords = target.send ? maxRequests : maxRecordsAtOnce
@@ -253,6 +272,14 @@ export class Importer {
     const keyPrefix = target.send && `${checkpoint.importId}-${input}-`
     let before = records
     for await (const chunk of skipRecords(reader.chunks, records)) {
+      if (chunk instanceof PlainChunk) {
+        const attempt = { rows: chunk, areCreated: false }
+        yield attempt
+        if (attempt.areCreated) {
+          before += chunk.length
+          continue
+        }
+      }
       for (const part of chunk.split(maxRecords)) {
         const first = before
         const mapped = part.records.map((raw, index) =>
@@ -263,6 +290,32 @@ export class Importer {
         yield { chunk: part, mapped, changes, nextId: this.#mapperState.nextId }
       }
     }
+  }
+
+  /**
+   * Creates the plants of all rows, with the checkpoint behind them.
+   *
+   * @returns false if one of them is not created. Then nothing is stored, and `write` has to decide
+   * what becomes of each.
+   */
+  async #createRows(rows: PlainChunk): Promise<boolean> {
+    const create = async ({ createRows, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
+      if (!createRows) throw new RowsRejectedError()
+      await createRows(rows)
+      const position = this.#movePosition(rows.length, '')
+      position.counts = { ...position.counts, created: position.counts.created + rows.length }
+      const saved = this.#replaceCheckpoint(position)
+      for (const change of saved) await saveCheckpoint(change)
+      return { outcomes: [], rejections: [], position, saved }
+    }
+    try {
+      this.#advanceTo(await this.#direct.transaction(create, { isRepeatable: true }))
+    } catch (error) {
+      if (error instanceof RowsRejectedError) return false
+      throw error
+    }
+    await this.#onChunk([], [], this)
+    return true
   }
 
   /** The change that says which import generated ids for the records of a file. */
@@ -307,14 +360,15 @@ export class Importer {
     rejectedRows: string,
     nextId: bigint | undefined,
   ): Position {
-    const { records, counts, rejects } = this.position
-    return {
-      ...this.position,
-      records: records + outcomes.length,
-      counts: addOutcomes(counts, outcomes),
-      nextId: nextId?.toString(),
-      rejects: rejects && { ...rejects, rows: rejectedRows },
-    }
+    const counts = addOutcomes(this.position.counts, outcomes)
+    const moved = this.#movePosition(outcomes.length, rejectedRows)
+    return { ...moved, counts, nextId: nextId?.toString() }
+  }
+
+  #movePosition(records: number, rejectedRows: string): Position {
+    const { position } = this
+    const rejects = position.rejects && { ...position.rejects, rows: rejectedRows }
+    return { ...position, records: position.records + records, rejects }
   }
 
   #advanceTo({ position, rejections, saved }: CommittedChunk): void {

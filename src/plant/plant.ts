@@ -15,6 +15,24 @@ export type StoredPlant = NewPlant
 /** The specification's Error. Its `error` is an int32. */
 export type ErrorBody = z.infer<typeof errorSchema>
 
+/** Plants that are still parts of a text. */
+export interface NewPlantRows {
+  readonly length: number
+  /**
+   * The rows almost in the order of ids, those of one id in their own; undefined if they are in
+   * that order already.
+   */
+  listById(): Uint32Array | undefined
+  /**
+   * Adds the id, the name and the tag of a row.
+   *
+   * @returns false if one of them is no text of a plant
+   */
+  addValues(row: number, values: RowValue[]): boolean
+}
+
+export type RowValue = bigint | string | null
+
 /**
  * A record of an import as a merge patch (RFC 7396): a missing field stays as it is, and null
  * removes it.

@@ -80,6 +80,8 @@ interface DirectAccess<A extends Address> {
   createOpener(address: A, context: OpenContext): Promise<DirectStoreOpener>
   /** A store can be created only where one server is named. */
   countServers(address: A): number
+  /** Whether its transactions have `createRows`. */
+  takesRows?: true
 }
 
 interface BackupAccess<A extends Address> {

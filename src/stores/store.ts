@@ -1,6 +1,6 @@
 import { PlantsError } from '../errors.js'
 import type { TextName } from '../plant/fields.js'
-import type { StoredPlant } from '../plant/plant.js'
+import type { NewPlantRows, StoredPlant } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CountQuery, ReadQuery, TextCounts } from './query.js'
 import type { Right, TokenStore } from './tokens.js'
@@ -94,7 +94,17 @@ export interface Transaction {
    * @throws {CheckpointMovedError} unless the state is `from`
    */
   saveCheckpoint(change: CheckpointChange): Promise<void>
+  /**
+   * Creates all plants, without an object for each and its outcome. Only SQLite can.
+   *
+   * @throws {RowsRejectedError} if one of them cannot be created, or may be no plant. The whole
+   * transaction is then rolled back.
+   */
+  createRows?(rows: NewPlantRows): Promise<void>
 }
+
+/** A store does not create all of the rows. What else becomes of each, `write` can tell. */
+export class RowsRejectedError extends Error {}
 
 export interface CheckpointChange {
   id: string

@@ -11,7 +11,7 @@
  */
 
 import { assertDefined, describeReason } from '../../errors.js'
-import { type NewPlant, toRowValues } from '../../plant/plant.js'
+import { type NewPlant, type NewPlantRows, type RowValue, toRowValues } from '../../plant/plant.js'
 import { findPrimaryCode } from '../../platform/sqlite.js'
 import {
   type Change,
@@ -21,10 +21,9 @@ import {
   type Outcome,
 } from '../change.js'
 import { planChanges } from '../plan.js'
+import { RowsRejectedError } from '../store.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
-
-type Value = bigint | string | null
 
 const rowsPerInsert = 50
 
@@ -85,7 +84,7 @@ function compareIds(id: bigint, other: bigint): number {
 /** Inserts all plants, or none of them if the store rejects one or has its id. */
 function insertTogether(connection: Connection, creates: readonly Create[]): boolean {
   const hasKeys = creates.some(({ key }) => key !== undefined)
-  const values: Value[] = []
+  const values: RowValue[] = []
   for (const { plant, key = null } of creates) {
     values.push(plant.id, plant.name, plant.tag ?? null)
     if (hasKeys) values.push(key)
@@ -98,6 +97,30 @@ function insertTogether(connection: Connection, creates: readonly Create[]): boo
     return isComplete ? 'inserted' : undefined
   }
   return 'result' in runOrUndo(connection, insertAll)
+}
+
+/**
+ * Inserts rows of a text. Without savepoints, which copy each page that changes, a row that is not
+ * inserted rolls back the transaction: `OR ROLLBACK`, also where a trigger ignores the row.
+ */
+export function insertRows({ prepare }: Connection, rows: NewPlantRows): void {
+  const order = rows.listById()
+  for (let start = 0; start < rows.length; start += rowsPerInsert) {
+    const end = Math.min(start + rowsPerInsert, rows.length)
+    const values: RowValue[] = []
+    for (let index = start; index < end; index += 1)
+      if (!rows.addValues(order?.[index] ?? index, values)) throw new RowsRejectedError()
+    const sql = buildRowsInsert(end - start)
+    try {
+      if (countChanges(prepare(sql).run(...values)) !== end - start) throw new RowsRejectedError()
+    } catch (error) {
+      throw isRejection(error) ? new RowsRejectedError() : error
+    }
+  }
+}
+
+function buildRowsInsert(count: number): string {
+  return `INSERT OR ROLLBACK INTO plants (id, name, tag) VALUES ${Array(count).fill('(?, ?, ?)').join()}`
 }
 
 function applyOne(connection: Connection, change: Change): Outcome {
@@ -129,7 +152,7 @@ function insert(connection: Connection, plant: NewPlant, key?: string): boolean 
 }
 
 /** @returns whether the statement has changed its row */
-function runOnRow(connection: Connection, sql: string, ...values: Value[]): boolean {
+function runOnRow(connection: Connection, sql: string, ...values: RowValue[]): boolean {
   return countChanges(connection.prepare(sql).run(...values)) === 1
 }
 

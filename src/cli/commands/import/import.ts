@@ -7,7 +7,7 @@ import { fieldNames } from '../../../plant/fields.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
-import { hasCapability, requireCapability } from '../../../stores/kinds.js'
+import { findKind, hasCapability, requireCapability } from '../../../stores/kinds.js'
 import { leaveOut, type PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
@@ -130,7 +130,11 @@ async function importPlants(
   const inputs = (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io))
   const rejects = options.rejects && io.resolvePath(options.rejects)
   const { runImport } = await import('./run-import.js')
-  await runImport({ ...options, rejects, inputs, map, idFrom, maxErrors }, context, words)
+  // A dry run shows each change, and what `--atomic` has stored must not be rolled back.
+  const { direct } = findKind(address).capabilities
+  const canTakeRows = 'takesRows' in direct && !options.dryRun && !options.atomic
+  const plan = { ...options, rejects, inputs, map, idFrom, maxErrors, takesRows: canTakeRows }
+  await runImport(plan, context, words)
 }
 
 function resolveInput(file: string, io: Io): ImportInput {

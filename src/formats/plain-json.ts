@@ -1,0 +1,102 @@
+/* Finds plain objects of NDJSON: with an id, a name and at most a tag, as exports write them. */
+import { isText } from '../plant/fields.js'
+import { type FieldPlaces, type PlainFormat, scanId } from './plain-chunk.js'
+
+const quote = 34
+const backslash = 92
+const space = 32
+const comma = 44
+const zero = 48
+const brace = 125
+const lineFeed = 10
+
+/** @param parse reads complete lines as the general path does */
+export function createPlainJsonFormat(
+  parse: PlainFormat<string | null>['parse'],
+): PlainFormat<string | null> {
+  return { scanRow: scanObject, readText: readString, parse }
+}
+
+function scanObject(text: string, start: number, fields: FieldPlaces): number | undefined {
+  const idStart = skipKey(text, start, '{"id":')
+  if (idStart === undefined) return undefined
+  fields.idStart = idStart
+  fields.idEnd = findDigitsEnd(text, idStart)
+  fields.id = scanId(text, idStart, fields.idEnd)
+  if (Number.isNaN(fields.id) || hasLeadingZero(text, idStart, fields.idEnd)) return undefined
+
+  const nameStart = skipKey(text, skipComma(text, fields.idEnd), '"name":')
+  const nameEnd = findStringEnd(text, nameStart)
+  if (nameStart === undefined || nameEnd === undefined) return undefined
+  fields.nameStart = nameStart
+  fields.nameEnd = nameEnd
+  fields.tagStart = fields.tagEnd
+  if (text.charCodeAt(nameEnd) === brace) return skipLineFeed(text, nameEnd + 1)
+
+  const tagStart = skipKey(text, skipComma(text, nameEnd), '"tag":')
+  const tagEnd = findStringEnd(text, tagStart)
+  if (tagStart === undefined || tagEnd === undefined) return undefined
+  fields.tagStart = tagStart
+  fields.tagEnd = tagEnd
+  return text.charCodeAt(tagEnd) === brace ? skipLineFeed(text, tagEnd + 1) : undefined
+}
+
+/** Returns where the value of a key begins; undefined if the key is another one. */
+function skipKey(text: string, start: number | undefined, key: string): number | undefined {
+  if (start === undefined) return undefined
+  for (let index = 0; index < key.length; index += 1)
+    if (text.charCodeAt(start + index) !== key.charCodeAt(index)) return undefined
+  return skipSpace(text, start + key.length)
+}
+
+function skipSpace(text: string, at: number): number {
+  return text.charCodeAt(at) === space ? at + 1 : at
+}
+
+function skipComma(text: string, at: number): number | undefined {
+  return text.charCodeAt(at) === comma ? skipSpace(text, at + 1) : undefined
+}
+
+function skipLineFeed(text: string, at: number): number | undefined {
+  return text.charCodeAt(at) === lineFeed ? at + 1 : undefined
+}
+
+function findDigitsEnd(text: string, start: number): number {
+  let at = start
+  while (text.charCodeAt(at) > comma && text.charCodeAt(at) < brace) at += 1
+  return at
+}
+
+/** Whether digits are no number of JSON, or another one than they seem: `007` or `-0`. */
+function hasLeadingZero(text: string, start: number, end: number): boolean {
+  const isNegative = text.charCodeAt(start) < zero
+  const first = isNegative ? start + 1 : start
+  return text.charCodeAt(first) === zero && (isNegative || end - first > 1)
+}
+
+/** Control characters, such as a line feed, are not allowed in a string. */
+function findStringEnd(text: string, start: number | undefined): number | undefined {
+  if (start === undefined || text.charCodeAt(start) !== quote) return undefined
+  for (let at = start + 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === quote) return at + 1
+    if (code < space) return undefined
+    if (code !== backslash) continue
+    at += 1
+    if (text.charCodeAt(at) < space) return undefined
+  }
+  return undefined
+}
+
+/** Returns undefined for a string with escapes that is not JSON, or no text of a plant. */
+function readString(text: string, start: number, end: number): string | undefined {
+  const content = text.slice(start + 1, end - 1)
+  if (!content.includes('\\')) return content
+  try {
+    const string: unknown = JSON.parse(text.slice(start, end))
+    return isText(string) ? string : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,118 @@
+/* Finds plain rows of a table: one line each, with as many cells as the header. */
+import { assertDefined } from '../errors.js'
+import type { Cells, Chunk, Header } from './chunk.js'
+import { type FieldPlaces, type PlainFormat, scanId } from './plain-chunk.js'
+import { parseRows, type Table } from './table.js'
+
+const quote = 34
+const hash = 35
+const lineFeed = 10
+const carriageReturn = 13
+
+/** Returns undefined if no row of the table would be plain. */
+export function createPlainTableFormat(
+  table: Table,
+  { columns, names }: Header,
+): PlainFormat<Cells> | undefined {
+  const { delimiter, lineEnd, hasQuotes } = table
+  const idColumn = columns.get('id')
+  const nameColumn = columns.get('name')
+  const tagColumn = columns.get('tag')
+  const isScannable = hasQuotes && lineEnd === '\n' && /^[,;\t|]$/.test(delimiter)
+  if (!isScannable || idColumn === undefined || nameColumn === undefined) return undefined
+  const delimiterCode = delimiter.charCodeAt(0)
+  // Where the cells of a row begin and end.
+  const starts = new Int32Array(names.length)
+  const ends = new Int32Array(names.length)
+
+  const scanRow = (text: string, rowStart: number, fields: FieldPlaces): number | undefined => {
+    let start = rowStart
+    let end: number | undefined = rowStart
+    for (let column = 0; column < names.length; column += 1) {
+      if (column > 0 && text.charCodeAt(start - 1) !== delimiterCode) return undefined
+      end = findCellEnd(text, start, delimiterCode)
+      if (end === undefined) return undefined
+      starts[column] = start
+      ends[column] = end
+      start = end + 1
+    }
+    fields.idStart = assertDefined(starts[idColumn])
+    fields.idEnd = assertDefined(ends[idColumn])
+    fields.nameStart = assertDefined(starts[nameColumn])
+    fields.nameEnd = assertDefined(ends[nameColumn])
+    fields.tagStart = tagColumn === undefined ? 0 : assertDefined(starts[tagColumn])
+    fields.tagEnd = tagColumn === undefined ? 0 : assertDefined(ends[tagColumn])
+    return acceptFields(text, fields) ? skipLineEnd(text, end) : undefined
+  }
+  const parse = (text: string, line: number, chunk: Chunk<Cells>): void => {
+    parseRows({ ...table, line, rest: '' }, text, false, chunk)
+  }
+  return { scanRow, readText: readCell, parse }
+}
+
+/** Completes the places of a row that has an id and a name. An empty tag has no value. */
+function acceptFields(text: string, fields: FieldPlaces): boolean {
+  if (fields.tagEnd - fields.tagStart === 2 && text.startsWith('""', fields.tagStart))
+    fields.tagEnd = fields.tagStart
+  if (text.charCodeAt(fields.idStart) === quote) {
+    fields.idStart += 1
+    fields.idEnd -= 1
+  }
+  fields.id = scanId(text, fields.idStart, fields.idEnd)
+  const quoteLength = text.charCodeAt(fields.nameStart) === quote ? 2 : 0
+  return !Number.isNaN(fields.id) && fields.nameEnd - fields.nameStart > quoteLength
+}
+
+function skipLineEnd(text: string, at: number): number | undefined {
+  const lineEnd = text.charCodeAt(at) === carriageReturn ? at + 1 : at
+  return text.charCodeAt(lineEnd) === lineFeed ? lineEnd + 1 : undefined
+}
+
+/** Returns undefined for a cell that is read in another way than as it is written. */
+function findCellEnd(text: string, start: number, delimiter: number): number | undefined {
+  return text.charCodeAt(start) === quote
+    ? findQuotedEnd(text, start)
+    : findUnquotedEnd(text, start, delimiter)
+}
+
+/** A cell that has line ends is no plain one. */
+function findQuotedEnd(text: string, start: number): number | undefined {
+  for (let at = start + 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === lineFeed || code === carriageReturn) return undefined
+    if (code !== quote) continue
+    if (text.charCodeAt(at + 1) !== quote) return at + 1
+    at += 1
+  }
+  return undefined
+}
+
+function findUnquotedEnd(text: string, start: number, delimiter: number): number | undefined {
+  let at = start
+  for (; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === delimiter || code === lineFeed || code === carriageReturn) break
+    if (code === quote) return undefined
+  }
+  if (at === start) return at
+  const first = text.charCodeAt(start)
+  // The error of a formula begins with a number sign.
+  const isPlain = first !== hash && !maySpace(first) && !maySpace(text.charCodeAt(at - 1))
+  return isPlain ? at : undefined
+}
+
+/** Whether `trim` may remove a character. It removes no other one. */
+function maySpace(code: number): boolean {
+  if (code < 0xa0) return code <= 0x20
+  return code === 0xa0 || code === 0x1680 || isUnicodeSpace(code)
+}
+
+function isUnicodeSpace(code: number): boolean {
+  return (code >= 0x2000 && code <= 0x205f) || code === 0x3000 || code === 0xfeff
+}
+
+function readCell(text: string, start: number, end: number): string {
+  if (text.charCodeAt(start) !== quote) return text.slice(start, end)
+  const cell = text.slice(start + 1, end - 1)
+  return cell.includes('"') ? cell.replaceAll('""', '"') : cell
+}
