@@ -1,7 +1,7 @@
-import { existsSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { existsSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import { inputError, isWindows, systemCode, systemReason } from '../errors.js'
-import { explainWriteAccess, formatMode, isTrusted } from '../platform/files.js'
+import { explainWriteAccess, formatMode, isTrusted, readSmallFile } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
 import type { SavedSettings } from './settings-schema.js'
@@ -56,11 +56,9 @@ export function readLockedSettings(path: string, io: Io): Promise<SettingsFile> 
 }
 
 function readContent(path: string, io: Io): Content {
-  let stats: Stats
-  let bytes: Buffer
+  let file: ReturnType<typeof readSmallFile>
   try {
-    stats = statSync(path)
-    bytes = readFileSync(path)
+    file = readSmallFile(path)
   } catch (error) {
     // Under `sudo -u`, the directory may be root's, unless it was named.
     const isHidden = !io.env['PLANTS_CONFIG_DIR'] && !existsSync(path)
@@ -68,9 +66,12 @@ function readContent(path: string, io: Io): Content {
     if (code === 'ENOENT' || (code === 'EACCES' && isHidden)) return { state: 'missing' }
     const reason = systemReason(error)
     if (reason === undefined) throw error
-    const hint = 'Change the permissions of the file, or set PLANTS_CONFIG_DIR to another directory'
+    const isDenied = code === 'EACCES' || code === 'EPERM'
+    const step = isDenied ? 'Change the permissions of the file' : 'Move it away'
+    const hint = `${step}, or set PLANTS_CONFIG_DIR to another directory`
     throw inputError(`The settings in ${path} could not be read: ${reason}`, hint, error)
   }
+  const { bytes, stats } = file
   assertOnlyOwnerWrites(path, stats)
   const saved = parseSettings(bytes)
   return saved ? { state: 'valid', saved, stats } : { state: 'invalid', bytes, stats }

@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import * as tls from 'node:tls'
 import { inputError, unlessSystemError } from '../errors.js'
-import { explainWriteAccess } from './files.js'
+import { explainWriteAccess, readSmallFile } from './files.js'
 import type { Io } from './io.js'
 import { readTextFile } from './text-files.js'
 
@@ -89,7 +89,7 @@ function getSystemBundles({ SSL_CERT_FILE }: Io['env']): string[] {
 /** Returns the certificates of the first file that can be read. */
 function readBundles(paths: (string | undefined)[]): string[] {
   for (const path of paths) {
-    const text = path && unlessSystemError(() => readFileSync(path, 'latin1'))
+    const text = path && unlessSystemError(() => readSmallFile(path).bytes.toString('latin1'))
     if (text) return text.match(pemCertificate) ?? []
   }
   return []

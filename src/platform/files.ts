@@ -3,6 +3,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  fstatSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
@@ -14,7 +15,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { isWindows, systemCode, unlessSystemError } from '../errors.js'
+import { describeCode, isWindows, systemCode, unlessSystemError } from '../errors.js'
 import { quoteWord } from './shell.js'
 
 /**
@@ -101,6 +102,52 @@ export function explainWriteAccess({ uid, gid, mode }: Stats): string | undefine
 export function resolveLink(path: string): string {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
   return isLink ? realpathSync(path) : path
+}
+
+/** Of settings, certificates and their keys, which have some kilobytes. */
+const maxSmallFileBytes = 16 * 1_048_576
+
+/**
+ * Reads a file whole, and says what it was in the same moment: nobody can put another file in its
+ * place in between. A pipe or a device may have no end, so it is not read.
+ *
+ * @throws a system error: EFTYPE for what is no file, EFBIG for one above 16 MiB
+ */
+export function readSmallFile(path: string): { bytes: Buffer; stats: Stats } {
+  // Without O_NONBLOCK, which Windows does not have, this waits until somebody writes to a pipe.
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+  try {
+    const stats = fstatSync(fd)
+    if (stats.isDirectory()) throw createSystemError('EISDIR')
+    if (!stats.isFile()) throw createSystemError('EFTYPE')
+    if (stats.size > maxSmallFileBytes) throw createSystemError('EFBIG')
+    return { bytes: readFileSync(fd), stats }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** As `readSmallFile`, of anything that ends, such as the output of another program. */
+export function readSmallStream(path: string): Buffer {
+  const fd = openSync(path, 'r')
+  const parts: Buffer[] = []
+  let length = 0
+  try {
+    for (;;) {
+      const part = Buffer.allocUnsafe(65_536)
+      const count = readSync(fd, part)
+      if (count === 0) return Buffer.concat(parts)
+      parts.push(part.subarray(0, count))
+      length += count
+      if (length > maxSmallFileBytes) throw createSystemError('EFBIG')
+    }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function createSystemError(code: string): Error {
+  return Object.assign(new Error(describeCode(code) ?? code), { code })
 }
 
 export function readBytes(path: string, position: number, length: number): Buffer {

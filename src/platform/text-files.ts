@@ -1,5 +1,6 @@
-import { createReadStream, readFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { inputError, PlantsError, systemCode, systemReason, toDescriptorsHint } from '../errors.js'
+import { readSmallStream } from './files.js'
 import type { Io } from './io.js'
 
 export const maxDocumentBytes = 1_048_576
@@ -35,7 +36,7 @@ export async function readText(path: string, io: Io, hint: string): Promise<stri
 /** Reads a file as UTF-8, with U+FFFD for bytes that are not. */
 export function readTextFile(path: string, hint: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readSmallStream(path).toString()
   } catch (error) {
     throw explainRead(path, error, hint)
   }

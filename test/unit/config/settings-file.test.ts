@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { isWindows, readMode, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
@@ -84,7 +93,32 @@ test('a directory in the place of the settings is named', async () => {
   expect(readdirSync(user.config, { recursive: true })).toEqual(['settings.json'])
 })
 
+test('settings above 16 MiB are not read', async () => {
+  const user = new Sandbox({ timeout: '7s' })
+  truncateSync(user.file, 16 * 1_048_576 + 1)
+  const message = `The settings in ${user.file} could not be read: file too large`
+  for (const command of ['config list', 'config set timeout 1m', 'list']) {
+    const { code, err } = await user.run(command)
+    expect([code, err]).toEqual([2, expect.stringContaining(message)])
+    expect(err).toContain('Move it away')
+  }
+})
+
 describe.skipIf(isWindows)('a settings file (needs modes)', () => {
+  test.each([
+    ['a pipe to which nobody writes', (path: string) => spawnSync('mkfifo', ['-m', '600', path])],
+    ['a device without end', (path: string) => symlinkSync('/dev/zero', path)],
+  ])('that is %s is named, and not waited for', async (_, make) => {
+    const user = new Sandbox({})
+    rmSync(user.file)
+    make(user.file)
+    const message = `The settings in ${user.file} could not be read: inappropriate file type`
+    for (const command of ['config list', 'config set timeout 1m', 'create --id 1 --name Fern']) {
+      const { code, out, err } = await user.run(command)
+      expect([code, out, err]).toEqual([2, '', expect.stringContaining(message)])
+    }
+  })
+
   test('that others can write is refused', async () => {
     const user = new Sandbox({ timeout: '7s' })
     chmodSync(user.file, 0o602)
