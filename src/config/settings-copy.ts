@@ -11,7 +11,7 @@ import { basename, dirname, join } from 'node:path'
 import { PlantsError, unlessSystemError } from '../errors.js'
 import { AtomicFile, replaceFile } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
-import { resolveLink, syncFolder } from '../platform/files.js'
+import { explainWriteAccess, readSmallFile, resolveLink, syncFolder } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
 import { parseSettings, toCopyPath, toLockPath } from './settings-text.js'
 
@@ -45,14 +45,21 @@ export function removeCopy(target: string): void {
 export function recoverSettings(target: string): void {
   if (existsSync(toCopyPath(target))) {
     if (isValid(target)) removeCopy(target)
-    else restoreCopy(target)
+    else if (isOwnCopy(toCopyPath(target))) restoreCopy(target)
   }
   removeTemporaryFiles(target)
 }
 
 function isValid(target: string): boolean {
-  const bytes = unlessSystemError(() => readFileSync(target))
-  return bytes !== undefined && parseSettings(bytes) !== undefined
+  const file = unlessSystemError(() => readSmallFile(target))
+  return file !== undefined && parseSettings(file.bytes) !== undefined
+}
+
+/** Whether a change has made it: what anybody else left there never takes the place of settings. */
+function isOwnCopy(copy: string): boolean {
+  const file = unlessSystemError(() => readSmallFile(copy))
+  if (file === undefined || explainWriteAccess(file.stats) !== undefined) return false
+  return file.bytes.length === 0 || parseSettings(file.bytes) !== undefined
 }
 
 /** Removes those of a copy and of conf, which have a time and six random digits in their name. */

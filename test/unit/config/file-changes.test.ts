@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, readdirSync, readlinkSync, symlinkSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readlinkSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { acquireLock } from '../../../src/platform/file-lock.js'
@@ -64,6 +64,24 @@ describe('a copy that a killed change has left', () => {
     expect(user.saved).toEqual({ version: 1, timeout: '8s' })
     const left = ['settings.json', 'settings.json.lock', 'settings.json.tmp-of-mine']
     expect(readdirSync(user.config).toSorted()).toEqual(left)
+  })
+
+  test.each<[string, string, (copy: string) => void]>([
+    ['that is invalid', 'not JSON', () => undefined],
+    [
+      'that others can change (needs modes)',
+      JSON.stringify(before),
+      (copy) => chmodSync(copy, 0o602),
+    ],
+  ])('%s never takes the place of a file that is cut', async (_, text, change) => {
+    const user = leaveCopy(cut, text)
+    change(`${user.file}.copy`)
+    if (isWindows && text !== 'not JSON') return
+    for (const command of ['config get timeout', 'config set timeout 8s']) {
+      const { code, err } = await user.run(command)
+      expect([command, code, err.includes('not JSON')]).toEqual([command, 2, true])
+    }
+    expect(user.read(user.file)).toBe(cut)
   })
 
   function leaveCopy(file: string | undefined, copy: string): Sandbox {
