@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Checkpoint, Counts } from './parse-checkpoint.js'
 
+/** Creates the checkpoint of an import that is at its beginning. */
 export function createCheckpoint(
   properties: Pick<Checkpoint, 'source' | 'firstId' | 'restart' | 'answers'>,
 ): Checkpoint {
@@ -13,12 +14,12 @@ export function countRejected({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
 }
 
-/** How many records have an outcome. */
+/** Counts the records that have an outcome, whichever it is. */
 export function countDone(counts: Counts): number {
   return counts.created + counts.updated + counts.skipped + counts.unknown + countRejected(counts)
 }
 
-/** The id of the row that is about these words. */
-export function buildCheckpointId(...words: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(words)).digest('hex').slice(0, 32)
+/** Builds the id of a row from what the row is about, such as the paths of the files. */
+export function buildCheckpointId(...strings: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(strings)).digest('hex').slice(0, 32)
 }

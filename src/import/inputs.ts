@@ -1,8 +1,10 @@
 /*
- * The files and pipes that an import reads, packed or not, as blocks of bytes.
+ * Opens the files and pipes that an import reads, and unpacks them if they are packed by gzip.
  *
- * All files are read before anything is stored, to check their encoding and to take their SHA-256,
- * and then again. A pipe can be read only once.
+ * Each file is read twice. The first time, before anything is stored, it is examined: its encoding
+ * is checked, and its SHA-256 is computed, by which an interrupted import is found. The second
+ * time, its records are imported. A pipe can be read only once, so an import of a pipe may find
+ * bytes of another encoding when it has stored the records before them, and it cannot be resumed.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
@@ -22,36 +24,43 @@ import type { ImportAnswers } from './parse-checkpoint.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
-  /** The import ends after the chunk in which so many records were rejected. */
+  /** After the chunk in which the count of rejected records reaches this, the import ends. */
   maxErrors: number
   dryRun?: true
   atomic?: true
   /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
   restart?: true
-  /** Those of the options above that a person was asked for. */
+  /** Those of the options above that a person has answered in the dialogue. */
   answers?: ImportAnswers
 }
 
 export interface ImportInput {
-  /** Absolute, or `-` for stdin. */
+  /** The absolute path, or `-` for stdin. */
   path: string
+  /** The name as it was typed, for messages. */
   name: string
 }
 
 interface Closable {
-  /** How much of the input is read, from 0 to 1. Undefined for a pipe. */
+  /** Returns how much of the input is read, from 0 to 1; undefined for a pipe. */
   progress(): number | undefined
-  /** A pending read would keep the process running. */
+  /** Ends a pending read, which would keep the process running. */
   close(): void
 }
 
 export type OpenInput = FormatReader & Closable
 
+/** The bytes of an input as the system gives them: packed, and in pieces of any size. */
 interface Source extends Closable {
-  parts: AsyncIterable<Uint8Array>
+  pieces: AsyncIterable<Uint8Array>
 }
 
+/**
+ * Opens an input, and reads its first block, its format and its header.
+ *
+ * @throws {PlantsError} `input` if the input cannot be imported
+ */
 export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<OpenInput> {
   const content = await openContent(input, io)
   try {
@@ -62,7 +71,11 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
   }
 }
 
-/** @param onBlock is called with each unpacked block */
+/**
+ * Opens an input whose format is not known yet.
+ *
+ * @param onBlock is called with each unpacked block before the block is yielded
+ */
 export async function openContent(
   input: ImportInput,
   io: Io,
@@ -70,10 +83,10 @@ export async function openContent(
 ): Promise<FormatInput & Closable> {
   const { name } = input
   const signal = io.handleSignals()
-  const { parts, ...source } = openSource(input, io)
+  const { pieces, ...source } = openSource(input, io)
   async function* readBlocks(): AsyncGenerator<Buffer> {
-    // A block of a packed file can be a thousand unpacked ones.
-    for await (const block of unpack(gatherBlocks(parts), name)) {
+    // One packed block can unpack to a thousand blocks, so Ctrl-C is looked for after each of them.
+    for await (const block of unpack(gatherBlocks(pieces), name)) {
       await checkSignal(signal)
       onBlock?.(block)
       yield block
@@ -97,11 +110,11 @@ function openSource({ path, name }: ImportInput, io: Io): Source {
     : createReadStream(path, { highWaterMark: blockBytes })
   addAbortSignal(signal, stream)
   let bytesRead = 0
-  async function* readParts(): AsyncGenerator<Uint8Array> {
+  async function* readPieces(): AsyncGenerator<Uint8Array> {
     try {
-      for await (const part of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
-        bytesRead += part.length
-        yield part
+      for await (const piece of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
+        bytesRead += piece.length
+        yield piece
       }
     } catch (error) {
       signal.throwIfAborted()
@@ -109,7 +122,7 @@ function openSource({ path, name }: ImportInput, io: Io): Source {
     }
   }
   return {
-    parts: readParts(),
+    pieces: readPieces(),
     progress: () => (size === 0 ? undefined : Math.min(1, bytesRead / size)),
     close: () => void stream.on('error', () => undefined).destroy(),
   }
@@ -119,33 +132,33 @@ const checkName = 'Check the name of the file, or use "-" for stdin'
 
 const blockBytes = 196_608
 
-/** A pipe gives small parts. */
-async function* gatherBlocks(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+/** Gathers whole blocks: a pipe gives pieces of a few kilobytes, and each block has its costs. */
+async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let gathered: Uint8Array[] = []
-  let length = 0
-  for await (const part of parts) {
-    gathered.push(part)
-    length += part.length
-    if (length < blockBytes) continue
-    yield joinParts(gathered)
+  let gatheredBytes = 0
+  for await (const piece of pieces) {
+    gathered.push(piece)
+    gatheredBytes += piece.length
+    if (gatheredBytes < blockBytes) continue
+    yield joinPieces(gathered)
     gathered = []
-    length = 0
+    gatheredBytes = 0
   }
-  if (length > 0) yield joinParts(gathered)
+  if (gatheredBytes > 0) yield joinPieces(gathered)
 }
 
-/** Copies nothing of a file, which is read in whole blocks. */
-function joinParts(parts: readonly Uint8Array[]): Buffer {
-  const [first] = parts
-  return parts.length === 1 && first instanceof Buffer ? first : Buffer.concat(parts)
+/** A file is read in whole blocks, which are not copied. */
+function joinPieces(pieces: readonly Uint8Array[]): Buffer {
+  const [first] = pieces
+  return pieces.length === 1 && first instanceof Buffer ? first : Buffer.concat(pieces)
 }
 
-/** Unpacks gzip (RFC 1952), which begins with two bytes of its own. */
+/** Unpacks gzip, whose first two bytes are 1f 8b (RFC 1952). Anything else passes as it is. */
 async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
   const { first, all } = await peek(blocks)
   if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all
   const stream = createGunzip({ chunkSize: blockBytes })
-  // The stream emits the same errors.
+  // The loop below gets the errors from the stream, so nothing is left to do for them here.
   pipeline(all, stream, () => undefined)
   try {
     yield* stream as AsyncIterable<Buffer>
@@ -156,16 +169,20 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGener
 }
 
 export interface ExaminedInputs {
-  /** The SHA-256 of what each input contains, unpacked. */
+  /** The SHA-256 of each input after unpacking. */
   hashes: string[]
-  /** Of the records that have an id. Undefined if none has one, or no ids are generated. */
+  /** The greatest id in the inputs; undefined if no record has an id, or no ids are generated. */
   greatestId: bigint | undefined
 }
 
 /**
- * Reads all files before anything is stored, and checks their encoding. An import that generates
- * ids could not be resumed with a corrected file, so the syntax of its files is checked as well.
- * Returns undefined if an input can be read only once.
+ * Reads all files before anything is stored, checks their encoding, and computes their hashes.
+ *
+ * An import that generates ids also reads all records, for two reasons: `--id-from next` must
+ * generate ids above those in the files, and an import that ended at broken syntax could not be
+ * resumed with the corrected file, whose records would get other ids.
+ *
+ * @returns undefined if an input can be read only once
  */
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
@@ -186,8 +203,10 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
 }
 
 /**
- * Throws `input` for bytes of another encoding. UTF-8 is only checked: if a file is not, then it is
- * read again, and decoded, which says where that is.
+ * Checks the encoding of a file. UTF-8 is only validated, which is ten times as fast as decoding
+ * it. If a file is not valid, it is read again and decoded, to say in which line that is.
+ *
+ * @throws {PlantsError} `input` for bytes of another encoding
  */
 async function examineEncoding(
   content: FormatInput,
@@ -206,7 +225,7 @@ async function examineEncoding(
   throw inputError(`${input.name} was changed while it was read`, 'Import it again')
 }
 
-/** Returns the SHA-256 of what each file contains, unpacked. */
+/** Computes the SHA-256 of each file after unpacking, whatever its format and encoding are. */
 export async function hashInputs(plan: ImportPlan, io: Io): Promise<string[]> {
   const hashes: string[] = []
   for (const input of plan.inputs) {
@@ -222,27 +241,29 @@ export async function hashInputs(plan: ImportPlan, io: Io): Promise<string[]> {
   return hashes
 }
 
-/** A pipe can be read only once. */
+/**
+ * Whether an input is a file, which is read before it is imported. A pipe can be read only once.
+ */
 export function isExamined(input: ImportInput): boolean {
   return input.path !== '-' && readStats(input).isFile()
 }
 
-/** @param known the greatest id of other inputs */
+/** @param greatestBefore the greatest id of the inputs before this one */
 async function findGreatestId(
   { header, chunks }: FormatReader,
   plan: ImportPlan,
-  known: bigint | undefined,
+  greatestBefore: bigint | undefined,
 ): Promise<bigint | undefined> {
   const mapper = new Mapper(plan, header, { nextId: smallestId })
-  let greatest = known
+  let greatestId = greatestBefore
   for await (const { records } of chunks)
     for (const raw of records) {
       const change = mapper.map(raw)
       if ('error' in change || isGenerated(change.idSource)) continue
       const id = getTargetId(change)
-      if (greatest === undefined || id > greatest) greatest = id
+      if (greatestId === undefined || id > greatestId) greatestId = id
     }
-  return greatest
+  return greatestId
 }
 
 function readStats({ path, name }: ImportInput): Stats {
@@ -253,7 +274,7 @@ function readStats({ path, name }: ImportInput): Stats {
   }
 }
 
-/** Whether the cause lies in the input, and not in the store or in the program. */
+/** Whether the input is the cause of an error, and not the store or the program. */
 export function isInputError(error: unknown): error is PlantsError {
   return error instanceof PlantsError && error.kind === 'input'
 }

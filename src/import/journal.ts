@@ -5,7 +5,12 @@ import type { Io } from '../platform/io.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
 import type { DirectStore } from '../stores/store.js'
 
-/** Keeps the checkpoints of imports into services: a store of this machine, without plants. */
+/**
+ * Opens the journal, which keeps the checkpoints of imports into services. It is a SQLite store of
+ * this machine that has no plants, because a service has no place for a checkpoint.
+ *
+ * @throws {PlantsError} `unwritable` with the variable that chooses another directory
+ */
 export async function openJournal(options: SqliteOptions, io: Io): Promise<DirectStore> {
   const stateDir = io.env['PLANTS_STATE_DIR']
   const folder = stateDir ? io.resolvePath(stateDir) : await io.stateFolder()

@@ -1,3 +1,10 @@
+/*
+ * The format of a checkpoint, and how it is read.
+ *
+ * A checkpoint is a text in a store, where any program may have written it, or another version of
+ * this one. So it is checked by a schema before it is used. A change that gives an old checkpoint
+ * another meaning needs another `version`.
+ */
 import * as z from 'zod/mini'
 import { fieldNames } from '../plant/fields.js'
 
@@ -12,8 +19,8 @@ const importAnswersSchema = z.object({
 })
 
 /**
- * What a person has answered about the files of an import: the options that the command line would
- * have had. A checkpoint keeps them, so that the same command resumes without questions.
+ * The answers that a person gave about the files of an import, as the options that would have said
+ * the same. The checkpoint keeps them, so that the same command resumes without questions.
  */
 export type ImportAnswers = z.infer<typeof importAnswersSchema>
 
@@ -24,7 +31,7 @@ const countsSchema = z.object({
   updated: count,
   skipped: count,
   unknown: count,
-  /** The rejected records by their `error`. */
+  /** The number of rejected records for each `error` of a response, such as `409`. */
   rejected: z.record(z.string(), count),
 })
 
@@ -33,55 +40,59 @@ export type Counts = z.infer<typeof countsSchema>
 const rejectsFileSchema = z.object({
   path: z.string(),
   /**
-   * Its device and inode. Undefined as long as this import has not written to it; empty if the file
-   * is that of another program.
+   * The device and the inode of the file, such as `2049:131`. They are undefined as long as this
+   * import has not written to it, and empty if the file turned out to be another program's.
    */
   file: z.exactOptional(z.string()),
-  /** In bytes. */
+  /** The length of the file in bytes, as this import has left it. */
   length: count,
-  /** The rows of the last chunk, as long as they may not be in the file. */
+  /** The rows of the last chunk while they may not be in the file yet; then empty. */
   rows: z.string(),
 })
 
+/** What a checkpoint says about the rejects file: see `rejects-file.ts`. */
 export type RejectsFile = z.infer<typeof rejectsFileSchema>
 
-/** The next id may be the one after the last int64. */
+/**
+ * Ids are strings, because JSON has no int64. After the last int64, the next id is out of range.
+ */
 const idText = z.string().check(z.regex(/^-?\d{1,20}$/))
 
 const positionSchema = z.object({
-  /** The index of the input. */
+  /** The index of the input that is being read. */
   input: count,
-  /** How many records of the input are done. */
+  /** How many records of this input have an outcome. */
   records: count,
   counts: countsSchema,
   nextId: z.optional(idText),
   rejects: z.optional(rejectsFileSchema),
 })
 
+/** How far an import is: all records before the position have outcomes. */
 export type Position = z.infer<typeof positionSchema>
 
 const checkpointSchema = z.object({
   version: z.literal(1),
-  /** The beginning of its idempotency keys. */
+  /** The idempotency keys of the creates begin with this id. */
   importId: z.string(),
   /** What the import reads, and how: see `describeSource`. */
   source: z.string(),
+  /** The first generated id; undefined if the import generates none. */
   firstId: z.optional(idText),
-  /** Whether it was begun with `--restart`, which then resumes it. */
+  /** Whether the import was begun with `--restart`. The same option then resumes it. */
   restart: z.optional(z.literal(true)),
-  /** What a person has answered, and no option says. */
   answers: z.optional(importAnswersSchema),
   position: positionSchema,
 })
 
-/** The state of an import after its last chunk that is on disk: a row of its store or journal. */
+/** The state of an import after the last chunk that is on disk. */
 export type Checkpoint = z.infer<typeof checkpointSchema>
 
 const otherVersionSchema = z.object({ version: z.number().check(z.refine((n) => n !== 1)) })
 
 /**
- * Returns `invalid` for what no version of this program has written: another program may have
- * written anything into the store. Of another version, only the number is known.
+ * @returns `otherVersion` if another version of this program has written the checkpoint, whose
+ * format is then unknown, and `invalid` if no version has
  */
 export function parseCheckpoint(text: string): Checkpoint | 'otherVersion' | 'invalid' {
   let value: unknown

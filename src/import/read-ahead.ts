@@ -1,6 +1,6 @@
 /**
- * Iterates over items, of which the next one can be read before it is asked for: a server works on
- * one chunk while this process reads and maps the one after it.
+ * Iterates over items, and can begin to read the next one before it is needed. While a PostgreSQL
+ * server stores one chunk, this process reads and maps the chunk after it.
  */
 export class ReadAhead<T> {
   readonly #items: AsyncGenerator<T>
@@ -10,14 +10,17 @@ export class ReadAhead<T> {
     this.#items = items
   }
 
-  /** Begins to read the next item. `read` rejects if that fails, and not before. */
+  /**
+   * Begins to read the next item, unless that has begun. If it fails, only the next call of `read`
+   * rejects: the chunk before the failure must be stored first.
+   */
   prepare(): void {
     if (this.#next !== undefined) return
     this.#next = this.#items.next()
     this.#next.catch(() => undefined)
   }
 
-  /** Returns undefined at the end. */
+  /** Resolves to undefined after the last item. */
   async read(): Promise<T | undefined> {
     const next = this.#next ?? this.#items.next()
     this.#next = undefined
@@ -25,10 +28,10 @@ export class ReadAhead<T> {
     return done ? undefined : value
   }
 
-  /** Does not wait for an item that is being read: a pipe may never give it. */
+  /** Ends the iteration. It does not wait for an item that is being read: a pipe may never end. */
   async end(): Promise<void> {
-    const ended = this.#items.return(undefined)
-    if (this.#next === undefined) await ended
-    else ended.catch(() => undefined)
+    const ending = this.#items.return(undefined)
+    if (this.#next === undefined) await ending
+    else ending.catch(() => undefined)
   }
 }

@@ -1,22 +1,22 @@
 /*
- * The file of `--rejects`.
+ * Writes the file of `--rejects`, which gets the rejected records with the reasons.
  *
  * The rows of a chunk are saved in its checkpoint, and appended to the file after its commit (with
  * `--atomic`, before it). So the file never has a record that a resumed import may still create. A
- * run that is killed in between leaves the rows in its checkpoint, and the resumed run appends
- * them. What else is in the file stays.
+ * run that is killed between the two leaves the rows in its checkpoint, and the resumed run appends
+ * them. The import never overwrites anything that it has not written itself.
  *
- * Two imports never share a file, although none of them holds a lock:
+ * Two imports never share a file, although neither of them holds a lock:
  *
- * - The first rows of a run create the file (O_EXCL). A file that appeared since the run began is
- *   not its own, which the checkpoint says from then on.
- * - A run may be killed when it has created the file, and before its checkpoint says so. So a
+ * - The first rows of a run create the file (O_EXCL). If the file has appeared since the run began,
+ *   it belongs to another program, and the checkpoint says so from then on.
+ * - A run may be killed after it has created the file, and before its checkpoint says so. So a
  *   resumed run also takes a file that is empty, or begins like its own rows. Another import may
  *   have created that file a moment ago, and be about to write to it. Therefore the first rows are
- *   appended (O_APPEND), so that the system decides which import is first, and then read back: an
- *   import whose rows are not at the beginning leaves the file to the other one.
+ *   appended (O_APPEND), so that the system decides which import is first, and then they are read
+ *   back: an import whose rows are not at the beginning leaves the file to the other import.
  * - From then on, the checkpoint has the identity and the length of the file. Two processes with
- *   the same import would write the same rows to the same place.
+ *   the same import would write the same rows at the same offset.
  */
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
@@ -30,44 +30,47 @@ import type { Problem } from '../stores/change.js'
 import type { RejectsFile } from './parse-checkpoint.js'
 
 export interface RejectedRecord extends Problem {
+  /** The line of the input in which the record begins. */
   line: number
   raw: RawRecord
 }
 
 /**
- * Appends the rows that an interrupted run has left in its checkpoint. If they belong to another
- * file than `path`, and cannot be written there, such as on a full disk, they go to the new one.
+ * Prepares the rejects file at the start of an import, and appends the rows that an interrupted run
+ * has left in its checkpoint. If those rows belong to another file than `path`, and cannot be
+ * written there, because its disk is full for example, they go to the new file.
  *
- * @param left what the checkpoint says of the file; undefined for a new import
- * @throws {PlantsError} `usage` for a file that this import has not left: even an empty one may be
- * that of another import
+ * @param path the file of `--rejects`; undefined without that option
+ * @param saved what the checkpoint says about the file; undefined for a new import
+ * @throws {PlantsError} `usage` for a file that this import has not left like this. Even an empty
+ * file may be another import's.
  */
 export function openRejects(
   path: string | undefined,
-  left: RejectsFile | undefined,
+  saved: RejectsFile | undefined,
   header: string,
 ): RejectsFile | undefined {
   if (path === undefined) {
-    if (left) appendRows(left, header, { isResumed: true })
+    if (saved) appendRows(saved, header, { isResumed: true })
     return undefined
   }
   if (exists(path)) {
-    const isOwn = left?.path === path && left.length + left.rows.length > 0
+    const isOwn = saved?.path === path && saved.length + saved.rows.length > 0
     if (!isOwn) throw createOverwriteError(path, 'already exists')
-    return appendRows(left, header, { isResumed: true })
+    return appendRows(saved, header, { isResumed: true })
   }
-  const rows = left && left.path !== path ? appendToFormerFile(left, header) : left?.rows
+  const rows = saved && saved.path !== path ? appendToFormerFile(saved, header) : saved?.rows
   return appendRows({ path, length: 0, rows: rows ?? '' }, header, { isResumed: true })
 }
 
 /** Returns the rows that could not be written to the file of the interrupted run. */
-function appendToFormerFile(left: RejectsFile, header: string): string {
-  if (left.rows === '') return ''
+function appendToFormerFile(saved: RejectsFile, header: string): string {
+  if (saved.rows === '') return ''
   try {
-    return appendRows(left, header, { isResumed: true }).rows
+    return appendRows(saved, header, { isResumed: true }).rows
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    return left.rows
+    return saved.rows
   }
 }
 
@@ -79,35 +82,38 @@ function exists(path: string): boolean {
 }
 
 /**
- * Writes the rows durably, and returns what the checkpoint is to say of the file from then on.
+ * Appends rows, and waits until they are on disk.
  *
+ * @param saved what the checkpoint says about the file, with the rows to append
+ * @param header the header, which precedes the first rows
  * @param options.isResumed whether an interrupted run may have created the file, and written some
  * of the rows
+ * @returns what the next checkpoint says about the file
  * @throws {PlantsError} `usage` unless the file is as the import has left it
  */
 export function appendRows(
-  left: RejectsFile,
+  saved: RejectsFile,
   header: string,
   { isResumed }: { isResumed: boolean },
 ): RejectsFile {
-  const { path, length, rows } = left
+  const { path, length, rows } = saved
   const isFirst = length === 0
   const bytes = Buffer.from(isFirst && rows !== '' ? header + rows : rows)
-  if (length + bytes.length === 0) return left
+  if (length + bytes.length === 0) return saved
   return withWriteErrors(path, () => {
-    const isKnown = left.file !== undefined
+    const isKnown = saved.file !== undefined
     const fd = isKnown ? openFile(path) : createFile(path, isResumed)
     try {
       const stats = fs.fstatSync(fd)
       assertOwnFile(path, stats, anotherFile)
       const { dev, ino, size } = fs.fstatSync(fd, { bigint: true })
       const file = `${dev}:${ino}`
-      const written = countWritten(fd, left, bytes)
-      const isLeft = size === BigInt(length + written) && (left.file ?? file) === file
-      if (!isLeft) throw createOverwriteError(path)
-      // Others may have been able to read a file that was there.
+      const writtenBytes = countWrittenBytes(fd, saved, bytes)
+      const isAsSaved = size === BigInt(length + writtenBytes) && (saved.file ?? file) === file
+      if (!isAsSaved) throw createOverwriteError(path)
+      // If somebody else has created the file, everybody may be allowed to read it.
       if ((stats.mode & 0o077) !== 0) fs.fchmodSync(fd, 0o600)
-      writeRest(fd, bytes, written, length)
+      writeRemainder(fd, bytes, writtenBytes, length)
       if (isFirst) {
         assertFirst(fd, path, bytes)
         syncFolder(dirname(path))
@@ -119,7 +125,8 @@ export function appendRows(
   })
 }
 
-// Windows has no O_NOFOLLOW.
+// O_NOFOLLOW keeps a symbolic link from leading to a file of somebody else. Windows has no such
+// flag.
 const { O_RDWR, O_CREAT, O_EXCL, O_APPEND, O_NOFOLLOW = 0 } = fs.constants
 
 function openFile(path: string): number {
@@ -137,38 +144,48 @@ function createFile(path: string, isResumed: boolean): number {
   }
 }
 
-/** For the checkpoint of an import that could not write its rows to a file of another program. */
-export function disownFile(left: RejectsFile): RejectsFile {
-  return { ...left, file: '' }
+/** Notes for the next checkpoint that the file turned out to belong to another program. */
+export function disownFile(saved: RejectsFile): RejectsFile {
+  return { ...saved, file: '' }
 }
 
-/** Counts the bytes that an interrupted run has written. Throws `usage` for any other content. */
-function countWritten(fd: number, { path, length }: RejectsFile, bytes: Buffer): number {
+/**
+ * Counts how many of the bytes an interrupted run has written behind the saved length.
+ *
+ * @throws {PlantsError} `usage` if there is anything else
+ */
+function countWrittenBytes(fd: number, { path, length }: RejectsFile, bytes: Buffer): number {
   const present = Buffer.alloc(bytes.length)
   const count = fs.readSync(fd, present, 0, bytes.length, length)
   if (bytes.compare(present, 0, count, 0, count) !== 0) throw createOverwriteError(path)
   return count
 }
 
-/** @param length of the file without the bytes, to which it is cut if they cannot be written */
-function writeRest(fd: number, bytes: Buffer, written: number, length: number): void {
-  let end = written
+/**
+ * Writes the bytes that are not in the file yet. If that fails, the file is cut to what it was.
+ *
+ * @param writtenBytes how many of the bytes are in the file
+ * @param length the length of the file without any of the bytes
+ */
+function writeRemainder(fd: number, bytes: Buffer, writtenBytes: number, length: number): void {
+  let end = writtenBytes
   try {
     while (end < bytes.length) {
-      // Only a write without a position appends on every system.
+      // A new file was opened to append. On some systems, a write with a position ignores that.
       const position = length === 0 ? null : length + end
       end += fs.writeSync(fd, bytes, end, bytes.length - end, position)
     }
     fs.fdatasyncSync(fd)
   } catch (error) {
-    // A part of a row would look like a row. What another program has appended stays.
+    // A part of a row would look like a row. The file is not cut if another program has appended to
+    // it in the meantime.
     const isAtEnd = unlessSystemError(() => fs.fstatSync(fd).size) === length + end
     if (isAtEnd) unlessSystemError(() => fs.ftruncateSync(fd, length))
     throw error
   }
 }
 
-/** Throws `usage` if another import has written its rows before. */
+/** @throws {PlantsError} `usage` if another import has written its first rows earlier */
 function assertFirst(fd: number, path: string, bytes: Buffer): void {
   const present = Buffer.alloc(bytes.length)
   fs.readSync(fd, present, 0, bytes.length, 0)
@@ -190,7 +207,7 @@ function withWriteErrors<T>(path: string, action: () => T): T {
   }
 }
 
-/** Formats the rows of a table, or lines of NDJSON. */
+/** Formats rejected records as rows of a table, or as lines of NDJSON, with their reasons. */
 export function formatRejectedRows(
   rejections: readonly RejectedRecord[],
   { header, delimiter }: FormatReader,
@@ -212,7 +229,10 @@ export function formatRejectsHeader({ header, delimiter }: FormatReader): string
   return `\ufeff${formatRow([...rejectColumns, ...names], delimiter)}`
 }
 
-/** A bad cell has no quotes, so that it is rejected again unless it is corrected. */
+/**
+ * Formats a row of a table. A cell that was rejected, such as `#N/A`, is written without quotes. So
+ * it is rejected again until somebody has corrected it; in quotes, it would be a name.
+ */
 function formatRow(cells: readonly Cell[], delimiter = ','): string {
   const fields = cells.map((cell) =>
     typeof cell === 'object' ? cell.text : cell && tableCell(cell, delimiter),
@@ -220,7 +240,10 @@ function formatRow(cells: readonly Cell[], delimiter = ','): string {
   return `${fields.join(delimiter)}\n`
 }
 
-/** The members of the object stay as they are, except those that an earlier import has added. */
+/**
+ * Formats a line of NDJSON. An object keeps its members as they were written, except those that the
+ * rejects file of an earlier import has added. Anything else becomes the string `rejected_text`.
+ */
 function formatJsonLine({ line, kind, message }: RejectedRecord, raw: string): string {
   const text = raw.replace(/[\r\n]/g, ' ').trim()
   const isObject = kind !== 'input' && text.startsWith('{')

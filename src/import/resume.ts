@@ -1,13 +1,18 @@
 /*
- * How an import starts: it begins, resumes an interrupted one, or is rejected.
+ * Decides how an import starts: it begins, it resumes an interrupted import, or it is rejected.
  *
- * - An import is found by the paths of its files. With the same contents and options, the same
- *   command resumes it; with others, it is rejected, unless nothing of it is stored.
- * - A file whose records got generated ids is remembered by its contents. Its records would get
- *   other ids the next time, so it is not imported again with generated ids, unless by name.
- * - `--restart` resumes what was begun with it. Otherwise it begins, whatever is saved.
+ * - An interrupted import is found by the paths of its files. If their contents and the options are
+ *   the same, the import resumes. If not, a position in the old files says nothing about the new
+ *   ones, so the command is rejected, unless nothing of the interrupted import is stored.
+ * - A file whose records got generated ids is remembered by its contents, also when its import is
+ *   finished. A second import would store all plants again under other ids, so it is rejected,
+ *   unless `--match name` finds the plants by their names.
+ * - `--restart` begins again, whatever is saved. If an import that was begun with `--restart` is
+ *   interrupted, the same command resumes it.
  *
- * docs/design/import-and-resume.md says why.
+ * Two rows of a store, or of the journal of a service, can be about an import: its checkpoint,
+ * which lives until the import is complete, and one row for each remembered file.
+ * docs/design/import-and-resume.md says why it is built like this.
  */
 import { hostname } from 'node:os'
 import { PlantsError, usageError } from '../errors.js'
@@ -22,57 +27,63 @@ type StartDecision =
   | { type: 'resume'; checkpoint: Checkpoint }
   | { type: 'reject'; error: PlantsError }
 
-/** What a store, or the journal of a service, has of an import. */
+/** What a store, or the journal of a service, has saved about an import. */
 export interface SavedImport {
-  /** The id of its checkpoint. Undefined for an import that cannot be resumed, such as of stdin. */
+  /** The id of the checkpoint; undefined for an import that cannot be resumed, such as of stdin. */
   id: string | undefined
-  /** The text of its checkpoint, which must be unchanged when it is replaced. */
+  /** The text of the checkpoint. It is replaced only if nobody else has replaced it before. */
   state: string | undefined
-  /** The parsed text. */
+  /** The parsed text; undefined if there is no checkpoint. */
   checkpoint: Checkpoint | 'otherVersion' | 'invalid' | undefined
-  /** For each input of an import that generates ids, in their order. */
+  /** The row of each input of an import that generates ids, in the order of the inputs. */
   rememberedFiles: readonly RememberedFile[]
 }
 
-/** The row about the contents of a file. */
+/** The row about the contents of a file. It has an id even if the file is not remembered yet. */
 interface RememberedFile {
   id: string
-  /** The id of the checkpoint of the import that generated ids for its records, if there is one. */
+  /** The checkpoint of the import that generated ids for the file; undefined if none has. */
   checkpointId: string | undefined
 }
 
 interface SearchOptions {
+  /** The store or the journal; without `findCheckpoint`, nothing is saved anywhere. */
   checkpoints: Partial<Pick<DirectStore, 'findCheckpoint'>>
   plan: ImportPlan
-  /** Of each input; undefined for an import that cannot be resumed. */
+  /** The SHA-256 of each input; undefined for an import that cannot be resumed. */
   hashes: readonly string[] | undefined
+  /** What the import reads, and how: see `describeSource`. */
   source: string
   /** The complete address of the store. */
   store: string
   isService: boolean
 }
 
-/** Finds an import by the paths of its files, or the same one by contents that are remembered. */
+/**
+ * Finds the saved import by the paths of its files. If there is none, it finds an import of the
+ * same contents by the remembered files: they may have been renamed since.
+ */
 export async function findSavedImport(options: SearchOptions): Promise<SavedImport> {
   const { checkpoints, plan, hashes, source, store } = options
   const paths = plan.inputs.map(({ path }) => path)
-  const idOfPaths = hashes && buildCheckpointId(hostname(), store, ...paths)
+  const pathsId = hashes && buildCheckpointId(hostname(), store, ...paths)
   const rememberedFiles = await findRememberedFiles(options)
-  for (const id of [idOfPaths, ...rememberedFiles.map(({ checkpointId }) => checkpointId)]) {
+  for (const id of [pathsId, ...rememberedFiles.map(({ checkpointId }) => checkpointId)]) {
     const state = id && (await checkpoints.findCheckpoint?.(id))
     if (!state) continue
     const checkpoint = await parseState(state)
     const isSame = checkpoint === 'invalid' || hasSource(checkpoint, source)
-    if (id === idOfPaths || isSame) return { id, state, checkpoint, rememberedFiles }
+    if (id === pathsId || isSame) return { id, state, checkpoint, rememberedFiles }
   }
-  return { id: idOfPaths, state: undefined, checkpoint: undefined, rememberedFiles }
+  return { id: pathsId, state: undefined, checkpoint: undefined, rememberedFiles }
 }
 
 /**
- * Finds the answers with which an interrupted import of the files was begun. No option says yet how
- * they are read, so only their paths and contents count.
+ * Finds the answers that a person gave when an interrupted import of the same files began. The
+ * dialogue asks for this before it knows how the files are read, so only their paths and contents
+ * count, and not the options.
  *
- * @throws {PlantsError} `usage` if an import that is finished has generated ids for them
+ * @throws {PlantsError} `usage` if a finished import has generated ids for the files
  */
 export async function findEarlierAnswers(
   options: Omit<SearchOptions, 'source'> & { hashes: readonly string[] },
@@ -89,12 +100,13 @@ export async function findEarlierAnswers(
     return checkpoint.answers
   }
   const isRemembered = rememberedIds.some((id) => id !== undefined)
-  const hasIds = Boolean(plan.map.id) // it is typed where they are
+  // An option says in which column the ids are, so no ids would be generated.
+  const hasIds = Boolean(plan.map.id)
   if (isRemembered && !plan.restart && !plan.match && !hasIds) throw createRepetitionError('add')
   return undefined
 }
 
-/** Its schema loads zod, which an import that has no checkpoint does not need. */
+/** The schema of a checkpoint is loaded here: most imports find none, and need not load zod. */
 async function parseState(state: string): Promise<Checkpoint | 'otherVersion' | 'invalid'> {
   const { parseCheckpoint } = await import('./parse-checkpoint.js')
   return parseCheckpoint(state)
@@ -108,11 +120,12 @@ async function findRememberedFiles({
   isService,
 }: Omit<SearchOptions, 'source'>): Promise<RememberedFile[]> {
   if (plan.idFrom === undefined || hashes === undefined) return []
-  // A journal is about many services. A direct store has the row itself, whatever its address is.
-  const place = isService ? store : ''
+  // A journal has rows about many services, which their addresses tell apart. A direct store has
+  // only rows about itself, and may be renamed or moved.
+  const address = isService ? store : ''
   const files: RememberedFile[] = []
   for (const hash of hashes) {
-    const id = buildCheckpointId('numbered', place, hash)
+    const id = buildCheckpointId('numbered', address, hash)
     files.push({ id, checkpointId: await checkpoints.findCheckpoint?.(id) })
   }
   return files
@@ -125,11 +138,12 @@ function hasSource(checkpoint: SavedImport['checkpoint'], source: string): boole
 interface StartOptions {
   plan: ImportPlan
   source: string
-  /** For messages. */
+  /** The name of the store, for messages. */
   storeName: string
   isService: boolean
 }
 
+/** Decides how an import starts, from what is saved about it. It changes nothing. */
 export function decideStart(saved: SavedImport, options: StartOptions): StartDecision {
   const checkpoint = selectResumable(saved, options)
   const error = options.plan.restart
@@ -139,6 +153,7 @@ export function decideStart(saved: SavedImport, options: StartOptions): StartDec
   return checkpoint ? { type: 'resume', checkpoint } : { type: 'begin' }
 }
 
+/** Returns the checkpoint if the import can continue from its position. */
 function selectResumable(
   { checkpoint }: SavedImport,
   { plan, source }: StartOptions,
@@ -148,7 +163,7 @@ function selectResumable(
   return plan.restart && !checkpoint.restart ? undefined : checkpoint
 }
 
-/** Why an interrupted import is neither resumed nor begun again. */
+/** Creates the error for an interrupted import that can neither resume nor begin again. */
 function findMismatch(
   { checkpoint }: SavedImport,
   resumable: Checkpoint | undefined,
@@ -161,10 +176,10 @@ function findMismatch(
   if (checkpoint === 'otherVersion')
     return usageError('Another version of plants began this import', 'Finish it with that version')
   if (!checkpoint || resumable) return undefined
-  // A service may have stored what is not in the checkpoint.
+  // A service may have stored plants of a chunk that is not in the checkpoint yet.
   const mayHaveStored = countDone(checkpoint.position.counts) > 0 || isService
   if (!mayHaveStored) return undefined
-  // Records without ids would get other ones, and be stored twice.
+  // Records without ids would get other ids, and be stored twice, so `--restart` is not proposed.
   const generatesIds = (checkpoint.firstId ?? plan.idFrom) !== undefined
   const restartHint = ', or begin anew with --restart: what is stored and equal is skipped'
   return usageError(
@@ -173,7 +188,10 @@ function findMismatch(
   )
 }
 
-/** Why records that got generated ids would get other ones. */
+/**
+ * Creates the error for a file whose records got generated ids in another import: they would get
+ * other ids, and be stored twice.
+ */
 function findRepetition(
   { id, rememberedFiles }: SavedImport,
   resumable: Checkpoint | undefined,
@@ -187,7 +205,7 @@ function findRepetition(
   return createRepetitionError(resumable ? 'import each other file with' : 'add')
 }
 
-/** @param advice what to do with the option */
+/** @param advice the words of the hint before `--match name` */
 function createRepetitionError(advice: string): PlantsError {
   return usageError(
     'The same input was imported before, and its plants were numbered',
@@ -197,7 +215,9 @@ function createRepetitionError(advice: string): PlantsError {
 
 /**
  * Describes what an import reads: the contents of its files, the options that say what a record is,
- * and what the others have detected. If it is the same, the same records have the same positions.
+ * and the format and the header that were detected. Two imports with the same description have the
+ * same records at the same positions. Options that only change how an import runs, such as
+ * `--concurrency`, are no part of it.
  */
 export function describeSource(
   plan: ImportPlan,
@@ -208,6 +228,7 @@ export function describeSource(
   const quotes = plan.quotes === false ? false : undefined
   const idFrom = plan.idFrom?.toString()
   const options = { format, sheet, encoding, delimiter, quotes, map, columns, idFrom, match }
-  const found = [first.format, formatRejectsHeader(first)]
-  return JSON.stringify({ hashes, ...options, found })
+  // The description is stored in checkpoints, so its members keep their names.
+  const detected = [first.format, formatRejectsHeader(first)]
+  return JSON.stringify({ hashes, ...options, found: detected })
 }

@@ -1,6 +1,7 @@
 /*
- * What a person sees of a file that cannot be imported yet: its first rows, whatever their columns
- * are, or the first line that another encoding would read otherwise.
+ * Reads what the dialogue of an import shows of a file that cannot be imported yet: its first rows,
+ * whatever their columns are, and the first line by which a person sees whether the encoding is
+ * right.
  */
 import { type Cells, Chunk, type FormatInput } from '../formats/chunk.js'
 import { decodeText } from '../formats/decode-text.js'
@@ -15,13 +16,13 @@ import { type ImportInput, type ImportPlan, openContent } from './inputs.js'
 export interface Sample {
   type: 'table' | 'workbook' | 'objects'
   /**
-   * Of a workbook, those of each sheet; otherwise one. Of objects, the first row has the keys, and
-   * each other row has the values of one.
+   * A workbook has a head for each sheet, and any other file has one. JSON objects are shown as a
+   * table: the first row has their keys, and each further row has the values of one object.
    */
   heads: readonly TableHead[]
 }
 
-/** Throws as an import does, but not for want of columns. */
+/** @throws {PlantsError} as an import does, except if columns are missing */
 export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<Sample> {
   const content = await openContent(input, io)
   try {
@@ -56,7 +57,7 @@ async function sampleObjects(values: AsyncIterable<Chunk>): Promise<Chunk<Cells>
   return new Chunk<Cells>(keys.length > 0 ? [keys, ...rows] : [])
 }
 
-/** The value of a key, or its digits if it is a number that JavaScript would round. */
+/** Returns the value of a key. A number that JavaScript would round is returned as its digits. */
 function readExact(value: unknown, key: string, text: string): unknown {
   if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
   const parsed = parseJson(text, { idKey: key })
@@ -64,7 +65,7 @@ function readExact(value: unknown, key: string, text: string): unknown {
   return exact instanceof NumberText ? exact.text : exact
 }
 
-/** Undefined for what no field can be: an object, an array, or nothing. */
+/** @returns undefined for what no field can be: an object, an array, or null */
 function formatScalar(value: unknown): string | undefined {
   if (value === null || value === undefined || Array.isArray(value) || isObject(value))
     return undefined
@@ -72,19 +73,23 @@ function formatScalar(value: unknown): string | undefined {
 }
 
 export interface SampleLine {
+  /** The number of the line, from 1 on. */
   line: number
   text: string
 }
 
 /**
- * Finds the first line with a letter beyond ASCII. Throws `input` for bytes of another encoding.
+ * Finds the first line with a letter beyond ASCII, in which encodings differ.
+ *
+ * @throws {PlantsError} `input` for bytes that are not of the encoding
  */
 export async function findForeignLine(
   input: Pick<FormatInput, 'blocks' | 'name'>,
   name: string,
 ): Promise<SampleLine | undefined> {
   let line = 1
-  // Other encodings are not looked for, as for a text whose mark names its own.
+  // The error must not cost the search for other encodings, which it would not show. There is none
+  // for a text whose encoding is certain, so this one is said to have a mark.
   const encoding = { encoding: await findEncoding(name), source: 'mark' } as const
   for await (const text of decodeText(input, encoding)) {
     const index = text.search(/[^\0-\x7f]/)
@@ -94,8 +99,8 @@ export async function findForeignLine(
     }
     const start = text.lastIndexOf('\n', index) + 1
     const end = text.indexOf('\n', index)
-    const found = text.slice(start, end === -1 ? undefined : end)
-    return { line: line + countLineFeeds(text, index), text: found.trim() }
+    const lineText = text.slice(start, end === -1 ? undefined : end)
+    return { line: line + countLineFeeds(text, index), text: lineText.trim() }
   }
   return undefined
 }
