@@ -34,13 +34,8 @@ import {
   type Transaction,
 } from '../stores/store.js'
 import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
-import {
-  isGenerated,
-  type MappedChange,
-  Mapper,
-  type MapperState,
-  type PlantNames,
-} from './map-record.js'
+import { Mapper, type MapperState, type PlantNames } from './map-record.js'
+import { isGenerated, type MappedChange } from './mapped-change.js'
 import type { Checkpoint, Counts, Position } from './parse-checkpoint.js'
 import { ReadAhead } from './read-ahead.js'
 import {

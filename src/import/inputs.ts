@@ -19,7 +19,8 @@ import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
 import { getTargetId } from '../stores/change.js'
-import { isGenerated, Mapper } from './map-record.js'
+import { Mapper } from './map-record.js'
+import { isGenerated } from './mapped-change.js'
 import type { ImportAnswers } from './parse-checkpoint.js'
 
 export interface ImportPlan extends InputOptions {

@@ -1,11 +1,12 @@
 /*
- * Maps records to changes of plants: of JSON, the fields of an object; of a table, the cells below
- * the header.
+ * Maps records to changes of plants. A record is the text of a JSON object, or the cells of a row.
  *
- * A record without an id first gets one, from its name or from the ids that the import generates,
- * or is rejected. Then it becomes a create or an update. A mapper leaves records as they are: what
- * it remembers from one to the next, such as the next id, is its `MapperState` alone, which the
- * mappers of all inputs share.
+ * First the fields are read, by their keys or by the header. A record without an id then gets one:
+ * that of the plant with its name (`--match name`), or a generated id (`--id-from`), or it is
+ * rejected. At last it becomes a create or an update.
+ *
+ * Each input has its own mapper, because it has its own header. What the mappers remember from one
+ * record to the next, such as the next generated id, is in a `MapperState`, which they share.
  */
 import { assertDefined } from '../errors.js'
 import {
@@ -17,45 +18,41 @@ import {
 } from '../formats/chunk.js'
 import { isRejectsName, listNames } from '../formats/columns.js'
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
-import { type FieldName, fieldNames, isText } from '../plant/fields.js'
-import { isInt64, isObject, parseJson } from '../plant/json.js'
-import {
-  buildPlant,
-  describeInvalidPlant,
-  type NewPlant,
-  type PlantPatch,
-  parsePlant,
-} from '../plant/plant.js'
+import { type FieldName, fieldNames } from '../plant/fields.js'
+import { isObject, parseJson } from '../plant/json.js'
+import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
-import { type Change, createProblem, type Problem } from '../stores/change.js'
+import { createProblem, type Problem } from '../stores/change.js'
+import {
+  buildCreate,
+  buildUpdate,
+  chooseExistsPolicy,
+  type IdSource,
+  isFoundByName,
+  isGenerated,
+  type MappedChange,
+} from './mapped-change.js'
+import { parseIdCell } from './parse-id-cell.js'
+import { parsePlainJson, readPlainRow } from './plain-record.js'
 
-/** The ids of plants by their exact names. */
+/** The ids of plants by their exact names. A name that several plants have has several ids. */
 export type PlantNames = Map<string, bigint | bigint[]>
 
-/**
- * Where the id of a change comes from.
- *
- * - `given`: the record has it.
- * - `foundByName`: it is the id of the plant that has the name of the record.
- * - `generated`: the import assigns it.
- * - `generatedBefore`: the plant was found by its name, and has the next generated id. A run that
- *   was killed has stored it at a service, before its checkpoint.
- */
-type IdSource = 'given' | 'foundByName' | 'generated' | 'generatedBefore'
-
-export type MappedChange = Exclude<Change, { type: 'delete' }> & { idSource: IdSource }
-
 export interface MapperState {
-  /** The first generated id: no record has one from there on, or one to come of `next`. */
+  /**
+   * The first generated id. No record may have an id that the import has generated or may still.
+   */
   firstId?: bigint | undefined
-  /** The id that the import generates for the next valid record without one. */
+  /** The id for the next valid record without one; undefined if no ids are generated. */
   nextId?: bigint | undefined
+  /** The plants that are found by their names; undefined without `--match name`. */
   names?: PlantNames | undefined
+  /** Gathers the names of columns and keys that are not read, for a warning. */
   otherFields?: Set<string>
 }
 
-/** The id is undefined for a record that has its own, or that gets none. */
+/** The id that a record without an id gets. It is undefined if the record has one, or gets none. */
 interface AssignedId {
   id: bigint | undefined
   idSource: IdSource
@@ -70,9 +67,9 @@ export class Mapper {
   readonly #state: MapperState
   readonly #hasMap: boolean
   readonly #keyFinder: KeyFinder
-  /** Whether each record has its id, and becomes a create: see `#mapPlain`. */
+  /** Whether each record has its id, and becomes a create: see `plain-record.ts`. */
   readonly #isPlain: boolean
-  /** The key of the id in the record before, with which the next one is parsed. */
+  /** The key of the id in the record before, which most likely is that of the next record, too. */
   #idKey: string
 
   constructor(rules: InputOptions, header: Header | undefined, state: MapperState) {
@@ -87,7 +84,10 @@ export class Mapper {
     for (const name of header?.unread ?? []) this.#addOtherField(name)
   }
 
-  /** @param key of the create at a service; undefined for a direct store */
+  /**
+   * @param key the idempotency key of the change at a service; undefined for a direct store
+   * @returns the change, or why the record is rejected
+   */
   map(raw: RawRecord, key?: string): MappedChange | Problem {
     if (raw === null) return createProblem('tooLarge', recordTooLarge)
     const plain = this.#isPlain ? this.#mapPlain(raw, key) : undefined
@@ -99,13 +99,10 @@ export class Mapper {
     return this.#mapRecord(this.#readCells(raw), raw, key)
   }
 
-  /**
-   * Maps a valid row, or an object as exports write it, to its create, without the record in
-   * between that matching, generated ids and updates need. It gives what the general path gives, to
-   * which it leaves every other one.
-   */
+  /** @returns undefined for a record that must go the general way */
   #mapPlain(raw: string | Cells, key: string | undefined): MappedChange | undefined {
-    const plant = typeof raw === 'string' ? this.#parsePlainJson(raw) : this.#readPlainRow(raw)
+    if (typeof raw === 'string' && this.#hasMap) return undefined
+    const plant = typeof raw === 'string' ? parsePlainJson(raw) : readPlainRow(raw, this.#header)
     if (!plant) return undefined
     return {
       type: 'create',
@@ -115,21 +112,6 @@ export class Mapper {
       isFoundByName: false,
       idSource: 'given',
     }
-  }
-
-  #parsePlainJson(text: string): NewPlant | undefined {
-    if (this.#hasMap) return undefined
-    const [, digits, name, tag] = plainObject.exec(text) ?? []
-    return digits === undefined ? undefined : createPlainPlant(BigInt(digits), name, tag)
-  }
-
-  #readPlainRow(cells: Cells): NewPlant | undefined {
-    const { names, columns } = assertDefined(this.#header)
-    const idCell = cells[columns.get('id') ?? -1]
-    const name = cells[columns.get('name') ?? -1]
-    const tag = cells[columns.get('tag') ?? -1]
-    if (cells.length > names.length || typeof idCell !== 'string') return undefined
-    return createPlainPlant(parseId(idCell), name, tag)
   }
 
   #mapJson(text: string, key: string | undefined): MappedChange | Problem {
@@ -143,7 +125,8 @@ export class Mapper {
       return createProblem('input', `Several keys may be the ${keys.ambiguous}: ${names}`)
     }
     if (keys.id !== undefined && keys.id !== this.#idKey) {
-      // The id is exact only under the key that the parser was told.
+      // JavaScript would round a large id. The parser keeps the digits of the id only if it knows
+      // the key, so the record is parsed again.
       this.#idKey = keys.id
       return this.#mapJson(text, key)
     }
@@ -158,7 +141,7 @@ export class Mapper {
     const { id, idSource } = assigned
     const withId = id === undefined || !isObject(record) ? record : addId(record, id)
 
-    // A plant that gets a generated id is new: there are no fields to keep.
+    // A plant that gets a generated id is new, so there are no stored fields to keep.
     const isUpdate = this.#rules.ifExists === 'update' && idSource !== 'generated'
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(withId, form)
@@ -187,31 +170,41 @@ export class Mapper {
     return nextId === undefined ? givenId : { id: nextId, idSource: 'generated' }
   }
 
-  /** The id of the plant with a name, or why that is not known. Undefined for a new plant. */
+  /**
+   * @returns the id of the plant with the name, or why that is not known; undefined if no plant has
+   * the name, and the record gets a generated id
+   */
   #findByName(name: unknown): bigint | Problem | undefined {
     const { names, nextId } = this.#state
     if (!names || typeof name !== 'string') return undefined
-    const found = names.get(name)
-    if (typeof found === 'bigint' || (!found && nextId !== undefined)) return found
-    const plants = found ? `Plants ${found.slice(0, 5).join(', ')} have` : 'No plant has'
+    const idOrIds = names.get(name)
+    const isNewPlant = !idOrIds && nextId !== undefined
+    if (typeof idOrIds === 'bigint' || isNewPlant) return idOrIds
+    const plants = idOrIds ? `Plants ${idOrIds.slice(0, 5).join(', ')} have` : 'No plant has'
     return createProblem('invalid', `${plants} the name ${JSON.stringify(shorten(name))}`)
   }
 
-  /** Whether the import generates this id, or may generate it later. */
+  /**
+   * Whether the import has generated this id, or may still generate it. With `--id-from next`, the
+   * ids from the first one on are reserved, because no id in the files was that large when they
+   * were examined. With a number, ids that are still to come are not: the conflict is found then.
+   */
   #isReserved(id: bigint): boolean {
     const { firstId, nextId } = this.#state
-    const isLimited = this.#rules.idFrom === 'next' || (nextId !== undefined && id < nextId)
-    return isLimited && firstId !== undefined && id >= firstId
+    const mayBeGenerated = this.#rules.idFrom === 'next' || (nextId !== undefined && id < nextId)
+    return mayBeGenerated && firstId !== undefined && id >= firstId
   }
 
-  /** A later record without an id may have the same name. */
+  /** Remembers the plant, because a later record without an id may have the same name. */
   #rememberName({ id, name }: PlantPatch): void {
     const { names } = this.#state
     if (!names || name == null || names.has(name)) return
-    // The name may be a part of a larger string, all of which it would keep in memory.
+    // In V8, a substring keeps the whole string in memory, which may be a block of the input. A
+    // copy does not.
     names.set(Buffer.from(name).toString(), id)
   }
 
+  /** Finds why a record is no valid plant. A cell without a value has its own reason. */
   #findReasons(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
@@ -224,14 +217,19 @@ export class Mapper {
     const record: Record<string, unknown> = {}
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
-      // An empty cell has no value, which only an optional field may have.
+      // An empty cell has no value. For an optional field, that is null, which removes a stored
+      // tag.
       if (name !== 'id') record[name] = cell === undefined && name === 'tag' ? null : cell
-      else if (cell !== undefined) record['id'] = typeof cell === 'string' ? parseId(cell) : cell
+      else if (cell !== undefined)
+        record['id'] = typeof cell === 'string' ? parseIdCell(cell) : cell
     }
     return record
   }
 
-  /** A field that `--map` reads from another key is left aside on purpose. */
+  /**
+   * Notes the keys that are not read, for a warning. With `--map name=kind`, a key `name` is not
+   * read, but a person has chosen that.
+   */
   #addOtherKeys(record: object, keys: FieldKeys): void {
     const { id, name, tag } = keys
     for (const field in record)
@@ -246,6 +244,7 @@ export class Mapper {
   }
 }
 
+/** Whether each record of the import has its id, and becomes a create. */
 function isPlainImport(
   { ifExists }: InputOptions,
   { firstId, nextId, names }: MapperState,
@@ -254,18 +253,7 @@ function isPlainImport(
   return ifExists !== 'update' && !generatesIds && names === undefined
 }
 
-/** An object with strings that have no escapes. Its id may still be too large for an int64. */
-const plainObject =
-  /^\{"id": ?(0|-?[1-9]\d{0,18}), ?"name": ?"([^"\\\0-\x1f]*)"(?:, ?"tag": ?"([^"\\\0-\x1f]*)")?\}\r?$/
-
-/** Returns undefined for what is no plant. */
-function createPlainPlant(id: unknown, name: unknown, tag: unknown): NewPlant | undefined {
-  if (!isInt64(id) || !isText(name)) return undefined
-  if (tag === undefined) return { id, name }
-  return isText(tag) ? { id, name, tag } : undefined
-}
-
-/** Whether the fields have keys of their own names, as in most files. */
+/** Whether each field has the key with its name, as in most files, so that nothing is renamed. */
 function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): boolean {
   return id === 'id' && name === 'name' && tag === 'tag'
 }
@@ -279,71 +267,7 @@ function pickFields(record: Record<string, unknown>, keys: FieldKeys): Record<st
   return fields
 }
 
-/** Returns a copy: spreading the record would take half of the time of an import. */
+/** Returns a copy of the fields. To spread the record would take half of the time of an import. */
 function addId({ name, tag }: Record<string, unknown>, id: bigint): Record<string, unknown> {
   return { id, name, tag }
 }
-
-/** Whether the import has used an id of its own for the change. */
-export function isGenerated(idSource: IdSource): boolean {
-  return idSource === 'generated' || idSource === 'generatedBefore'
-}
-
-function isFoundByName(idSource: IdSource): boolean {
-  return idSource === 'foundByName' || idSource === 'generatedBefore'
-}
-
-function buildUpdate(patch: PlantPatch, idSource: IdSource, key: string | undefined): MappedChange {
-  return {
-    type: 'update',
-    patch,
-    ifMissing: 'create',
-    key: idSource === 'foundByName' ? undefined : key,
-    isFoundByName: isFoundByName(idSource),
-    idSource,
-  }
-}
-
-function buildCreate(
-  { id, name, tag }: PlantPatch,
-  idSource: IdSource,
-  key: string | undefined,
-  ifExists: InputOptions['ifExists'],
-): MappedChange {
-  return {
-    type: 'create',
-    plant: buildPlant(id, assertDefined(name ?? undefined), tag),
-    key: idSource === 'foundByName' ? undefined : key,
-    ifExists: chooseExistsPolicy(idSource, key, ifExists),
-    isFoundByName: isFoundByName(idSource),
-    idSource,
-  }
-}
-
-/**
- * A plant that has the generated id is another one, although it may be equal: it is neither skipped
- * nor changed. At a service, an equal plant is the one that the same create has stored before.
- */
-function chooseExistsPolicy(
-  idSource: IdSource,
-  key: string | undefined,
-  ifExists: InputOptions['ifExists'],
-): 'same' | 'skip' | undefined {
-  if (idSource === 'generated') return key === undefined ? undefined : 'same'
-  return ifExists === 'update' ? 'same' : ifExists
-}
-
-/**
- * In a table, spaces around an id, zeros before it and `.0` after it do not count. `1.000` is
- * one in half of the world, and a thousand in the other. Excel keeps the zeros of `="00123"` and
- * `'00123`.
- */
-function parseId(cell: string): bigint | string {
-  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
-  const { quoted, apostrophized, plain } = idForms.exec(cell)?.groups ?? {}
-  const digits = quoted ?? apostrophized ?? plain
-  return digits === undefined ? cell : BigInt(digits)
-}
-
-const idForms =
-  /^\s*(?:="(?<quoted>-?\d{1,40})"|'(?<apostrophized>-?\d{1,40})|(?<plain>-?\d{1,40})(?:\.0)?)\s*$/

@@ -1,0 +1,18 @@
+/**
+ * Parses the id in a cell of a table.
+ *
+ * Spaces around an id, zeros before it and `.0` after it do not count: programs add them to
+ * numbers. `1.000` is not accepted, because it is one in half of the world, and a thousand in the
+ * other half. `="00123"` and `'00123` are how people make Excel show the zeros of a number.
+ *
+ * @returns the cell itself if it is not an integer
+ */
+export function parseIdCell(cell: string): bigint | string {
+  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
+  const { quoted, apostrophized, plain } = idForms.exec(cell)?.groups ?? {}
+  const digits = quoted ?? apostrophized ?? plain
+  return digits === undefined ? cell : BigInt(digits)
+}
+
+const idForms =
+  /^\s*(?:="(?<quoted>-?\d{1,40})"|'(?<apostrophized>-?\d{1,40})|(?<plain>-?\d{1,40})(?:\.0)?)\s*$/
