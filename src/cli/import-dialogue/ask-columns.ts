@@ -1,3 +1,12 @@
+/*
+ * Asks which sheet of a workbook has the plants, and which column of a table, or key of JSON
+ * objects, is the id, the name and the tag.
+ *
+ * The result are options, such as `--map` and `--columns`, so an answer must be what an option can
+ * say. A column is named by its name, or by its number if the name is not unique. A table without a
+ * header is recognized by a person only, who then answers that the first row is a plant already:
+ * that starts the questions again.
+ */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import type { Cells, Chunk } from '../../formats/chunk.js'
 import { foldName, isRejectsName, readNames } from '../../formats/columns.js'
@@ -26,6 +35,7 @@ import { askForColumn, askForSheet, type ColumnAnswer } from './questions.js'
 /**
  * Asks for the sheet and the columns that the options do not name.
  *
+ * @param failure why the import would end without the dialogue
  * @throws {PlantsError} the failure, if an answer about columns would not prevent it
  */
 export async function askForColumns(
@@ -40,8 +50,8 @@ export async function askForColumns(
   const missing = findFieldsToAsk(listColumns(records, headerIndex), plan)
   if (records.length === 0 || plan.columns || missing === undefined) throw failure
   const table = { rows: records, headerIndex, missing, type: sample.type }
-  const ofColumns = await new ColumnDialogue(table, plan, io).ask()
-  const answers = sheet === undefined ? ofColumns : { sheet, ...ofColumns }
+  const columnAnswers = await new ColumnDialogue(table, plan, io).ask()
+  const answers = sheet === undefined ? columnAnswers : { sheet, ...columnAnswers }
   return { answers, headerLine: answers.columns ? undefined : rows.lines[headerIndex] }
 }
 
@@ -51,56 +61,61 @@ interface ColumnAnswers {
   headerLine: number | undefined
 }
 
-/** @returns the sheet only if it was asked for */
+/**
+ * Selects the table to ask about. A sheet that has all columns needs no question.
+ *
+ * @returns the name of the sheet only if a person was asked for it
+ */
 async function selectHead(
   { type, heads }: Sample,
   plan: ImportPlan,
   io: Io,
 ): Promise<{ sheet?: string; rows: Chunk<Cells> }> {
-  const complete = heads.find(({ rows }) => findHeader(rows, plan) !== undefined)
-  const likeliest = complete ?? findLikeliestHead(heads)
-  if (type !== 'workbook' || complete || heads.length === 1) return { rows: likeliest.rows }
-  const shown = heads.map(({ sheet = '', rows: { records } }) => {
+  const completeHead = heads.find(({ rows }) => findHeader(rows, plan) !== undefined)
+  const likeliest = completeHead ?? findLikeliestHead(heads)
+  if (type !== 'workbook' || completeHead || heads.length === 1) return { rows: likeliest.rows }
+  const sheets = heads.map(({ sheet = '', rows: { records } }) => {
     const header = records[findLikeliestRow(records, plan)] ?? []
     return { name: sheet, texts: readNames(header).filter(Boolean) }
   })
-  const sheet = await askForSheet(shown, likeliest.sheet, io)
+  const sheet = await askForSheet(sheets, likeliest.sheet, io)
   return { sheet, rows: assertDefined(heads.find((head) => head.sheet === sheet)).rows }
 }
 
-/** Finds the table with the row that has the most cells. */
+/** Finds the table whose widest row has the most cells. */
 function findLikeliestHead(heads: readonly TableHead[]): TableHead {
   const widths = heads.map(({ rows }) => Math.max(0, ...rows.records.map(countFilledCells)))
   return assertDefined(heads[widths.indexOf(Math.max(...widths))])
 }
 
-/** The first row with all the columns that were typed, or else the one that looks like a header. */
+/** Finds the row with all names of `--map`, or else the one that looks most like a header. */
 function findLikeliestRow(records: readonly Cells[], { map }: ImportPlan): number {
-  const typed = Object.values(map).filter(Boolean).map(foldName)
-  const withTyped = records.findIndex((row) => {
+  const typedNames = Object.values(map).filter(Boolean).map(foldName)
+  const rowWithNames = records.findIndex((row) => {
     const names = readNames(row).map(foldName)
-    return typed.length > 0 && typed.every((name) => names.includes(name))
+    return typedNames.length > 0 && typedNames.every((name) => names.includes(name))
   })
-  return withTyped === -1 ? findLikeliestHeader(records) : withTyped
+  return rowWithNames === -1 ? findLikeliestHeader(records) : rowWithNames
 }
 
-/** The fields to ask for; undefined if that is of no use. */
+/** @returns the fields to ask for; undefined if no answer would help */
 function findFieldsToAsk(
   columns: readonly SampleColumn[],
   plan: ImportPlan,
 ): FieldName[] | undefined {
-  const count = (field: FieldName) => {
-    const wanted = foldName(plan.map[field] ?? field)
-    return columns.filter(({ name }) => foldName(name) === wanted).length
+  const countColumns = (field: FieldName) => {
+    const wantedName = foldName(plan.map[field] ?? field)
+    return columns.filter(({ name }) => foldName(name) === wantedName).length
   }
-  const missing = fieldNames.filter((field) => plan.map[field] !== '' && count(field) !== 1)
-  // The name of a column that was typed is wrong, and no answer changes it.
-  if (missing.some((field) => plan.map[field] !== undefined)) return undefined
-  const hasIds = (plan.idFrom ?? plan.match) !== undefined && count('id') === 0
-  const asked = missing.filter((field) => field !== 'id' || !hasIds)
-  // A plant needs no tag, so the want of a column for it alone asks nothing.
-  const isOnlyTagMissing = asked.join() === 'tag' && count('tag') === 0
-  return asked.length === 0 || isOnlyTagMissing ? undefined : asked
+  // A field with several columns of its name is as unclear as one with none.
+  const unclear = fieldNames.filter((field) => plan.map[field] !== '' && countColumns(field) !== 1)
+  // If an option names a column that is not there, the option is wrong, and no answer changes it.
+  if (unclear.some((field) => plan.map[field] !== undefined)) return undefined
+  const needsNoIds = (plan.idFrom ?? plan.match) !== undefined && countColumns('id') === 0
+  const fieldsToAsk = unclear.filter((field) => field !== 'id' || !needsNoIds)
+  // A plant needs no tag, so a file that only lacks tags can be imported without a question.
+  const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns('tag') === 0
+  return fieldsToAsk.length === 0 || isOnlyTagMissing ? undefined : fieldsToAsk
 }
 
 function listColumns(rows: readonly Cells[], headerIndex: number): SampleColumn[] {
@@ -121,8 +136,9 @@ function normalizeName(name: string): string {
 
 interface Table {
   rows: readonly Cells[]
-  /** -1 if the first row is a plant. */
+  /** The row of the header; -1 if the table has none. */
   headerIndex: number
+  /** The fields to ask for. */
   missing: readonly FieldName[]
   type: Sample['type']
 }
@@ -133,7 +149,7 @@ const noIdChoices: Choice<ColumnAnswer>[] = [
 ]
 const noTagChoice: Choice<ColumnAnswer> = { value: 'none', name: 'No tag' }
 
-/** Asks for one field after the other, each among the columns that are left. */
+/** Asks for one field after the other. A column that was chosen is not offered again. */
 class ColumnDialogue {
   readonly #table: Table
   readonly #plan: ImportPlan
@@ -169,8 +185,8 @@ class ColumnDialogue {
   }
 
   #findRemainingColumns(): readonly SampleColumn[] {
-    const taken = [...this.#chosen.values(), ...this.#findGivenColumns()]
-    return this.#columns.filter(({ index }) => !taken.includes(index))
+    const takenColumns = [...this.#chosen.values(), ...this.#findKnownColumns()]
+    return this.#columns.filter(({ index }) => !takenColumns.includes(index))
   }
 
   #askForField(field: FieldName, columns: readonly SampleColumn[]): Promise<ColumnAnswer> {
@@ -179,31 +195,33 @@ class ColumnDialogue {
       {
         message: `Which ${noun} is the ${field}?`,
         columns,
-        others: this.#listOtherAnswers(field),
+        otherAnswers: this.#listOtherAnswers(field),
         guess: this.#guess(field, columns),
       },
       this.#io,
     )
   }
 
-  /** Columns that have the name of their field, or that were typed. */
-  #findGivenColumns(): number[] {
+  /** Finds the columns that need no question: they have the name of their field, or of `--map`. */
+  #findKnownColumns(): number[] {
     const { map } = this.#plan
-    const given = fieldNames.filter((field) => !this.#table.missing.includes(field))
-    const names = given.map((field) => foldName(map[field] ?? field))
+    const knownFields = fieldNames.filter((field) => !this.#table.missing.includes(field))
+    const names = knownFields.map((field) => foldName(map[field] ?? field))
     return this.#columns
       .filter(({ name }) => names.includes(foldName(name)))
       .map(({ index }) => index)
   }
 
   #listOtherAnswers(field: FieldName): Choice<ColumnAnswer>[] {
-    const others: Choice<ColumnAnswer>[] = []
-    if (field === 'id') others.push(...noIdChoices)
-    if (field === 'tag') others.push(noTagChoice)
+    const choices: Choice<ColumnAnswer>[] = []
+    if (field === 'id') choices.push(...noIdChoices)
+    if (field === 'tag') choices.push(noTagChoice)
     if (this.#chosen.size === 0 && this.#mayBeHeaderless)
-      others.push({ value: 'firstRow', name: 'The first row is a plant already' })
-    return others
+      choices.push({ value: 'firstRow', name: 'The first row is a plant already' })
+    return choices
   }
+
+  /** Whether it makes sense to answer that the table has no header. */
 
   get #mayBeHeaderless(): boolean {
     const { headerIndex, type, missing } = this.#table
@@ -229,7 +247,7 @@ class ColumnDialogue {
     return answers
   }
 
-  /** The names of the columns of a table without a header: empty for those that are not read. */
+  /** Names the columns of a table without a header; a column that is not read has an empty name. */
   #nameColumns(): string[] {
     const fields = [...this.#chosen]
     return this.#columns.map(
@@ -242,19 +260,19 @@ class ColumnDialogue {
     for (const [field, answer] of this.#chosen) {
       const column = this.#columns.find(({ index }) => index === answer)
       if (column) map[field] = this.#nameColumn(column)
-      // A column that has the name of the field is not read.
+      // A column has the name of the field, but the answer is another one: so it is not read.
       else if (this.#columns.some(({ name }) => foldName(name) === field)) map[field] = ''
     }
     return map
   }
 
-  /** Names a column by its number if its name is not unique, or cannot be typed. */
+  /** Names a column as `--map` can: by its number if the name is not unique, or cannot be typed. */
   #nameColumn({ name, index }: SampleColumn): string {
     const isUnique =
       this.#columns.filter((column) => foldName(column.name) === foldName(name)).length === 1
     const isTypable = escapeControlChars(name) === name && !/,\s*(?:id|name|tag)\s*=/.test(name)
     if (name !== '' && isUnique && isTypable) return name
-    const before = this.#columns.filter((column) => column.index < index)
-    return String(before.filter((column) => !isRejectsName(column.name)).length + 1)
+    const columnsBefore = this.#columns.filter((column) => column.index < index)
+    return String(columnsBefore.filter((column) => !isRejectsName(column.name)).length + 1)
   }
 }

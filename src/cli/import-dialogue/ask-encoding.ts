@@ -1,3 +1,10 @@
+/*
+ * Asks in which encoding the files of an import are.
+ *
+ * Nobody knows the name of an encoding, but everybody sees whether a text is right. So the dialogue
+ * shows the beginning of the file in the likeliest encoding, and if that is wrong, a list of
+ * encodings with the same line in each of them.
+ */
 import { assertDefined, inputError, type PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
 import { EncodingError } from '../../formats/decode-text.js'
@@ -17,8 +24,8 @@ import { commonEncodings } from './common-encodings.js'
 import { askForEncoding, askWhetherRight, type EncodingReading, tell } from './questions.js'
 
 /**
- * Asks in which encoding the first file is, if it is not UTF-8. Only what decodes the whole file is
- * proposed.
+ * Asks in which encoding the first file is, if it is not UTF-8. An encoding is accepted only if it
+ * decodes the whole file.
  *
  * @returns undefined if there is nothing to ask
  */
@@ -27,7 +34,7 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   if (plan.encoding !== undefined) return undefined
   const failure = await findReadError(input, plan, io)
   const detected = failure instanceof EncodingError ? failure.encodings : []
-  // A text that is mostly UTF-8 has a damaged line: no other encoding reads it right.
+  // None is detected for a text that is mostly UTF-8: a line is damaged, and no encoding is right.
   let [encoding] = detected
   if (encoding === undefined) return undefined
   const encodings = [...new Set([...detected, ...commonEncodings.map(({ name }) => name)])]
@@ -41,7 +48,7 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   return encoding
 }
 
-/** Whether the bytes of the whole file are of the encoding of the plan. */
+/** Whether the encoding of the plan decodes the whole file. */
 async function isReadable(input: ImportInput, plan: ImportPlan, io: Io): Promise<boolean> {
   return (await findReadError(input, plan, io)) === undefined
 }
@@ -63,7 +70,10 @@ async function findReadError(
   }
 }
 
-/** The first rows, and the first line with another letter than those of ASCII. */
+/**
+ * Describes the first rows. If they have only letters of ASCII, which read the same in most
+ * encodings, the first line with another letter is added.
+ */
 async function describeBeginning(input: ImportInput, plan: ImportPlan, io: Io): Promise<string[]> {
   const { heads } = await sampleInput(input, plan, io)
   const rows = heads[0]?.rows.records ?? []
@@ -78,12 +88,17 @@ const maxRows = 4
 function layOutRows(rows: readonly string[][], io: Io): string[] {
   const width = Math.max(0, ...rows.map(countFilledCells))
   const count = Math.min(width, Math.max(2, Math.floor(io.stderr.columns / minColumnWidth)))
-  const [titles = [], ...others] = rows.map((row) =>
+  const [titles = [], ...tableRows] = rows.map((row) =>
     Array.from({ length: count }, (_, column) => truncate(row[column] ?? '', maxCellLength)),
   )
   const terminal = { isTerminal: true, columns: io.stderr.columns - indent.length }
-  const lay = formatTable<string[]>(titles, (row) => row, { faint: (text) => text }, terminal)
-  return lay(others)
+  const formatRows = formatTable<string[]>(
+    titles,
+    (row) => row,
+    { faint: (text) => text },
+    terminal,
+  )
+  return formatRows(tableRows)
     .split('\n')
     .filter(Boolean)
     .map((line) => indent + line)
@@ -120,7 +135,7 @@ async function askForReadable(
   }
 }
 
-/** Reads the same line in each encoding that has its bytes. */
+/** Reads the same line in each encoding that can decode it. */
 async function readInEach(
   encodings: readonly string[],
   input: ImportInput,
@@ -150,10 +165,15 @@ async function tryForeignLine(
   }
 }
 
-/** Another encoding would read UTF-8 without an error, but as wrong letters. */
+/**
+ * Checks that no further file is UTF-8. All files are read in the same encoding, and most encodings
+ * read UTF-8 without an error, but with wrong letters.
+ *
+ * @throws {PlantsError} `input` if a further file is UTF-8, and not only ASCII
+ */
 async function assertNoneIsUtf8({ inputs, ...plan }: ImportPlan, io: Io): Promise<void> {
-  const [first, ...others] = inputs
-  for (const input of others) {
+  const [first, ...furtherInputs] = inputs
+  for (const input of furtherInputs) {
     const isUtf8 = await isReadable(input, { inputs, ...plan }, io)
     if (!isUtf8 || !(await readForeignLine(input, { inputs, ...plan }, io))) continue
     throw inputError(

@@ -2,10 +2,10 @@ import { isWindows } from '../../errors.js'
 import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 
 /**
- * Builds the command that does without questions what was answered: the words that were typed, and
- * an option for each answer.
+ * Builds the command that imports the same without questions, for a script or the next time: the
+ * command line that was typed, and an option for each answer.
  *
- * @param argv behind the name of the program
+ * @param argv the arguments behind the name of the program
  */
 export function buildCommandLine(
   argv: readonly string[],
@@ -16,20 +16,24 @@ export function buildCommandLine(
     value === undefined ? [] : [flag, value],
   )
   const end = argv.indexOf('--')
-  const before = end === -1 ? argv : argv.slice(0, end)
-  const after = end === -1 ? [] : argv.slice(end)
-  const line = [...before, ...options, ...after]
-  return ['plants', ...line.map((word) => quoteForShell(word, system))].join(' ')
+  const argvBefore = end === -1 ? argv : argv.slice(0, end)
+  const argvAfter = end === -1 ? [] : argv.slice(end)
+  const line = [...argvBefore, ...options, ...argvAfter]
+  return ['plants', ...line.map((argument) => quoteForShell(argument, system))].join(' ')
 }
 
 /**
- * Replaces the value of `--store`, wherever it stands: a line that is copied is kept by the shell,
- * and seen by others, so it has no password.
+ * Replaces the value of `--store`, which may have a password. A shell keeps the lines that are
+ * copied into it, and other people may see them.
  */
-export function replaceStore(argv: readonly string[], typed: string, safe: string): string[] {
-  return argv.map((word) => {
-    const flag = word.endsWith(typed) ? word.slice(0, -typed.length) : undefined
-    return flag === '' || flag === '--store=' ? flag + safe : word
+export function replaceStore(
+  argv: readonly string[],
+  typedStore: string,
+  safeStore: string,
+): string[] {
+  return argv.map((argument) => {
+    const flag = argument.endsWith(typedStore) ? argument.slice(0, -typedStore.length) : undefined
+    return flag === '' || flag === '--store=' ? flag + safeStore : argument
   })
 }
 
@@ -48,12 +52,12 @@ function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
 }
 
 /**
- * Quotes a word for bash, zsh and fish alike, or for PowerShell on Windows. Within single quotes,
- * fish reads `\\` as one backslash, and the others as two: so backslashes stand outside of them.
- * PowerShell takes typographic quotes for single ones, too.
+ * Quotes an argument so that bash, zsh and fish all read the same, or PowerShell on Windows. Within
+ * single quotes, fish reads `\\` as one backslash, and the other shells read two, so backslashes
+ * are put outside of the quotes. PowerShell also takes typographic quotes for single quotes.
  */
-export function quoteForShell(word: string, system = { isWindows }): string {
-  if (/^(?![=@])[\w./:@+=-]+$/.test(word)) return word
-  if (system.isWindows) return `'${word.replace(/['‘’‚‛]/g, '$&$&')}'`
-  return `'${word.replaceAll(/['\\]/g, "'\\$&'")}'`
+export function quoteForShell(argument: string, system = { isWindows }): string {
+  if (/^(?![=@])[\w./:@+=-]+$/.test(argument)) return argument
+  if (system.isWindows) return `'${argument.replace(/['‘’‚‛]/g, '$&$&')}'`
+  return `'${argument.replaceAll(/['\\]/g, "'\\$&'")}'`
 }

@@ -1,4 +1,7 @@
-/** The encodings in which lists are found, with the languages that are written in them. */
+/**
+ * The encodings in which lists of plants are found, with their languages, the most frequent first.
+ * The dialogue offers only these of all that `--encoding` takes.
+ */
 export const commonEncodings: readonly { name: string; languages: string }[] = [
   { name: 'windows-1252', languages: 'Western Europe' },
   { name: 'windows-1250', languages: 'Polish, Czech, Hungarian' },

@@ -1,9 +1,13 @@
 /*
- * The dialogue of an import: it asks for what the files do not say, and returns the plan with the
- * options that the command line would have had. Everything after it is an import as any other.
+ * The dialogue of an import. On a terminal, it asks for what the files do not say, such as which
+ * column is the name, and returns the plan with the options that would have said it. After the
+ * dialogue, the import runs as any other.
  *
- * It begins where an import without a terminal ends, with the failure of that. So it asks for
- * nothing that the import finds by itself, and it ends with the same failure if no answer helps.
+ * The dialogue begins only when the import has failed to open the files without it. So it asks for
+ * nothing that an import finds by itself, and if no answer helps, it ends with that failure.
+ *
+ * At its end, it shows the command that needs no questions, which records will be rejected, and
+ * asks whether to import. Nothing is stored before that.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
@@ -25,16 +29,21 @@ import { findSavedAnswers } from './saved-answers.js'
 
 interface DialogueOptions {
   plan: ImportPlan
-  /** Why the import would end without a dialogue. */
+  /** The error with which the import would end without the dialogue. */
   failure: PlantsError
   context: CommandContext
-  /** The words of the command line behind the name of the program. */
+  /** The arguments behind the name of the program. */
   argv: readonly string[]
+  /** Runs the plan as a dry run, and prints what would be done. */
   showDryRun: (plan: ImportPlan) => Promise<void>
 }
 
 /**
- * @throws {PlantsError} `interrupted` without an answer, and the failure if no answer prevents it
+ * Asks for what the plan lacks. If an interrupted import of the same files has answers, they are
+ * taken without asking.
+ *
+ * @throws {PlantsError} `interrupted` if a person does not answer, and the failure if no answer
+ * would prevent it
  */
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
   const { plan, failure, context, argv } = options
@@ -72,15 +81,17 @@ async function askForAnswers(
   if (!remaining) return answers
   if (remaining instanceof NoListError || remaining instanceof EncodingError) throw remaining
   const sample = await sampleInput(assertDefined(plan.inputs[0]), decoded, io)
-  const { answers: ofColumns, headerLine } = await askForColumns(sample, decoded, remaining, io)
-  const complete = { ...answers, ...ofColumns }
+  const { answers: columnAnswers, headerLine } = await askForColumns(sample, decoded, remaining, io)
+  const complete = { ...answers, ...columnAnswers }
   const reader = await openFirst(applyAnswers(plan, complete), io)
-  // With numbers alone, an import takes the row that looks most like a header.
+  // If all columns are answered by their numbers, the import guesses which row is the header. It
+  // must be the row that the person has seen.
   const { guessedLine = headerLine } = reader.header ?? {}
   if (guessedLine !== headerLine) throw remaining
-  // The import may divide a table by another delimiter than that with which it was shown.
-  const shown = sample.heads[0]?.delimiter
-  return reader.delimiter === shown ? complete : { ...complete, delimiter: shown }
+  // The import may choose another delimiter than the one by which the table was shown.
+  const shownDelimiter = sample.heads[0]?.delimiter
+  const isSameDelimiter = reader.delimiter === shownDelimiter
+  return isSameDelimiter ? complete : { ...complete, delimiter: shownDelimiter }
 }
 
 async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
@@ -93,7 +104,7 @@ async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | unde
   }
 }
 
-/** Opens the first file to look at its header. */
+/** Opens the first file, and closes it again: only its header is needed. */
 async function openFirst(plan: ImportPlan, io: Io): Promise<OpenInput> {
   const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   reader.close()
@@ -124,7 +135,7 @@ async function confirmImport(
   await askToImport(message, false, context.io)
 }
 
-/** The words with the address of the store in place of one that may have a password. */
+/** Returns the arguments with an address of the store that has no password. */
 function nameStore(argv: readonly string[], { options, address }: CommandContext): string[] {
   const { store } = options
   const isAddress = store?.includes('://') === true

@@ -1,12 +1,16 @@
+/*
+ * Guesses which column has which field, for the answer that Enter gives. A wrong guess costs a
+ * person one key; the import itself never guesses.
+ */
 import type { Cells } from '../../formats/chunk.js'
 import { foldName } from '../../formats/columns.js'
 import type { FieldName } from '../../plant/fields.js'
 
 /** A column, or a key of JSON, as a person chooses it. */
 export interface SampleColumn {
-  /** It counts from 0. */
+  /** The number of the column, from 0 on. */
   index: number
-  /** It is empty if the column has none. */
+  /** The name in the header; empty if it has none. */
   name: string
   /** The cells below the header that are not empty. */
   values: readonly string[]
@@ -15,8 +19,9 @@ export interface SampleColumn {
 }
 
 /**
- * What the columns of plant lists are called, in the languages in which such lists are found. A
- * word of another script than Latin is found within a name, which may have no spaces.
+ * Names of the columns of plant lists, in the languages in which such lists are found. Chinese and
+ * Japanese have no spaces between words, so a word of another script than Latin is looked for
+ * anywhere in the name of a column.
  */
 export const columnWords: Record<FieldName, readonly string[]> = {
   id: 'id nr no number № номер 番号 编号 編號 번호'.split(' '),
@@ -33,24 +38,27 @@ export const columnWords: Record<FieldName, readonly string[]> = {
 
 /** Finds a column of unique integers, or else one that is called an id. */
 export function guessIdColumn(columns: readonly SampleColumn[]): number | undefined {
-  const numbered = columns.filter(hasUniqueIntegers)
-  return findByWords(numbered, 'id') ?? numbered[0]?.index ?? findByWords(columns, 'id')
+  const integerColumns = columns.filter(hasUniqueIntegers)
+  return findByWords(integerColumns, 'id') ?? integerColumns[0]?.index ?? findByWords(columns, 'id')
 }
 
 /** Finds a column that is called a name, or else the one with the most different texts. */
 export function guessNameColumn(columns: readonly SampleColumn[]): number | undefined {
-  const named = findByWords(columns, 'name')
-  if (named !== undefined) return named
+  const namedColumn = findByWords(columns, 'name')
+  if (namedColumn !== undefined) return namedColumn
   const counts = columns.map(countTexts)
   return columns[counts.indexOf(Math.max(...counts))]?.index
 }
 
-/** Finds a column that is called what a tag often is. */
+/** Finds a column that is called a tag, a family or a place. */
 export function guessTagColumn(columns: readonly SampleColumn[]): number | undefined {
   return findByWords(columns, 'tag')
 }
 
-/** Whether the first row is a plant: it has an integer where all rows below it have one. */
+/**
+ * Whether the first row is rather a plant than a header: it has an integer in a column in which all
+ * rows below have one. A header would have a name there.
+ */
 export function guessIsHeaderless(firstRow: Cells, columns: readonly SampleColumn[]): boolean {
   return columns.some((column) => {
     const cell = firstRow[column.index]
@@ -77,7 +85,7 @@ function findByWords(columns: readonly SampleColumn[], field: FieldName): number
   return best === 0 ? undefined : columns[scores.indexOf(best)]?.index
 }
 
-/** 2 for a word of the name, 1 for a part of one, such as "name" in "Pflanzenname". */
+/** Returns 2 if the name has the word, 1 if a longer word has it, as "Pflanzenname" has "name". */
 function rateName(name: string, word: string): number {
   const folded = foldName(name)
   if (folded.split(/[^\p{L}\p{N}№]+/u).includes(word)) return 2

@@ -5,7 +5,7 @@ import { smallestId } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 
 interface ImportPreview {
-  /** How many records can be stored, as far as the files say. */
+  /** How many records are valid. The store may still reject some, such as those whose id exists. */
   accepted: number
   rejected: number
   /** The first rejected records: their file, line and reason. */
@@ -13,13 +13,15 @@ interface ImportPreview {
 }
 
 /**
- * Reads all records as an import does, and stores nothing. Throws if a file does not fit the plan:
- * before the import, which would stop there with the files before it stored.
+ * Reads all records as an import does, and stores nothing.
+ *
+ * @throws {PlantsError} `input` if a further file does not fit the answers. The import would stop
+ * at that file, when the files before it are stored.
  */
 export async function previewImport(plan: ImportPlan, io: Io): Promise<ImportPreview> {
   const reasons: string[] = []
   const counts = { accepted: 0, rejected: 0 }
-  // The generated ids are of no account here.
+  // Only the count is shown, so the generated ids can be any.
   const state: MapperState = plan.idFrom === undefined ? {} : { nextId: smallestId }
   for (const input of plan.inputs)
     for await (const reason of readReasons(input, plan, state, io)) {
@@ -29,7 +31,7 @@ export async function previewImport(plan: ImportPlan, io: Io): Promise<ImportPre
   return { ...counts, reasons }
 }
 
-/** Yields for each record why it will be rejected, or undefined. */
+/** Yields for each record why it will be rejected, or undefined if it is valid. */
 async function* readReasons(
   input: ImportInput,
   plan: ImportPlan,

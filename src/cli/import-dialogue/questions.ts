@@ -1,3 +1,5 @@
+/* The questions of the import dialogue, in words and choices that fit in a terminal. */
+
 import { PlantsError } from '../../errors.js'
 import { foldName } from '../../formats/columns.js'
 import { toPrintable, truncate } from '../../platform/escape.js'
@@ -5,34 +7,35 @@ import type { Io } from '../../platform/io.js'
 import { askToChoose, askToSearch, type Choice } from '../prompts.js'
 import type { SampleColumn } from './guess-columns.js'
 
-/** A column, or what is answered instead of one. */
+/** The index of a column, or an answer that names none. */
 export type ColumnAnswer = number | 'none' | 'generate' | 'match' | 'firstRow'
 
 interface ColumnQuestion {
   message: string
   columns: readonly SampleColumn[]
-  /** What may be answered instead, below the columns. */
-  others: readonly Choice<ColumnAnswer>[]
-  /** What Enter answers. */
+  /** The answers that name no column, which are listed below the columns. */
+  otherAnswers: readonly Choice<ColumnAnswer>[]
+  /** The answer that Enter gives. */
   guess: ColumnAnswer | undefined
 }
 
 export function askForColumn(question: ColumnQuestion, io: Io): Promise<ColumnAnswer> {
-  const { message, columns, others, guess } = question
-  const ofColumns = columns.map((column) => ({
+  const { message, columns, otherAnswers, guess } = question
+  const columnChoices = columns.map((column) => ({
     value: column.index,
     name: truncate(describeColumn(column), io.stderr.columns - 4),
     short: nameColumn(column),
   }))
-  return ask(message, [...ofColumns, ...others], guess, io)
+  return ask(message, [...columnChoices, ...otherAnswers], guess, io)
 }
 
-/** Such as `Nr. (31, 32, 33…)`. */
+/** Describes a column by its name and its first values, such as `Nr. (31, 32, 33…)`. */
 function describeColumn(column: SampleColumn): string {
   const values = [...new Set(column.values)]
-  const shown = values.slice(0, maxValues).map((value) => truncate(value, maxValueLength))
-  const more = values.length > maxValues ? '…' : ''
-  return `${nameColumn(column)} (${shown.length > 0 ? shown.join(', ') + more : 'empty'})`
+  const firstValues = values.slice(0, maxValues).map((value) => truncate(value, maxValueLength))
+  const ellipsis = values.length > maxValues ? '…' : ''
+  const list = firstValues.length > 0 ? firstValues.join(', ') + ellipsis : 'empty'
+  return `${nameColumn(column)} (${list})`
 }
 
 const maxValues = 3
@@ -42,7 +45,7 @@ function nameColumn({ name, index }: SampleColumn): string {
   return name === '' ? `Column ${index + 1}` : name
 }
 
-/** @param sheets with the first texts of each */
+/** @param sheets the names of the sheets, and the texts of the likeliest header of each */
 export function askForSheet(
   sheets: readonly { name: string; texts: readonly string[] }[],
   guess: string | undefined,
@@ -56,7 +59,7 @@ export function askForSheet(
   return ask('Which sheet has the plants?', choices, guess, io)
 }
 
-/** Resolves to false for another encoding. */
+/** Resolves to true if the text is right, and to false to choose another encoding. */
 export async function askWhetherRight(io: Io): Promise<boolean> {
   const answer = await ask(
     'Is that right?',
@@ -72,7 +75,7 @@ export async function askWhetherRight(io: Io): Promise<boolean> {
   return answer === 'yes'
 }
 
-/** An encoding, with a line of the file as it reads in it. */
+/** An encoding, and a line of the file as it reads in this encoding. */
 export interface EncodingReading {
   encoding: string
   languages: string
@@ -118,7 +121,10 @@ function createStoppedError(): PlantsError {
   return new PlantsError('interrupted', 'Stopped, nothing was imported')
 }
 
-/** Many choices are filtered by what is typed, and begin with the one that Enter takes. */
+/**
+ * Asks to choose from a list. A long list is filtered by what a person types, and begins with the
+ * choice that Enter takes.
+ */
 function ask<T>(
   message: string,
   choices: readonly Choice<T>[],
@@ -126,9 +132,10 @@ function ask<T>(
   io: Io,
 ): Promise<T> {
   if (choices.length <= maxListed) return askToChoose({ message, choices, initial }, io)
-  const first = choices.filter(({ value }) => value === initial)
-  const others = choices.filter(({ value }) => value !== initial)
-  return askToSearch(message, (typed) => filterChoices([...first, ...others], typed), io)
+  const initialChoice = choices.filter(({ value }) => value === initial)
+  const otherChoices = choices.filter(({ value }) => value !== initial)
+  const sorted = [...initialChoice, ...otherChoices]
+  return askToSearch(message, (typed) => filterChoices(sorted, typed), io)
 }
 
 const maxListed = 12
@@ -137,6 +144,6 @@ function filterChoices<T>(
   choices: readonly Choice<T>[],
   typed: string | undefined,
 ): readonly Choice<T>[] {
-  const wanted = foldName(typed ?? '')
-  return choices.filter(({ name }) => foldName(name).includes(wanted))
+  const foldedText = foldName(typed ?? '')
+  return choices.filter(({ name }) => foldName(name).includes(foldedText))
 }

@@ -7,8 +7,8 @@ import type { DirectStore } from '../../stores/store.js'
 import type { CommandContext } from '../command-context.js'
 
 /**
- * The answers with which an interrupted import of the same files was begun. The store is closed
- * while a person answers.
+ * Finds the answers that a person gave when an interrupted import of the same files began. It opens
+ * the store, and closes it again: a store must not be open while a person thinks.
  *
  * @throws {PlantsError} `usage` if a finished import has generated ids for the same files
  */
@@ -30,7 +30,7 @@ export async function findSavedAnswers(
   }
 }
 
-/** A store is not created before the questions are answered. */
+/** @returns undefined if there is no store yet. It is created only after the last question. */
 async function openCheckpoints(
   isService: boolean,
   context: CommandContext,
