@@ -34,7 +34,7 @@ export function chooseFileFormat(name: string, chosen: FormatName | undefined): 
   const format = [...formatNames, 'xlsx' as const].find((name) => name === lowerCase)
   if (format !== undefined && !(format === 'xlsx' && packed)) return format
   throw usageError(
-    `The file name ${JSON.stringify(shorten(name))} gives no format`,
+    `The file name ${JSON.stringify(shorten(name))} does not show the format`,
     'Choose a format, such as: --output csv',
   )
 }

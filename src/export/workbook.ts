@@ -59,15 +59,15 @@ function formatRow(plant: StoredPlant, row: number): string {
 
 function assertFits({ id, name, tag = '' }: StoredPlant): void {
   if (name.trim() === '')
-    throw createUnfitError(id, 'its name is empty, or only white space, which a cell loses')
+    throw createUnfitError(id, 'its name is empty or only white space, which a cell does not keep')
   assertFieldFits(id, 'name', name)
   assertFieldFits(id, 'tag', tag)
 }
 
 function assertFieldFits(id: bigint, field: string, text: string): void {
   if (text.length <= maxCellLength) return
-  const length = `its ${field} has ${groupDigits(text.length)} UTF-16 units`
-  throw createUnfitError(id, `${length}, and a cell at most ${groupDigits(maxCellLength)}`)
+  const length = `its ${field} is ${groupDigits(text.length)} UTF-16 units long`
+  throw createUnfitError(id, `${length}, and a cell holds at most ${groupDigits(maxCellLength)}`)
 }
 
 function createUnfitError(id: bigint, reason: string): Error {
@@ -81,7 +81,7 @@ function createTooManyError({ id }: StoredPlant): Error {
   )
 }
 
-const anotherFormat = 'Export another format, such as .csv'
+const anotherFormat = 'Export to another format, such as .csv'
 
 /**
  * Formats a cell with a text. Its type keeps a spreadsheet from reading more into it: `=1+1` does

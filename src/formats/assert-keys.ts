@@ -69,16 +69,16 @@ function createKeyError(
   const missing = findMissingFields(present, rules)
   const missingNames = listNames(missing.map((field) => rules.map[field] || field))
   const keys = listNames([...new Set(objects.flatMap(Object.keys))])
-  const message = `${source.name} has no key ${missingNames}: it has only ${keys}`
+  const message = `${source.name} has no ${missing.length === 1 ? 'key' : 'keys'} ${missingNames}: it has only ${keys}`
   if (nested.program === program) return inputError(message, chooseHint(missing))
   const command = formatJqCommand(nested, rules, source.name)
-  return new NoListError(message, `Pick the fields out: ${command}`)
+  return new NoListError(message, `Extract the fields with: ${command}`)
 }
 
 function chooseHint(missing: readonly FieldName[]): string {
   return missing.join() === 'id'
-    ? 'Generate ids with --id-from next, or choose their key with --map id=KEY'
-    : 'Choose keys with --map id=KEY,name=KEY. Plants without ids: --id-from next'
+    ? 'Generate ids with --id-from next, or name the key of the ids with --map id=KEY'
+    : 'Name the keys with --map id=KEY,name=KEY. If the plants have no ids, add --id-from next'
 }
 
 /**
@@ -97,7 +97,7 @@ export function createNoListError(
     : `an object with the keys ${listNames(Object.keys(value))}`
   const keys = listNames([...new Set(list.objects.flatMap(Object.keys))])
   return new NoListError(
-    `${name} is no list of plants: it is ${description}, and there are objects with ${keys} in it`,
-    `Pick them out: ${formatJqCommand(list, rules, name)}`,
+    `${name} is not a list of plants: it is ${description}, which contains objects with ${keys}`,
+    `Extract them with: ${formatJqCommand(list, rules, name)}`,
   )
 }

@@ -153,7 +153,7 @@ export function createBrokenRecord(
   name: string,
   line: number,
   reason: string,
-  hint = 'Correct it, and run it again',
+  hint = 'Correct the input, and run the command again',
 ): Error {
   return inputError(`${name}:${line}: ${reason}`, hint)
 }

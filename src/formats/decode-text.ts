@@ -149,14 +149,15 @@ async function createEncodingError(text: UndecodableText): Promise<EncodingError
     ? `Add --encoding ${likelyEncoding}`
     : `Use --encoding ${likelyEncoding}, or correct that line`
   return new EncodingError(
-    `${failure}. It is most likely ${likelyEncoding}, in which line ${line} reads: ${excerpt}`,
+    `${failure}. In ${likelyEncoding}, the most likely encoding, line ${line} reads: ${excerpt}`,
     hint,
     encodings,
   )
 }
 
 const correctLine = 'Correct that line, or save the file as UTF-8'
-const seeEncodings = 'Add --encoding with a name of docs/encodings.md, or save the file as UTF-8'
+const seeEncodings =
+  'Add --encoding NAME, with a name from docs/encodings.md, or save the file as UTF-8'
 
 function createUnicodeError({ name, encoding, line, bytes }: UndecodableText): EncodingError {
   const text = decodeLeniently(bytes, encoding)

@@ -39,7 +39,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   if (format === 'ndjson' && isArray && options.format === undefined)
     throw inputError(
       `${name} is not NDJSON: it begins with an array`,
-      'To read it as one JSON text, add --format json',
+      'To read it as JSON, add --format json',
     )
   const chunks =
     format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts, options)
@@ -106,11 +106,11 @@ async function openArchive(input: FormatInput, options: InputOptions): Promise<F
 
 /** Files that are no lists of plants, by their first bytes, which are read as Latin-1. */
 const foreignFiles: readonly [start: RegExp, description: string][] = [
-  [/^SQLite format 3/, 'an SQLite database'],
+  [/^SQLite format 3/, 'a SQLite database'],
   [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML'],
 ]
 
-const saveIt = 'Save it as CSV, JSON or .xlsx'
+const saveIt = 'Save the list as CSV, JSON or .xlsx, and import that file'
 
 /**
  * Detects what a text is. A mark at its beginning overrules every option, and so does a rejects

@@ -66,7 +66,7 @@ export async function findEncoding(name: string): Promise<string> {
   } catch {
     throw usageError(
       'The encoding is unknown',
-      'Use a name of docs/encodings.md, for example: --encoding windows-1252',
+      'Use a name from docs/encodings.md, such as: --encoding windows-1252',
     )
   }
 }

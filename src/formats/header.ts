@@ -187,7 +187,7 @@ function parseHeader(
   const width = row === -1 ? assertDefined(rows.records[0]).length : 0
   if (width > names.length)
     throw inputError(
-      `The first row of ${source.name} has ${width} cells`,
+      `The first row of ${source.name} has ${width} cells, but only ${names.length} columns are named`,
       `Name ${width} columns with --columns`,
     )
   const candidates = findColumns(names, rules, numbers)
@@ -242,8 +242,8 @@ function createMissingError(
 ): PlantsError {
   const missingNames = listNames(missing.map((field) => rules.map[field] || field))
   return inputError(
-    `${source} has no column ${missingNames}: ${description}`,
-    'Choose columns by name or number with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next',
+    `${source} has no ${missing.length === 1 ? 'column' : 'columns'} ${missingNames}: ${description}`,
+    'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name. If the plants have no ids, add --id-from next',
   )
 }
 
@@ -256,8 +256,8 @@ function chooseColumns(
   for (const [field, columns] of candidates) {
     if (columns.length > 1)
       throw inputError(
-        `Several columns of ${source} may be the ${field}`,
-        `Choose one with --map ${field}=COLUMN, by its number or another name`,
+        `Several columns of ${source} could be the ${field}`,
+        `Choose one by its number: --map ${field}=NUMBER`,
       )
     chosen.set(field, assertDefined(columns[0]))
   }

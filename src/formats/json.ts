@@ -80,8 +80,8 @@ export async function* readDocument(
     text += part
     if (text.length > maxUnpackedBytes)
       throw inputError(
-        `${name} is a JSON text of more than 256 MiB`,
-        'Write NDJSON: one plant on each line',
+        `${name} is larger than 256 MiB, the limit of JSON`,
+        'Write NDJSON instead: one plant per line',
       )
   }
   for (const chunk of findValues(text, name, rules)) {

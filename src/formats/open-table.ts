@@ -98,7 +98,7 @@ function chooseTrial(start: Start, format: FormatName, options: InputOptions, na
   trials.sort((a, b) => a.rank - b.rank || b.width - a.width)
   const trial = assertDefined(trials[0])
   if (trial.rows.records.length === 0 && !isWhole)
-    throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
+    throw inputError(`${name} has no row in its first 64 KiB`, 'Put the header at the beginning')
   return trial
 }
 

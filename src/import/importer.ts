@@ -197,8 +197,8 @@ export class Importer {
     if (!this.position.rejects) return
     if (formatRejectsHeader(reader) === formatRejectsHeader(first)) return
     throw usageError(
-      `${name} has another header, so its rejected records need another file`,
-      'Import it alone, with another --rejects',
+      `${name} has another header, so its rejected records need a file of their own`,
+      'Import it with its own command and its own --rejects file',
     )
   }
 

@@ -165,7 +165,11 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGener
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {
     if (!systemCode(error)?.startsWith('Z')) throw error
-    throw inputError(`${name} is damaged or incomplete`, 'Fetch or compress it again', error)
+    throw inputError(
+      `${name} is damaged or incomplete`,
+      'Download or compress the file again',
+      error,
+    )
   }
 }
 
@@ -223,7 +227,7 @@ async function examineEncoding(
   } finally {
     again.close()
   }
-  throw inputError(`${input.name} was changed while it was read`, 'Import it again')
+  throw inputError(`${input.name} was changed while it was read`, 'Run the command again')
 }
 
 /** Computes the SHA-256 of each file after unpacking, whatever its format and encoding are. */

@@ -122,7 +122,7 @@ export class Mapper {
     const keys = this.#keyFinder.find(value)
     if ('ambiguous' in keys) {
       const names = listNames(keys.candidates)
-      return createProblem('input', `Several keys may be the ${keys.ambiguous}: ${names}`)
+      return createProblem('input', `Several keys could be the ${keys.ambiguous}: ${names}`)
     }
     if (keys.id !== undefined && keys.id !== this.#idKey) {
       // JavaScript would round a large id. The parser keeps the digits of the id only if it knows
@@ -152,7 +152,7 @@ export class Mapper {
     else if (idSource === 'given' && this.#isReserved(patch.id))
       return createProblem(
         'conflict',
-        `The id ${patch.id} must be below ${this.#state.firstId}, the first number`,
+        `The id ${patch.id} is reserved: generated ids start at ${this.#state.firstId}`,
       )
     if (!isFoundByName(idSource)) this.#rememberName(patch)
     return isUpdate
@@ -180,8 +180,11 @@ export class Mapper {
     const idOrIds = names.get(name)
     const isNewPlant = !idOrIds && nextId !== undefined
     if (typeof idOrIds === 'bigint' || isNewPlant) return idOrIds
-    const plants = idOrIds ? `Plants ${idOrIds.slice(0, 5).join(', ')} have` : 'No plant has'
-    return createProblem('invalid', `${plants} the name ${JSON.stringify(shorten(name))}`)
+    const quotedName = JSON.stringify(shorten(name))
+    const message = idOrIds
+      ? `Several plants have the name ${quotedName}: ${idOrIds.slice(0, 5).join(', ')}`
+      : `No plant has the name ${quotedName}`
+    return createProblem('invalid', message)
   }
 
   /**

@@ -190,12 +190,12 @@ function assertFirst(fd: number, path: string, bytes: Buffer): void {
   const present = Buffer.alloc(bytes.length)
   fs.readSync(fd, present, 0, bytes.length, 0)
   if (!present.equals(bytes))
-    throw usageError(`${path} was written to by another program at the same time`, anotherFile)
+    throw usageError(`${path} was changed by another program at the same time`, anotherFile)
 }
 
 const anotherFile = 'Choose another file with --rejects'
 
-function createOverwriteError(path: string, why = 'is not as the import has left it'): Error {
+function createOverwriteError(path: string, why = 'has changed since the import wrote it'): Error {
   return usageError(`${path} ${why}, and would be overwritten`, anotherFile)
 }
 

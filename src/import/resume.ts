@@ -170,20 +170,23 @@ function findMismatch(
   { plan, storeName, isService }: StartOptions,
 ): PlantsError | undefined {
   if (checkpoint === 'invalid') {
-    const message = `${storeName} has a checkpoint of this import that plants did not write`
-    return new PlantsError('accessDenied', message, { hint: 'Begin again with --restart' })
+    const message = `The checkpoint of this import in ${storeName} is not valid`
+    return new PlantsError('accessDenied', message, { hint: 'Start over with --restart' })
   }
   if (checkpoint === 'otherVersion')
-    return usageError('Another version of plants began this import', 'Finish it with that version')
+    return usageError(
+      'This import was started by another version of plants',
+      'Finish it with that version',
+    )
   if (!checkpoint || resumable) return undefined
   // A service may have stored plants of a chunk that is not in the checkpoint yet.
   const mayHaveStored = countDone(checkpoint.position.counts) > 0 || isService
   if (!mayHaveStored) return undefined
   // Records without ids would get other ids, and be stored twice, so `--restart` is not proposed.
   const generatesIds = (checkpoint.firstId ?? plan.idFrom) !== undefined
-  const restartHint = ', or begin anew with --restart: what is stored and equal is skipped'
+  const restartHint = ', or start over with --restart: plants that are stored unchanged are skipped'
   return usageError(
-    'An interrupted import was begun with other options, or a file has changed since',
+    'This import was interrupted, and its options or files have changed since',
     `Use the same options and files${generatesIds ? '' : restartHint}`,
   )
 }
@@ -208,8 +211,8 @@ function findRepetition(
 /** @param advice the words of the hint before `--match name` */
 function createRepetitionError(advice: string): PlantsError {
   return usageError(
-    'The same input was imported before, and its plants were numbered',
-    `For plants with new names alone, ${advice} --match name`,
+    'The same input was imported before, with generated ids',
+    `To import only plants with new names, ${advice} --match name`,
   )
 }
 

@@ -82,7 +82,7 @@ async function answer(
   assertHost(headers.host, host)
   if (url === '/metrics') return metrics.format()
   if (url === '/live') return { status: 200, body: '{"live":true}' }
-  if (url !== '/ready') throw new HttpError(404, 'Only /live, /ready and /metrics are here')
+  if (url !== '/ready') throw new HttpError(404, 'This port serves only /live, /ready and /metrics')
   const reason = await readiness.explain()
   if (reason === undefined) return { status: 200, body: '{"ready":true}' }
   const notReady = createBusyError(reason)

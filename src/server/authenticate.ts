@@ -18,7 +18,8 @@ export type TokenSource = (token: string) => Caller | undefined | Promise<Caller
 export async function authenticate(authorization = '', findCaller: TokenSource): Promise<Caller> {
   const token = /^Bearer +(?<token>.*[^ ]) *$/i.exec(authorization)?.groups?.['token']
   if (token === undefined) {
-    const message = 'No bearer token: send one in the header Authorization, as "Bearer TOKEN"'
+    const message =
+      'The request has no bearer token: send it in the header Authorization, as "Bearer TOKEN"'
     throw createChallengeError(401, message)
   }
   const caller = await findCaller(token)

@@ -21,7 +21,7 @@ export function validateBodyType({ method, headers }: IncomingMessage): void {
     throw new HttpError(415, message, isPatch ? accepted : [])
   }
   if (coding.toLowerCase() !== 'identity')
-    throw new HttpError(415, 'The body must have no Content-Encoding')
+    throw new HttpError(415, 'The body must not have a Content-Encoding')
 }
 
 /**

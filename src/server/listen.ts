@@ -83,7 +83,7 @@ function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressF
   const hostHint = `Choose an address of this machine with ${flags.host}, such as 127.0.0.1`
   switch (systemCode(error)) {
     case 'EADDRINUSE': {
-      const hint = `A program listens there. Stop it, or choose another port with ${flags.port}`
+      const hint = `Another program listens there. Stop it, or choose another port with ${flags.port}`
       return toListenError(error, name, 'unavailable', hint)
     }
     case 'EACCES': {
@@ -93,7 +93,7 @@ function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressF
     case 'ENOTFOUND':
       return usageError(`The host name ${host} was not found`, hostHint, error)
     case 'EAI_AGAIN': {
-      const message = `The host name ${host} could not be looked up, as no name server answered`
+      const message = `The host name ${host} could not be looked up, because no name server answered`
       return new PlantsError('unavailable', message, { hint: hostHint, cause: error })
     }
     case 'EMFILE':
@@ -144,7 +144,7 @@ const maxPathBytes = process.platform === 'darwin' ? 103 : 107
  */
 function assertUsablePath(path: string, bytes: number): void {
   if (bytes > maxPathBytes) {
-    const message = `${path} is too long for a socket, whose path has up to ${maxPathBytes} bytes`
+    const message = `${path} is too long for a socket: its path has at most ${maxPathBytes} bytes`
     throw usageError(message, 'Choose a shorter path with --socket')
   }
   const folder = dirname(path)
@@ -180,7 +180,7 @@ async function assertReplaceable(path: string): Promise<void> {
     const hint = 'Choose another path with --socket'
     throw new PlantsError('unavailable', `${path} belongs to another user`, { hint })
   }
-  const hint = 'A program listens there. Stop it, or choose another path with --socket'
+  const hint = 'Another program listens there. Stop it, or choose another path with --socket'
   throw new PlantsError('unavailable', `${path}: address already in use`, { hint })
 }
 

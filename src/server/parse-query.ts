@@ -44,7 +44,11 @@ function parseQuery<Name extends string>(
   for (const pair of query.split('&').filter((text) => text !== '')) {
     const [encodedName = '', ...valueParts] = pair.split('=')
     const name = names.find((known) => known === decode(encodedName))
-    if (name === undefined) throw new HttpError(400, `The parameters are ${names.join(', ')}`)
+    if (name === undefined)
+      throw new HttpError(
+        400,
+        `A query parameter is unknown. The known ones are ${names.join(', ')}`,
+      )
     if (values.has(name)) throw new HttpError(400, `${name} must not be repeated`)
     values.set(name, decodeValue(name, valueParts.join('=')))
   }
@@ -92,5 +96,5 @@ function parseTag(values: ReadonlyMap<string, string>): string | false | undefin
 
 function parseSearch(text: string | undefined): string | undefined {
   if (text === undefined || Array.from(text).length <= maxSearchLength) return text
-  throw new HttpError(400, `search must have at most ${maxSearchLength} characters`)
+  throw new HttpError(400, `search must not be longer than ${maxSearchLength} characters`)
 }

@@ -136,7 +136,7 @@ async function openStore(options: ServiceOptions, log: Log): Promise<ServedStore
     onUnreachable: (failure) => {
       outage = failure
       if (failure) log.warn(`${failure.message}. Requests wait for it`)
-      else log.info('The store is back')
+      else log.info('The store is available again')
     },
   })
   return { store, findOutage: () => outage }
@@ -260,9 +260,9 @@ function reportReadOnlyServer(
   const changes = `${formatRights(missing)} plants`
   if (allow === undefined)
     log.info(
-      `${fact}, so the service does not offer to ${changes}. Restart it when that has changed`,
+      `${fact}, so the service does not offer to ${changes}. Restart the service when the server accepts writes`,
     )
-  else log.warn(`${fact}, so the service cannot ${changes} before that has changed`)
+  else log.warn(`${fact}, so the service cannot ${changes} until the server accepts writes`)
 }
 
 /** A certificate is renewed while the service runs, so it is read again when its file changes. */
@@ -273,10 +273,10 @@ function watchCertificate(files: TlsFiles, { server }: HttpServer, log: Log): vo
       const pair = read()
       if ('setSecureContext' in server) {
         server.setSecureContext(pair)
-        log.info('The certificate was read again')
+        log.info('The certificate was reloaded')
       } else {
         // Bun cannot change the certificate of a server that listens.
-        log.warn('Restart to serve the renewed certificate')
+        log.warn('Restart the service to use the renewed certificate')
       }
     } catch (error) {
       log.error(error)

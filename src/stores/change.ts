@@ -119,7 +119,7 @@ export function findOtherNameOutcome(
 ): Outcome | undefined {
   const { name } = change.type === 'create' ? change.plant : change.patch
   if (!change.isFoundByName || !stored || stored.name === name) return undefined
-  return createRejectedOutcome(createProblem('conflict', `Plant ${stored.id} has another name now`))
+  return createRejectedOutcome(createProblem('conflict', `Plant ${stored.id} now has another name`))
 }
 
 export function createMissingOutcome({ patch, ifMissing }: Update): Outcome {

@@ -16,9 +16,13 @@ export async function findNextId(store: Readable | undefined, known?: bigint): P
     if (plant && (known === undefined || plant.id > known)) greatest = plant.id
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
-  throw new PlantsError('conflict', `No id is left: a plant has the largest one, ${largestId}`, {
-    hint: 'Choose a number that no plant has',
-  })
+  throw new PlantsError(
+    'conflict',
+    `No greater id is left: a plant has the greatest one, ${largestId}`,
+    {
+      hint: 'Choose an id that no plant has',
+    },
+  )
 }
 
 /**
@@ -40,10 +44,10 @@ export async function createNext(
     if (outcome.error.mayBeOwnPlant) throw createUnknownOutcomeError(id, outcome.error.hint)
     taken = id
   }
-  throw new PlantsError('conflict', 'Others create plants faster', { hint: 'Try again' })
+  throw new PlantsError('conflict', 'Other clients took every next id first', { hint: 'Try again' })
 }
 
 function createUnknownOutcomeError(id: bigint, hint: string | undefined): PlantsError {
-  const message = `Whether plant ${id} is the new one is unknown: no answer came to its first try`
+  const message = `Whether plant ${id} is the new one is unknown: its first try got no response`
   return new PlantsError('unknownOutcome', message, { hint })
 }

@@ -115,6 +115,6 @@ export interface CheckpointChange {
 export class CheckpointMovedError extends PlantsError {
   constructor() {
     const message = 'Another plants process is importing the same inputs into this store'
-    super('accessDenied', message, { hint: 'Wait for it' })
+    super('accessDenied', message, { hint: 'Wait until it has finished' })
   }
 }

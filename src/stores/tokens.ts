@@ -17,9 +17,9 @@ export const readOnlyRights: readonly Right[] = ['read']
 
 export const defaultRights: readonly Right[] = ['create', 'read']
 
-/** Such as "The store gives no right to update or delete plants". */
+/** Such as "The store does not allow this user to update or delete plants". */
 export function describeMissingRights(missing: readonly Right[]): string {
-  return `The store gives no right to ${formatRights(missing)} plants`
+  return `The store does not allow this user to ${formatRights(missing)} plants`
 }
 
 /** Such as "create, update or delete". */

@@ -131,7 +131,7 @@ async function askForReadable(
   for (;;) {
     const encoding = await askForEncoding(readings, io)
     if (await isReadable(input, { ...plan, encoding }, io)) return encoding
-    await tell([`${input.name} is not ${encoding}: a line below has other bytes`], io)
+    await tell([`${input.name} is not ${encoding}: another line does not fit that encoding`], io)
   }
 }
 

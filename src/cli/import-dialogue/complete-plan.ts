@@ -50,7 +50,7 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
   const { io } = context
   const saved = await findSavedAnswers(plan, context)
   if (saved) {
-    await context.warn('The interrupted import goes on with the answers that were given to it')
+    await context.warn('The interrupted import continues with the answers that you gave before')
     return { ...applyAnswers(plan, saved), answers: saved }
   }
   const answers = await askForAnswers(plan, failure, io)

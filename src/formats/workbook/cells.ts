@@ -101,7 +101,10 @@ function readNumber(value: string, format: number, context: CellContext): Cell {
   const kind = dateKinds[format]
   if (kind === undefined && plainInteger.test(value)) return value
   if (!anyNumber.test(value))
-    return { text: '#NUM!', reason: 'is not a number in the workbook, although its cell says so' }
+    return {
+      text: '#NUM!',
+      reason: 'is not a number, although its cell in the workbook has that type',
+    }
   const number = Number(value)
   if (kind === undefined) return formatNumber(number)
   const impossible = { text: '#NUM!', reason: 'is a date that does not exist in the calendar' }
@@ -111,7 +114,11 @@ function readNumber(value: string, format: number, context: CellContext): Cell {
 function formatNumber(number: number): Cell {
   const text = String(number)
   if (Math.abs(number) > Number.MAX_SAFE_INTEGER)
-    return { text, reason: 'is a number above 2^53, which has lost digits. Format it as text' }
+    return {
+      text,
+      reason:
+        'is a number from 2^53 on, which has lost digits. Format the cell as text, and enter the number again',
+    }
   if (!text.includes('e')) return text
   return number.toLocaleString('en', { useGrouping: false, maximumSignificantDigits: 17 })
 }

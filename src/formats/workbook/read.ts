@@ -198,7 +198,10 @@ class WorkbookReader {
     context: CellContext,
   ): AsyncGenerator<Chunk<Cells>> {
     if (path === undefined)
-      throw inputError(`The sheet ${listNames([name])} has no cells`, 'Choose a sheet with a table')
+      throw inputError(
+        `The sheet ${listNames([name])} has no cells`,
+        'Choose another sheet with --sheet',
+      )
     const rows = new RowReader({ file: this.#file, context, width })
     try {
       for await (const _ of parsePart(this.#archive, path, rows)) {
@@ -220,7 +223,7 @@ function findVisibleSheets(sheets: readonly Sheet[], file: string): Sheet[] {
   const hint =
     sheets.length === 0
       ? 'Choose another file'
-      : `Choose a hidden one with --sheet: ${sheets.map(describeSheet).join(', ')}`
+      : `Choose a hidden sheet with --sheet: ${sheets.map(describeSheet).join(', ')}`
   throw inputError(`${file} has no visible sheet with cells`, hint)
 }
 

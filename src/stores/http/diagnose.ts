@@ -12,8 +12,10 @@ async function checkService(address: HttpAddress, context: OpenContext): Promise
   const check = await verifyToken(address, context)
   if (check.state === 'accepted')
     return { state: 'ok', message: `${name} answers, and accepts the token` }
-  const { message, hint = 'Is it a Plant Store service? For details: plants doctor --verbose' } =
-    check.error
+  const {
+    message,
+    hint = 'Check that it is a Plant Store service. For details: plants doctor --verbose',
+  } = check.error
   const rejection = check.state === 'rejected' ? `${name} does not accept the token: ` : ''
   return { state: 'failed', message: rejection + message, hint }
 }

@@ -60,14 +60,15 @@ const hints: Partial<Record<ErrorKind, string>> = {
   forbidden: 'Ask the operator of the service who may do this',
   conflict: 'Choose another id',
   unavailable: 'Nothing was stored. Try again later',
-  badResponse: 'Is it a Plant Store? The address is the base URL, the part before /plants',
+  badResponse:
+    'Check the address: it must be the base URL of a Plant Store, the part before /plants',
 }
 
 const notOffered =
-  'This service does not offer this, or the address is wrong: it is the base URL, the part before /plants'
+  'Check the address: it must be the base URL, the part before /plants. If it is, the service does not offer this'
 
 const unreadableHint =
-  'The service, or a proxy in front of it, must send JSON in UTF-8, uncompressed: tell its operator'
+  'Tell the operator that the service, or a proxy in front of it, must send uncompressed JSON in UTF-8'
 
 /** What a response without a result says. */
 interface FailedResponse {
@@ -233,14 +234,14 @@ const closed: Reason = {
 /** The hint is that of `hintWithoutTls`. */
 const noTls: Reason = { text: 'the TLS handshake failed' }
 const untrusted: Reason = {
-  hint: 'If you trust its issuer, give the certificate of the issuer with --ca-cert FILE',
+  hint: 'If you trust its issuer, add the certificate of the issuer with --ca-cert FILE',
 }
 
 /** By the code of an error of the system, of Node or of OpenSSL; that of a proxy has none. */
 const reasons: Readonly<Record<string, Reason>> = {
   ECONNREFUSED: {
     text: 'the connection was refused',
-    hint: 'Is it running? Try: plants serve',
+    hint: 'Check that the service is running. To start one: plants serve',
     isTransient: true,
   },
   ENOTFOUND: { text: 'the host is unknown', hint: 'Check the address for typing errors' },

@@ -108,7 +108,7 @@ function createUnknownHint(
   const id = getTargetId(change)
   const start = hint === undefined ? '' : `${hint}. `
   if (change.type === 'create')
-    return `${start}Whether plant ${id} is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${quoteWord(key)}`
+    return `${start}Whether plant ${id} is stored is unknown. To avoid a second plant, and if the service supports such keys, repeat the command with: --idempotency-key ${quoteWord(key)}`
   const unknown = `${start}Whether plant ${id} was changed is unknown`
   // The hint names another address, because nothing can be looked up at this one.
   if (kind === 'noResponse' && hint !== undefined) return unknown

@@ -47,5 +47,5 @@ export const httpKind: StoreKind<HttpAddress> = {
 /** People copy the address of the plants, which is not the base URL. */
 function findAddressHint({ url }: HttpAddress): string | undefined {
   if (!url.pathname.endsWith('/plants')) return undefined
-  return 'Is the address right? It is the base URL: the part before /plants'
+  return 'Check the address: it must be the base URL, the part before /plants'
 }

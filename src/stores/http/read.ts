@@ -66,6 +66,6 @@ function findNextPath(link: string): string | undefined {
 }
 
 function createForeignError({ address }: HttpClient, what: string): PlantsError {
-  const hint = 'Is it a Plant Store?'
+  const hint = 'Check that the address is that of a Plant Store'
   return new PlantsError('accessDenied', `${address.name} answered ${what}`, { hint })
 }

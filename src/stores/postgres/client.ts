@@ -24,12 +24,12 @@ export function createTooLongError(server: string, what: 'message' | 'row'): Pla
 const checkServer = 'PostgreSQL does not do that: check the server, and what connects you to it'
 
 export function createTooManyRowsError(server: string): PlantsError {
-  const message = `${server} sent more rows than it was asked for`
+  const message = `${server} sent more rows than requested`
   return new PlantsError('accessDenied', message, { hint: checkServer })
 }
 
 function createTooManyMessagesError(server: string): PlantsError {
-  const message = `${server} sent more messages than an answer has`
+  const message = `${server} sent more messages than a response has`
   return new PlantsError('accessDenied', message, { hint: checkServer })
 }
 

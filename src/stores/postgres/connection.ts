@@ -29,12 +29,17 @@ export async function examineServer(connection: PostgresConnection): Promise<Sto
   )
   const { name } = connection
   if (encoding !== 'UTF8')
-    throw new PlantsError('accessDenied', `${name} has the encoding ${encoding} in place of UTF8`)
+    throw new PlantsError('accessDenied', `${name} has the encoding ${encoding} instead of UTF8`)
   if (fsync === 'off')
-    throw new PlantsError('accessDenied', `${name} answers before a plant is on disk: fsync is off`)
+    throw new PlantsError(
+      'accessDenied',
+      `${name} confirms plants before they are on disk: fsync is off`,
+    )
   const server = { name: connection.server, isReadOnly: isReadOnly === 'on' }
   if (server.isReadOnly && !connection.mayBeReadOnly)
-    throw new PlantsError('unavailable', `${name} is not read-write now`, { hint: nameWritable })
+    throw new PlantsError('unavailable', `${name} is read-only at the moment`, {
+      hint: nameWritable,
+    })
   return server
 }
 
@@ -170,7 +175,7 @@ export class PostgresConnection {
       })
       .finally(() => this.#client.off('notice', keepFirstWarning))
     if (command !== 'COMMIT')
-      throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
+      throw new PlantsError('unavailable', `${this.name} rolled back the transaction`)
     // It is stored here, but whether a standby has it, too, is unknown.
     if (warning === undefined) return
     const what = `${this.name} warned during a commit (${warning})`

@@ -43,7 +43,7 @@ function findConnectionProblem(
   return {
     kind: isPermanent ? 'accessDenied' : 'unavailable',
     message: `Could not reach ${name}: ${reason}`,
-    hint: 'Is PostgreSQL running there? Are the address and its sslmode right?',
+    hint: 'Check that PostgreSQL is running there, and that the address and its sslmode are right',
   }
 }
 
@@ -57,7 +57,9 @@ function findLoginProblem(
   return {
     kind: 'unauthorized',
     message: `${address.name} rejected the login of ${address.user}: ${reason}`,
-    hint: isWrongPassword ? login.passwordHint : 'Correct the user, or pg_hba.conf there',
+    hint: isWrongPassword
+      ? login.passwordHint
+      : 'Correct the user in the address, or pg_hba.conf on the server',
   }
 }
 
@@ -69,7 +71,7 @@ function findServerProblem(code: string, reason: string, name: string): Database
   return {
     kind: isTemporary ? 'unavailable' : 'accessDenied',
     message: `${name} reported an error: ${reason}`,
-    hint: hints[code] ?? 'Look at the log of the database',
+    hint: hints[code] ?? 'See the log of the database server',
   }
 }
 
@@ -91,7 +93,7 @@ export const raiseMax = 'Try again, or raise max in the address'
 
 const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 
-const createStore = 'Check the address. A store is created by: plants stores init ADDRESS'
+const createStore = 'Check the address, or create the store with: plants stores init ADDRESS'
 
 const hints: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',

@@ -35,7 +35,9 @@ export async function assertStore(connection: PostgresConnection): Promise<void>
   const [[found] = []] = await connection.read(`SELECT max(version) FROM ${versions}`)
   if (found === String(version)) return
   const message = `The store at ${connection.name} has version ${found} of the schema, but this program needs version ${version}`
-  throw new PlantsError('accessDenied', message, { hint: 'Use the plants that created it' })
+  throw new PlantsError('accessDenied', message, {
+    hint: 'Use the version of plants that created it',
+  })
 }
 
 /** Returns whether there was none. The lock lets several processes do so at once. */

@@ -79,7 +79,7 @@ async function tryChanges(
     plan = nextPlan
     isLookedUp = true
   }
-  throw new PlantsError('constraint', 'a trigger ignores it, or others store the same')
+  throw new PlantsError('constraint', 'a trigger skipped it, or another writer stored it first')
 }
 
 /** Locks the plants unless all changes are creates, which never change a plant that exists. */

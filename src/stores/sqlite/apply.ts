@@ -174,7 +174,7 @@ type Attempt<T> = { result: T } | { reason: string }
  * @returns the result of the work, or the reason of the store
  */
 function runOrUndo<T>({ db, prepare }: Connection, work: () => T | undefined): Attempt<T> {
-  let attempt: Attempt<T> = { reason: 'a trigger ignores it' }
+  let attempt: Attempt<T> = { reason: 'a trigger skipped it' }
   prepare('SAVEPOINT change').run()
   try {
     const result = work()

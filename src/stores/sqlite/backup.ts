@@ -100,7 +100,7 @@ function countReplaceable(store: Connection, target: string, old: Stats): bigint
   } catch (error) {
     cause = error
   }
-  const why = 'cannot be replaced: it is not a backup, or is damaged or in use'
+  const why = 'cannot be overwritten: it is not a backup, or is damaged or in use'
   throw usageError(`${target} ${why}`, anotherTarget, cause)
 }
 
@@ -140,7 +140,7 @@ export async function checkIntegrity(path: string, options: SqliteOptions) {
 
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
-  const failure = (why: string) => usageError(`Not restored: ${file} ${why}`, hint)
+  const failure = (why: string) => usageError(`${file} was not restored: it ${why}`, hint)
   if (belongsToStore(name, file)) throw failure(isStoreItself)
   const changes = findUnmergedFile(file)
   if (changes !== undefined)

@@ -219,10 +219,10 @@ function toStoreError(
 const waitHint = 'Try again, or wait longer with --timeout 2m'
 const fullDiskHint = 'Free some space on its disk'
 const temporarySpaceHint =
-  'To sort takes temporary files: set SQLITE_TMPDIR to a directory on a disk with more space'
+  'Sorting needs temporary files: set SQLITE_TMPDIR to a directory on a disk with more space'
 const quotaHint = 'Delete some files of this user, or ask for a larger quota'
 const diskHint = 'Check the disk, or move the store to a local disk'
 const damageHint =
   'Check the disk first. If it is sound, restore a backup, ' + 'or see Rescue in docs/backup.md'
-const readOnlyDiskHint = 'Choose a file on another disk, or mount this one for writing'
-const permissionHint = 'Give this permission with chmod or chown, or choose another file'
+const readOnlyDiskHint = 'Choose a file on another disk, or remount this one for writing'
+const permissionHint = 'Grant this permission with chmod or chown, or choose another file'

@@ -42,14 +42,14 @@ export function isStore(db: Database, path: string): boolean {
   const { id, version, objects }: Record<string, bigint> = db.prepare(sql).get()
   if (id === 0n && objects === 0n) return false
   if (id !== applicationId)
-    throw createUnusableStoreError(path, 'is an SQLite file of another program, not a store')
+    throw createUnusableStoreError(path, 'is a SQLite file of another program, not a store')
   assertVersion(version, path)
   return true
 }
 
 export function assertVersion(version: bigint | undefined, path: string): void {
   if (version === schemaVersion) return
-  const why = `is a store of version ${version}, and this program reads version ${schemaVersion}`
+  const why = `has version ${version} of the store format, but this program reads version ${schemaVersion}`
   throw createUnusableStoreError(path, why, 'Use the version of plants that wrote it last')
 }
 

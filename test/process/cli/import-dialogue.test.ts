@@ -360,7 +360,7 @@ test('an interrupted import is resumed with its answers', async () => {
   expect([interrupted.code, interrupted.screen.includes(`nr (${big}, x, 7)`)]).toEqual([6, true])
   const { code, screen } = await user.terminal('import list.ndjson', plain).ended
   expect([code, screen.includes('?')]).toEqual([6, false])
-  expect(screen).toContain('goes on with the answers that were given to it')
+  expect(screen).toContain('continues with the answers that you gave before')
   expect(screen).toContain('Resuming an interrupted import after 2 plants')
   expect((await user.run('list')).out).toBe(
     `${buildPlantLine(7, 'Malus')}${buildPlantLine(big, 'Rosa')}`,
@@ -375,7 +375,7 @@ test('an interrupted import of a file that has changed since is rejected', async
   await session.ended
   user.write('list.ndjson', `{"nr":4,"latin":"Rosa"}\n${rest}`)
   const { code, screen } = await user.terminal('import list.ndjson', plain).ended
-  expect([code, screen.includes('a file has changed since')]).toEqual([2, true])
+  expect([code, screen.includes('options or files have changed since')]).toEqual([2, true])
 })
 
 test('options that were typed are not taken from an interrupted import', async () => {

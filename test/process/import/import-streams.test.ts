@@ -105,11 +105,11 @@ describe.runIf(canTrace)('of two imports that write to one rejects file at once,
   test.each([
     [
       'two resumed ones that find it empty',
-      { interrupted: ['one', 'two'], call: 'pread64', reason: 'written to by another program' },
+      { interrupted: ['one', 'two'], call: 'pread64', reason: 'changed by another program' },
     ],
     [
       'a new one that has made it, and a resumed one',
-      { interrupted: ['two'], call: 'openat', reason: 'not as the import has left it' },
+      { interrupted: ['two'], call: 'openat', reason: 'has changed since the import wrote it' },
     ],
   ])('the one that wrote first has it: %s (needs strace)', async (_, moment) => {
     const { interrupted, call, reason } = moment

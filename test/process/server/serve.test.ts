@@ -52,7 +52,7 @@ test('a Unix socket is for user and group, replaces no file, and goes with the s
   expect(statSync(path).mode & 0o777).toBe(0o660)
   const env = { PLANTS_SERVE_TOKEN: testToken }
   const err = expect.stringMatching(
-    /address already in use\n {2}A program listens there\. Stop it, or choose another path/,
+    /address already in use\n {2}Another program listens there\. Stop it, or choose another path/,
   )
   expect(await world.spawn(`serve --socket ${path}`, { env })).toEqual({ code: 4, out: '', err })
   const service = { endpoint: { path }, token: testToken }

@@ -38,7 +38,7 @@ class Unprivileged extends Sandbox {
 
   /** Expects that a command line cannot use a store, and that it says which permission is missing. */
   async cannotUse(path: string, line: string, why: string): Promise<void> {
-    const hint = 'Give this permission with chmod or chown, or choose another file'
+    const hint = 'Grant this permission with chmod or chown, or choose another file'
     const message = `The store ${path} could not be used: this user may not ${why}`
     const err = `plants: ${message}\n  ${hint}\n`
     expect(await this.do(`${line} --store ${path}`)).toEqual({ code: 4, out: '', err })

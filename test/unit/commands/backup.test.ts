@@ -147,7 +147,7 @@ describe('backup', () => {
       const bytes = fs.readFileSync(at('damaged.bak'))
       fs.writeFileSync(at('damaged.bak'), bytes.fill(0x78, 100, 120))
       for (const name of ['other.db', 'damaged.bak'])
-        await expectFailure(`backup ${name} --yes`, 2, `${at(name)} cannot be replaced`)
+        await expectFailure(`backup ${name} --yes`, 2, `${at(name)} cannot be overwritten`)
       expect([await listOf('local'), await listOf('./other.db')]).toEqual([fern, ivy])
     },
   )
@@ -220,7 +220,7 @@ describe('restore', () => {
     await expectFailure(
       'restore songs.db --yes',
       4,
-      `${at('songs.db')} is an SQLite file of another`,
+      `${at('songs.db')} is a SQLite file of another`,
     )
     expect(await listOf('local')).toBe(moss + fern)
   })

@@ -50,7 +50,11 @@ test('says what to do when others take every next id first', async () => {
     },
     write: async () => [{ type: 'rejected' as const, error }],
   }
-  const failure = { kind: 'conflict', message: 'Others create plants faster', hint: 'Try again' }
+  const failure = {
+    kind: 'conflict',
+    message: 'Other clients took every next id first',
+    hint: 'Try again',
+  }
   await expect(createNext(store, { name: 'Moss' })).rejects.toMatchObject(failure)
   expect(last).toBe(100n)
 })

@@ -182,14 +182,18 @@ test('two exports of the same plants have the same bytes', async () => {
 })
 
 test.each<[what: string, unfit: Omit<NewPlant, 'id'>, reason: string]>([
-  ['an empty name', { name: '' }, 'its name is empty, or only white space, which a cell loses'],
-  ['a name of white space', { name: '\u3000\n' }, 'its name is empty, or only white space'],
+  [
+    'an empty name',
+    { name: '' },
+    'its name is empty or only white space, which a cell does not keep',
+  ],
+  ['a name of white space', { name: '\u3000\n' }, 'its name is empty or only white space'],
   [
     'a name that is too long',
     { name: '\u{1f335}'.repeat(16_384) },
-    'its name has 32,768 UTF-16 units, and a cell at most 32,767',
+    'its name is 32,768 UTF-16 units long, and a cell holds at most 32,767',
   ],
-  ['a tag that is too long', { name: 'a', tag: 'a'.repeat(32_768) }, 'its tag has 32,768 UTF-16'],
+  ['a tag that is too long', { name: 'a', tag: 'a'.repeat(32_768) }, 'its tag is 32,768 UTF-16'],
 ])('a workbook is not written with %s, and the file stays', async (_, unfit, reason) => {
   await plant(fern, { id: 7n, ...unfit })
   user.write('out.xlsx', 'old')
@@ -198,7 +202,7 @@ test.each<[what: string, unfit: Omit<NewPlant, 'id'>, reason: string]>([
     2,
     expect.stringContaining(`plants: Plant 7 does not fit in a workbook: ${reason}`),
   ])
-  expect(err).toContain('\n  Export another format, such as .csv\n')
+  expect(err).toContain('\n  Export to another format, such as .csv\n')
   expect(user.read('out.xlsx')).toBe('old')
   expect(readdirSync(user.home).toSorted()).toEqual(['data', 'out.xlsx'])
   expect((await user.run('export out.csv')).code).toBe(0)
@@ -253,7 +257,7 @@ describe('export to a file', () => {
       symlinkSync('data', join(user.home, 'here'))
       await endConnections() // after the last, SQLite removes the file
       appendFileSync(`${user.store}-wal`, '')
-      const err = expect.stringContaining('is a file of the store\n')
+      const err = expect.stringContaining(' is a file of the store\n')
       expect(await user.run(`export data/${out}`)).toMatchObject({ code: 2, err })
       expect((await user.run('get 1')).code).toBe(0)
     },

@@ -97,8 +97,8 @@ test('an input that is not UTF-8 is shown in its likely encoding, and the hint r
   const error = await readRecords(input, { name: 'a.csv' }).catch((error: EncodingError) => error)
   expect(error).toMatchObject({
     message:
-      'a.csv is not UTF-8 (line 3, byte 3). It is most likely windows-1250, ' +
-      'in which line 3 reads: 2,Żurawka wąskolistna',
+      'a.csv is not UTF-8 (line 3, byte 3). In windows-1250, the most likely encoding, ' +
+      'line 3 reads: 2,Żurawka wąskolistna',
     hint: 'Add --encoding windows-1250',
   })
   expect(error instanceof EncodingError && error.encodings[0]).toBe('windows-1250')
@@ -111,7 +111,7 @@ test('an input that is not of the named encoding is shown in its likely encoding
   const input = iconv.encode('id,name\n1,玫瑰\n2,牡丹\n3,㐀菊花\n', 'gb18030')
   await expect(readRecords(input, { encoding: 'latin1' })).rejects.toMatchObject({
     message: expect.stringMatching(
-      /windows-1252 \(line \d\)\. It is most likely gb18030, in which/,
+      /windows-1252 \(line \d\)\. In gb18030, the most likely encoding, line/,
     ),
     hint: 'Use --encoding gb18030, or correct that line',
   })
@@ -217,6 +217,6 @@ test.each([
 test('no list in another encoding is read without the option', async () => {
   for (const { list, encoding } of writtenLists)
     await expect(readRecords(encodeList(writeList(list, { rows: 3 }), encoding))).rejects.toThrow(
-      /^stdin is not UTF-8 \(line \d, byte \d+\)\. It is most likely /,
+      /^stdin is not UTF-8 \(line \d, byte \d+\)\. In [^ ]+, the most likely encoding, /,
     )
 })

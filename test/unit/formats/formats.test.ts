@@ -26,7 +26,7 @@ test.each([
 
 test.each<[string | Buffer, what: string]>([
   [latin1('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'), 'an old Office file'],
-  [latin1('SQLite format 3\0'), 'an SQLite database'],
+  [latin1('SQLite format 3\0'), 'a SQLite database'],
   ['<!DOCTYPE html>\n<p>a, b</p>\n', 'HTML or XML'],
   ['\ufeff\n <TABLE><tr>', 'HTML or XML'],
   ['id,name\n\0\x01\x02', 'a binary file'],

@@ -137,12 +137,12 @@ test('other columns are named where they hold something', async () => {
 test.each<[message: string, input: string, map?: Record<string, string>]>([
   ['stdin has no column "name": line 1 has only "No", "Nom"', 'No;Nom\n', { id: 'No' }],
   [
-    'stdin has no column "id", "name": line 6 has only "Nr.", "Nom"',
+    'stdin has no columns "id", "name": line 6 has only "Nr.", "Nom"',
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
-  ['stdin has no column "name", "Family": line 1 has only "id"', 'id\n', { tag: 'Family' }],
-  ['Several columns of stdin may be the name', 'id,name,Name\n'],
-  ['Several columns of stdin may be the name', 'id,name,name\n', { name: 'name' }],
+  ['stdin has no columns "name", "Family": line 1 has only "id"', 'id\n', { tag: 'Family' }],
+  ['Several columns of stdin could be the name', 'id,name,Name\n'],
+  ['Several columns of stdin could be the name', 'id,name,name\n', { name: 'name' }],
 ])('a header is rejected: %s', async (message, input, map = {}) => {
   const error: Partial<PlantsError> = { kind: 'input', message }
   await expect(readRecords(input, { ...csv, map })).rejects.toMatchObject(error)
@@ -153,13 +153,15 @@ test('the first of twenty rows that has the columns is the header', async () => 
     `${Array.from({ length: rows }, (_, row) => `Stock;${row}`).join('\n')}\n`
   const table = 'ID;Name\n1;Acer\n'
   expect(formatRecords(await readRecords(titles(19) + table, csv))).toEqual(['21: 1 Acer'])
-  await expect(readRecords(titles(20) + table, csv)).rejects.toThrow('stdin has no column "id"')
+  await expect(readRecords(titles(20) + table, csv)).rejects.toThrow(
+    'stdin has no columns "id", "name"',
+  )
 })
 
 test('an error shows the row with the most cells that are not empty, as its delimiter divides it', async () => {
   const input = 'Stock, 2026, with, some, commas\n\nNr.;Name 1;Name 2;Beet;Art;Sorte\n1;a\n'
   await expect(readRecords(input, csv)).rejects.toThrow(
-    'stdin has no column "id", "name": line 3 has only "Nr.", "Name 1", "Name 2"',
+    'stdin has no columns "id", "name": line 3 has only "Nr.", "Name 1", "Name 2"',
   )
   const wide = `${Array.from({ length: 43 }, (_, index) => `c${index}`).join()}\n`
   await expect(readRecords(wide, csv)).rejects.toThrow('"c38", "c39" and 3 more')

@@ -72,7 +72,7 @@ describe('what is not of its encoding late', () => {
   const rows = Array.from({ length: 100_000 }, (_, index) => `${index + 10},plain\n`).join('')
   const table = Buffer.concat([Buffer.from(`id,name\n${rows}`), latin1('2,Caf\xe9\n3,Z\n')])
   const err = expect.stringMatching(
-    / is not UTF-8 \(line \d+, byte \d+\)\. It is most likely windows-1252, /,
+    / is not UTF-8 \(line \d+, byte \d+\)\. In windows-1252, the most likely encoding, /,
   )
 
   test.each<[string, Buffer]>([
@@ -121,7 +121,7 @@ test('a header has at most 64 KiB', async () => {
 
 test('a row of which the fields are empty is no record, and one line counts them', async () => {
   const table = 'note,id,name,tag\n,1,Fern,\nsum,,,\n,,,\n,,,x\nend, ,"", \n'
-  const err = expect.stringMatching(/^plants: Rows .*: 2, left out$/m)
+  const err = expect.stringMatching(/^plants: Skipped 2 rows without an id, a name and a tag$/m)
   expect(await user.import('', table)).toEqual({ code: 6, created: 1, rejected: { 422: 1 }, err })
 })
 

@@ -33,8 +33,8 @@ const cases: {
     title: 'an object with a list in it',
     value: { categories: ['a'], plants: list },
     message:
-      'list.json is no list of plants: it is an object with the keys "categories", "plants", ' +
-      'and there are objects with "id", "name" in it',
+      'list.json is not a list of plants: it is an object with the keys "categories", "plants", ' +
+      'which contains objects with "id", "name"',
     command: "jq -c '.plants[]' list.json | plants import",
   },
   {
@@ -52,7 +52,7 @@ const cases: {
   {
     title: 'an object by name',
     value: { Rosa: { id: 1, tag: 'x' }, 'Acer rubrum': { id: 2, tag: 'y' } },
-    message: 'is an object with the keys "Rosa", "Acer rubrum", and there are objects with "name"',
+    message: 'is an object with the keys "Rosa", "Acer rubrum", which contains objects with "name"',
     command: "jq -c 'to_entries[] | {name: .key} + .value' list.json | plants import",
   },
   {
@@ -76,7 +76,7 @@ const cases: {
       features: list.map((properties) => ({ type: 'Feature', properties, geometry: null })),
     },
     message:
-      'my trees.geojson is no list of plants: it is GeoJSON, and there are objects with "id", "name" in it',
+      'my trees.geojson is not a list of plants: it is GeoJSON, which contains objects with "id", "name"',
     command: "jq -c '.features[] | .properties' 'my trees.geojson' | plants import",
   },
   {
@@ -85,7 +85,7 @@ const cases: {
       type: 'FeatureCollection',
       features: list.map(({ id, name }) => ({ type: 'Feature', id, properties: { Name: name } })),
     },
-    message: 'it is GeoJSON, and there are objects with "id", "Name" in it',
+    message: 'it is GeoJSON, which contains objects with "id", "Name"',
     command: "jq -c '.features[] | {id} + .properties' list.json | plants import",
   },
   {
@@ -113,7 +113,7 @@ const cases: {
   {
     title: 'a list without ids in an object that is too large to be parsed',
     value: { note: pad, plants: [{ name: 'Fern' }, { name: 'Moss', pad }] },
-    message: 'is an object with the keys "note", "plants", and there are objects with "name" in it',
+    message: 'is an object with the keys "note", "plants", which contains objects with "name"',
     command: "jq -c '.plants[]' list.json | plants import --id-from next",
     created: 1,
   },
@@ -151,8 +151,8 @@ test('objects that each have one plant have a program of jq, in one line or in s
   const line = '{"plant":{"id":1,"name":"Fern"}}\n'
   for (const stdin of [line, line + line])
     expect((await user.import('', stdin)).err).toContain(
-      'stdin has no key "id", "name": it has only "plant"\n' +
-        '  Pick the fields out: jq -c .plant | plants import\n',
+      'stdin has no keys "id", "name": it has only "plant"\n' +
+        '  Extract the fields with: jq -c .plant | plants import\n',
     )
 })
 
@@ -165,9 +165,7 @@ test('all keys of an object that is too large to be parsed are counted', async (
   user.write('list.json', JSON.stringify(Object.fromEntries(plants)))
   const { code, err } = await user.import('list.json')
   expect(code).toBe(2)
-  expect(err).toContain(
-    '"Rosa 7" and 22 more, and there are objects with "name", "id", "pad" in it',
-  )
+  expect(err).toContain('"Rosa 7" and 22 more, which contains objects with "name", "id", "pad"')
   expect(err).toContain("jq -c 'to_entries[] | {name: .key} + .value' list.json | plants import")
 })
 
@@ -179,7 +177,7 @@ test('a file that is named .ndjson and has an array needs --format', async () =>
     code: 2,
     err:
       'plants: list.ndjson is not NDJSON: it begins with an array\n' +
-      '  To read it as one JSON text, add --format json\n',
+      '  To read it as JSON, add --format json\n',
   })
   expect(await user.import('list.ndjson --format json')).toMatchObject({ created: 2 })
 })
@@ -189,15 +187,17 @@ test('a list without ids, or with other keys, has the option that helps', async 
   const { err } = await user.import('', '[{"name":"Fern"},{"name":"Moss"}]')
   expect(err).toBe(
     'plants: stdin has no key "id": it has only "name"\n' +
-      '  Generate ids with --id-from next, or choose their key with --map id=KEY\n',
+      '  Generate ids with --id-from next, or name the key of the ids with --map id=KEY\n',
   )
   const other = await user.import('', '[{"Nr":1,"Sorte":"Fern"}]')
-  expect(other.err).toContain('stdin has no key "id", "name": it has only "Nr", "Sorte"\n')
-  expect(other.err).toContain('Choose keys with --map id=KEY,name=KEY.')
+  expect(other.err).toContain('stdin has no keys "id", "name": it has only "Nr", "Sorte"\n')
+  expect(other.err).toContain('Name the keys with --map id=KEY,name=KEY.')
 })
 
 test('a list whose objects have other keys has both the program and --map', async () => {
   const user = new ImportSandbox()
   const { err } = await user.import('', '{"items":[{"Nr":1,"Sorte":"Fern"}]}')
-  expect(err).toContain("Pick them out: jq -c '.items[]' | plants import --map id=KEY,name=KEY\n")
+  expect(err).toContain(
+    "Extract them with: jq -c '.items[]' | plants import --map id=KEY,name=KEY\n",
+  )
 })

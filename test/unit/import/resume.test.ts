@@ -147,7 +147,10 @@ describe('an import that was stopped', () => {
   const stored = [1, 2, 3, 4].map((id) => buildPlantLine(id)).join('')
   const text = stored.replace(buildPlantLine(3), `bad\n${nextChunk}${buildPlantLine(3)}`)
   const command = 'plants --max-errors 1'
-  const refused = { code: 2, err: expect.stringMatching(/^plants: An interrupted .*--restart/s) }
+  const refused = {
+    code: 2,
+    err: expect.stringMatching(/^plants: This import was interrupted, .*--restart/s),
+  }
   const restarted = { created: 2, skipped: 2, rejected: { 400: 1 } }
 
   beforeEach(async () => {
@@ -191,13 +194,13 @@ describe('an import that was stopped', () => {
   })
 
   test('is not to begin again where it would be numbered', async () => {
-    const err = expect.stringMatching(/^plants: An interrupted [^-]*$/)
+    const err = expect.stringMatching(/^plants: This import was interrupted, [^-]*$/)
     expect(await user.import('plants --id-from 1')).toEqual({ code: 2, err })
   })
 
   test('by another version is refused, and begins again with --restart', async () => {
     queryFile(user.store, `UPDATE imports SET state = '{"version":2}'`)
-    const err = expect.stringContaining('Another version')
+    const err = expect.stringContaining('another version')
     expect(await user.import(command)).toEqual({ code: 2, err })
     expect(await user.import('plants --restart')).toMatchObject(restarted)
   })
@@ -215,7 +218,7 @@ describe('the rejects file of an import that was stopped', () => {
     const left = user.read('rejects')
     const isRefused = async () => {
       const content = user.read('rejects')
-      const err = expect.stringContaining('rejects is not as the import has left it')
+      const err = expect.stringContaining('rejects has changed since the import wrote it')
       expect(await user.import(command)).toMatchObject({ code: 2, err })
       expect(user.read('rejects')).toBe(content)
     }
@@ -228,7 +231,7 @@ describe('the rejects file of an import that was stopped', () => {
     renameSync(pathOf('new'), pathOf('rejects')) // another file
     await isRefused()
     const other = 'plants --rejects other --max-errors 1'
-    const err = expect.stringContaining(`, whose rejected records are in ${pathOf('rejects')}\n`)
+    const err = expect.stringContaining(`. Its rejected records are in ${pathOf('rejects')}\n`)
     expect(await user.import(other)).toMatchObject({ created: 2, rejects: pathOf('other'), err })
     expect(user.rejected('other')).toMatchObject([{ record: '{bad 2}' }])
   })

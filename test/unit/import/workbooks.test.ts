@@ -63,7 +63,7 @@ test('columns of a workbook are found by their numbers, below titles', async () 
   user.write('stock.xlsx', sheetOf(table))
   const { created, err } = await user.import('stock.xlsx --map id=1,name=3')
   expect(created).toBe(1)
-  expect(err).toContain('The header of stock.xlsx is line 2: "Nr", "Beet", "Sorte".')
+  expect(err).toContain('Line 2 of stock.xlsx is read as the header: "Nr", "Beet", "Sorte".')
   expect(await user.list()).toBe(buildPlantLine(7, 'Rosa'))
 })
 
@@ -152,7 +152,7 @@ test('rows and cells that say where they are', async () => {
   const { err } = await user.import('', buildWorkbook({ sheets: { A: '', B: sheet.join('') } }))
   expect(err).toContain('stdin:3005: Invalid plant: the id ')
   expect(err).toContain('stdin:3006: Invalid plant: the name ')
-  expect(err).toMatch(/Rows .*: 1, left out/)
+  expect(err).toMatch(/Skipped 1 row without an id, a name and a tag/)
   expect(await user.list()).toBe(buildPlantLine(1, 'Fern'))
 })
 
@@ -182,7 +182,7 @@ describe('the sheet', () => {
   })
 
   test.each<[string, Parts['sheets'], string, string]>([
-    ['has not the columns', two, '--sheet 1', 'stdin has no column "id", "name"'],
+    ['has not the columns', two, '--sheet 1', 'stdin has no columns "id", "name"'],
     [
       'with the most cells in a row has not the columns',
       empty,
@@ -293,8 +293,8 @@ test('cells to the right of the header are ignored, and one line says in how man
   const sheet = buildRows(['1', 'a', '', 'surplus'], ['', '', '', 'note only'], ['2', 'b'])
   const stdin = book(sheet)
   const err =
-    'plants: Rows without an id, a name and a tag: 1, left out\n' +
-    'plants: Rows with cells to the right of the header: 2, these cells ignored\n'
+    'plants: Skipped 1 row without an id, a name and a tag\n' +
+    'plants: Ignored the cells to the right of the header in 2 rows\n'
   expect(await user.import('', stdin)).toEqual({ code: 0, created: 2, err })
 })
 
@@ -391,7 +391,7 @@ test.each([
   expect(result).toMatchObject({ code: 6, rejected: { 422: values.length } })
   expect(result.err).toContain('stdin:2: Invalid plant: the name is a date that does not exist')
   expect(result.err).toContain(
-    `stdin:${values.length + 1}: Invalid plant: the name is not a number in the workbook`,
+    `stdin:${values.length + 1}: Invalid plant: the name is not a number, although its cell`,
   )
 })
 
@@ -419,8 +419,8 @@ test('a second sheet with the columns is named', async () => {
   const plants = header + buildRows(['1', 'Fern'])
   const result = await user.import('', buildWorkbook({ sheets: { A: plants, 'B c': plants } }))
   const err =
-    'plants: The sheet "B c" of stdin has the columns, too, but was not read. ' +
-    "To read it: --sheet 'B c'\n"
+    'plants: The sheet "B c" of stdin also has the columns, but was not read. ' +
+    "To read it, add --sheet 'B c'\n"
   expect(result).toEqual({ code: 0, created: 1, err })
   expect(
     (await user.import(['--sheet', 'B c'], buildWorkbook({ sheets: { 'B c': plants } }))).err,

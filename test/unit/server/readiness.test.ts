@@ -98,7 +98,7 @@ test('a service that drains is not ready, also if that begins during the check',
 })
 
 test('what the store lacked at the start lasts, and was logged then', async () => {
-  const permanentReason = 'The store gives no right to delete plants'
+  const permanentReason = 'The store does not allow this user to delete plants'
   const { explain, lines } = watchReadiness({ permanentReason })
   expect([await explain(), lines]).toEqual([permanentReason, []])
 })

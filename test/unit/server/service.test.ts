@@ -126,6 +126,6 @@ test.runIf(hasOpenssl)(
     expect(await served()).toBe('DNS:old')
     writeFileSync(keyPath, renewed.key)
     await expect.poll(served).toBe('DNS:new')
-    expect(messages().at(-1)).toBe('The certificate was read again')
+    expect(messages().at(-1)).toBe('The certificate was reloaded')
   },
 )

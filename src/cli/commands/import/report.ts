@@ -91,9 +91,7 @@ export class ImportReport {
 
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
-      await reporter.warn(
-        `Rows without an id, a name and a tag: ${groupDigits(emptyRows)}, left out`,
-      )
+      await reporter.warn(`Skipped ${countRows(emptyRows)} without an id, a name and a tag`)
     await this.#warnOfGuessedHeaders(importer)
     await this.#warnOfMultilineRows(importer)
     await this.#warnOfIgnoredCells(importer)
@@ -113,16 +111,16 @@ export class ImportReport {
   async #warnOfGuessedHeaders({ guessedHeaders }: Importer): Promise<void> {
     for (const { file, header } of guessedHeaders)
       await this.#context.reporter.warn(
-        `The header of ${file} is line ${header.guessedLine}: ${listNames(header.names)}. ` +
-          'If that is a plant, name the columns with --columns',
+        `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
+          'If it is a plant, name the columns with --columns',
       )
   }
 
   async #warnOfMultilineRows({ multilineRows }: Importer): Promise<void> {
     for (const { file, line } of multilineRows)
       await this.#context.reporter.warn(
-        `${file}:${line}: A cell begins with a quote and has line feeds. ` +
-          'If quotes are ordinary characters in this table: --no-quotes',
+        `${file}:${line}: A quoted cell spans several lines. ` +
+          'If quotes are ordinary characters in this table, add --no-quotes',
       )
   }
 
@@ -130,12 +128,12 @@ export class ImportReport {
     const { reporter } = this.#context
     for (const { file, sheet } of otherSheets)
       await reporter.warn(
-        `The sheet ${JSON.stringify(sheet)} of ${file} has the columns, too, but was not read. To read it:` +
+        `The sheet ${JSON.stringify(sheet)} of ${file} also has the columns, but was not read. To read it, add` +
           formatOption('sheet', sheet),
       )
     if (surplusRows > 0)
       await reporter.warn(
-        `Rows with cells to the right of the header: ${groupDigits(surplusRows)}, these cells ignored`,
+        `Ignored the cells to the right of the header in ${countRows(surplusRows)}`,
       )
   }
 
@@ -144,7 +142,9 @@ export class ImportReport {
     if (counts.unknown > 0) {
       const message = `The outcome of ${formatPlantCount(counts.unknown)} is unknown`
       const generatesIds = this.#plan.idFrom !== undefined
-      const hint = generatesIds ? 'Look in the store for them' : `Import them ${againHint}`
+      const hint = generatesIds
+        ? 'Check which of them are in the store'
+        : `Import them ${againHint}`
       throw new PlantsError('unknownOutcome', message, { hint })
     }
     const rejected = countRejected(counts)
@@ -161,14 +161,14 @@ export class ImportReport {
     const areConflicts = Object.keys(position.counts.rejected).join() === '409'
     if (!isComplete && isResumable) return resumeHint
     if (areConflicts && idFrom === undefined)
-      return 'For ids that exist, use --if-exists skip or update'
-    if (dryRun || atomic) return 'Correct the input'
+      return 'To keep or change plants that exist, add --if-exists skip or --if-exists update'
+    if (dryRun || atomic) return 'Correct the input, and run the command again'
     if (rejects !== undefined) {
-      const options = 'with the same options, but another --rejects'
-      return `Correct them in ${rejects}, and import that ${options}`
+      const options = 'with the same options and a new --rejects file'
+      return `Correct the records in ${rejects}, and import that file ${options}`
     }
-    if (idFrom !== undefined) return 'Correct them, and import them alone'
-    return 'To keep them in a file, run it again with --rejects FILE'
+    if (idFrom !== undefined) return 'Correct the rejected records, and import only them'
+    return 'To write them to a file, run the command again with --rejects FILE'
   }
 
   /** Prints what was done, if the input is to blame, and says how to go on after other errors. */
@@ -195,13 +195,17 @@ export class ImportReport {
   #chooseNextHint({ isResumable }: Importer): string | undefined {
     if (isResumable) return resumeHint
     // Records that get generated ids would be stored again.
-    return this.#plan.idFrom === undefined ? `To go on, run it ${againHint}` : undefined
+    return this.#plan.idFrom === undefined ? `To continue, run the command ${againHint}` : undefined
   }
+}
+
+function countRows(count: number): string {
+  return `${groupDigits(count)} ${count === 1 ? 'row' : 'rows'}`
 }
 
 function findRejectsPath({ rejects }: Position): string | undefined {
   return rejects?.length ? rejects.path : undefined
 }
 
-const againHint = 'again: what is stored and equal is skipped'
+const againHint = 'again: plants that are stored unchanged are skipped'
 const resumeHint = 'To resume, run the same command again'

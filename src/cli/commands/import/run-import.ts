@@ -167,7 +167,7 @@ async function warnOfResuming(
   if (done === 0) return
   const hasRows = rejects !== undefined && rejects.length + rejects.rows.length > 0
   const isElsewhere = hasRows && rejects.path !== plan.rejects
-  const place = isElsewhere ? `, whose rejected records are in ${rejects.path}` : ''
+  const place = isElsewhere ? `. Its rejected records are in ${rejects.path}` : ''
   await context.warn(`Resuming an interrupted import after ${formatPlantCount(done)}${place}`)
 }
 
@@ -199,7 +199,7 @@ async function openTarget(
     return { store: directStore, direct: { transaction } }
   }
   if (isService && dryRun)
-    await context.warn(`Only the input is checked, not which ids exist at ${address.name}`)
+    await context.warn(`The dry run checks only the input, not which ids exist at ${address.name}`)
   if (dryRun) {
     const write = (changes: readonly Change[]) => planOutcomes(changes, isService)
     return { direct: createTransactions(write) }

@@ -46,7 +46,7 @@ describe('a service that can be read', () => {
     const stdin = `${fern}\n`
     const { out, lines } = await runAt('import --dry-run', { 'GET /plants/0': [denied] }, { stdin })
     expect(JSON.parse(out)).toMatchObject({ dryRun: true, created: 1 })
-    expect(lines).toEqual([{ warning: telling('Only the input is checked') }])
+    expect(lines).toEqual([{ warning: telling('The dry run checks only the input') }])
   })
 
   test('lists plants page by page, as its links lead, up to the limit', async () => {
@@ -98,7 +98,7 @@ describe('a service that can be read', () => {
     const answers = { 'GET /plants': [page([moss, fern])], 'GET /openapi.json': [keyed] }
     const line = 'create --id next --name Ivy'
     const { code, last, requests } = await runAt(line, answers, { posts: [lose, conflict] })
-    const message = 'Whether plant 3 is the new one is unknown: no answer came to its first try'
+    const message = 'Whether plant 3 is the new one is unknown: its first try got no response'
     const hint = 'Look at it with: plants get 3 --store URL'
     expect({ code, last }).toMatchObject({ code: 5, last: { message, hint } })
     expect(requests.filter((request) => request.startsWith('POST'))).toHaveLength(2)
@@ -209,7 +209,7 @@ describe('an answer to a request that reads', () => {
 
   test('of a list that is compressed ends with what its operator must change', async () => {
     const { last } = await list(buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'gzip' }))
-    expect(last).toMatchObject({ error: 503, hint: telling('uncompressed: tell its operator') })
+    expect(last).toMatchObject({ error: 503, hint: telling('must send uncompressed JSON') })
   })
 
   test('is checked against --no-tag, which the service may not know', async () => {

@@ -111,7 +111,7 @@ test('fails in time at a server that is silent, also where the time is 0', async
 
 test('fails in time while the database is read-only, and goes on afterwards', async () => {
   const database = await server()
-  const notNow = unavailable('not read-write')
+  const notNow = unavailable('read-only at the moment')
   const [hasty, patient] = [
     await openShared(database, { timeoutMs: 1000 }),
     await openShared(database),

@@ -40,7 +40,7 @@ describe('a service with the role of "Least privilege"', () => {
     const service = await start()
     expect(await readinessOf(service)).toEqual([200, undefined])
     expect(service.log).toContainEqual(expect.objectContaining({ rights: ['create', 'read'] }))
-    const missing = 'The store gives no right to update or delete plants'
+    const missing = 'The store does not allow this user to update or delete plants'
     const message = `${missing}, so the service does not offer that`
     expect(service.log.map(({ level, msg }) => [level, msg])).toContainEqual(['info', message])
     expect(warningsOf(service)).toEqual([])
@@ -56,7 +56,7 @@ describe('a service with the role of "Least privilege"', () => {
     const { start } = await freshRole()
     const service = await start('--allow', all)
     const reason =
-      'The store gives no right to update or delete plants, which the service should offer. Grant it, then restart the service'
+      'The store does not allow this user to update or delete plants, which the service should offer. Grant it, then restart the service'
     expect(await readinessOf(service)).toEqual([503, reason])
     expect(warningsOf(service)).toEqual([reason])
     expect((await exchangeOnce(service, { body: '{"id":1,"name":"Fern"}' })).status).toBe(200)
@@ -66,7 +66,7 @@ describe('a service with the role of "Least privilege"', () => {
     const { database, role, start } = await freshRole()
     const service = await start()
     await database.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
-    const reason = 'The store gives no right to create plants'
+    const reason = 'The store does not allow this user to create plants'
     expect(await readinessOf(service)).toEqual([503, reason])
     expect(warningsOf(service)).toEqual([`The service is not ready: ${reason}`])
     await database.sql(`GRANT INSERT ON plant_store.plants TO ${role}`)
@@ -96,7 +96,7 @@ test('doctor says what a role may not do, and fails only if that is everything',
     const { state, message, hint } = parseObjects(out).at(-1) ?? {}
     return [state, String(message).replace(/^postgres:\S+: /, ''), hint !== undefined]
   }
-  const missing = (what: string) => `The store gives no right to ${what} plants`
+  const missing = (what: string) => `The store does not allow this user to ${what} plants`
   expect(await examine()).toEqual(['ok', missing('update or delete'), false])
   await database.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
   expect(await examine()).toEqual(['warning', missing('create, update or delete'), true])

@@ -255,7 +255,7 @@ test('a service beside a standby offers to read, and says what is missing', asyn
   const servers = await startServers()
   const server = hostOf(servers.standby)
   const services = [await serveStandby(servers), await serveStandby(servers, '--allow', 'read')]
-  const missing = `The server ${server} is read-only, so the service does not offer to create, update or delete plants. Restart it when that has changed`
+  const missing = `The server ${server} is read-only, so the service does not offer to create, update or delete plants. Restart the service when the server accepts writes`
   for (const [index, service] of services.entries()) {
     expect(service.log).toContainEqual(expect.objectContaining({ rights: ['read'] }))
     expect(service.log.filter(({ msg }) => msg === missing)).toHaveLength(index === 0 ? 1 : 0)
@@ -301,7 +301,7 @@ test('a service that should create beside a standby does so as soon as that is p
   expect(service.log).toContainEqual(
     expect.objectContaining({
       level: 'warn',
-      msg: `${readOnly}, so the service cannot create plants before that has changed`,
+      msg: `${readOnly}, so the service cannot create plants until the server accepts writes`,
     }),
   )
   expect(await explainReadiness(service)).toBe(readOnly)

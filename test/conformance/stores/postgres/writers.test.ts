@@ -167,6 +167,6 @@ test('a transaction that the server rolls back is not done', async () => {
     await write(toCreates(plants(1))).catch(() => undefined)
   }
   expect(await settled([store.transaction(work)])).toEqual([
-    expect.stringMatching(/^unavailable: .* rolled a transaction back$/),
+    expect.stringMatching(/^unavailable: .* rolled back the transaction$/),
   ])
 })

@@ -67,7 +67,7 @@ const refusing = (time: string, raise: string) => `CREATE TABLE my_log (plant IN
 
 describe.each([
   ['a trigger, in the end', refusing('AFTER', "RAISE(ABORT, 'not here')"), 'not here'],
-  ['a trigger that ignores it', refusing('BEFORE', 'RAISE(IGNORE)'), 'a trigger ignores it'],
+  ['a trigger that ignores it', refusing('BEFORE', 'RAISE(IGNORE)'), 'a trigger skipped it'],
   ['a trigger that rolls back', refusing('AFTER', "RAISE(ROLLBACK, 'not here')"), 'not here'],
 ])('a plant that %s refuses affects no other one', (what, sql, reason) => {
   const stored = () =>

@@ -224,7 +224,7 @@ test('a store that a newer version has changed is written to no more, until that
   await createPlant(store, { id: 1n, name: 'Fern' })
   const other = openDatabase(path)
   other.exec('PRAGMA user_version=99')
-  const message = `${path} is a store of version 99, and this program reads version 1`
+  const message = `${path} has version 99 of the store format, but this program reads version 1`
   await expect(createPlant(store, moss)).rejects.toMatchObject({ kind: 'accessDenied', message })
   expect((await store.get([2n])).get(2n)).toBeUndefined()
   other.exec('PRAGMA user_version=1')
