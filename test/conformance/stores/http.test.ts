@@ -13,7 +13,7 @@ import { createAt, openHttp } from './http/steps.js'
 
 describeStore('the service store', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
-  const look = async (id: bigint) => {
+  const readBack = async (id: bigint) => {
     const file = await SqliteStore.open(createFileAddress(path), buildSqliteOptions())
     try {
       return (await file.get([id])).get(id)
@@ -21,7 +21,7 @@ describeStore('the service store', async () => {
       await file.close()
     }
   }
-  return { store: await openHttp(await serveFile(path, '/v1')), look }
+  return { store: await openHttp(await serveFile(path, '/v1')), readBack }
 })
 
 test('a plant that a constraint of the service forbids is not taken for one that exists', async () => {

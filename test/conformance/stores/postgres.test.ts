@@ -20,7 +20,9 @@ import {
   startOnFreePort,
 } from '../../helpers/postgres/server.js'
 import { isSoak } from '../../helpers/sandbox/rounds.js'
-import { describeConstraints, describeDirectStore, type Subject } from './contract.js'
+import { describeConstraints } from './contract/constraints.js'
+import type { Subject } from './contract/fixtures.js'
+import { describeDirectStore } from './contract.js'
 
 const program = '/usr/sbin/pgbouncer'
 const hasPgBouncer = existsSync(program)
@@ -31,7 +33,7 @@ const direct = hasPgBouncer && !isSoak ? installations.slice(0, 1) : installatio
 
 describe.each(direct)('$name', (installation) => {
   const getDatabase = reuseDatabase(installation)
-  describeDirectStore('the shared store', async () => subjectIn(await getDatabase()))
+  describeDirectStore('the shared store', async () => openSubject(await getDatabase()))
 })
 
 const pooled = installations.at(-1)
@@ -43,17 +45,17 @@ describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction 
   describeDirectStore('the shared store', async () => {
     const database = await getDatabase()
     started ??= startBefore(database.url)
-    return subjectIn({ ...database, url: (await started).url })
+    return openSubject({ ...database, url: (await started).url })
   })
 })
 
 describeConstraints('the shared store', async () => {
   const database = await createDatabase()
-  const alter = async () => {
+  const addConstraints = async () => {
     await database.sql(`ALTER TABLE plant_store.plants ADD CONSTRAINT names UNIQUE (name),
       ADD CONSTRAINT short CHECK (length(name) < 100)`)
   }
-  return { store: await openShared(database), alter }
+  return { store: await openShared(database), addConstraints }
 })
 
 describe('in a table that is partitioned by id', () => {
@@ -63,19 +65,19 @@ describe('in a table that is partitioned by id', () => {
     const database = await getDatabase()
     partitioned ??= partitionPlants(database)
     await partitioned
-    return subjectIn(database)
+    return openSubject(database)
   })
 })
 
-async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
+async function openSubject(database: Database): Promise<Subject<PostgresStore>> {
   const store = await openShared(database)
   let other: Promise<PostgresStore | undefined> | undefined
   onTestFinished(async () => (await other)?.close())
-  const look = async (id: bigint) => {
+  const readBack = async (id: bigint) => {
     other ??= PostgresStore.open(parseDatabaseAddress(database), buildDatabaseOptions(database))
     return (await (await other)?.get([id]))?.get(id)
   }
-  return { store, look }
+  return { store, readBack }
 }
 
 /** PgBouncer has few connections for everybody: what a transaction leaves is seen. */

@@ -13,7 +13,8 @@ import {
   gather,
 } from '../../helpers/sandbox/store.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
-import { describeDirectStore, type Subject } from './contract.js'
+import type { Subject } from './contract/fixtures.js'
+import { describeDirectStore } from './contract.js'
 
 describeDirectStore('the embedded store', openEmpty)
 
@@ -22,13 +23,13 @@ async function openEmpty(): Promise<Subject<SqliteStore>> {
   const store = closeAfterTest(
     await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
   )
-  const look = async (id: bigint) => {
+  const readBack = async (id: bigint) => {
     const other = await SqliteStore.openExisting(createFileAddress(path), buildSqliteOptions())
     const plant = (await other?.get([id]))?.get(id)
     await other?.close()
     return plant
   }
-  return { store, look }
+  return { store, readBack }
 }
 
 test('a search goes on in steps, of one plant where plants are large', async () => {

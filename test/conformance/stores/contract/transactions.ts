@@ -1,0 +1,197 @@
+import { expect, test } from 'vitest'
+import type { NewPlant } from '../../../../src/plant/plant.js'
+import type { Change } from '../../../../src/stores/change.js'
+import type { CheckpointChange, DirectStore, Transaction } from '../../../../src/stores/store.js'
+import { createPlant, deletePlant, gather, toCreates } from '../../../helpers/sandbox/store.js'
+import {
+  buildFern,
+  buildPlants,
+  difficultStrings,
+  fern,
+  ivy,
+  moss,
+  type OpenEmpty,
+  otherFern,
+  readStatus,
+  toCreate,
+  toDelete,
+  toUpdate,
+  wetMoss,
+  writeForStatuses,
+} from './fixtures.js'
+
+export function describeTransactions(open: OpenEmpty<DirectStore>): void {
+  describeSnapshots(open)
+  describeCheckpoints(open)
+  describeCommits(open)
+}
+
+/** Reads the first page of a store. The function that it returns reads the rest. */
+async function beginRead(store: DirectStore): Promise<() => Promise<NewPlant[]>> {
+  const reader = store.read()[Symbol.asyncIterator]()
+  const pages = [await reader.next()]
+  return async () => {
+    while (pages.at(-1)?.done === false) pages.push(await reader.next())
+    return pages.flatMap(({ value }): NewPlant[] => value ?? [])
+  }
+}
+
+function describeSnapshots(open: OpenEmpty<DirectStore>): void {
+  test('each reader has the plants of one moment, while others read and write', async () => {
+    const { store } = await open()
+    // Names of this length make several pages.
+    const plants = buildPlants(1500, (index) => ({
+      name: `${difficultStrings[index % difficultStrings.length]} `.repeat(100),
+    }))
+    await store.write(toCreates(plants))
+    const finishBefore = await beginRead(store)
+    const last = buildFern(1500n)
+    await createPlant(store, last)
+    const finishAfter = await beginRead(store)
+    await deletePlant(store, 1500n)
+    expect([await store.count(), await store.get([1500n])]).toEqual([1500n, new Map()])
+    const created = createPlant(store, buildFern(6000n))
+    const [before, after] = await Promise.all([finishBefore(), finishAfter(), created])
+    expect(before).toStrictEqual(plants)
+    expect(after).toStrictEqual([...plants, last])
+  })
+}
+
+function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
+  test('a checkpoint is stored, moved and removed together with the changes of its transaction', async () => {
+    const { store } = await open()
+    await createPlant(store, moss)
+    const write = (changes: Change[], checkpoint: CheckpointChange) =>
+      store.transaction(
+        async (transaction) => {
+          const outcomes = await transaction.write(changes)
+          await transaction.saveCheckpoint(checkpoint)
+          return outcomes.map(readStatus)
+        },
+        { isRepeatable: true },
+      )
+    const findCheckpoints = () => Promise.all(['one', 'two'].map((id) => store.findCheckpoint(id)))
+    const quotes = `{"at":"'\\"}`
+    const statuses = await write(toCreates([fern, moss, ivy]), {
+      id: 'one',
+      from: undefined,
+      to: quotes,
+    })
+    expect(statuses).toEqual(['created', 409, 'created'])
+    await write([], { id: 'two', from: undefined, to: '' })
+    expect(await findCheckpoints()).toEqual([quotes, ''])
+    await write([toUpdate({ id: 1n, tag: null })], { id: 'one', from: quotes, to: '{"at":2}' })
+    await write([toDelete(3n)], { id: 'two', from: '', to: undefined })
+    expect(await findCheckpoints()).toEqual(['{"at":2}', undefined])
+    expect(await gather(store.read())).toStrictEqual([buildFern(1n), moss])
+  })
+
+  test.each<{ from: string | undefined; to: string | undefined }>([
+    { from: undefined, to: 'c' },
+    { from: 'b', to: 'c' },
+    { from: 'b', to: undefined },
+  ])(
+    'a transaction stores nothing if the checkpoint is "a" and not what it expects: from $from to $to',
+    async ({ from, to }) => {
+      const { store } = await open()
+      await store.transaction(({ saveCheckpoint }) =>
+        saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
+      )
+      const failed = store.transaction(
+        async ({ write, saveCheckpoint }) => {
+          await write([toCreate(fern)])
+          await saveCheckpoint({ id: 'one', from, to })
+        },
+        { isRepeatable: true },
+      )
+      await expect(failed).rejects.toMatchObject({ kind: 'accessDenied' })
+      expect(await gather(store.read())).toEqual([])
+      expect(await store.findCheckpoint('one')).toBe('a')
+    },
+  )
+}
+
+function describeCommits(open: OpenEmpty<DirectStore>): void {
+  const statuses = ['created', 'created', 409, 'updated', 'deleted']
+
+  /** Creates Ivy, and gives what creates Fern and Moss, then wets Moss and deletes Ivy. */
+  async function openWithIvy() {
+    const { store, readBack } = await open()
+    await createPlant(store, ivy)
+    const work = async ({ write, saveCheckpoint }: Transaction) => {
+      const creates = await write(toCreates([fern, moss]))
+      expect(await readBack(1n)).toBeUndefined()
+      const changes = await write([toCreate(fern), toUpdate({ id: 2n, tag: 'wet' }), toDelete(3n)])
+      await saveCheckpoint({ id: 'one', from: undefined, to: 'all' })
+      return [...creates, ...changes].map(readStatus)
+    }
+    return { store, work }
+  }
+
+  async function expectOnlyIvy(store: DirectStore): Promise<void> {
+    expect(await gather(store.read())).toStrictEqual([ivy])
+    expect(await store.findCheckpoint('one')).toBeUndefined()
+    expect(await writeForStatuses(store, toCreate(fern))).toEqual(['created'])
+  }
+
+  test('a transaction that is to commit stores its changes and its checkpoint', async () => {
+    const { store, work } = await openWithIvy()
+    const asked: unknown[] = []
+    const shouldCommit = (result: unknown) => {
+      asked.push(result)
+      return true
+    }
+    expect(await store.transaction(work, { shouldCommit })).toEqual(statuses)
+    expect(asked).toEqual([statuses])
+    expect(await gather(store.read())).toStrictEqual([fern, wetMoss])
+    expect(await store.findCheckpoint('one')).toBe('all')
+    expect(await writeForStatuses(store, toCreate(fern))).toEqual([409])
+  })
+
+  test('a transaction that is not to commit reports its outcomes and stores nothing', async () => {
+    const { store, work } = await openWithIvy()
+    const asked: unknown[] = []
+    const shouldCommit = (result: unknown) => {
+      asked.push(result)
+      return false
+    }
+    expect(await store.transaction(work, { shouldCommit })).toEqual(statuses)
+    expect(asked).toEqual([statuses])
+    await expectOnlyIvy(store)
+  })
+
+  test('a transaction that throws stores nothing, and nobody asks whether it is to commit', async () => {
+    const { store, work } = await openWithIvy()
+    const asked: unknown[] = []
+    const fail = async (transaction: Transaction) => {
+      await work(transaction)
+      throw new Error('failed')
+    }
+    const shouldCommit = (result: unknown) => {
+      asked.push(result)
+      return true
+    }
+    await expect(store.transaction(fail, { shouldCommit })).rejects.toThrow('failed')
+    expect(asked).toEqual([])
+    await expectOnlyIvy(store)
+  })
+
+  test('a create waits for a transaction, and outlasts its rollback', async () => {
+    const { store } = await open()
+    const ends: string[] = []
+    let create: Promise<unknown> = Promise.resolve()
+    const failed = store.transaction(async ({ write }) => {
+      await write([toCreate(fern)])
+      create = createPlant(store, otherFern).then(() => ends.push('created'))
+      for (const start of [0, 1000, 2000])
+        await write(toCreates(buildPlants(1000, (index) => ({ id: BigInt(10 + start + index) }))))
+      ends.push('rejected')
+      throw new Error('rejected')
+    })
+    // The transaction may be reported later than the create: each has its own connection.
+    await expect(failed).rejects.toThrow('rejected')
+    await create
+    expect(ends).toEqual(['rejected', 'created'])
+    expect(await gather(store.read())).toStrictEqual([otherFern])
+  })
+}

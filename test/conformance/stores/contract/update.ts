@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import type { Store } from '../../../../src/stores/store.js'
+import { createPlant, gather } from '../../../helpers/sandbox/store.js'
+import {
+  buildFern,
+  expectStatuses,
+  fern,
+  ivy,
+  moss,
+  type OpenEmpty,
+  type StatusRow,
+  toCreate,
+  toUpdate,
+  wetMoss,
+  writeForStatuses,
+  writeModes,
+} from './fixtures.js'
+
+export function describeUpdates(open: OpenEmpty<Store>): void {
+  test('two updates of one plant at the same time are both stored', async () => {
+    const { store, readBack } = await open()
+    await createPlant(store, moss)
+    const changes = [toUpdate({ id: 2n, name: 'Fern' }), toUpdate({ id: 2n, tag: 'wet' })]
+    const statuses = await Promise.all(changes.map((change) => writeForStatuses(store, change)))
+    expect(statuses).toEqual([['updated'], ['updated']])
+    expect(await readBack(2n)).toStrictEqual({ ...wetMoss, name: 'Fern' })
+  })
+
+  test.each(writeModes)(
+    'a change of a plant that was found by name is rejected if the plant has another name, $mode',
+    async ({ write }) => {
+      const { store } = await open()
+      for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
+      const isFoundByName = true
+      const orCreate = { ifMissing: 'create', isFoundByName } as const
+      const orSkip = { ifExists: 'skip', isFoundByName } as const
+      const orSkipSame = { ifExists: 'same', isFoundByName } as const
+      const table: StatusRow[] = [
+        { change: toUpdate({ ...fern, tag: 'wet' }, orCreate), status: 'updated' },
+        { change: toUpdate({ ...wetMoss, name: 'Fern' }, orCreate), status: 409 },
+        { change: toUpdate(ivy, orCreate), status: 'updated' },
+        { change: toUpdate(buildFern(4n), orCreate), status: 'created' },
+        { change: toUpdate({ ...wetMoss, id: 4n }, orCreate), status: 409 },
+        { change: toCreate({ ...wetMoss, name: 'Fern' }, orSkip), status: 409 },
+        { change: toCreate(wetMoss, orSkip), status: 'skipped' },
+        { change: toCreate(wetMoss, orSkipSame), status: 409 },
+        { change: toCreate(moss, orSkipSame), status: 'skipped' },
+        { change: toCreate(moss, { isFoundByName }), status: 409 },
+        { change: toCreate(buildFern(5n), { isFoundByName }), status: 'created' },
+      ]
+      await expectStatuses(table, (changes) => write(store, changes))
+      const plants = [{ ...fern, tag: 'wet' }, moss, ivy, buildFern(4n), buildFern(5n)]
+      expect(await gather(store.read())).toStrictEqual(plants)
+      // The update to what Ivy was already has left it its key.
+      expect(await writeForStatuses(store, toCreate(ivy, { key: 'key-3' }))).toEqual(['created'])
+    },
+  )
+}
