@@ -19,8 +19,8 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['create', [fern], 10, 160, drivers],
   ['get', [fern, ['get', '1']], 10, 161, drivers],
   ['list', [fern, ['list']], 10, 156, drivers],
-  ['create at a service', [service], 12, 165, ['http-store']],
-  ['create in a database', [database], 12, 274, ['postgres-store']],
+  ['create at a service', [service], 12, 166, ['http-store']],
+  ['create in a database', [database], 12, 275, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)
