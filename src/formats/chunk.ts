@@ -1,49 +1,72 @@
+/*
+ * The types that all readers of formats share: what they get (`FormatInput`, `InputOptions`), and
+ * what they give (`FormatReader`, which yields `Chunk`s of records).
+ */
 import { inputError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import { maxDocumentBytes } from '../platform/text-files.js'
 import type { FormatName } from './write.js'
 
 export interface InputOptions {
+  /** The format of a text; undefined if it is detected. */
   format?: FormatName | undefined
+  /** The name or the number of the sheet of a workbook. */
   sheet?: string | undefined
-  /** A label of the Encoding Standard, or a name of iconv-lite. */
+  /** A label of the Encoding Standard, or a name that Python, Excel or iconv-lite has for one. */
   encoding?: string | undefined
+  /** The character between the cells of a table; undefined if it is detected. */
   delimiter?: string | undefined
   /** False if a quote is an ordinary character in a table. */
   quotes?: boolean | undefined
-  /** Such as `CommonName` for `name`; an empty one is not read. */
+  /**
+   * The column or the key of a field, if it is not the name of the field: `{ name: 'Kind' }`. A
+   * column can be given by its number. A field with an empty string is not read.
+   */
   map: Partial<Record<FieldName, string>>
+  /** The names of the columns of a table without a header. */
   columns?: readonly string[] | undefined
+  /** The first id that is generated for records without one; undefined if none is generated. */
   idFrom?: bigint | 'next' | undefined
+  /** With `name`, a record without an id is the plant that has its name. */
   match?: 'name' | undefined
-  /** With `update`, texts may be missing, and then stay as they are stored. */
+  /** With `update`, a record may lack its name or tag, which then stay as they are stored. */
   ifExists: 'same' | 'skip' | 'update'
-  /** Whether plants are created from plain rows of a text: see `PlainChunk`. */
+  /** Whether the store can create plants from the rows of a `PlainChunk`. */
   takesRows?: boolean
 }
 
+/** The header of a table, with what was found in it. */
 export interface Header {
+  /** The names of all columns. */
   names: readonly string[]
+  /** The index of the column of each field. */
   columns: ReadonlyMap<FieldName, number>
+  /** The names of the columns that are not read, for a warning. */
   unread: readonly string[]
-  /** Its line, if it was not found by its names, because `--map` has the numbers of columns. */
+  /** The line of a header that no name confirms, because `--map` has numbers of columns. */
   guessedLine?: number | undefined
 }
 
+/** An input whose format is not known yet. */
 export interface FormatInput {
+  /** The name of the file, for messages. */
   name: string
+  /** The first block. */
   head: Buffer
+  /** All blocks, with the first one. */
   blocks: AsyncIterable<Buffer>
-  /** An input of which no file is examined before it is imported, such as a pipe. */
+  /** Whether the input is a pipe, for example, which is not examined before it is imported. */
   isReadOnce?: boolean
   signal: AbortSignal
 }
 
+/** An input whose format is known, and whose records can be read. */
 export interface FormatReader {
+  /** The format of JSON; undefined for a table, which has a header instead. */
   format?: FormatName
   header?: Header
   delimiter?: string | undefined
-  /** Of a workbook: the next sheet that has the columns, too, and is not read. */
+  /** The name of the next sheet of a workbook that has the columns, too, but is not read. */
   otherSheet?: string | undefined
   chunks: AsyncIterable<Chunk>
 }
@@ -54,19 +77,26 @@ export type RawRecord = string | Cells | null
 export type Cells = readonly Cell[]
 
 /**
- * Undefined if it is empty. With a reason, which follows the name of its field, it has no value.
+ * The text of a cell, or undefined if the cell is empty. A cell whose value cannot be used has a
+ * reason, which continues the name of its field: "has the error #N/A" gives "the name has the error
+ * #N/A". Its text is what the rejects file gets.
  */
 export type Cell = string | undefined | { text: string; reason: string }
 
-/** Records as arrays: an object for each takes half the speed of an import. */
+/**
+ * The records of one transaction. They and their lines are in two arrays, because an object for
+ * each record would halve the speed of an import.
+ */
 export class Chunk<R extends RawRecord = RawRecord> {
   readonly #records: R[]
   readonly #lines: number[]
+  /** How many rows without an id, a name and a tag were left out. */
   emptyRows = 0
-  /** Rows of a workbook with cells to the right of the header, which are ignored. */
+  /** How many rows of a workbook have cells to the right of the header, which are ignored. */
   surplusRows = 0
   /** The line of the first row with a cell that has line ends. */
   multilineRow: number | undefined
+  /** The length of the text that was read for the chunk, in UTF-16 units. */
   characters = 0
 
   constructor(records: R[] = [], lines: number[] = []) {
@@ -82,12 +112,12 @@ export class Chunk<R extends RawRecord = RawRecord> {
     return this.#records
   }
 
-  /** Of each record, the line in which it begins. */
+  /** The line in which each record begins. */
   get lines(): readonly number[] {
     return this.#lines
   }
 
-  /** With half as many, ids in no order take 1.2 times as long. */
+  /** If chunks were half as large, an import of ids in no order would take 1.2 times as long. */
   get isFull(): boolean {
     return this.length >= 6000 || this.characters >= 260_000
   }
@@ -103,7 +133,10 @@ export class Chunk<R extends RawRecord = RawRecord> {
     return new Chunk(this.records.slice(from, to), this.lines.slice(from, to))
   }
 
-  /** Yields at least one chunk. The first one has the counts of rows that are no records. */
+  /**
+   * Divides the chunk. It yields at least one chunk, even without records, because the first one
+   * has the counts of rows that are no records.
+   */
   *split(maxRecords: number): Generator<Chunk<R>> {
     const first = this.slice(0, maxRecords)
     first.emptyRows = this.emptyRows
@@ -115,40 +148,48 @@ export class Chunk<R extends RawRecord = RawRecord> {
   }
 }
 
+/** Skips the first records, but keeps the counts of their chunks. */
 export async function* skipRecords<R extends RawRecord>(
   chunks: AsyncIterable<Chunk<R>>,
   count: number,
 ): AsyncGenerator<Chunk<R>> {
-  let left = count
+  let remainingCount = count
   for await (const chunk of chunks) {
-    const skipped = Math.min(left, chunk.length)
-    left -= skipped
-    const rest = chunk.slice(skipped)
-    rest.surplusRows = chunk.surplusRows
-    rest.multilineRow = chunk.multilineRow
-    yield rest
+    const skippedCount = Math.min(remainingCount, chunk.length)
+    remainingCount -= skippedCount
+    const remainder = chunk.slice(skippedCount)
+    remainder.surplusRows = chunk.surplusRows
+    remainder.multilineRow = chunk.multilineRow
+    yield remainder
   }
 }
 
-export async function peek<T>(parts: AsyncGenerator<T>) {
-  const { value: first }: IteratorResult<T, undefined> = await parts.next()
-  return { first, all: prepend(first === undefined ? [] : [first], parts) }
+/** Reads the first item, and returns it with an iteration of all items. */
+export async function peek<T>(items: AsyncGenerator<T>) {
+  const { value: first }: IteratorResult<T, undefined> = await items.next()
+  return { first, all: prepend(first === undefined ? [] : [first], items) }
 }
 
-export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): AsyncGenerator<T> {
-  yield* first
-  yield* rest
+export async function* prepend<T>(
+  firstItems: readonly T[],
+  items: AsyncIterable<T>,
+): AsyncGenerator<T> {
+  yield* firstItems
+  yield* items
 }
 
 export const maxRecordBytes = maxDocumentBytes
+/** A workbook and a JSON text are in memory as a whole, and must not be larger than 256 MiB. */
 export const maxUnpackedBytes = 268_435_456
 
+/** Whether a record is larger than 1 MiB in UTF-8. Its bytes are counted only if it is long. */
 export function isTooLarge(text: string): boolean {
   return text.length > maxRecordBytes / 3 && Buffer.byteLength(text) > maxRecordBytes
 }
 
 export const recordTooLarge = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
 
+/** Creates the error for a record that ends the import, because what follows cannot be read. */
 export function createBrokenRecord(
   name: string,
   line: number,

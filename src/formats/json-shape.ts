@@ -1,6 +1,16 @@
 /*
- * What JSON has in place of a list of plants, and how jq makes a list of it: an object with a list
- * in it, an object by name, GeoJSON, or objects whose fields are in an object of their own.
+ * Finds the plants in JSON that is no list of plants, and the program of jq that makes a list of
+ * it.
+ *
+ * There are four such shapes, and they may be nested:
+ *
+ * - an object with a list in it: `{"plants": [{"id": 1, "name": "Fern"}]}`
+ * - an object by name or by id: `{"Fern": {"id": 1}}`
+ * - objects whose fields are in another object: `[{"id": 1, "fields": {"name": "Fern"}}]`
+ * - GeoJSON, which has its fields in `properties`
+ *
+ * An import does not read these by itself, because which list and which object are the right ones
+ * is a guess. A hint shows a command line, which a person can check, and change.
  */
 import { isObject } from '../plant/json.js'
 import { quoteWord } from '../platform/shell.js'
@@ -10,26 +20,31 @@ import { type FieldKeys, KeyFinder } from './keys.js'
 
 type JsonObject = Record<string, unknown>
 
-/** The objects that a program of jq prints for a text. */
+/** A program of jq, and the first objects that it prints. */
 export interface JqList {
   program: string
   objects: readonly JsonObject[]
   isGeoJson?: boolean
 }
 
-/** How many objects of a list are looked at. */
+/** Only the first objects of a list are looked at. */
 const maxObjects = 20
 
-/** How deep a list may be in objects. */
+/** A list is looked for in objects that are nested so deep. */
 const maxDepth = 3
 
-/** Finds the list in an object that is no plant. */
+/** Finds the list of plants in an object that is no plant. */
 export function findListInObject(value: JsonObject, rules: InputOptions): JqList | undefined {
   const list = findList(value, '', rules, maxDepth) ?? findObjectsByName(value, rules)
   return list && pickNestedFields(list, rules)
 }
 
-/** Finds the fields of plants in an object of each object, such as `properties` or `tags`. */
+/**
+ * Adds a step to the program if the fields of each plant are in an object within its object, such
+ * as `properties` or `tags`. The id may be outside of that object.
+ *
+ * @returns the list itself if its objects have names
+ */
 export function pickNestedFields(list: JqList, rules: InputOptions): JqList {
   const { program, objects } = list
   if (hasName(objects, rules)) return list
@@ -68,7 +83,8 @@ function findList(
     if (!Array.isArray(member) || objects.length === 0) return []
     return [{ list, length: member.length, isNamed: hasName(objects, rules) }]
   })
-  // Plants have names, and there are more of them than of other things.
+  // The list of plants is the one whose objects have names, or else the longest one: a file has
+  // more plants than other things.
   lists.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || b.length - a.length)
   if (lists[0]) return lists[0].list
   if (depth === 0 || haveCommonKey(value)) return undefined
@@ -79,7 +95,10 @@ function findList(
   return undefined
 }
 
-/** Whether several objects have a key of the first one, as those of one kind do. */
+/**
+ * Whether the members of an object are all objects with a key in common, as plants by name are.
+ * Then a list in one of them belongs to that plant.
+ */
 function haveCommonKey(value: JsonObject): boolean {
   const members = Object.values(value).slice(0, maxObjects)
   const [first] = members
@@ -87,7 +106,7 @@ function haveCommonKey(value: JsonObject): boolean {
   return Object.keys(first).some((key) => members.every((member) => Object.hasOwn(member, key)))
 }
 
-/** Finds plants whose names, or ids, are the keys of an object. */
+/** Finds plants whose names or ids are the keys of the object around them. */
 function findObjectsByName(value: JsonObject, rules: InputOptions): JqList | undefined {
   const entries = Object.entries(value).slice(0, maxObjects)
   const objects = entries.map(([, member]) => member).filter(isObject)
@@ -97,9 +116,9 @@ function findObjectsByName(value: JsonObject, rules: InputOptions): JqList | und
       program: 'to_entries[] | {id: (.key | tonumber)} + .value',
       objects: entries.map(([key], index) => ({ id: Number(key), ...objects[index] })),
     }
-  // One object in an object is rather a plant, or something else.
-  const isOnly = entries.length === 1
-  if (isOnly && (hasName(objects, rules) || !hasId(objects, rules))) return undefined
+  // One object in an object is rather not a list by name, unless it has an id and lacks a name.
+  const isOnlyMember = entries.length === 1
+  if (isOnlyMember && (hasName(objects, rules) || !hasId(objects, rules))) return undefined
   return {
     program: 'to_entries[] | {name: .key} + .value',
     objects: entries.map(([key], index) => ({ name: key, ...objects[index] })),
@@ -114,23 +133,27 @@ function hasId(objects: readonly JsonObject[], rules: InputOptions): boolean {
   return findFieldKeys(objects, rules).id !== undefined
 }
 
-/** The keys that at least one of the objects has for a field. */
+/** Finds the keys of fields that at least one of the objects has. */
 function findFieldKeys(objects: readonly JsonObject[], { map }: InputOptions): FieldKeys {
   const finder = new KeyFinder(map)
-  const found: FieldKeys = {}
+  const allKeys: FieldKeys = {}
   for (const object of objects) {
     const keys = finder.find(object)
-    if ('ambiguous' in keys) found[keys.ambiguous] = keys.ambiguous
-    else Object.assign(found, keys)
+    if ('ambiguous' in keys) allKeys[keys.ambiguous] = keys.ambiguous
+    else Object.assign(allKeys, keys)
   }
-  return found
+  return allKeys
 }
 
+/** Formats a key as a step of a program of jq: `.plants`, or `.["my plants"]`. */
 function formatPath(key: string): string {
   return /^[A-Za-z_]\w*$/.test(key) ? `.${key}` : `.[${JSON.stringify(key)}]`
 }
 
-/** Formats a command line that imports the list. `KEY` stands for what a person must choose. */
+/**
+ * Formats a command line that imports the list. A field whose key is not found is written as
+ * `--map name=KEY`, and a person replaces `KEY`.
+ */
 export function formatJqCommand(
   { program, objects }: JqList,
   rules: InputOptions,
@@ -148,14 +171,15 @@ export function formatJqCommand(
   return `${file === 'stdin' ? jq : read} | plants import${map}${idFrom}`
 }
 
-/** The longest text of a value of a sample. */
+/** In UTF-16 units. A value that is longer is not parsed. */
 const maxSampleLength = 65_536
 
 /**
- * Parses the beginning of an object that is too large to be parsed: of each list, the first
- * element, of other values the first ones, and of what is large, nothing.
+ * Parses a sample of an object that is too large to be parsed as a whole. The sample has all keys.
+ * A list has only its first element, and a value that is large, or comes after many others, is
+ * undefined. That is enough to find the list of plants for a hint.
  *
- * @param findEnd returns the index after the value that begins at an index
+ * @param findEnd returns the index after the value that begins at `start`
  */
 export function sampleObject(
   text: string,

@@ -1,3 +1,13 @@
+/*
+ * Finds the values in a JSON text and in NDJSON. They are parsed later, one by one, when they are
+ * mapped to plants.
+ *
+ * NDJSON has one value on each line. A JSON text has an array of plants, or several values one
+ * after the other, and is searched for brackets and quotes, because `JSON.parse` would need the
+ * whole text as objects in memory, and would lose the lines for messages. The search goes over the
+ * text twice: first every value is parsed, to find invalid JSON before anything is stored, and then
+ * the values are given to the import.
+ */
 import { assertDefined, inputError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -16,7 +26,10 @@ import { findListInObject, sampleObject } from './json-shape.js'
 import { ChunkGatherer, readsPlainRows } from './plain-chunk.js'
 import { createPlainJsonFormat } from './plain-json.js'
 
-/** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
+/**
+ * Yields the lines of NDJSON, one value each (https://github.com/ndjson/ndjson-spec). Blank lines
+ * are skipped. A line above 1 MiB is null, and is not kept in memory.
+ */
 export async function* readNdjson(
   texts: AsyncIterable<string>,
   rules?: InputOptions,
@@ -25,20 +38,20 @@ export async function* readNdjson(
   const plainFormat = isPlain ? createPlainJsonFormat(addLines) : undefined
   const gatherer = new ChunkGatherer<string | null>(() => plainFormat)
   let line = 1
-  let rest = ''
-  let isRestTooLarge = false
+  let remainder = ''
+  let isRemainderTooLarge = false
   for await (const text of texts) {
-    const whole = rest + text
+    const whole = remainder + text
     const end = whole.lastIndexOf('\n') + 1
-    const plainCount = isRestTooLarge ? undefined : gatherer.addPlain(whole, end, line)
+    const plainCount = isRemainderTooLarge ? undefined : gatherer.addPlain(whole, end, line)
     if (plainCount === undefined) {
-      line += addLines(whole.slice(0, end), line, gatherer.general, isRestTooLarge)
-      isRestTooLarge &&= end === 0
+      line += addLines(whole.slice(0, end), line, gatherer.general, isRemainderTooLarge)
+      isRemainderTooLarge &&= end === 0
       gatherer.general.characters += text.length
     } else line += plainCount
-    rest = whole.slice(end)
-    isRestTooLarge ||= isTooLarge(rest)
-    if (isRestTooLarge) rest = ''
+    remainder = whole.slice(end)
+    isRemainderTooLarge ||= isTooLarge(remainder)
+    if (isRemainderTooLarge) remainder = ''
     yield* gatherer.takeChunks(plainCount === undefined ? 'general' : 'plain')
   }
   yield* gatherer.takePlain()
@@ -46,9 +59,10 @@ export async function* readNdjson(
 }
 
 /**
- * Adds the records of complete lines.
+ * Adds the records of complete lines to a chunk.
  *
- * @returns how many lines there are
+ * @param isFirstTooLarge whether the beginning of the first line was above 1 MiB, and is forgotten
+ * @returns the number of lines, also of blank ones
  */
 function addLines(
   text: string,
@@ -57,7 +71,8 @@ function addLines(
   isFirstTooLarge = false,
 ): number {
   const lines = text.split('\n')
-  lines.pop() // what follows the last line feed
+  // After the last line feed, there is an empty string.
+  lines.pop()
   for (const [index, record] of lines.entries()) {
     if ((index === 0 && isFirstTooLarge) || isTooLarge(record)) chunk.add(null, firstLine + index)
     else if (record.trim() !== '') chunk.add(record, firstLine + index)
@@ -66,8 +81,10 @@ function addLines(
 }
 
 /**
- * The elements of an array, or several values. Throws `input`, before the first, with the line of
- * what is broken.
+ * Yields the elements of an array, or several values.
+ *
+ * @param rules are needed only for the hint about a text that is no list of plants
+ * @throws {PlantsError} `input` before the first value, with the line of what is no JSON
  */
 export async function* readDocument(
   texts: AsyncIterable<string>,
@@ -76,8 +93,8 @@ export async function* readDocument(
   rules?: InputOptions,
 ): AsyncGenerator<Chunk> {
   let text = ''
-  for await (const part of texts) {
-    text += part
+  for await (const blockText of texts) {
+    text += blockText
     if (text.length > maxUnpackedBytes)
       throw inputError(
         `${name} is larger than 256 MiB, the limit of JSON`,
@@ -94,9 +111,10 @@ export async function* readDocument(
   }
 }
 
-/** Throws `input` with the line of the first value that is not JSON. */
+/** @throws {PlantsError} `input` with the line of the first value that is not JSON */
 function assertValid({ records, lines }: Chunk<string>, name: string): void {
-  // Together, up to 2000 are parsed in half the time.
+  // To parse up to 2000 values as one array takes half the time. The length is compared because a
+  // text such as `1,2` would be two elements.
   const all = parseJson(`[${records.join()}]`)
   if ('value' in all && (all.value as unknown[]).length === records.length) return
   for (const [index, record] of records.entries()) {
@@ -109,8 +127,8 @@ function assertValid({ records, lines }: Chunk<string>, name: string): void {
 const maxValues = 2000
 
 /**
- * Finds them by brackets and quotes. Nothing above 1 MiB is parsed: `JSON.parse` takes gigabytes
- * for some million `[`.
+ * Finds the values by brackets and quotes, without parsing them. A value above 1 MiB is an error,
+ * and is never parsed: `JSON.parse` takes gigabytes for some million `[`.
  */
 function* findValues(
   text: string,
@@ -159,13 +177,13 @@ function addValue(
   chunk.characters += value.length
 }
 
-/** Where the search for values is in the text. */
+/** The place in the text where the search for values is. */
 class Cursor {
   readonly text: string
   readonly #blank = /\s*/y
   at = 0
   line = 1
-  /** Whether it is in the array that is around the values. */
+  /** Whether the cursor is in the array that is around the values. */
   isInArray = false
 
   constructor(text: string) {
@@ -176,7 +194,7 @@ class Cursor {
     return this.at >= this.text.length
   }
 
-  /** Whether an array of values begins here. One within it is a value. */
+  /** Whether the array around the values begins here. An array within it is a value. */
   get isAtArray(): boolean {
     return !this.isInArray && this.text[this.at] === '['
   }
@@ -189,7 +207,7 @@ class Cursor {
     if (isEmpty) this.skipSeparator()
   }
 
-  /** In an array, white space after a value belongs to it. */
+  /** Reads a value. In an array, it includes the white space up to the comma or the bracket. */
   readValue(): string {
     const end = findEndOfValue(this.text, this.at, this.isInArray)
     const value = this.text.slice(this.at, end)
@@ -209,13 +227,13 @@ class Cursor {
     this.#skip(this.#blank.exec(this.text)?.[0] ?? '')
   }
 
-  #skip(part: string): void {
-    this.line += countLineFeeds(part)
-    this.at += part.length
+  #skip(skipped: string): void {
+    this.line += countLineFeeds(skipped)
+    this.at += skipped.length
   }
 }
 
-/** Returns the index after it, or, in an array, of the comma or bracket after it. */
+/** Returns the index after the value, or, in an array, of the comma or bracket after it. */
 function findEndOfValue(text: string, start: number, isInArray: boolean): number {
   const last = Math.min(text.length, start + maxRecordBytes + 1)
   for (let at = start; at < last; at += 1) {
@@ -235,7 +253,7 @@ function isAfterValue(character: string, isInArray: boolean): boolean {
   return isInArray ? character === ',' || character === ']' : character.trim() === ''
 }
 
-/** Returns the index after it, however long it is. */
+/** Returns the index after the value, however long it is. */
 function findEndOfAnyValue(text: string, start: number): number {
   switch (text[start]) {
     case '"':
@@ -244,14 +262,14 @@ function findEndOfAnyValue(text: string, start: number): number {
     case '{':
       return findEndOfBrackets(text, start, text.length) + 1
     default: {
-      const rest = /[^,\]}\s]*/y
-      rest.lastIndex = start
-      return start + (rest.exec(text)?.[0].length ?? 0)
+      const scalar = /[^,\]}\s]*/y
+      scalar.lastIndex = start
+      return start + (scalar.exec(text)?.[0].length ?? 0)
     }
   }
 }
 
-/** Returns the index of the bracket that closes the one at `start`; `last` if none does before. */
+/** Returns the index of the bracket that closes the one at `start`, or `last` if none does. */
 function findEndOfBrackets(text: string, start: number, last: number): number {
   let depth = 0
   for (let at = start; at < last; at += 1) {
@@ -265,7 +283,7 @@ function findEndOfBrackets(text: string, start: number, last: number): number {
   return last
 }
 
-/** Returns the index of the quote that closes the string, or `last` if none does before. */
+/** Returns the index of the quote that closes the string, or `last` if none does. */
 function findEndOfString(text: string, start: number, last: number): number {
   for (let at = start + 1; at < last; at += 1) {
     const character = text.charAt(at)

@@ -1,6 +1,10 @@
 /*
- * Opens a table of text: finds its delimiter and its header among its first rows, and reads the
- * rows below.
+ * Opens a table of text: it finds the delimiter and the header in the first 64 KiB, and then reads
+ * the rows below the header.
+ *
+ * Neither the name of a file nor its first line says which delimiter it has: a title may have
+ * commas, and Excel writes semicolons into `.csv` in half of Europe. So the first rows are parsed
+ * once with each delimiter, and the one that finds a header is chosen (`chooseTrial`).
  */
 import { assertDefined, inputError } from '../errors.js'
 import { type Cells, type Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
@@ -17,11 +21,14 @@ import { createPlainTableFormat } from './plain-table.js'
 import { parseRows, type Table } from './table.js'
 import type { FormatName } from './write.js'
 
+/** In UTF-16 units. */
 const headLength = 65_536
 
-/** A text that is at least as long as a head, or whole, with the texts after it. */
+/** The beginning of a table, in which the delimiter and the header are looked for. */
 interface Start {
+  /** At least `headLength` units, or the whole table. */
   text: string
+  /** Whether the text is the whole table. */
   isWhole: boolean
   lineEnd: string
 }
@@ -42,7 +49,7 @@ export async function openTable(
   return reader
 }
 
-/** Reads the first rows of a table, whatever columns it has. */
+/** Reads the first rows of a table, whatever its columns are. */
 export async function readTableHead(
   texts: AsyncGenerator<string>,
   format: FormatName,
@@ -59,7 +66,7 @@ function createTable(
   { lineEnd }: Start,
   { quotes = true }: InputOptions,
 ): Table {
-  return { name, delimiter, lineEnd, hasQuotes: quotes, line: 1, rest: '' }
+  return { name, delimiter, lineEnd, hasQuotes: quotes, line: 1, remainder: '' }
 }
 
 async function readStart(texts: AsyncGenerator<string>): Promise<Start> {
@@ -70,21 +77,23 @@ async function readStart(texts: AsyncGenerator<string>): Promise<Start> {
     text += value
   }
   const head = text.slice(0, headLength)
-  const hasLineFeed = head.slice(0, -1).includes('\n') // besides that at the end
+  // The last line always ends with a line feed, which `decodeText` adds.
+  const hasLineFeed = head.slice(0, -1).includes('\n')
   const lineEnd = head.includes('\r') && !hasLineFeed ? '\r' : '\n'
   return { text, isWhole: text.length < headLength, lineEnd }
 }
 
-/** The first rows as one delimiter divides them. */
+/** The first rows as one of the delimiters divides them. */
 interface Trial {
   delimiter: string
   rows: Chunk<Cells>
-  /** In which row the header is; after all if there is none. */
+  /** The index of the row with the header, or more than any index if there is none. */
   rank: number
+  /** The number of cells of the header, or of the row that looks most like one. */
   width: number
 }
 
-/** Chooses the delimiter that finds a header first, and divides it into the most cells. */
+/** Chooses the delimiter with which a header comes first, and, of several, has the most cells. */
 function chooseTrial(start: Start, format: FormatName, options: InputOptions, name: string): Trial {
   const { text, isWhole, lineEnd } = start
   const chosen = format === 'tsv' ? '\t' : options.delimiter
@@ -103,35 +112,43 @@ function chooseTrial(start: Start, format: FormatName, options: InputOptions, na
 }
 
 function rateHeader(rows: Chunk<Cells>, options: InputOptions): Pick<Trial, 'rank' | 'width'> {
-  const place = findHeader(rows, options)
+  const location = findHeader(rows, options)
   const { records } = rows
-  // Another delimiter may find a likeliest header before, in a title such as "Stock, 2026".
-  if (!place || place.isLikeliest)
+  // A header that no name confirms counts by its width only. By its row, a comma in a title such as
+  // "Stock, 2026" would win against the semicolons of the table below.
+  if (!location || location.isLikeliest)
     return {
-      rank: place ? 0 : maxHeaderRows,
+      rank: location ? 0 : maxHeaderRows,
       width: countFilledCells(records[findLikeliestHeader(records)]),
     }
-  return { rank: place.row, width: (records[place.row] ?? records[0])?.length ?? 0 }
+  return { rank: location.row, width: (records[location.row] ?? records[0])?.length ?? 0 }
 }
 
-/** @param getPlainFormat is called after the first text, which has the header */
+/**
+ * Reads the rows of the texts in chunks.
+ *
+ * @param getPlainFormat is called after the first text. The format depends on the header, which is
+ * not known before the first rows are read.
+ */
 async function* readChunks(
   table: Table,
   texts: AsyncIterable<string>,
   getPlainFormat: () => PlainFormat<Cells> | undefined,
 ): AsyncGenerator<Chunk<Cells>> {
   const gatherer = new ChunkGatherer<Cells>(getPlainFormat)
-  let held = ''
+  // A text waits until the next one comes, because the last one is parsed otherwise.
+  let waitingText = ''
   for await (const text of texts) {
-    if (held !== '') yield* readRows(table, held, gatherer)
-    held = text
+    if (waitingText !== '') yield* readRows(table, waitingText, gatherer)
+    waitingText = text
   }
   yield* gatherer.takePlain()
-  yield parseRows(table, held, true, gatherer.general)
+  yield parseRows(table, waitingText, true, gatherer.general)
 }
 
+/** Reads a text that is not the last one, and yields the chunks that are complete. */
 function* readRows(table: Table, text: string, gatherer: ChunkGatherer<Cells>) {
-  const whole = table.rest + text
+  const whole = table.remainder + text
   const end = whole.lastIndexOf(table.lineEnd) + 1
   const rowCount = gatherer.addPlain(whole, end, table.line)
   if (rowCount === undefined) {
@@ -140,6 +157,6 @@ function* readRows(table: Table, text: string, gatherer: ChunkGatherer<Cells>) {
     return yield* gatherer.takeChunks('general')
   }
   table.line += rowCount
-  table.rest = whole.slice(end)
+  table.remainder = whole.slice(end)
   yield* gatherer.takeChunks('plain')
 }

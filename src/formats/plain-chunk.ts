@@ -1,15 +1,17 @@
 /*
- * Rows of a text as most files have them, kept as the places of their fields in that text.
+ * Keeps rows of a text as the offsets of their fields in that text.
  *
- * A record as an array or an object lives until its chunk is stored, and so do its strings: the
- * collector copies all of them, and chunks must be small. The rows of a plain chunk are numbers in
- * three arrays next to the text, and a string of a field lives while its row is inserted. So a
- * chunk can have four times as many rows, which files in no order need: a page of the store is
- * written once for each chunk that has an id in it.
+ * A record that is an array or an object lives until its chunk is stored, and so do the strings in
+ * it. The garbage collector copies all of them several times, so chunks of records must be small.
+ * The rows of a plain chunk are numbers in three typed arrays next to the text, and the string of a
+ * field lives only while its row is inserted. So a plain chunk can have four times as many rows. A
+ * file whose ids are in no order needs that: SQLite writes a page of the store once for each chunk
+ * that has an id in this page.
  *
- * What is plain is decided by the scanners of each format. A text with any other row is read by the
- * general path, which also reads a plain chunk again if the store does not create all of its
- * plants. Tests hold both to the same plants.
+ * A row is plain if it is written as most programs write it; each format has a scanner that decides
+ * this (`plain-json.ts`, `plain-table.ts`). If a text has any other row, the general way reads the
+ * whole text as records. It also reads a plain chunk again if the store cannot create all of its
+ * plants, because it decides what becomes of each record. Tests compare both ways with each other.
  */
 import { assertDefined } from '../errors.js'
 import { isText } from '../plant/fields.js'
@@ -19,22 +21,25 @@ import { Chunk, type InputOptions, maxRecordBytes, type RawRecord } from './chun
 /** How the rows of one input are found and read. */
 export interface PlainFormat<R extends RawRecord = RawRecord> {
   /**
-   * Finds a row that has an id, a name, and at most a tag.
+   * Finds the fields of a row that has an id, a name, and at most a tag, and sets their offsets.
    *
-   * @returns the index after its line feed; undefined if the row is not plain
+   * @returns the index after the line feed of the row; undefined if the row is not plain
    */
-  scanRow(text: string, start: number, fields: FieldPlaces): number | undefined
-  /** Reads a name or a tag at its place; undefined if it is no text of a plant. */
+  scanRow(text: string, start: number, fields: FieldOffsets): number | undefined
+  /** @returns a name or a tag; undefined if it is no valid string of a plant */
   readText(text: string, start: number, end: number): string | undefined
-  /** Reads complete rows as the general path does. */
+  /** Reads complete rows in the general way, and adds them to the chunk. */
   parse(text: string, line: number, chunk: Chunk<R>): void
 }
 
-/** Where the fields of a row are. A tag is missing where its end is its start. */
-export class FieldPlaces {
+/**
+ * The offsets of the fields of a row in its text. If the tag has the same start and end, there is
+ * none. One object is filled again for each row: a new one for each would take longer.
+ */
+export class FieldOffsets {
   idStart = 0
   idEnd = 0
-  /** The id, rounded. */
+  /** The id as a number, which is rounded above 2^53. */
   id = 0
   nameStart = 0
   nameEnd = 0
@@ -44,23 +49,25 @@ export class FieldPlaces {
 
 interface PlainText {
   text: string
-  /** Where its last complete row ends. */
+  /** The index after its last complete row. */
   end: number
-  /** Of its first row. */
+  /** The line in which its first row begins. */
   line: number
 }
 
-/** Chunks in the order of ids gain nothing by more. */
+/** A larger chunk saves nothing if its ids are in order, because each page is written once then. */
 const maxRowsInOrder = 8000
 const maxRows = 25_000
+/** In UTF-16 units. */
 const maxCharacters = 2_600_000
-const placesPerRow = 6
+/** The start and the end of an id, a name and a tag. */
+const offsetsPerRow = 6
 
 export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implements NewPlantRows {
   readonly #format: PlainFormat<R>
   readonly #texts: PlainText[] = []
   #length = 0
-  #places = new Int32Array(placesPerRow * 8192)
+  #offsets = new Int32Array(offsetsPerRow * 8192)
   #ids = new Float64Array(8192)
   #textIndexes = new Uint16Array(8192)
   #isInOrder = true
@@ -88,6 +95,7 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     return this.#parseAll().lines
   }
 
+  /** Reads all rows as records, once. This costs what the chunk has saved. */
   #parseAll(): Chunk<R> {
     if (this.#parsed) return this.#parsed
     const parsed = new Chunk<R>()
@@ -98,20 +106,21 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   }
 
   /**
-   * Adds the rows of a text, if all of them are plain.
+   * Adds the rows of a text if all of them are plain, or none.
    *
-   * @param end after a line feed
-   * @returns how many there are; undefined if none was added
+   * @param end the index after the last line feed
+   * @param line the line in which the first row begins
+   * @returns the number of rows; undefined if none was added
    */
   addText(text: string, end: number, line: number): number | undefined {
     if (!isText(text)) return undefined
-    const first = this.#length
+    const lengthBefore = this.#length
     const wasInOrder = this.#isInOrder
-    const fields = new FieldPlaces()
+    const fields = new FieldOffsets()
     for (let start = 0; start < end; ) {
       const next = this.#format.scanRow(text, start, fields)
       if (next === undefined || next - start > maxRecordBytes / 3) {
-        this.#length = first
+        this.#length = lengthBefore
         this.#isInOrder = wasInOrder
         return undefined
       }
@@ -120,37 +129,41 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     }
     this.#texts.push({ text, end, line })
     this.characters += text.length
-    return this.#length - first
+    return this.#length - lengthBefore
   }
 
-  #addRow({ id, idStart, idEnd, nameStart, nameEnd, tagStart, tagEnd }: FieldPlaces): void {
+  #addRow({ id, idStart, idEnd, nameStart, nameEnd, tagStart, tagEnd }: FieldOffsets): void {
     const row = this.#length
     if (row === this.#ids.length) this.#grow()
-    const places = this.#places
-    const at = row * placesPerRow
-    places[at] = idStart
-    places[at + 1] = idEnd
-    places[at + 2] = nameStart
-    places[at + 3] = nameEnd
-    places[at + 4] = tagStart
-    places[at + 5] = tagEnd
+    const offsets = this.#offsets
+    const at = row * offsetsPerRow
+    offsets[at] = idStart
+    offsets[at + 1] = idEnd
+    offsets[at + 2] = nameStart
+    offsets[at + 3] = nameEnd
+    offsets[at + 4] = tagStart
+    offsets[at + 5] = tagEnd
     this.#ids[row] = id
     this.#textIndexes[row] = this.#texts.length
     this.#isInOrder &&= row === 0 || assertDefined(this.#ids[row - 1]) <= id
     this.#length = row + 1
   }
 
+  /** Doubles the arrays. */
   #grow(): void {
-    const [places, ids, textIndexes] = [this.#places, this.#ids, this.#textIndexes]
-    this.#places = new Int32Array(2 * places.length)
-    this.#places.set(places)
+    const [offsets, ids, textIndexes] = [this.#offsets, this.#ids, this.#textIndexes]
+    this.#offsets = new Int32Array(2 * offsets.length)
+    this.#offsets.set(offsets)
     this.#ids = new Float64Array(2 * ids.length)
     this.#ids.set(ids)
     this.#textIndexes = new Uint16Array(2 * textIndexes.length)
     this.#textIndexes.set(textIndexes)
   }
 
-  /** Rounded ids suffice: they decide which pages of the store come one after the other. */
+  /**
+   * Rounded ids are exact enough: the order only decides which pages of the store are written one
+   * after the other.
+   */
   listById(): Uint32Array | undefined {
     if (this.#isInOrder) return undefined
     const ids = this.#ids
@@ -160,24 +173,24 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
 
   addValues(row: number, values: RowValue[]): boolean {
     const { text } = assertDefined(this.#texts[assertDefined(this.#textIndexes[row])])
-    const places = this.#places
-    const at = row * placesPerRow
+    const offsets = this.#offsets
+    const at = row * offsetsPerRow
     const name = this.#format.readText(
       text,
-      assertDefined(places[at + 2]),
-      assertDefined(places[at + 3]),
+      assertDefined(offsets[at + 2]),
+      assertDefined(offsets[at + 3]),
     )
-    const [tagStart, tagEnd] = [assertDefined(places[at + 4]), assertDefined(places[at + 5])]
+    const [tagStart, tagEnd] = [assertDefined(offsets[at + 4]), assertDefined(offsets[at + 5])]
     const tag = tagEnd > tagStart ? this.#format.readText(text, tagStart, tagEnd) : null
     if (name === undefined || tag === undefined) return false
-    values.push(BigInt(text.slice(places[at], places[at + 1])), name, tag)
+    values.push(BigInt(text.slice(offsets[at], offsets[at + 1])), name, tag)
     return true
   }
 }
 
 /**
- * Whether an import creates each plant under its own id, in a store that takes rows. Any other
- * import needs records.
+ * Whether an import creates each plant under its own id, in a store that can create plants from
+ * rows. Any other import needs records.
  */
 export function readsPlainRows(options: InputOptions): boolean {
   const { takesRows = false, idFrom, match, ifExists } = options
@@ -185,21 +198,24 @@ export function readsPlainRows(options: InputOptions): boolean {
 }
 
 /**
- * Gathers the texts of a file in plain chunks and in others. The first text is read by the general
- * path, which looks for columns and keys in it.
+ * Gathers the texts of a file in plain chunks and in general ones, in the order of the file. The
+ * first text is always read in the general way, because the columns or keys are looked for in its
+ * records.
  */
 export class ChunkGatherer<R extends RawRecord> {
   readonly #getFormat: () => PlainFormat<R> | undefined
   #isFirst = true
   #plain: PlainChunk<R> | undefined
-  /** For what is not plain. */
+  /** The records of texts that are not plain. */
   general = new Chunk<R>()
 
   constructor(getFormat: () => PlainFormat<R> | undefined) {
     this.#getFormat = getFormat
   }
 
-  /** @returns how many rows were added; undefined if the general path must read the text */
+  /**
+   * @returns the number of rows that were added; undefined if the text must be added to `general`
+   */
   addPlain(text: string, end: number, line: number): number | undefined {
     const format = this.#isFirst || end === 0 ? undefined : this.#getFormat()
     this.#isFirst = false
@@ -208,7 +224,12 @@ export class ChunkGatherer<R extends RawRecord> {
     return this.#plain.addText(text, end, line)
   }
 
-  /** Yields the chunks that are full, or followed by one of the other kind. */
+  /**
+   * Yields a chunk that is full, and a chunk that is followed by one of the other kind, so that the
+   * chunks are in the order of the file.
+   *
+   * @param latest the kind to which the latest text was added
+   */
   *takeChunks(latest: 'plain' | 'general'): Generator<Chunk<R>> {
     if (latest === 'plain') {
       if (this.general.length > 0) yield* this.takeGeneral()
@@ -219,26 +240,30 @@ export class ChunkGatherer<R extends RawRecord> {
     }
   }
 
+  /** Yields the plain chunk if it has rows, and begins another one. */
   *takePlain(): Generator<Chunk<R>> {
     if (this.#plain && this.#plain.length > 0) yield this.#plain
     this.#plain = undefined
   }
 
+  /** Yields the general chunk, and begins another one. */
   *takeGeneral(): Generator<Chunk<R>> {
     yield this.general
     this.general = new Chunk()
   }
 }
 
+/** UTF-16 units. */
 const zero = 48
 const minus = 45
 
-/** Whatever rounding does to its last digits, a number up to here is an int64. */
+/** A number up to here is an int64, whatever its rounding has done to the last digits. */
 const largestRoundedId = 9.223372e18
 
 /**
- * Returns the int64 of decimal digits as a number, rounded; NaN for anything else, and for one that
- * may be beyond an int64.
+ * Reads an int64 of decimal digits as a number.
+ *
+ * @returns the number, which is rounded above 2^53; NaN for anything that is not surely an int64
  */
 export function scanId(text: string, start: number, end: number): number {
   const isNegative = text.charCodeAt(start) === minus

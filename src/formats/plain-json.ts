@@ -1,7 +1,15 @@
-/* Finds plain objects of NDJSON: with an id, a name and at most a tag, as exports write them. */
+/*
+ * Scans NDJSON for plain objects: those with an id, a name and at most a tag, in this order and
+ * with at most one space between them, as exports write them:
+ * `{"id":1,"name":"Fern","tag":"shade"}`.
+ *
+ * The scanner compares UTF-16 units, because that is faster than a regular expression, and makes no
+ * strings. `plain-chunk.ts` says what for.
+ */
 import { isText } from '../plant/fields.js'
-import { type FieldPlaces, type PlainFormat, scanId } from './plain-chunk.js'
+import { type FieldOffsets, type PlainFormat, scanId } from './plain-chunk.js'
 
+/** UTF-16 units. */
 const quote = 34
 const backslash = 92
 const space = 32
@@ -10,14 +18,14 @@ const zero = 48
 const brace = 125
 const lineFeed = 10
 
-/** @param parse reads complete lines as the general path does */
+/** @param parse reads complete lines in the general way */
 export function createPlainJsonFormat(
   parse: PlainFormat<string | null>['parse'],
 ): PlainFormat<string | null> {
   return { scanRow: scanObject, readText: readString, parse }
 }
 
-function scanObject(text: string, start: number, fields: FieldPlaces): number | undefined {
+function scanObject(text: string, start: number, fields: FieldOffsets): number | undefined {
   const idStart = skipKey(text, start, '{"id":')
   if (idStart === undefined) return undefined
   fields.idStart = idStart
@@ -41,7 +49,7 @@ function scanObject(text: string, start: number, fields: FieldPlaces): number | 
   return text.charCodeAt(tagEnd) === brace ? skipLineFeed(text, tagEnd + 1) : undefined
 }
 
-/** Returns where the value of a key begins; undefined if the key is another one. */
+/** @returns the index of the value of the key; undefined if another key is at `start` */
 function skipKey(text: string, start: number | undefined, key: string): number | undefined {
   if (start === undefined) return undefined
   for (let index = 0; index < key.length; index += 1)
@@ -67,14 +75,21 @@ function findDigitsEnd(text: string, start: number): number {
   return at
 }
 
-/** Whether digits are no number of JSON, or another one than they seem: `007` or `-0`. */
+/**
+ * Whether digits are not valid as an id: `007` is no number in JSON, and `-0` is not an integer.
+ */
 function hasLeadingZero(text: string, start: number, end: number): boolean {
   const isNegative = text.charCodeAt(start) < zero
   const first = isNegative ? start + 1 : start
   return text.charCodeAt(first) === zero && (isNegative || end - first > 1)
 }
 
-/** Control characters, such as a line feed, are not allowed in a string. */
+/**
+ * Finds the end of a string, whose escapes are validated only when it is read.
+ *
+ * @returns the index after the closing quote; undefined if there is no string, or it has a control
+ * character, such as a line feed, which JSON does not allow
+ */
 function findStringEnd(text: string, start: number | undefined): number | undefined {
   if (start === undefined || text.charCodeAt(start) !== quote) return undefined
   for (let at = start + 1; at < text.length; at += 1) {
@@ -88,7 +103,7 @@ function findStringEnd(text: string, start: number | undefined): number | undefi
   return undefined
 }
 
-/** Returns undefined for a string with escapes that is not JSON, or no text of a plant. */
+/** @returns undefined if the string has an invalid escape, or is no valid string of a plant */
 function readString(text: string, start: number, end: number): string | undefined {
   const content = text.slice(start + 1, end - 1)
   if (!content.includes('\\')) return content

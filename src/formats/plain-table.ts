@@ -1,15 +1,20 @@
-/* Finds plain rows of a table: one line each, with as many cells as the header. */
+/*
+ * Scans a table for plain rows. A plain row is one line, has as many cells as the header, and each
+ * cell is read as it is written: either it is in quotes as a whole, or it has neither quotes nor
+ * spaces at its ends. `plain-chunk.ts` says what they are for.
+ */
 import { assertDefined } from '../errors.js'
 import type { Cells, Chunk, Header } from './chunk.js'
-import { type FieldPlaces, type PlainFormat, scanId } from './plain-chunk.js'
+import { type FieldOffsets, type PlainFormat, scanId } from './plain-chunk.js'
 import { parseRows, type Table } from './table.js'
 
+/** UTF-16 units. */
 const quote = 34
 const hash = 35
 const lineFeed = 10
 const carriageReturn = 13
 
-/** Returns undefined if no row of the table would be plain. */
+/** @returns undefined if no row of the table would be plain */
 export function createPlainTableFormat(
   table: Table,
   { columns, names }: Header,
@@ -21,11 +26,11 @@ export function createPlainTableFormat(
   const isScannable = hasQuotes && lineEnd === '\n' && /^[,;\t|]$/.test(delimiter)
   if (!isScannable || idColumn === undefined || nameColumn === undefined) return undefined
   const delimiterCode = delimiter.charCodeAt(0)
-  // Where the cells of a row begin and end.
+  // The offsets of all cells of a row are set again for each row.
   const starts = new Int32Array(names.length)
   const ends = new Int32Array(names.length)
 
-  const scanRow = (text: string, rowStart: number, fields: FieldPlaces): number | undefined => {
+  const scanRow = (text: string, rowStart: number, fields: FieldOffsets): number | undefined => {
     let start = rowStart
     let end: number | undefined = rowStart
     for (let column = 0; column < names.length; column += 1) {
@@ -45,13 +50,18 @@ export function createPlainTableFormat(
     return acceptFields(text, fields) ? skipLineEnd(text, end) : undefined
   }
   const parse = (text: string, line: number, chunk: Chunk<Cells>): void => {
-    parseRows({ ...table, line, rest: '' }, text, false, chunk)
+    parseRows({ ...table, line, remainder: '' }, text, false, chunk)
   }
   return { scanRow, readText: readCell, parse }
 }
 
-/** Completes the places of a row that has an id and a name. An empty tag has no value. */
-function acceptFields(text: string, fields: FieldPlaces): boolean {
+/**
+ * Adapts the offsets of a row: an id loses its quotes, and an empty tag in quotes counts as none,
+ * as in the general way.
+ *
+ * @returns false if the row has no valid id, or no name
+ */
+function acceptFields(text: string, fields: FieldOffsets): boolean {
   if (fields.tagEnd - fields.tagStart === 2 && text.startsWith('""', fields.tagStart))
     fields.tagEnd = fields.tagStart
   if (text.charCodeAt(fields.idStart) === quote) {
@@ -68,14 +78,14 @@ function skipLineEnd(text: string, at: number): number | undefined {
   return text.charCodeAt(lineEnd) === lineFeed ? lineEnd + 1 : undefined
 }
 
-/** Returns undefined for a cell that is read in another way than as it is written. */
+/** @returns the index after the cell; undefined if the cell is not read as it is written */
 function findCellEnd(text: string, start: number, delimiter: number): number | undefined {
   return text.charCodeAt(start) === quote
     ? findQuotedEnd(text, start)
     : findUnquotedEnd(text, start, delimiter)
 }
 
-/** A cell that has line ends is no plain one. */
+/** @returns the index after the closing quote; undefined if the cell has a line end */
 function findQuotedEnd(text: string, start: number): number | undefined {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at)
@@ -97,12 +107,12 @@ function findUnquotedEnd(text: string, start: number, delimiter: number): number
   if (at === start) return at
   const first = text.charCodeAt(start)
   // The error of a formula begins with a number sign.
-  const isPlain = first !== hash && !maySpace(first) && !maySpace(text.charCodeAt(at - 1))
+  const isPlain = first !== hash && !mayBeSpace(first) && !mayBeSpace(text.charCodeAt(at - 1))
   return isPlain ? at : undefined
 }
 
-/** Whether `trim` may remove a character. It removes no other one. */
-function maySpace(code: number): boolean {
+/** Whether the character may be one that `trim` removes. It removes no character beyond these. */
+function mayBeSpace(code: number): boolean {
   if (code < 0xa0) return code <= 0x20
   return code === 0xa0 || code === 0x1680 || isUnicodeSpace(code)
 }

@@ -1,3 +1,16 @@
+/*
+ * Parses the rows of a table: CSV (RFC 4180), TSV, and what people and programs make of them.
+ *
+ * RFC 4180 knows quotes only around a whole cell. Lists of plants have other ones, such as `"Peace"
+ * rose` or `Rosa 'Peace' 6"`, which must not lose a character. So a quote has the meaning of RFC
+ * 4180 only if the cell begins with one and nothing but spaces follows the closing one.
+ * docs/design/decisions.md says why no library reads the tables.
+ *
+ * There are three ways to a row, and each one leaves to the next what it does not understand. A
+ * line without quotes is split at the delimiter. A line whose quoted cells end within the line is
+ * split by `splitQuotedLine`. Any other row is parsed by `parseQuotedRow`, which also finds the
+ * lines that continue it.
+ */
 import {
   type Cell,
   type Cells,
@@ -10,15 +23,17 @@ import {
 import { spreadsheetError } from './write.js'
 
 export interface Table {
+  /** The name of the input, for messages. */
   name: string
   delimiter: string
-  /** LF, which may follow a CR, or CR alone. */
+  /** LF, or CR in files of old Macs. A CR before an LF is trimmed as white space. */
   lineEnd: string
   /** Whether a quote at the beginning of a cell has the meaning of RFC 4180. */
   hasQuotes: boolean
-  /** Of the next row, which begins with the rest. */
+  /** The line in which the next row begins. */
   line: number
-  rest: string
+  /** The beginning of the next row, whose end is in a later text. */
+  remainder: string
 }
 
 interface Row {
@@ -28,10 +43,15 @@ interface Row {
 }
 
 /**
- * Adds the rows that the text completes, without blank ones. A cell that begins with a quote is
- * read by RFC 4180 if nothing but spaces follows its closing quote, as in `"Peace"`, and as it is
- * written if text follows in the same row, as in `"Peace" rose`. Any other cell is trimmed, and may
- * have quotes. Throws `input` for an open quote, and above 1 MiB.
+ * Parses the rows that end in the text, and keeps the beginning of the next row in the table. Rows
+ * without any value are left out.
+ *
+ * A cell in quotes keeps its spaces: `" Peace "`. A cell with text after its closing quote is read
+ * as it is written: `"Peace" rose`. Any other cell is trimmed, and may have quotes.
+ *
+ * @param isEnd whether this is the last text of the table
+ * @param rows the chunk to which the rows are added
+ * @throws {PlantsError} `input` for a quote that is not closed, and a row above 1 MiB
  */
 export function parseRows(
   table: Table,
@@ -40,7 +60,7 @@ export function parseRows(
   rows = new Chunk<Cells>(),
 ): Chunk<Cells> {
   const { name, lineEnd } = table
-  const all = table.rest + text + (isEnd ? lineEnd : '')
+  const all = table.remainder + text + (isEnd ? lineEnd : '')
   let start = 0
   for (let end = all.indexOf(lineEnd); end !== -1; end = all.indexOf(lineEnd, start)) {
     const row = parseRow(all, start, end, table)
@@ -51,15 +71,19 @@ export function parseRows(
     table.line += row.lineCount
     start += row.text.length + 1
   }
-  table.rest = all.slice(start)
-  assertRest(table, isEnd)
+  table.remainder = all.slice(start)
+  assertRemainder(table, isEnd)
   return rows
 }
 
-function assertRest({ name, lineEnd, line, rest }: Table, isEnd: boolean): void {
-  const isAllowed = isEnd ? rest === '' : rest.length <= maxRecordBytes
+/**
+ * A row that does not end is either too long, or has a quote that is not closed: then all lines
+ * after it belong to its cell.
+ */
+function assertRemainder({ name, lineEnd, line, remainder }: Table, isEnd: boolean): void {
+  const isAllowed = isEnd ? remainder === '' : remainder.length <= maxRecordBytes
   if (isAllowed) return
-  if (!rest.includes(lineEnd)) throw createBrokenRecord(name, line, recordTooLarge)
+  if (!remainder.includes(lineEnd)) throw createBrokenRecord(name, line, recordTooLarge)
   throw createBrokenRecord(
     name,
     line,
@@ -69,20 +93,23 @@ function assertRest({ name, lineEnd, line, rest }: Table, isEnd: boolean): void 
 }
 
 /**
- * @param end of the first line of the row
- * @returns undefined if the row goes on after the text
+ * @param start the index where the row begins
+ * @param end the index where its first line ends
+ * @returns undefined if the row continues after the text
  */
 function parseRow(text: string, start: number, end: number, table: Table): Row | undefined {
   const line = text.slice(start, end)
   if (!table.hasQuotes || !line.includes('"'))
-    return { cells: line.split(table.delimiter).map(plainCell), text: line, lineCount: 1 }
+    return { cells: line.split(table.delimiter).map(readPlainCell), text: line, lineCount: 1 }
   const cells = splitQuotedLine(line, table.delimiter)
   return cells ? { cells, text: line, lineCount: 1 } : parseQuotedRow(text, start, line, table)
 }
 
 /**
- * Splits a line as programs write it, in half the time of `parseQuotedRow`: each quoted cell begins
- * and ends with its quotes, in the same line. Returns undefined for any other one.
+ * Splits a line as programs write it: each quoted cell begins and ends with its quotes, and ends in
+ * the same line. It takes half the time of `parseQuotedRow`.
+ *
+ * @returns undefined for any other line
  */
 function splitQuotedLine(line: string, delimiter: string): Cells | undefined {
   const row = line.endsWith('\r') ? line.slice(0, -1) : line
@@ -91,12 +118,16 @@ function splitQuotedLine(line: string, delimiter: string): Cells | undefined {
     const quote = findEndOfQuotes(row, start)
     const isQuoted = quote > start
     const end = isQuoted ? quote + 1 : findEndOfCell(row, delimiter, start)
+    // A space may precede a quote, so `parseQuotedRow` looks at a cell that begins with a space.
     const isPlain = isQuoted ? isEndOfCell(row, end, delimiter) : !beginsWithSpace(row, start, end)
     if (quote === -1 || !isPlain) return undefined
-    cells.push(isQuoted ? unquote(row.slice(start + 1, quote)) : plainCell(row.slice(start, end)))
+    cells.push(
+      isQuoted ? unquote(row.slice(start + 1, quote)) : readPlainCell(row.slice(start, end)),
+    )
     start = end + 1
   }
-  return cells.slice() // without room for more cells
+  // An array that has grown has room for more elements. A copy has not, and so takes less memory.
+  return cells.slice()
 }
 
 function isEndOfCell(row: string, at: number, delimiter: string): boolean {
@@ -107,7 +138,14 @@ function beginsWithSpace(row: string, start: number, end: number): boolean {
   return start < end && isSpace(row.charAt(start))
 }
 
-/** Parses a row cell by cell. It has further lines if a line ends within quotes. */
+/**
+ * Parses a row cell by cell. If a line ends within quotes, the row continues in the next line.
+ *
+ * Indices are of two kinds: in `text`, where the row begins at `start`, and in `row`, which is the
+ * part of the text that is known to belong to the row, and grows by lines.
+ *
+ * @returns undefined if the row does not end in the text
+ */
 function parseQuotedRow(
   text: string,
   start: number,
@@ -124,21 +162,21 @@ function parseQuotedRow(
     const close = quote - start
     const end = findEndOfCell(row, delimiter, close)
     const isQuoted = quote > open && row.slice(close + 1, end).trim() === ''
-    // Text after a quote that is closed in another line: rather, that one begins a cell, and this
-    // one is open.
+    // If text follows a quote that is closed in another line, as in `6" pot`, then that quote
+    // rather begins a cell there, and the quote here was never closed. The row is incomplete.
     if (!isQuoted && row.slice(at, close).includes(lineEnd)) return undefined
     cells.push(
-      isQuoted ? unquote(row.slice(open - start + 1, close)) : plainCell(row.slice(at, end)),
+      isQuoted ? unquote(row.slice(open - start + 1, close)) : readPlainCell(row.slice(at, end)),
     )
     if (end === row.length) {
       const lineCount = row === firstLine ? 1 : row.split(lineEnd).length
-      return { cells: cells.slice(), text: row, lineCount } // without room for more cells
+      return { cells: cells.slice(), text: row, lineCount }
     }
     at = end
   }
 }
 
-/** Returns where a cell begins after its spaces. */
+/** Returns the index of the first character of a cell that is no space. */
 function skipSpaces(text: string, start: number, delimiter: string): number {
   let at = start
   while (isSpace(text.charAt(at)) && text[at] !== delimiter) at += 1
@@ -149,7 +187,7 @@ function isSpace(character: string): boolean {
   return character === ' ' || character === '\t' || character === '\u00a0'
 }
 
-/** Returns where the quotes of a cell close: `start` if it has none, and -1 if they are open. */
+/** Returns the index of the closing quote: `start` if the cell has no quotes, -1 if none closes. */
 function findEndOfQuotes(text: string, start: number): number {
   if (text[start] !== '"') return start
   let close = text.indexOf('"', start + 1)
@@ -158,8 +196,10 @@ function findEndOfQuotes(text: string, start: number): number {
 }
 
 /**
- * Returns the row to the end of the line in which its quotes close; undefined if the text ends
- * before.
+ * Returns the row up to the end of the line in which its quotes close.
+ *
+ * @param quote the index of the closing quote in `text`
+ * @returns undefined if the text has no such line
  */
 function extendRow(
   row: string,
@@ -184,8 +224,8 @@ function unquote(quoted: string): Cell {
   return text || undefined
 }
 
-/** Of a cell without quotes. */
-function plainCell(cell: string): Cell {
+/** Reads a cell without quotes. Only such a cell can have the error of a formula. */
+function readPlainCell(cell: string): Cell {
   const text = cell.trim()
   if (text.startsWith('#') && spreadsheetError.test(text))
     return { text, reason: `is the error value ${text}` }

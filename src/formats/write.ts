@@ -1,33 +1,47 @@
+/*
+ * Writes plants as NDJSON, JSON, CSV or TSV, for exports and for lists on stdout.
+ *
+ * A table is written so that an import reads back the same: the import trims cells, and takes
+ * `#N/A` for the error of a formula, unless a cell is in quotes.
+ */
 import { fieldNames } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
 import type { StoredPlant } from '../plant/plant.js'
 
-/** A plant, or how many have a text. */
+/** What is written for one line: fields of a plant, or how many plants have a tag or a name. */
 export interface PlantRecord extends Partial<StoredPlant> {
   count?: bigint
 }
 
 export type Column = keyof PlantRecord
 
-/** Of many plants, in a file or on stdout. */
+/** The formats of many plants that are text. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 export type FileFormat = FormatName | 'xlsx'
 
-/** The text of a document, as its records come. */
-interface RecordDocument {
+/** Gives the text of a document piece by piece. */
+interface RecordWriter {
+  /** Returns the text of further records, with what precedes the first one. */
   add(records: readonly PlantRecord[]): string
+  /** Returns the end of the document. */
   end(): string
 }
 
-/** In a table (RFC 4180), the cell of a missing field is empty; JSON omits the field. */
+/**
+ * Creates a writer of records. In a table (RFC 4180), the cell of a missing field is empty; JSON
+ * omits the field.
+ *
+ * @param fields the columns of a table or the keys of an object, in their order
+ */
 export function createRecordWriter(
   format: FormatName,
   fields: readonly Column[] = fieldNames,
-): RecordDocument {
+): RecordWriter {
   const pick = (record: PlantRecord) =>
     toJson(Object.fromEntries(fields.map((name) => [name, record[name]])))
-  const writeJson = fields === fieldNames ? toJson : pick // which is slower
+  // Usually nothing has to be picked, and picking is slower.
+  const writeJson = fields === fieldNames ? toJson : pick
   if (format === 'json') return createTextWriter(writeJson, ['[\n', ',\n', '\n]\n'], '[\n]\n')
   if (format === 'ndjson') return createTextWriter((record) => `${writeJson(record)}\n`)
   const table = createTableFormat(format, fields)
@@ -49,14 +63,14 @@ function createTextWriter(
   write: (record: PlantRecord) => string,
   [start, separator, end] = ['', '', ''],
   empty = '',
-): RecordDocument {
+): RecordWriter {
   let isEmpty = true
   return {
     add(records) {
       if (records.length === 0) return ''
-      const before = isEmpty ? start : separator
+      const prefix = isEmpty ? start : separator
       isEmpty = false
-      return before + records.map(write).join(separator)
+      return prefix + records.map(write).join(separator)
     },
     end: () => (isEmpty ? empty : end),
   }
@@ -64,13 +78,15 @@ function createTextWriter(
 
 const special = /["\r\n]/
 
-/** What a spreadsheet shows in place of the value of a formula. */
+/** Matches what a spreadsheet shows if a formula has no value. */
 export const spreadsheetError =
   /^#(?:N\/A|NAME\?|GETTING_DATA|(?:DIV\/0|REF|VALUE|NUM|NULL|SPILL|CALC|BLOCKED|FIELD|CONNECT)!)$/
 
 /**
- * In quotes also if it is empty, which other programs tell from no value, and if an import would
- * trim it or take it for the error of a formula.
+ * Formats a string as a cell of a table (RFC 4180). It is put in quotes not only for a quote, a
+ * line end or the delimiter, but also if an import would trim it or take it for the error of a
+ * formula, and if it is empty: other programs tell an empty string from a missing value by the
+ * quotes.
  */
 export function tableCell(text: string, delimiter: string): string {
   const isSpecial = special.test(text) || text.includes(delimiter)

@@ -10,7 +10,7 @@ import type { RowValue } from '../../../src/plant/plant.js'
 import { check, fc } from '../../helpers/expect/arbitraries.js'
 
 const rules = { map: {}, ifExists: 'same' as const, takesRows: true }
-const table = { name: 'plants.csv', lineEnd: '\n', line: 1, rest: '' }
+const table = { name: 'plants.csv', lineEnd: '\n', line: 1, remainder: '' }
 
 function createTableFormat(delimiter: string, names: readonly string[]) {
   const fields = (['id', 'name', 'tag'] as const).filter((field) => names.includes(field))

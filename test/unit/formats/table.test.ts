@@ -321,7 +321,14 @@ function nearCsv(): fc.Arbitrary<Uint8Array> {
 }
 
 function parseTable(text: string, delimiter: string) {
-  const table = { name: 'plants.csv', delimiter, lineEnd: '\n', hasQuotes: true, line: 1, rest: '' }
+  const table = {
+    name: 'plants.csv',
+    delimiter,
+    lineEnd: '\n',
+    hasQuotes: true,
+    line: 1,
+    remainder: '',
+  }
   try {
     const { records, lines, multilineRow } = parseRows(table, text, true)
     return { records, lines, multilineRow }
