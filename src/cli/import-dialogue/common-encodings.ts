@@ -1,6 +1,6 @@
 /**
- * The encodings in which lists of plants are found, with their languages, the most frequent first.
- * The dialogue offers only these of all that `--encoding` takes.
+ * The encodings in which lists of plants are found, with their languages. Of all the encodings that
+ * `--encoding` takes, the dialogue offers only these.
  */
 export const commonEncodings: readonly { name: string; languages: string }[] = [
   { name: 'windows-1252', languages: 'Western Europe' },

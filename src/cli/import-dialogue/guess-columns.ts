@@ -1,6 +1,6 @@
 /*
  * Guesses which column has which field, for the answer that Enter gives. A wrong guess costs a
- * person one key; the import itself never guesses.
+ * person a few keys. An import without the dialogue uses none of these guesses.
  */
 import type { Cells } from '../../formats/chunk.js'
 import { foldName } from '../../formats/columns.js'

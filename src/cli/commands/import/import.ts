@@ -124,7 +124,8 @@ async function importPlants(
       'import needs a file to read, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
-  // A dry run does not ask a service for its names: a record without an id is a new plant.
+  // A dry run does not contact a service, so it knows no names there. A record without an id then
+  // counts as a new plant.
   const areNew = options.match && options.dryRun && !hasCapability(address, 'direct')
   const { map = {}, maxErrors = Infinity, idFrom = areNew ? 'next' : undefined } = options
   const inputs = (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io))
@@ -149,7 +150,10 @@ function parseDelimiter(flag: string, text: string): string {
   return character
 }
 
-/** A column may have "," and "=" in its name: a pair begins with the name of a field. */
+/**
+ * Parses `id=Nr,name=Kind`. A column may have "," and "=" in its name, so the option is divided
+ * only before the name of a field and "=".
+ */
 function parseMap(flag: string, text: string, before: ImportPlan['map'] = {}): ImportPlan['map'] {
   const map = { ...before }
   for (const pair of text.split(/,(?=\s*(?:id|name|tag)\s*=)/)) {

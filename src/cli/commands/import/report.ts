@@ -18,7 +18,7 @@ import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
 
-/** How many rejected records, and changes of a dry run, are printed for people. */
+/** So many rejected records, and changes of a dry run, are printed for people. Programs get all. */
 const maxShown = 20
 
 export class ImportReport {
@@ -171,7 +171,10 @@ export class ImportReport {
     return 'To write them to a file, run the command again with --rejects FILE'
   }
 
-  /** Prints what was done, if the input is to blame, and says how to go on after other errors. */
+  /**
+   * Adds to an error what is stored, and how to continue. If the input is the cause, nothing failed
+   * in the store: the summary of what was done is printed before the error.
+   */
   async explainFailure(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'internalError') return error
@@ -182,7 +185,7 @@ export class ImportReport {
       if (mayStore && done > 0) await this.writeSummary(importer)
       return error
     }
-    // Without transactions, a store may have what is not done.
+    // A store without transactions may have stored plants of the chunk that failed.
     const isPartial = !hasCapability(this.#context.address, 'transactions')
     const isStored = mayStore && (done > 0 || isPartial)
     const extent = isStored ? ` after ${formatPlantCount(done)}` : ', nothing was changed'
@@ -194,7 +197,7 @@ export class ImportReport {
 
   #chooseNextHint({ isResumable }: Importer): string | undefined {
     if (isResumable) return resumeHint
-    // Records that get generated ids would be stored again.
+    // Records with generated ids would be stored again under other ids, so nothing is proposed.
     return this.#plan.idFrom === undefined ? `To continue, run the command ${againHint}` : undefined
   }
 }

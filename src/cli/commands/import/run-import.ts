@@ -1,3 +1,11 @@
+/*
+ * Runs `plants import` from the options to the summary.
+ *
+ * The inputs are opened and examined first, so that an error in a file is found before the store is
+ * opened or created. On a terminal, a dialogue may complete the options then. After that, it is
+ * decided whether the import begins or resumes (`resume.ts`), and an `Importer` runs it. What a
+ * store of each kind gives an import, also for a dry run, is an `ImportTarget`: see `openTarget`.
+ */
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { countDone, createCheckpoint } from '../../../import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../import/importer.js'
@@ -25,14 +33,14 @@ import type { Transaction } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { ImportReport } from './report.js'
 
-/** @param argv of the command line, which a dialogue completes */
+/** @param argv the arguments of the command line, which the dialogue repeats with the answers */
 export async function runImport(
-  given: ImportPlan,
+  typedPlan: ImportPlan,
   context: CommandContext,
   argv: readonly string[],
 ): Promise<void> {
   const { io } = context
-  const { plan, first, examined } = await openInputs(given, context, argv)
+  const { plan, first, examined } = await openInputs(typedPlan, context, argv)
   let target: ImportTarget | undefined
   try {
     target = await openTarget(examined !== undefined, plan, context)
@@ -41,7 +49,8 @@ export async function runImport(
     const importer = new Importer(start, report.reportChunk.bind(report), io)
     try {
       await importAll(importer, target, first, plan)
-      // This is the last commit. If it fails, then so does the import, which has no summary.
+      // This deletes the checkpoint. If it fails, so does the import: there is no summary, and the
+      // same command resumes at the end.
       if (importer.isComplete) await importer.finish()
     } catch (error) {
       throw await report.explainFailure(error, importer)
@@ -56,13 +65,15 @@ export async function runImport(
 }
 
 interface Inputs {
+  /** The options, with the answers of the dialogue. */
   plan: ImportPlan
-  /** Undefined if an input can be read only once. */
+  /** The hashes of the inputs; undefined if an input can be read only once. */
   examined: ExaminedInputs | undefined
+  /** The first input, which has been opened to examine it, and is imported from there. */
   first: OpenInput
 }
 
-/** Where a person may be there, asks for what the files do not say. */
+/** Opens the first input, and examines all. If that fails on a terminal, a dialogue may help. */
 async function openInputs(
   plan: ImportPlan,
   context: CommandContext,
@@ -90,7 +101,10 @@ async function examinePlan(plan: ImportPlan, io: Io): Promise<Inputs> {
   }
 }
 
-/** Rejected records are reported as such, and do not end the dialogue. */
+/**
+ * Shows in the dialogue what an import would do. If records would be rejected, the dry run reports
+ * that and fails, but the dialogue goes on.
+ */
 async function showOutcomes(
   { atomic: _, restart: __, ...plan }: ImportPlan,
   context: CommandContext,
@@ -114,7 +128,10 @@ async function importAll(
   })
 }
 
-/** Begins an import, or resumes it; its rejects file then has the rows of the run before. */
+/**
+ * Begins an import, or resumes an interrupted one. Rejected rows that the interrupted run has not
+ * written are appended to the rejects file.
+ */
 async function startImport(
   target: ImportTarget,
   inputs: Inputs,
@@ -145,8 +162,8 @@ async function startImport(
   const rejectsPath = plan.dryRun ? undefined : plan.rejects
   const rejects = openRejects(rejectsPath, position.rejects, formatRejectsHeader(first))
   const names = plan.match && (await readPlantNames(target, context.io.handleSignals()))
-  const start = { ...checkpoint, position: { ...position, rejects } }
-  return { plan, target, saved, checkpoint: start, names }
+  const startCheckpoint = { ...checkpoint, position: { ...position, rejects } }
+  return { plan, target, saved, checkpoint: startCheckpoint, names }
 }
 
 async function beginImport(
@@ -167,21 +184,31 @@ async function warnOfResuming(
   if (done === 0) return
   const hasRows = rejects !== undefined && rejects.length + rejects.rows.length > 0
   const isElsewhere = hasRows && rejects.path !== plan.rejects
-  const place = isElsewhere ? `. Its rejected records are in ${rejects.path}` : ''
-  await context.warn(`Resuming an interrupted import after ${formatPlantCount(done)}${place}`)
+  const location = isElsewhere ? `. Its rejected records are in ${rejects.path}` : ''
+  await context.warn(`Resuming an interrupted import after ${formatPlantCount(done)}${location}`)
 }
 
+/** Reads the names of all plants into memory: a query for each record would take far longer. */
 async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Promise<PlantNames> {
   const names: PlantNames = new Map()
   for await (const plants of store?.read({ signal }) ?? [])
     for (const { id, name } of plants) {
-      const known = names.get(name)
-      if (Array.isArray(known)) known.push(id)
-      else names.set(name, known === undefined ? id : [known, id])
+      const knownId = names.get(name)
+      if (Array.isArray(knownId)) knownId.push(id)
+      else names.set(name, knownId === undefined ? id : [knownId, id])
     }
   return names
 }
 
+/**
+ * Opens where the changes go, and where the checkpoint is kept.
+ *
+ * - A direct store has both. It is created if it does not exist.
+ * - A service gets the changes, and a journal of this machine keeps the checkpoint. An import that
+ *   cannot be resumed needs no journal.
+ * - A dry run of a direct store rolls each chunk back.
+ * - A dry run without a store, or at a service, only computes the outcomes.
+ */
 async function openTarget(
   isResumable: boolean,
   { dryRun }: ImportPlan,
@@ -193,7 +220,8 @@ async function openTarget(
   const directStore = await (dryRun ? opener?.openExisting() : opener?.open())
   if (directStore && !dryRun) return { store: directStore, direct: directStore }
   if (directStore) {
-    // Each chunk is rolled back, so that no writer waits for long.
+    // Each chunk is rolled back at its end, and not all of them together, so that other writers do
+    // not wait for the whole dry run.
     const transaction: ImportTarget['direct']['transaction'] = (work, options) =>
       directStore.transaction(work, { ...options, shouldCommit: () => false })
     return { store: directStore, direct: { transaction } }
@@ -210,16 +238,16 @@ async function openTarget(
   return { store, send, direct }
 }
 
-/** The outcomes of a dry run without a store, or at a service, which may have any plant. */
+/** Computes the outcomes of a dry run without a store, or at a service, which is not asked. */
 async function planOutcomes(changes: readonly Change[], isService: boolean): Promise<Outcome[]> {
-  // Only a plant that exists can be updated without a name.
+  // A record without a name can only update a plant that exists. At a service, it may exist.
   const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
   const updates = isService ? changes.filter(needsPlant) : []
   const plants = updates.map((change) => ({ plant: { id: getTargetId(change), name: '' } }))
   return planChanges(plants, changes).outcomes
 }
 
-/** Transactions that keep no checkpoints, for an import that cannot be resumed. */
+/** Creates transactions for an import that cannot be resumed: they do not keep its checkpoint. */
 function createTransactions(write: Transaction['write']): ImportTarget['direct'] {
   return { transaction: (work) => work({ write, saveCheckpoint: async () => undefined }) }
 }
