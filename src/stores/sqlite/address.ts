@@ -1,3 +1,9 @@
+/**
+ * Parses the address of a file. Any text can be a path, so a mistyped address of another kind would
+ * create a file with its name. Therefore a text is rejected that looks like one, or like the name
+ * of a saved store: `localhost:4010`, `https//host`, `team`. Whoever means a file of such a name
+ * writes `./team` or `sqlite:team`.
+ */
 import { join } from 'node:path'
 import { isWindows } from '../../errors.js'
 import {
@@ -19,33 +25,34 @@ export async function parseSqlite(
     throw createAddressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
   const isService = hostWithPort.test(path)
   const isRooted = rooted.test(path) || (isWindows && rootedInWindows.test(path))
-  const isMistake = !isRooted && almostUrl.test(path)
-  const isWord = path === text && !looksLikeFile.test(path)
-  if (isService || isMistake || isWord)
+  const isMistypedUrl = !isRooted && almostUrl.test(path)
+  const isName = path === text && !fileLike.test(path)
+  if (isService || isMistypedUrl || isName)
     throw createAddressError(source, 'does not name a store', isService ? noScheme : addressForms)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 
-/** A file of the program itself, whose directory is created if it is missing. */
+/** The address of a file that the program itself keeps: its directory is created if missing. */
 export function createDefaultAddress(path: string): SqliteAddress {
   return { scheme: 'sqlite', name: path, isDefault: true }
 }
 
 const fileUrl = /^(?:file:|sqlite:\/\/)/i
 
+/** This is true for `/`, `./`, `../` and `~`, but not for `//`, which may begin a URL. */
 const rooted = /^(?:\.{0,2}\/(?!\/)|~)/
 const rootedInWindows = /^(?:\.{0,2}\\|[a-z]:[\\/])/i
 
 const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 
 /**
- * `:memory:`, which no other process could open, `https//host`, `user:password@host`, or libpq's
- * `host=… user=…`.
+ * These are `:memory:`, which no other process could open, `https//host`, `user:password@host`,
+ * libpq's `host=… user=…`, and an unknown scheme such as `mysql:garden`.
  */
 const almostUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
 
-/** Other words may be names of saved stores. */
-const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite3?)$/
+/** A text without any of these may be the name of a saved store. */
+const fileLike = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 
 const noScheme =
   'The address of a service begins with http:// or https://, such as http://localhost:4010'

@@ -1,13 +1,15 @@
 /**
  * Applies changes in a transaction that the caller has begun.
  *
- * An INSERT of fifty new plants takes 0.6 of the time of fifty INSERTs of one. So fifty changes
- * that follow one another are inserted together, if all of them are creates and the store accepts
- * them. Otherwise they are applied one by one.
+ * One INSERT of fifty new plants takes 0.6 of the time of fifty INSERTs. So changes are taken in
+ * batches of fifty. If all of a batch are creates, they are inserted by one statement. If that
+ * fails, because an id exists or the store rejects a plant, or if there are other changes in the
+ * batch, they are applied one by one.
  *
- * The owner of a store may add constraints, indexes and triggers. What these reject is one change,
- * which is undone as a whole: a trigger that calls RAISE(FAIL) undoes nothing itself, and one that
- * calls RAISE(IGNORE) skips the change without an error.
+ * The owner of a store may add constraints, indexes and triggers. If these reject a change, it must
+ * be undone as a whole, and the other changes must stay. SQLite alone does not ensure that: a
+ * trigger that calls RAISE(FAIL) undoes nothing, and one that calls RAISE(IGNORE) skips the row
+ * without an error. So each change runs in a savepoint, and the rows that it changed are counted.
  */
 
 import { assertDefined, describeReason } from '../../errors.js'
@@ -27,6 +29,7 @@ import { toPlant } from './read.js'
 
 const rowsPerInsert = 50
 
+/** @returns an outcome for each change, in the order of the changes */
 export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
   if (areInOrder(changes)) return applyInOrder(connection, changes)
   const order = sortById(changes)
@@ -35,7 +38,7 @@ export function applyChanges(connection: Connection, changes: readonly Change[])
     order.map((index) => assertDefined(changes[index])),
   )
   const outcomes = new Array<Outcome>(changes.length)
-  for (const [at, index] of order.entries()) outcomes[index] = assertDefined(sorted[at])
+  for (const [position, index] of order.entries()) outcomes[index] = assertDefined(sorted[position])
   return outcomes
 }
 
@@ -55,18 +58,18 @@ function isCreate(change: Change): change is Create {
   return change.type === 'create'
 }
 
-/** Most files are sorted by id, and sorting them again would take longer than to find that. */
+/** Most inputs are sorted by id. To find that out takes less time than to sort them again. */
 function areInOrder(changes: readonly Change[]): boolean {
   return changes.every((change, index) => {
-    const before = changes[index - 1]
-    return !before || getTargetId(before) <= getTargetId(change)
+    const previous = changes[index - 1]
+    return !previous || getTargetId(previous) <= getTargetId(change)
   })
 }
 
 /**
- * Returns the indexes of changes by id, so that those in one page of the table come one after the
- * other: a page that is left and visited again may be written twice. Changes of one id stay in
- * their order.
+ * Sorts the indexes of the changes by the ids of these. Plants with neighbouring ids are in one
+ * page of the table, and a page that is visited twice may have to be written twice. Changes of the
+ * same id keep their order.
  */
 function sortById(changes: readonly Change[]): number[] {
   const ids = changes.map(getTargetId)
@@ -75,13 +78,13 @@ function sortById(changes: readonly Change[]): number[] {
   )
 }
 
-/** Subtracting would make a bigint for each comparison. */
-function compareIds(id: bigint, other: bigint): number {
-  if (id === other) return 0
-  return id < other ? -1 : 1
+/** A subtraction would create a bigint for each comparison. */
+function compareIds(left: bigint, right: bigint): number {
+  if (left === right) return 0
+  return left < right ? -1 : 1
 }
 
-/** Inserts all plants, or none of them if the store rejects one or has its id. */
+/** @returns false, and inserts no plant, if the store rejects one of them or has its id */
 function insertTogether(connection: Connection, creates: readonly Create[]): boolean {
   const hasKeys = creates.some(({ key }) => key !== undefined)
   const values: RowValue[] = []
@@ -132,9 +135,9 @@ function applyOne(connection: Connection, change: Change): Outcome {
 }
 
 /**
- * Applies a change to a plant that the store has, or that has no id there.
+ * Looks up the plant that has the id, decides what becomes of the change, and does that.
  *
- * @returns undefined if a trigger skips it
+ * @returns undefined if a trigger skips the row
  */
 function applyPlan(connection: Connection, change: Change): Outcome | undefined {
   const rows = connection.prepare(selectStored).all(getTargetId(change))
@@ -151,7 +154,7 @@ function insert(connection: Connection, plant: NewPlant, key?: string): boolean 
   return runOnRow(connection, insertPlant, ...toRowValues(plant), key ?? null)
 }
 
-/** @returns whether the statement has changed its row */
+/** @returns false if the statement has changed no row, as when a trigger skips it */
 function runOnRow(connection: Connection, sql: string, ...values: RowValue[]): boolean {
   return countChanges(connection.prepare(sql).run(...values)) === 1
 }
@@ -160,18 +163,21 @@ function countChanges({ changes }: { changes: number | bigint }): number {
   return Number(changes)
 }
 
-/** SQLite's result codes when it rejects a row (https://sqlite.org/rescode.html). */
-const SQLITE_ERROR = 1 // such as of an index on an expression
+/**
+ * SQLite rejects a row with one of these result codes (https://sqlite.org/rescode.html). The first
+ * is that of an index on an expression which fails, such as `json(name)`.
+ */
+const SQLITE_ERROR = 1
 const SQLITE_TOOBIG = 18
 const SQLITE_CONSTRAINT = 19
 
 type Attempt<T> = { result: T } | { reason: string }
 
 /**
- * Runs `work`, and undoes it if the store rejects a row.
+ * Runs `work`, and undoes all of it if the store rejects a row.
  *
  * @param work returns undefined if a trigger skips a row
- * @returns the result of the work, or the reason of the store
+ * @returns the result of the work, or why the store rejects it
  */
 function runOrUndo<T>({ db, prepare }: Connection, work: () => T | undefined): Attempt<T> {
   let attempt: Attempt<T> = { reason: 'a trigger skipped it' }
@@ -198,10 +204,13 @@ const selectStored = 'SELECT id, name, tag, idempotency_key FROM plants WHERE id
 
 const insertInto = 'INSERT INTO plants (id, name, tag, idempotency_key) VALUES'
 
-/** Another constraint, of the owner, is an error: it is not taken for an id that exists. */
+/**
+ * `ON CONFLICT (id)` concerns only the id. `INSERT OR IGNORE` would also ignore a constraint of the
+ * owner, and the plant would be taken for one whose id exists.
+ */
 const insertPlant = `${insertInto} (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 
-/** Removes the key, so that a late retry of the create conflicts. */
+/** The key is removed, because the plant is no longer what the create with that key stored. */
 const updatePlant = 'UPDATE plants SET name = ?2, tag = ?3, idempotency_key = NULL WHERE id = ?1'
 
 const deletePlant = 'DELETE FROM plants WHERE id = ?'

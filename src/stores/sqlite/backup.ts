@@ -1,6 +1,12 @@
 /**
- * A backup is a snapshot in one file, which is checked before it gets its name. A restore replaces
- * rows, not the file: an open store goes on with those of the backup.
+ * Makes backups of a store, and restores them.
+ *
+ * A backup is a snapshot of the store in one file. SQLite writes it under a temporary name, and it
+ * is read and checked before it gets its own name. So a backup is complete and sound, or does not
+ * exist.
+ *
+ * A restore replaces the rows of the store in one transaction, not the file. A process that has the
+ * store open, such as a service, would otherwise go on with the old file.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { PlantsError, systemCode, usageError } from '../../errors.js'
@@ -23,7 +29,10 @@ import { applicationId, tables } from './schema.js'
 import { Writer } from './writer.js'
 
 interface BackupOptions extends SqliteOptions {
-  /** Throws if a backup with more than twice the plants must stay. */
+  /**
+   * Called when the file is a backup with more than twice as many plants, which may be a mistake.
+   * Throws to keep that backup.
+   */
   onLarger?(message: string): Promise<void>
 }
 
@@ -31,7 +40,9 @@ const anotherTarget = 'Choose another file for the backup'
 const isStoreItself = 'is a file of the store'
 
 /**
- * The file is a store itself, and there as a whole or not at all. Undefined if there is no store.
+ * @param file may be an older backup, which is replaced, but no other file
+ * @returns the number of plants and the size of the backup; undefined if there is no store
+ * @throws {PlantsError} `usage` for a file that must not be replaced
  */
 export async function backUp(
   { name }: SqliteAddress,
@@ -41,21 +52,23 @@ export async function backUp(
   const target = resolveLink(file)
   const backup = `The backup ${target}`
   if (belongsToStore(name, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
-  const old = statSync(target, { throwIfNoEntry: false })
-  if (old) assertOwnFile(target, old, anotherTarget)
+  const oldStats = statSync(target, { throwIfNoEntry: false })
+  if (oldStats) assertOwnFile(target, oldStats, anotherTarget)
   const signal = options.runtime.handleSignals()
   const store = await Connection.open(name, options)
   if (!store) return undefined
   let copy: AtomicFile | undefined
   try {
-    const former = old ? countReplaceable(store, target, old) : 0n
-    const present = await countPlants(store)
-    const counts = `has ${formatPlantCount(former)}, and ${store.path} has ${formatPlantCount(present)}`
-    if (former > 2n * present) await onLarger?.(`${backup} ${counts}`)
+    const oldCount = oldStats ? countReplaceable(store, target, oldStats) : 0n
+    const newCount = await countPlants(store)
+    const newPlants = `${store.path} has ${formatPlantCount(newCount)}`
+    const message = `${backup} has ${formatPlantCount(oldCount)}, and ${newPlants}`
+    if (oldCount > 2n * newCount) await onLarger?.(message)
     copy = new AtomicFile(target)
     const { path } = copy
     await store.retry(
       () => {
+        // VACUUM INTO accepts only an empty file, and this may be the second try.
         truncateSync(path)
         store.db.prepare('VACUUM INTO ?').run(path)
       },
@@ -65,8 +78,8 @@ export async function backUp(
     const plants = await store.retry(() => countAttached(store, path))
     await checkSignal(signal)
     const bytes = statSync(path).size
-    // A file that was there may have been readable for others: the backup is not.
-    if (old) copy.commit()
+    // The old file may have been readable for others. The new one, which replaces it, is not.
+    if (oldStats) copy.commit()
     else createNew(copy, backup)
     return { plants, bytes }
   } catch (error) {
@@ -77,7 +90,7 @@ export async function backUp(
   }
 }
 
-/** Two first backups to one file may run at once. */
+/** Another process may have created the file since, with its own first backup. */
 function createNew(copy: AtomicFile, backup: string): void {
   try {
     copy.create()
@@ -91,12 +104,16 @@ function createNew(copy: AtomicFile, backup: string): void {
   }
 }
 
-/** How many plants the older backup has. Throws for any other file. */
-function countReplaceable(store: Connection, target: string, old: Stats): bigint {
+/**
+ * Counts the plants of an older backup.
+ *
+ * @throws {PlantsError} `usage` for any other file, which a backup must not replace
+ */
+function countReplaceable(store: Connection, target: string, oldStats: Stats): bigint {
   let cause: unknown
   try {
-    if (old.isFile() && old.size === 0) return 0n
-    if (old.isFile() && isBackup(target)) return countAttached(store, target)
+    if (oldStats.isFile() && oldStats.size === 0) return 0n
+    if (oldStats.isFile() && isBackup(target)) return countAttached(store, target)
   } catch (error) {
     cause = error
   }
@@ -104,7 +121,11 @@ function countReplaceable(store: Connection, target: string, old: Stats): bigint
   throw usageError(`${target} ${why}`, anotherTarget, cause)
 }
 
-/** By the header: see `applicationId`. What may be written to has a log, or had one. */
+/**
+ * The header of the file decides (https://sqlite.org/fileformat2.html, 1.3): offset 68 has the id
+ * of the program, and offset 18 is 2 if the file uses a write-ahead log. A backup has no log. A
+ * file with one is a store that somebody writes to.
+ */
 function isBackup(path: string): boolean {
   const header = readBytes(path, 0, 100)
   const hasLog = header[18] === 2 || findUnmergedFile(path) !== undefined
@@ -112,7 +133,8 @@ function isBackup(path: string): boolean {
 }
 
 /**
- * DETACH closes the file at once, as `Connection.close` may not, and Windows replaces no open file.
+ * The file is attached to the connection of the store, because DETACH closes it at once. A
+ * connection may stay open after `close`, and Windows does not replace a file that is open.
  */
 function countAttached(store: Connection, path: string): bigint {
   store.db.prepare('ATTACH ? AS copy').run(buildUri(path, immutable))
@@ -123,12 +145,19 @@ function countAttached(store: Connection, path: string): bigint {
   }
 }
 
+/**
+ * Counts the plants of a database.
+ *
+ * @throws {StoreDamageError} if the check of SQLite, which reads every page, finds damage
+ */
 function countIfSound({ db }: Connection, database: 'main' | 'copy'): bigint {
-  const found = String(db.prepare(`PRAGMA ${database}.integrity_check(1)`).get().integrity_check)
-  if (found !== 'ok') throw new StoreDamageError(found.split('\n').at(-1)) // after the database's name
+  const report = String(db.prepare(`PRAGMA ${database}.integrity_check(1)`).get().integrity_check)
+  // The first line of the report is the name of the database.
+  if (report !== 'ok') throw new StoreDamageError(report.split('\n').at(-1))
   return db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get().count
 }
 
+/** @returns how many plants the store has, if it is sound; undefined if there is no store */
 export async function checkIntegrity(path: string, options: SqliteOptions) {
   const store = await Connection.open(path, options)
   try {
@@ -138,6 +167,10 @@ export async function checkIntegrity(path: string, options: SqliteOptions) {
   }
 }
 
+/**
+ * @returns how many plants the backup has
+ * @throws {PlantsError} for a file that cannot be restored
+ */
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
   const failure = (why: string) => usageError(`${file} was not restored: it ${why}`, hint)
@@ -150,7 +183,13 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
   return plants
 }
 
-/** Returns the file with the previous contents, if any. @param file was checked */
+/**
+ * Restores a backup, and first backs up what the store has.
+ *
+ * @param file must have passed `checkBackup`
+ * @param at the name of the file with the previous contents has this time
+ * @returns that file; undefined if the store is new
+ */
 export async function restoreStore(
   address: SqliteAddress,
   file: string,
@@ -160,14 +199,15 @@ export async function restoreStore(
   const signal = options.runtime.handleSignals()
   const { connection: store, isNew } = await Connection.create(address, options)
   const { db, path } = store
-  let kept: string | undefined
+  let previousContents: string | undefined
   try {
     await new Writer(store).transaction(async () => {
       db.prepare('ATTACH ? AS copy').run(buildUri(file, immutable))
       if (!isNew) {
-        kept = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
-        while (existsSync(kept)) kept += '-2'
-        await backUp(address, kept, options)
+        const time = at.toISOString().replace(/[-:]|\.\d+/g, '')
+        previousContents = `${path}.before-restore-${time}`
+        while (existsSync(previousContents)) previousContents += '-2'
+        await backUp(address, previousContents, options)
       }
       for (const [table, columns] of Object.entries(tables)) {
         const rows = `(${columns}) SELECT ${columns} FROM copy.${table}`
@@ -175,10 +215,11 @@ export async function restoreStore(
         await checkSignal(signal)
       }
     })
-    return kept
+    return previousContents
   } catch (error) {
     const isUnknown = error instanceof PlantsError && error.isOutcomeUnknown
-    if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
+    // If the rows may have been replaced, this file is the only copy of what the store had.
+    if (previousContents !== undefined && !isUnknown) rmSync(previousContents, { force: true })
     throw error
   } finally {
     store.close()

@@ -1,3 +1,7 @@
+/**
+ * Opens the file of a store, and runs statements on it: with the settings that a store needs, and
+ * without the traps that another user may have put next to the file.
+ */
 import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { assertDefined, systemCode, unlessSystemError } from '../../errors.js'
@@ -23,11 +27,9 @@ import { createClosedError, createUnusableStoreError, explainSqliteError } from 
 import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
-  /**
-   * The noun that messages have for the file, such as "The journal". The default is "The store".
-   */
+  /** Messages call the file this, such as "The journal". The default is "The store". */
   noun?: string
-  /** How long a call waits for a lock of another program. */
+  /** A call waits for a lock of another program no longer than this. */
   timeoutMs: number
   runtime: Runtime
   /** This is called for a new store that is not the default one. */
@@ -36,18 +38,19 @@ export interface SqliteOptions {
   onExposed?: (warning: string) => Promise<void>
 }
 
-/** The file that an error of a call concerns, and how messages name it. */
+/** An error of a call concerns this file, and its message begins with the subject. */
 interface UsedFile {
   path: string
   subject: string
 }
 
-/** With this, SQLite takes no locks, uses no other files and does not look for a log. */
+/** With these parameters of a URI, SQLite takes no locks, and looks for no log or journal. */
 export const immutable = 'mode=ro&immutable=1'
 
 /**
- * A commit returns when it is on disk; EXTRA makes it so in a backup, too, which has no log. The
- * cache has room for a chunk of an import.
+ * A commit must return only when it is on the disk. A store with a log needs FULL for that. A
+ * backup that is opened as a store has a rollback journal, and only EXTRA syncs its directory. On
+ * macOS, only F_FULLFSYNC reaches the disk. The cache has 8 MiB, room for a chunk of an import.
  */
 const settings = `
   PRAGMA synchronous = EXTRA;
@@ -56,14 +59,14 @@ const settings = `
   PRAGMA journal_size_limit = 67108864;
   PRAGMA cache_size = -8192`
 
-/** Another writer has the lock for some milliseconds. */
+/** Another writer usually holds the lock for some milliseconds, so the pauses are short. */
 const backoff = { firstMs: 2, longestMs: 8 }
 
 export const foldFunction = 'plants_fold'
 
 export class Connection {
   readonly db: Database
-  /** The target of a link, because SQLite keeps its other files next to that. */
+  /** If the address is a link, this is its target, because SQLite keeps its other files there. */
   readonly path: string
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
@@ -87,7 +90,10 @@ export class Connection {
     return { connection, isNew }
   }
 
-  /** Returns undefined for a missing or empty file, unless it may become a store. */
+  /**
+   * @param mayCreate makes a store of an empty file
+   * @returns undefined for a missing or empty file, unless `mayCreate`
+   */
   static async open(name: string, options: SqliteOptions, mayCreate = false) {
     let connection: Connection | undefined
     try {
@@ -118,12 +124,19 @@ export class Connection {
     const known = this.#statements.get(sql)
     if (known) return known
     const statement = this.db.prepare(sql)
-    statement.setReturnArrays(true) // Arrays take two thirds of the time of objects.
+    // To read rows as arrays takes two thirds of the time that objects take.
+    statement.setReturnArrays(true)
     this.#statements.set(sql, statement)
     return statement
   }
 
-  /** Repeats a call while another program has locked the store, and explains errors. */
+  /**
+   * Repeats a call while another program has locked the store.
+   *
+   * @param call must be safe to repeat: it may have read something before it found the lock
+   * @param file errors name this file; by default the store
+   * @throws {PlantsError} an explained error: see `explainSqliteError`
+   */
   async retry<T>(call: () => T, file: UsedFile = this.#describe()): Promise<T> {
     const { runtime, timeoutMs } = this.#options
     try {
@@ -150,7 +163,8 @@ export class Connection {
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#statements.clear()
-    // Without this, a read transaction would last until its statements are garbage-collected.
+    // A statement that was not read to its end keeps the database open until it is collected as
+    // garbage, and with it a read transaction, which keeps the log from being emptied.
     if (this.db.isTransaction) this.db.exec('ROLLBACK')
     this.db.close()
   }
@@ -166,14 +180,15 @@ function addFoldFunction(db: Database): void {
 }
 
 /**
- * With `mode=ro`, SQLite can neither roll back a journal nor create the log of a store. So a store
- * that needs neither is read as a file that does not change.
+ * A user who cannot write to a store cannot create its log either, and `mode=ro` fails without one.
+ * So a store without a log or journal that must be read, too, is opened as a file that does not
+ * change.
  */
 function chooseReadMode(path: string): string {
   return findUnmergedFile(path) === undefined ? immutable : 'mode=ro'
 }
 
-/** Finds the file next to a store that holds changes which are not in the store yet. */
+/** Finds the log or the journal of a store, if it holds changes that are not in the store yet. */
 export function findUnmergedFile(name: string): string | undefined {
   const path = resolveRealPath(name)
   const files = [`${path}-wal`, `${path}-journal`]
@@ -185,9 +200,9 @@ function resolveRealPath(path: string): string {
 }
 
 /**
- * Creates the file of a store, which SQLite would create readable for others.
+ * Creates the file of a store if it is missing. SQLite would create it so that others can read it.
  *
- * @returns whether it was missing
+ * @returns true if the file was missing
  */
 function makeFile(path: string, isInDefaultFolder: boolean, options: SqliteOptions): boolean {
   try {
@@ -206,19 +221,21 @@ function describeFile(path: string, { noun = 'The store' }: SqliteOptions): stri
 }
 
 /**
- * An empty file that becomes a store may be readable for others. SQLite gives the log and its index
- * the mode of the store.
+ * An empty file that becomes a store may be readable for others, so it loses that permission. The
+ * log and its index need no such care, because SQLite gives them the permissions of the store.
  */
 function withdrawFromOthers(path: string, { mode }: Stats): void {
   if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700)
 }
 
-/** A journal that names a super-journal ends with these bytes. */
+/** A journal that contains the name of a super-journal ends with these bytes. */
 const journalMagic = 'd9d505f920a163d7'
 
 /**
- * A journal can name a super-journal, which SQLite deletes, whatever file that is
- * (https://sqlite.org/fileformat2.html#the_rollback_journal).
+ * A rollback journal can contain the name of a super-journal, which SQLite deletes when it rolls
+ * back. It does not check what that file is, so that somebody who can write next to the store could
+ * make this user delete any file (https://sqlite.org/fileformat2.html#the_rollback_journal). This
+ * program never writes a journal with a super-journal, so such a store is not opened.
  */
 function assertNoSuperJournal(path: string): void {
   const journal = `${path}-journal`
@@ -231,7 +248,12 @@ function assertNoSuperJournal(path: string): void {
   )
 }
 
-/** Returns undefined unless others can create files next to the store. */
+/**
+ * Others who can create files next to the store can put a log there, whose contents SQLite would
+ * take for those of the store.
+ *
+ * @returns a warning, or undefined if nobody else can create files there
+ */
 export function explainExposure(path: string): string | undefined {
   const folder = dirname(resolveRealPath(path))
   const why = explainWriteAccess(statSync(folder))
@@ -239,12 +261,12 @@ export function explainExposure(path: string): string | undefined {
   return why && `${sentence}. Move it to a directory that only you can write to`
 }
 
-/** Whether a path is that of the store, or of a file that SQLite may keep next to it. */
+/** Returns true for a path of the store, or of a file that SQLite may keep next to it. */
 export function belongsToStore(store: string, path: string): boolean {
   const realStore = resolveRealPath(store)
   const realPath = join(resolveRealPath(dirname(path)), basename(path))
-  return ['', '-wal', '-shm', '-journal'].some((end) => {
-    const hasItsName = path === store + end || realPath === realStore + end
-    return hasItsName || isSameFile(path, realStore + end)
+  return ['', '-wal', '-shm', '-journal'].some((suffix) => {
+    const hasItsName = path === store + suffix || realPath === realStore + suffix
+    return hasItsName || isSameFile(path, realStore + suffix)
   })
 }

@@ -1,10 +1,10 @@
 /**
  * Explains why a store, or another file that SQLite uses, could not be used.
  *
- * SQLite's codes (https://sqlite.org/rescode.html) are coarse: CANTOPEN may be a missing permission
- * or a want of file descriptors, IOERR a full disk or a broken one, and CORRUPT a disk that refuses
- * to be read. So this looks at the system's code behind them, where the driver gives it, and then
- * at the permissions.
+ * SQLite's codes (https://sqlite.org/rescode.html) are coarse. CANTOPEN may be a missing
+ * permission, or too many open files; IOERR a full disk, or a broken one; CORRUPT a disk that
+ * cannot be read. So this module looks at the code of the system behind them, if the driver gives
+ * it. For an access that was denied, it tries the permissions one by one, to name the missing one.
  */
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -20,7 +20,7 @@ import {
 import { findExtendedCode, findPrimaryCode, findSystemCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
 
-/** The store holds what only a failed disk, or another program, can have written. */
+/** Thrown when the store contains what only a failed disk, or another program, can have written. */
 export class StoreDamageError extends Error {}
 
 const anotherFile = 'Choose another file'
@@ -33,7 +33,7 @@ export function createUnusableStoreError(
   return new PlantsError('accessDenied', `${path} ${why}`, { hint })
 }
 
-/** Creates the error of a call that had not begun when the store was closed: it stored nothing. */
+/** A call gets this error if it had not begun when the store was closed. It has stored nothing. */
 export function createClosedError(path: string): PlantsError {
   return new PlantsError('unavailable', `The store ${path} was closed`, { hint: 'Try again' })
 }
@@ -49,23 +49,21 @@ const PROTOCOL = 15
 const CONSTRAINT = 19
 const NOTADB = 26
 
-/**
- * The index of the log could not grow. The driver of Node.js gives no code of the system for it.
- */
+/** The index of the log could not grow. The driver of Node.js gives no system code with it. */
 const IOERR_SHMSIZE = 4874
 
-/** An error, and the file that it concerns. */
 interface Failure {
   error: unknown
+  /** The error concerns this file. */
   path: string
-  /** The file as messages name it, such as "The store ./a.db". */
+  /** Messages call the file this, such as "The store ./a.db". */
   subject: string
 }
 
 /**
  * Explains an error that has a code of SQLite or of the system. Returns any other error unchanged.
  *
- * @param subject how the message names the file
+ * @param subject the message begins with this, and so names the file
  */
 export function explainSqliteError(
   error: unknown,
@@ -91,7 +89,7 @@ function explainCode(failure: Failure, code: number): PlantsError {
       return toStoreError(failure, 'unavailable', { message, reason, hint: waitHint })
     }
     case CORRUPT: {
-      // SQLite reports a page that the disk refuses to read as this, too.
+      // SQLite also reports a page that the disk fails to read like this.
       const message = `${subject} is damaged, or its disk cannot be read`
       return toStoreError(failure, 'accessDenied', { message, reason, hint: damageHint })
     }
@@ -119,7 +117,7 @@ function explainCode(failure: Failure, code: number): PlantsError {
   }
 }
 
-/** @param code of the system, or a guess where the driver does not give it */
+/** @param code a code of the system, such as `ENOSPC`. It is a guess if the driver gives none. */
 function explainFailedCall(failure: Failure, code: string): PlantsError {
   const reason = describeCode(code) ?? describeReason(failure.error)
   const descriptorsHint = toDescriptorsHint(code)
@@ -134,9 +132,10 @@ function explainFailedCall(failure: Failure, code: string): PlantsError {
 }
 
 /**
- * SQLite writes to two disks: that of the store, and that of temporary files, where it sorts what
- * is too large for the memory. It does not tell which one is full. What a failed write took of the
- * disk of the store stays in its log, so that disk is still full, while temporary files have gone.
+ * SQLite may write to two disks: that of the store, and that of its temporary files, which it needs
+ * to sort what is too large for the memory. It does not tell which one is full. But what a failed
+ * write has used on the disk of the store stays in the log, so that this disk is still full now.
+ * Temporary files are deleted, so that their disk has space again.
  */
 function chooseSpaceHint({ path }: Failure): string {
   try {
@@ -148,7 +147,10 @@ function chooseSpaceHint({ path }: Failure): string {
   }
 }
 
-/** A write fails with less than this, because SQLite writes pages, and a log in small steps. */
+/**
+ * SQLite writes a page at a time, and its log grows in small steps. So a disk on which a write has
+ * failed has less space left than this.
+ */
 const enoughSpaceBytes = 1_048_576
 
 function explainDeniedAccess(failure: Failure, reason: string): PlantsError {
@@ -156,7 +158,7 @@ function explainDeniedAccess(failure: Failure, reason: string): PlantsError {
   return toStoreError(failure, 'accessDenied', missing ?? { reason, hint: anotherFile })
 }
 
-/** Returns undefined if this user has what a store needs, or a file is missing. */
+/** @returns undefined if this user has all permissions that a store needs */
 function findMissingPermission(path: string): Explanation | undefined {
   const { X_OK, R_OK, W_OK } = constants
   const folder = dirname(path)
@@ -168,12 +170,12 @@ function findMissingPermission(path: string): Explanation | undefined {
     })),
     { target: path, mode: R_OK, what: 'read it' },
     { target: path, mode: W_OK, what: 'write to it' },
-    // SQLite keeps a log beside a store, and an index of the log.
+    // SQLite keeps a log next to a store, and an index of the log.
     { target: folder, mode: W_OK, what: `write to the directory ${folder}` },
-    ...['-wal', '-shm'].map((end) => ({
-      target: path + end,
+    ...['-wal', '-shm'].map((suffix) => ({
+      target: path + suffix,
       mode: R_OK | W_OK,
-      what: `read and write ${path}${end}`,
+      what: `read and write ${path}${suffix}`,
     })),
   ]
   for (const { target, mode, what } of needs) {
@@ -186,13 +188,16 @@ function findMissingPermission(path: string): Explanation | undefined {
   return undefined
 }
 
-/** Lists the folders that lead to a file, from the root of the file system. */
+/** Lists the folders that lead to a file, from the root of the file system downwards. */
 function listFoldersAbove(path: string): string[] {
   const folder = dirname(path)
   return folder === path ? [] : [...listFoldersAbove(folder), folder]
 }
 
-/** Opens nothing: to close a file of a store would end the locks that this process has on it. */
+/**
+ * Asks the system without opening the file. When a process closes any descriptor of a file, POSIX
+ * ends all its locks on that file, and with them those of SQLite.
+ */
 function findAccessError(path: string, mode: number): string | undefined {
   try {
     accessSync(path, mode)
@@ -202,6 +207,7 @@ function findAccessError(path: string, mode: number): string | undefined {
   }
 }
 
+/** Without a message, it is that the file could not be used. */
 interface Explanation {
   message?: string
   reason: string

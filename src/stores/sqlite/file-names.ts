@@ -1,3 +1,7 @@
+/**
+ * Watches whether a store still has its name. SQLite does not notice when somebody deletes or
+ * replaces its files: it would go on writing to a file that nobody can open any more.
+ */
 import { readdirSync, readlinkSync } from 'node:fs'
 import { unlessSystemError } from '../../errors.js'
 import { findFileIdentity } from '../../platform/files.js'
@@ -5,8 +9,9 @@ import { findFileIdentity } from '../../platform/files.js'
 const descriptorFolder = '/proc/self/fd'
 
 /**
- * Returns a check whether the files that SQLite has open still have their names: the store, its log
- * and the index of the log. Call it after SQLite has opened them.
+ * Call this after SQLite has opened the store, its log and the index of the log.
+ *
+ * @returns a function that returns true while these files have their names
  */
 export function watchFileNames(store: string): () => boolean {
   const openFiles = findOpenFiles()
@@ -30,8 +35,7 @@ function checkByDescriptor(link: string, path: string): () => boolean {
 }
 
 function checkByIdentity(path: string): () => boolean {
-  // The log does not exist before the first write: its identity is that of the first file that is
-  // seen.
+  // The log does not exist before the first write, so the first file that is seen is expected.
   let expected = findFileIdentity(path)
   return () => {
     const present = findFileIdentity(path)

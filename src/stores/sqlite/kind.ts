@@ -22,7 +22,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
     ),
   },
 
-  /** Every kind with a scheme of its own is asked before. */
+  /** Any text can be a path. So this kind is the last one that `kinds.ts` asks. */
   matches: () => true,
   parse: async (text, source, context) =>
     (await import('./address.js')).parseSqlite(text, source, context),

@@ -1,11 +1,16 @@
 /**
- * Lists come in steps, between which the event loop turns: at most 1000 rows and 256 KiB of text,
- * or one larger plant. Before each, SQLite adds up the sizes of the rows. To iterate until there is
- * enough takes 1.6 times as long as `all`.
+ * Reads plants, and counts them.
  *
- * Search and sort compare texts as `foldText` makes them, which is SQLite's `lower` for ASCII. What
- * else a search may find is decided here: a function that SQLite calls for each text takes twice
- * the time. docs/design/search.md says what else was tried.
+ * SQLite runs in this thread, so a long statement would block a service. Lists are therefore read
+ * in steps, between which the event loop runs. A step has at most 1000 rows and 256 KiB of text, or
+ * one larger plant. Its end must be known before it is read, because `all` takes 0.6 of the time of
+ * an iterator that stops when it has enough. So a first statement adds up the sizes of the next
+ * rows, and says with which id the step ends (`IdRanges`).
+ *
+ * Searches and sorts compare folded texts (`foldText`). SQL can fold only ASCII, with `lower`. So
+ * SQL selects the plants that a search may find, which includes every plant with another character,
+ * and then `matches` decides in JavaScript. A function that SQLite calls for each text would take
+ * twice the time. docs/design/search.md says what else was tried.
  */
 
 import { largestId, smallestId, type TextName } from '../../plant/fields.js'
@@ -18,7 +23,7 @@ import { StoreDamageError } from './errors.js'
 const stepRows = 1000
 const stepBytes = 262_144
 
-/** Another program may have written anything into it. */
+/** @throws {StoreDamageError} for a type that only another program can have written */
 export function toPlant([id, name, tag]: unknown[]): StoredPlant {
   const isTag = tag === null || typeof tag === 'string'
   if (typeof id !== 'bigint' || typeof name !== 'string' || !isTag)
@@ -28,32 +33,35 @@ export function toPlant([id, name, tag]: unknown[]): StoredPlant {
 
 export async function* readPlants(connection: Connection, query: ReadQuery) {
   const { sort = 'id', limit = Infinity, signal } = query
-  const nextStep =
-    sort === 'id' ? stepsById(connection, query) : stepsByText(connection, sort, query)
-  for (let left = limit; left > 0; ) {
+  const readStep =
+    sort === 'id' ? createStepsById(connection, query) : createStepsByText(connection, sort, query)
+  for (let remainingRows = limit; remainingRows > 0; ) {
     signal?.throwIfAborted()
-    const plants = (await connection.retry(() => nextStep(left)))?.slice(0, left)
+    const step = await connection.retry(() => readStep(remainingRows))
+    const plants = step?.slice(0, remainingRows)
     if (!plants) return
     if (plants.length > 0) yield plants
-    left -= plants.length
+    remainingRows -= plants.length
     await new Promise(setImmediate)
   }
 }
 
-function stepsById({ prepare }: Connection, query: ReadQuery) {
+/** @returns a function that reads the next step, and returns undefined at the end */
+function createStepsById({ prepare }: Connection, query: ReadQuery) {
   const { desc = false } = query
   const { where, values, matches } = buildFilter(query)
   const order = `ORDER BY id ${desc ? 'DESC' : 'ASC'}`
   const select = `SELECT id, name, tag ${ofRange} AND ${where} ${order}`
   const ranges = new IdRanges(prepare, query, { rows: stepRows, bytes: stepBytes })
 
-  return (left: number): StoredPlant[] | undefined => {
-    const range = ranges.find(where === everything ? left : stepRows)
+  return (remainingRows: number): StoredPlant[] | undefined => {
+    const range = ranges.find(where === everything ? remainingRows : stepRows)
     if (!range) return undefined
     const plants = prepare(select)
       .all(...range, ...values)
       .map(toPlant)
-    // After all that may find the store in use, and is then called again.
+    // A statement may find the store locked, and this function is then called again. So the range
+    // advances only when all of them have succeeded.
     ranges.advance(range)
     return plants.filter(matches)
   }
@@ -74,7 +82,7 @@ class IdRanges {
   #first: bigint
   #last: bigint
 
-  /** @param step what the plants of a range are at most, unless it has only one */
+  /** @param step a range has at most so many rows and bytes, or one larger plant */
   constructor(
     prepare: Connection['prepare'],
     { after, desc = false }: Pick<ReadQuery, 'after' | 'desc'>,
@@ -94,29 +102,29 @@ class IdRanges {
   }
 
   /**
-   * @param left how many plants are still wanted
+   * @param wantedRows the range needs no more plants than this
    * @returns undefined at the end
    */
-  find(left: number): IdRange | undefined {
-    const end = this.#findEnd(left)
+  find(wantedRows: number): IdRange | undefined {
+    const end = this.#findEnd(wantedRows)
     if (end === undefined) return undefined
     return this.#isDescending ? [end, this.#last] : [this.#first, end]
   }
 
-  /** Call it when the plants of a range were read. */
+  /** Call this when the plants of a range were read. Before that, `find` returns the same range. */
   advance([first, last]: IdRange): void {
     if (this.#isDescending) this.#last = first - 1n
     else this.#first = last + 1n
   }
 
-  #findEnd(left: number): bigint | undefined {
-    // a few more than fitted
-    this.#rows = Math.min(left, this.#maxRows, Math.ceil(this.#rows * 1.25))
+  /** Halves the number of rows until their bytes fit, and starts with a few more than fitted. */
+  #findEnd(wantedRows: number): bigint | undefined {
+    this.#rows = Math.min(wantedRows, this.#maxRows, Math.ceil(this.#rows * 1.25))
     while (this.#first <= this.#last) {
       const sum = this.#prepare(this.#sum)
       const [end, size]: (bigint | null)[] = sum.get(this.#first, this.#last, this.#rows)
       if (end == null) return undefined
-      // A corrupt tree can lead back to one of its pages, without end.
+      // In a corrupt tree, a page can lead back to an earlier one, and this would never end.
       if (end < this.#first || end > this.#last)
         throw new StoreDamageError(`the id ${end} is out of order`)
       if (this.#rows === 1 || Number(size) <= this.#maxBytes) return end
@@ -126,19 +134,23 @@ class IdRanges {
   }
 }
 
-/** Of one statement: a transaction must hold its moment. */
-function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQuery) {
+/**
+ * All steps are of one statement, so they are consistent only within a transaction.
+ *
+ * @returns a function that reads the next step, and returns undefined at the end
+ */
+function createStepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQuery) {
   const { after, limit, desc, search } = query
   const { where, values, matches } = buildFilter(query)
   const direction = desc ? 'DESC' : 'ASC'
-  // With any LIMIT, SQLite sorts into a b-tree, in twice the time.
+  // With a LIMIT, even a large one, SQLite sorts by a b-tree instead of a merge, in twice the time.
   const select = `SELECT id, name, tag FROM plants
     WHERE ${where} ${after === undefined ? '' : `AND id > ${after}`}
     ORDER BY ${sort} IS NULL, ${buildFoldedText(sort)} ${direction}, ${sort} ${direction}, id
     ${limit === undefined || search !== undefined ? '' : `LIMIT ${limit}`}`
   let rows: Iterator<unknown[]> | undefined
   return (): StoredPlant[] | undefined => {
-    // It is prepared in a step because SQLite may fail at that, which the caller explains.
+    // SQLite may fail to prepare this. Within a step, the caller explains the error.
     rows ??= prepare(select).iterate(...values)
     const plants: StoredPlant[] = []
     for (let length = 0; plants.length < stepRows && length < stepBytes; ) {
@@ -152,7 +164,7 @@ function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQ
   }
 }
 
-/** A count reads less of a plant than a list does, so that its steps have more plants. */
+/** A count reads less of each plant than a list does, so its steps can have more plants. */
 const countStep = { rows: 10_000, bytes: 1_048_576 }
 
 export async function countPlants(connection: Connection, query: CountQuery = {}): Promise<bigint> {
@@ -164,7 +176,7 @@ export async function countPlants(connection: Connection, query: CountQuery = {}
   return count
 }
 
-/** Decides here what a search finds, as a list does. */
+/** What a search finds is decided in JavaScript, so the plants are read as for a list. */
 async function countMatches(connection: Connection, query: CountQuery): Promise<bigint> {
   let count = 0n
   for await (const plants of readPlants(connection, query)) count += BigInt(plants.length)
@@ -176,9 +188,9 @@ async function countInSteps(connection: Connection, query: CountQuery): Promise<
   const select = `SELECT count(*) ${ofRange} AND ${where}`
   let count = 0n
   await forEachRange(connection, query, (range) => {
-    const [found]: [bigint] = connection.prepare(select).get(...range, ...values)
+    const [countOfRange]: [bigint] = connection.prepare(select).get(...range, ...values)
     return () => {
-      count += found
+      count += countOfRange
     }
   })
   return count
@@ -206,7 +218,10 @@ export async function countTexts(
   return counts
 }
 
-/** @param readRange may find the store in use, and is then called again; what it returns is not */
+/**
+ * @param readRange may find the store locked, and is then called again. So it must not change
+ *   anything: it returns a function that adds its result, which is called once.
+ */
 async function forEachRange(
   connection: Connection,
   { signal }: CountQuery,
@@ -227,14 +242,16 @@ async function forEachRange(
   }
 }
 
-/** Another program may have written anything into it. */
+/** @throws {StoreDamageError} for a type that only another program can have written */
 function toText(field: TextName, value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (value === null && field === 'tag') return undefined
   throw new StoreDamageError(`a ${field} has a value of another type`)
 }
 
-/** A plant matches that `where` finds, and `matches`. */
+/**
+ * @returns the SQL `where` with its values, and `matches`. A plant is selected if both are true.
+ */
 function buildFilter({ tag, search }: CountQuery) {
   const conditions: string[] = []
   const values: string[] = []
@@ -246,7 +263,7 @@ function buildFilter({ tag, search }: CountQuery) {
   }
   const folded = foldText(search ?? '')
   if (search !== undefined) {
-    conditions.push(`(${mayContain('name')} OR ${mayContain('tag')})`)
+    conditions.push(`(${buildMayContain('name')} OR ${buildMayContain('tag')})`)
     values.push(folded, folded)
   }
   const matches = ({ name, tag = '' }: StoredPlant) =>
@@ -256,16 +273,21 @@ function buildFilter({ tag, search }: CountQuery) {
 
 const everything = 'true'
 
-/** The SQL of `foldText`. */
+/** Builds SQL that folds a text as `foldText` does, and calls that only for what is not ASCII. */
 function buildFoldedText(column: string): string {
-  return `CASE WHEN ${isNotAscii(column)} THEN ${foldFunction}(${column}) ELSE lower(${column}) END`
+  const folded = `${foldFunction}(${column})`
+  return `CASE WHEN ${buildNotAscii(column)} THEN ${folded} ELSE lower(${column}) END`
 }
 
-function mayContain(column: string): string {
-  return `CASE WHEN ${isNotAscii(column)} THEN true ELSE instr(lower(${column}), ?) END`
+/** Builds SQL that is true for each text which may contain the search: all that are not ASCII. */
+function buildMayContain(column: string): string {
+  return `CASE WHEN ${buildNotAscii(column)} THEN true ELSE instr(lower(${column}), ?) END`
 }
 
-/** False for NULL. Bytes and characters are counted sooner than looked at. */
-function isNotAscii(column: string): string {
+/**
+ * Builds SQL that is true for a text with a character beyond ASCII, and not true for NULL. To count
+ * bytes and characters takes less time than to look at each character.
+ */
+function buildNotAscii(column: string): string {
   return `octet_length(${column}) <> length(${column})`
 }

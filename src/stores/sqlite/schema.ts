@@ -1,13 +1,16 @@
 import type { Database } from '../../platform/sqlite.js'
 import { createUnusableStoreError } from './errors.js'
 
-/** "plnt", in the header of the file (https://sqlite.org/fileformat2.html, 1.3). */
+/**
+ * These bytes are "plnt". The header of the file has them, so that a store is told from a file of
+ * another program (https://sqlite.org/fileformat2.html, 1.3).
+ */
 export const applicationId = 0x706c6e74n
 const schemaVersion = 1n
 
 /**
- * Rights are comma-separated, times in milliseconds. The row of a revoked token stays: no id is
- * given twice.
+ * Rights are separated by commas, and times are milliseconds since 1970. The row of a revoked token
+ * stays, so that no id is given twice: the log of a service names tokens by their ids.
  */
 const schema = `
 CREATE TABLE plants (
@@ -29,13 +32,17 @@ CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT;
 PRAGMA application_id = ${applicationId};
 PRAGMA user_version = ${schemaVersion}`
 
+/** A restore copies these columns of each table. */
 export const tables = {
   plants: 'id, name, tag, idempotency_key',
   tokens: 'id, digest, note, rights, created_at, expires_at, revoked_at',
   imports: 'id, state',
 }
 
-/** False for an empty file. Throws for that of another program or version. */
+/**
+ * @returns false for an empty file, which may become a store
+ * @throws {PlantsError} `accessDenied` for a file of another program or another version
+ */
 export function isStore(db: Database, path: string): boolean {
   const sql = `SELECT application_id AS id, user_version AS version,
     (SELECT count(*) FROM sqlite_schema) AS objects FROM pragma_application_id, pragma_user_version`
@@ -53,7 +60,11 @@ export function assertVersion(version: bigint | undefined, path: string): void {
   throw createUnusableStoreError(path, why, 'Use the version of plants that wrote it last')
 }
 
-/** Also gives one that exists a log. Several processes may do so at once. */
+/**
+ * Creates the tables of an empty file. Another process may do so at the same time, so the file is
+ * looked at again under the lock. A store that exists gets a write-ahead log, which one that was a
+ * backup does not have.
+ */
 export function makeStore(db: Database, path: string): void {
   const exists = isStore(db, path)
   db.exec('PRAGMA journal_mode = WAL')

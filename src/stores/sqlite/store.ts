@@ -1,4 +1,7 @@
-/** One SQLite file, shared by processes of this machine. */
+/**
+ * A store in a SQLite file, which several processes of this machine may use at once. One connection
+ * serves all calls; only a snapshot, which needs a read transaction, opens another one.
+ */
 import type { TextName } from '../../plant/fields.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import { isWritableFile } from '../../platform/files.js'
@@ -27,7 +30,7 @@ export class SqliteStore implements DirectStore {
   readonly #options: SqliteOptions
   readonly #writer: Writer
   readonly #requestedIds: bigint[] = []
-  /** The plants of all requested ids, while the statement that reads them has not begun. */
+  /** Resolves to the plants of all requested ids. Undefined if no call waits for a SELECT. */
   #requestedPlants: Promise<Map<bigint, StoredPlant>> | undefined
 
   private constructor(connection: Connection, options: SqliteOptions) {
@@ -78,18 +81,18 @@ export class SqliteStore implements DirectStore {
   }
 
   async get(ids: readonly bigint[]) {
-    const found = await this.#getWithOtherCalls(ids)
+    const plantsOfAllCalls = await this.#getWithOtherCalls(ids)
     const plants = new Map<bigint, StoredPlant>()
     for (const id of ids) {
-      const plant = found.get(id)
+      const plant = plantsOfAllCalls.get(id)
       if (plant) plants.set(id, plant)
     }
     return plants
   }
 
   /**
-   * Answers all calls of the same tick with one SELECT, whose locks cost as much as reading a
-   * plant. So the result also has the plants of the other calls.
+   * All calls of `get` in the same tick share one SELECT, because its locks cost as much as reading
+   * a plant does. So the result may also have plants of other calls.
    */
   #getWithOtherCalls(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     this.#requestedIds.push(...ids)
@@ -111,7 +114,10 @@ export class SqliteStore implements DirectStore {
     }
   }
 
-  /** Of one moment. A transaction on the store's own connection would affect all other calls. */
+  /**
+   * Opens a connection that shows the store at one moment. A read transaction on the store's own
+   * connection would hold all other calls at that moment, too.
+   */
   async #openSnapshot(): Promise<Connection> {
     const { path } = this.#connection
     const connection = await Connection.open(path, this.#options)
@@ -156,10 +162,11 @@ export class SqliteStore implements DirectStore {
 
 function findPlants({ prepare }: Connection, ids: readonly bigint[]) {
   const select = 'SELECT id, name, tag FROM plants WHERE id'
-  const [id, ...others] = ids
+  const [id, ...furtherIds] = ids
   const rows =
-    id !== undefined && others.length === 0
-      ? prepare(`${select} = ?`).all(id) // in half the time
+    id !== undefined && furtherIds.length === 0
+      ? // For one id, this takes half the time of the statement for several.
+        prepare(`${select} = ?`).all(id)
       : prepare(`${select} IN (SELECT value FROM json_each(?))`).all(`[${ids.join()}]`)
   const plants = rows.map(toPlant)
   return new Map(plants.map((plant) => [plant.id, plant]))

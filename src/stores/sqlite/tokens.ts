@@ -12,6 +12,7 @@ const selectPage = `${select} WHERE id > ? ORDER BY id LIMIT ?`
 const insert = `INSERT INTO tokens (digest, note, rights, created_at, expires_at)
   VALUES (?, ?, ?, ?, ?) RETURNING ${tokenColumns}`
 
+/** A second revocation changes nothing, so that the time of the first one stays. */
 const revoke = `UPDATE tokens SET revoked_at = ifnull(revoked_at, ?) WHERE id = ?
   RETURNING ${tokenColumns}`
 
@@ -39,7 +40,7 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
   }
 }
 
-/** The values of a row, in the order of `tokenColumns`. */
+/** A row has the columns of `tokenColumns`, and the connection returns rows as arrays. */
 type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
 
 function toToken([id, note, rights, ...times]: TokenRow): Token {
