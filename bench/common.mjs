@@ -1,4 +1,5 @@
-// What the benchmarks share: processes that end with the benchmark, a folder that goes with it, and text for a terminal.
+// The benchmarks share this: processes that end with the benchmark, a folder that is removed with
+// it, and text for a terminal.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,15 +21,16 @@ export function track(child) {
  * Runs a program to its end. Throws when its exit code is not 0.
  *
  * @param {string[]} command
- * @returns the seconds that took, and on Linux the largest memory of the process in MB
+ * @returns the seconds that it took, and on Linux the seconds of processor time (`busy`) and the
+ *   largest memory of the process in MB (`peak`)
  */
 export async function run([program = '', ...args], env) {
-  const start = performance.now()
+  const [start, busyBefore] = [performance.now(), readProcessorTimeOfChildren()]
   const child = track(spawn(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'] }))
   const complaint = child.stderr.toArray()
   let peak = NaN
   const watch = setInterval(() => {
-    peak = peakOf(child.pid) ?? peak
+    peak = readPeak(child.pid) ?? peak
   }, 10)
   const [code, signal] = await once(child, 'exit')
   const seconds = (performance.now() - start) / 1000
@@ -37,11 +39,21 @@ export async function run([program = '', ...args], env) {
     throw new Error(
       `${program} ${args.join(' ')}: ${code ?? signal}\n${Buffer.concat(await complaint)}`,
     )
-  return { seconds, peak }
+  return { seconds, busy: (readProcessorTimeOfChildren() - busyBefore) / 1000, peak }
 }
 
-/** In MB, by proc(5); undefined elsewhere, and once the process has ended. */
-export function peakOf(pid) {
+/**
+ * Reads how many ms of processor time the processes have taken that this one has started, and that
+ * have ended, by proc(5). It is NaN where there is no /proc.
+ */
+export function readProcessorTimeOfChildren() {
+  if (process.platform !== 'linux') return NaN
+  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ')[1].split(' ')
+  return (Number(fields[13]) + Number(fields[14])) * 10 // The clock has 100 ticks a second.
+}
+
+/** Returns MB, by proc(5), or undefined elsewhere and once the process has ended. */
+export function readPeak(pid) {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'latin1')
     const [, size] = /VmHWM:\s+(\d+) kB/.exec(status) ?? []
@@ -52,25 +64,26 @@ export function peakOf(pid) {
 }
 
 /**
- * The flags of this process. Each has the type of its default: a whole number, a list, a text, or a switch.
+ * Parses the flags of this process. Each has the type of its default: a whole number, a list, a
+ * text, or a switch.
  *
  * @template {Record<string, unknown>} T
  * @param {T} defaults
  * @returns {T}
  */
-export function flagsOf(defaults) {
+export function parseFlags(defaults) {
   const options = {}
   for (const [name, value] of Object.entries(defaults))
     options[name] = { type: typeof value === 'boolean' ? 'boolean' : 'string' }
   const { values } = parseArgs({ options })
   const given = Object.entries(values).map(([name, text]) => [
     name,
-    typed(name, text, defaults[name]),
+    parseFlag(name, text, defaults[name]),
   ])
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
-function typed(name, text, like) {
+function parseFlag(name, text, like) {
   const isList = Array.isArray(like)
   if (typeof (isList ? like[0] : like) !== 'number') return isList ? text.split(',') : text
   const numbers = text.split(',').map(Number)
@@ -81,37 +94,38 @@ function typed(name, text, like) {
   return isList ? numbers : numbers[0]
 }
 
-/** This checkout, and the one to compare it with, which is built. */
-export function checkoutsOf(against) {
+/** Lists this checkout, and the one to compare it with, which is built. */
+export function listCheckouts(against) {
   const own = { root: join(import.meta.dirname, '..'), suffix: '' }
   const others = against ? [{ root: resolve(against), suffix: ', before' }] : []
   return [own, ...others].map((each) => ({ ...each, plants: join(each.root, 'bin/plants.js') }))
 }
 
-/** The path of a database, once its files are gone. */
-export function withoutFiles(file) {
+/** Removes the files of a database, and returns its path. */
+export function removeFiles(file) {
   for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
   return file
 }
 
-/** Makes a folder that is removed when this process exits, after all tracked processes were killed. */
-export function temporaryFolder() {
+/** The folder is removed when this process exits, after all tracked processes were killed. */
+export function createTemporaryFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'plants-bench-'))
   process.once('exit', () => {
     for (const child of children) child.kill('SIGKILL')
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   })
-  // Not once: npm passes on the signal that came from the terminal already, and the second would end the removal.
+  // A handler that is called once would let the second signal end the removal: npm passes on the
+  // signal that came from the terminal already.
   for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }))
     process.on(signal, () => process.exit(code))
   return folder
 }
 
 /**
- * The environment without the user's settings, with the folder as the home, and without NODE_EXTRA_CA_CERTS, for which
- * Node 20 reads certificates at every start.
+ * Returns the environment without the user's settings, with the folder as the home, and without
+ * NODE_EXTRA_CA_CERTS, for which Node 20 reads certificates at every start.
  */
-export function environmentIn(folder) {
+export function createEnvironment(folder) {
   const foreign = /^(CI$|NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$|no_proxy$|NO_PROXY$)/
   const own = Object.entries(process.env).filter(([name]) => !foreign.test(name))
   return {

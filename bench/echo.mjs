@@ -1,5 +1,5 @@
-// The least that a service in JavaScript can do: it reads a body, parses it, and answers two of its fields.
-// To a GET it answers a plant with the id of the path.
+// This is the least that a service in JavaScript can do: it reads a body, parses it, and answers
+// two of its fields. To a GET it answers a plant with the id of the path.
 import { createServer } from 'node:http'
 
 const server = createServer((request, response) => {
@@ -8,8 +8,8 @@ const server = createServer((request, response) => {
   request.on('end', () => {
     const body =
       request.method === 'GET'
-        ? plantOf(request.url)
-        : answerTo(JSON.parse(Buffer.concat(chunks).toString()))
+        ? formatPlant(request.url)
+        : formatResponse(JSON.parse(Buffer.concat(chunks).toString()))
     response.writeHead(200, {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
@@ -22,7 +22,7 @@ server.listen(0, '127.0.0.1', () => {
   process.stdout.write(`http://127.0.0.1:${port}\n`)
 })
 
-function plantOf(path) {
+function formatPlant(path) {
   return JSON.stringify({
     id: Number(path.slice('/plants/'.length)),
     name: 'Boston Fern',
@@ -30,6 +30,6 @@ function plantOf(path) {
   })
 }
 
-function answerTo({ name, tag }) {
+function formatResponse({ name, tag }) {
   return JSON.stringify({ name, tag })
 }

@@ -4,18 +4,23 @@ import { executableName, hostTarget } from '../bin/build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
 
-/** The path of the standalone executable: what PLANTS_BIN names, else the one that was built; undefined if none was. */
+/**
+ * Returns the path of the standalone executable that PLANTS_BIN names, or else of the one that was
+ * built; undefined if none was.
+ */
 export function findExecutable() {
   if (process.env.PLANTS_BIN) return process.env.PLANTS_BIN
-  const path = pathOf(hostTarget())
+  const path = buildExecutablePath(hostTarget())
   return existsSync(path) ? path : undefined
 }
 
 /**
- * The path of the executable that was built for a target. Throws when there is none, or when it is older than `src`.
+ * Returns the path of the executable that was built for a target.
+ *
+ * @throws {Error} when there is none, or when it is older than `src`
  */
-export function builtExecutable(target) {
-  const path = pathOf(target)
+export function findBuiltExecutable(target) {
+  const path = buildExecutablePath(target)
   const how = `npm run build:binary -- ${[...new Set([hostTarget(), target])].join(' ')}`
   if (!existsSync(path)) throw new Error(`There is no ${path}. Make it with: ${how}`)
   if (isOlderThan(path, join(root, 'src')))
@@ -23,7 +28,7 @@ export function builtExecutable(target) {
   return path
 }
 
-function pathOf(target) {
+function buildExecutablePath(target) {
   return join(root, 'release', executableName(`plants-${target}`, target))
 }
 

@@ -1,26 +1,26 @@
 // How the cost of a command grows with the number of plants: npm run bench:grow [-- FLAG...]
 //   --sizes 10000,100000,1000000,10000000  --runs 5
 //   --record        writes bench/README.md
-// Each is a whole process with its start; the stores take turns.
+// Each is a whole process with its start. The stores take turns.
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { lineChart } from './charts.mjs'
-import { environmentIn, flagsOf, peakOf, run, temporaryFolder } from './common.mjs'
-import { median, numberText, reporterOf, spread } from './report.mjs'
+import { drawLineChart } from './charts.mjs'
+import { createEnvironment, createTemporaryFolder, parseFlags, readPeak, run } from './common.mjs'
+import { createReporter, findMedian, formatNumber, formatSpread } from './report.mjs'
 import { writeRows } from './rows.mjs'
 import { load, start } from './server.mjs'
 
-const { sizes, runs, record } = flagsOf({
+const { sizes, runs, record } = parseFlags({
   sizes: [10_000, 100_000, 1_000_000, 10_000_000],
   runs: 5,
   record: false,
 })
-const folder = temporaryFolder()
-const env = { ...environmentIn(folder), PLANTS_SERVE_TOKEN: 'a-token-of-the-benchmark' }
+const folder = createTemporaryFolder()
+const env = { ...createEnvironment(folder), PLANTS_SERVE_TOKEN: 'a-token-of-the-benchmark' }
 const plants = [process.execPath, join(import.meta.dirname, '../bin/plants.js')]
 const more = join(folder, 'more.csv')
 const columns = ['--columns', 'id,name,tag']
-const report = reporterOf(
+const report = createReporter(
   folder,
   `one import and service each; medians of ${runs} runs in turn`,
   record,
@@ -28,9 +28,9 @@ const report = reporterOf(
 let nextId = 1
 
 const stores = []
-for (const size of sizes) stores.push(await storeOf(size))
+for (const size of sizes) stores.push(await makeFilledStore(size))
 const commands = {
-  'create, ms': () => ['create', '--id', idOfNext(), '--name', 'Fern'],
+  'create, ms': () => ['create', '--id', takeNextId(), '--name', 'Fern'],
   'get, ms': ({ middle }) => ['get', middle],
   'page in the middle, ms': ({ middle }) => ['list', '--after', middle, '--limit', '50'],
   'search, ms': () => ['list', '--search', 'xyz'],
@@ -38,7 +38,7 @@ const commands = {
 for (let index = 0; index < runs; index += 1)
   for (const store of stores)
     for (const [title, argsOf] of Object.entries(commands)) await note(store, title, argsOf(store))
-for (const store of stores) store.memory = await memoryOf(store)
+for (const store of stores) store.memory = await measureMemory(store)
 await writeRows(more, 100_000, 'csv', { shift: 1n })
 const importing = 'import of another 100,000, ms'
 for (const store of stores) await note(store, importing, ['import', more, ...columns])
@@ -46,47 +46,57 @@ for (const store of stores) await note(store, importing, ['import', more, ...col
 const titles = [...Object.keys(commands), importing]
 const rows = stores.map(({ size, bytes, times, memory }) => [
   size.toLocaleString('en-US'),
-  numberText(bytes / 1e6),
-  numberText(bytes / size),
-  ...titles.map((title) => spread(times[title])),
-  numberText(memory),
+  formatNumber(bytes / 1e6),
+  formatNumber(bytes / size),
+  ...titles.map((title) => formatSpread(times[title])),
+  formatNumber(memory),
 ])
 const heading = ['plants', 'file, MB', 'bytes a plant', ...titles, 'memory of a service, MB']
 const lines = titles.map((title) => ({
   label: title.replace(', ms', ''),
-  points: stores.map(({ size, times }) => [size, median(times[title])]),
+  points: stores.map(({ size, times }) => [size, findMedian(times[title])]),
 }))
-const chart = lineChart('Milliseconds of a command', 'plants in the store', lines)
-report('growth', [[heading, ...rows]], chart)
+const chart = drawLineChart('Milliseconds of a command', 'plants in the store', lines)
+const busyRows = stores.map(({ size, busyTimes }) => [
+  size.toLocaleString('en-US'),
+  ...titles.map((title) => formatSpread(busyTimes[title])),
+])
+const tables = [
+  [heading, ...rows],
+  [['processor time, plants', ...titles], ...busyRows],
+]
+report('growth', tables, chart)
 
-/** A store with so many plants, and the id in their middle. */
-async function storeOf(size) {
+/** Makes a store with so many plants, and finds the id in their middle. */
+async function makeFilledStore(size) {
   const [file, input] = [join(folder, `${size}.db`), join(folder, `${size}.csv`)]
   await writeRows(input, size, 'csv')
   await run([...plants, 'import', input, ...columns, '--store', file], env)
   rmSync(input)
   const step = 2n ** 64n / BigInt(size)
   const middle = String(BigInt(Math.floor(size / 2)) * step - 2n ** 63n)
-  return { size, file, middle, bytes: statSync(file).size, times: {}, memory: NaN }
+  const bytes = statSync(file).size
+  return { size, file, middle, bytes, times: {}, busyTimes: {}, memory: NaN }
 }
 
-async function note({ file, times }, title, args) {
-  const { seconds } = await run([...plants, ...args, '--store', file], env)
+async function note({ file, times, busyTimes }, title, args) {
+  const { seconds, busy } = await run([...plants, ...args, '--store', file], env)
   times[title] = [...(times[title] ?? []), seconds * 1000]
+  busyTimes[title] = [...(busyTimes[title] ?? []), busy * 1000]
 }
 
-/** The largest of a service that creates 20,000 plants. */
-async function memoryOf({ file }) {
+/** Measures the largest memory of a service that creates 20,000 plants. */
+async function measureMemory({ file }) {
   const log = join(folder, 'server.log')
   const serve = ['serve', '--port', '0', '--store', file]
   const { url, pid, stop } = await start([...plants, ...serve], { env, log })
   await load({ url, base: '1000000', connections: 64, isKept: true, count: 20_000 }, env)
-  const peak = peakOf(pid) ?? NaN
+  const peak = readPeak(pid) ?? NaN
   await stop()
   return peak
 }
 
-function idOfNext() {
+function takeNextId() {
   nextId += 1
   return String(nextId)
 }

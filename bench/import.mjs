@@ -1,25 +1,33 @@
-// Imports and exports beside the loaders of SQLite and PostgreSQL, and what texts of several scripts take:
-// npm run bench:import [-- FLAG...]
+// Imports and exports beside the loaders of SQLite and PostgreSQL, and what texts of several
+// scripts take: npm run bench:import [-- FLAG...]
 //   --rows 500000  --rounds 3  --only sqlite,postgres,texts,postgres-texts
 //   --against DIR   another checkout, which is built, in turn with this one
 //   --record        writes bench/README.md
-// Each is a whole process with its start. They take turns, so that a machine that slows down slows all of them. After
-// each import it is checked that the plants are there.
-import { execFileSync } from 'node:child_process'
+// Each is a whole process with its start. They take turns, so that a machine that slows down slows
+// all of them. After each import it is checked that the plants are there. The processor time is
+// that of the process, without that of a server.
+import { execFileSync, spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { barChart } from './charts.mjs'
+import { drawBarChart } from './charts.mjs'
 import {
-  checkoutsOf,
+  createEnvironment,
+  createTemporaryFolder,
   end,
-  environmentIn,
-  flagsOf,
+  listCheckouts,
+  parseFlags,
+  removeFiles,
   run,
-  temporaryFolder,
-  withoutFiles,
 } from './common.mjs'
-import { psqlArgs, startPostgres } from './postgres-server.mjs'
-import { goalText, median, numberText, ratioText, reporterOf, spread } from './report.mjs'
+import { buildPsqlCommand, startPostgres } from './postgres-server.mjs'
+import {
+  createReporter,
+  findMedian,
+  formatGoal,
+  formatNumber,
+  formatRatio,
+  formatSpread,
+} from './report.mjs'
 import { scripts, writeNames, writeRows } from './rows.mjs'
 
 const parts = {
@@ -28,7 +36,7 @@ const parts = {
   texts: measureTexts,
   'postgres-texts': measurePostgresTexts,
 }
-const { rows, rounds, only, against, record } = flagsOf({
+const { rows, rounds, only, against, record } = parseFlags({
   rows: 500_000,
   rounds: 3,
   only: Object.keys(parts),
@@ -38,9 +46,9 @@ const { rows, rounds, only, against, record } = flagsOf({
 if (!only.every((name) => Object.hasOwn(parts, name)))
   end(2, `--only must be some of ${Object.keys(parts).join()}`)
 
-const folder = temporaryFolder()
-const env = environmentIn(folder)
-const checkouts = checkoutsOf(against)
+const folder = createTemporaryFolder()
+const env = createEnvironment(folder)
+const checkouts = listCheckouts(against)
 const [{ plants }] = checkouts
 const input = {
   ndjson: join(folder, 'plants.ndjson'),
@@ -53,7 +61,7 @@ for (const format of ['ndjson', 'csv']) {
   await writeRows(join(folder, `shuffled.${format}`), rows, format, { isShuffled: true })
 }
 
-/** At most so many times the time of English texts. */
+/** A command takes at most so many times the time of English texts. */
 const mostOfTexts = {
   'list, a table': { umlauts: 1.3, Cyrillic: 1.3, Chinese: 2, emoji: 4 },
   'list --sort name': { umlauts: 1.6, Cyrillic: 1.6, Chinese: 1.6, emoji: 1.6 },
@@ -67,12 +75,12 @@ const searches = {
 const columns = ['--columns', 'id,name,tag']
 const count = rows.toLocaleString('en-US')
 const how = `${count} plants; medians of ${rounds} rounds in turn`
-const report = reporterOf(folder, how, record)
+const report = createReporter(folder, how, record)
 for (const name of only) await parts[name]()
 
 async function measureSqlite() {
   const [store, other] = ['store.db', 'other.db'].map((name) => join(folder, name))
-  const makeStore = () => withoutFiles(store)
+  const makeStore = () => removeFiles(store)
   const schema = [
     'PRAGMA journal_mode=WAL',
     'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
@@ -98,25 +106,30 @@ async function measureSqlite() {
     title: 'sqlite-utils, NDJSON',
     argv: (file) => ['sqlite-utils', 'insert', file, 'plants', input.ndjson, '--nl'],
     makeStore: () => {
-      ask(withoutFiles(other), ...schema)
+      ask(removeFiles(other), ...schema)
       return other
     },
   }
+  const shuffled = { goal: { least: 0.7 }, beside: loaders[1].title }
   const importers = [
     ...loaders,
-    sqliteUtils,
-    ...imports('NDJSON', [input.ndjson], { least: 0.45 }),
-    ...imports('CSV', [input.csv, ...columns], { least: 0.45 }),
-    ...imports('shuffled NDJSON', [input.shuffledNdjson], { least: 0.6 }, loaders[1].title),
-    ...imports('shuffled CSV', [input.shuffledCsv, ...columns], { least: 0.6 }, loaders[1].title),
-    ...imports('workbook', [await workbook(store)]),
+    ...(isInstalled('sqlite-utils') ? [sqliteUtils] : []),
+    ...listImports('NDJSON', [input.ndjson], { goal: { least: 0.55 }, mostBusy: 3.5 }),
+    ...listImports('CSV', [input.csv, ...columns], { goal: { least: 0.65 }, mostBusy: 2.8 }),
+    ...listImports('shuffled NDJSON', [input.shuffledNdjson], shuffled),
+    ...listImports('shuffled CSV', [input.shuffledCsv, ...columns], shuffled),
+    ...listImports('workbook', [await exportWorkbook(store)]),
   ]
-  const exporters = [dumper, ...exports({ least: 0.35 })]
+  const exporters = [dumper, ...listExports({ least: 0.4 }), ...listExports(undefined, ['xlsx'])]
   await measure('sqlite', 'into a new file', { makeStore, count, importers, exporters })
 }
 
-/** A workbook of all plants, which our export has made. */
-async function workbook(store) {
+function isInstalled(program) {
+  return spawnSync(program, ['--version']).error === undefined
+}
+
+/** Exports a workbook of all plants. */
+async function exportWorkbook(store) {
   const path = join(folder, 'plants.xlsx')
   for (const args of [
     ['import', input.ndjson],
@@ -131,10 +144,13 @@ async function measurePostgres() {
   const query = 'SELECT id, name, tag FROM plant_store.plants ORDER BY id'
   const copyFrom = `\\copy plant_store.plants (id, name, tag) from '${input.csv}' csv`
   const copyTo = (out) => `\\copy (${query}) to '${out}' csv`
-  const loader = { title: 'psql \\copy from, CSV', argv: (store) => psqlArgs(store, copyFrom) }
+  const loader = {
+    title: 'psql \\copy from, CSV',
+    argv: (store) => buildPsqlCommand(store, copyFrom),
+  }
   const dumper = {
     title: 'psql \\copy to, CSV',
-    argv: (store, out) => psqlArgs(store, copyTo(out)),
+    argv: (store, out) => buildPsqlCommand(store, copyTo(out)),
   }
   const count = (store) => server.ask(store, 'SELECT count(*) FROM plant_store.plants')
   try {
@@ -142,10 +158,10 @@ async function measurePostgres() {
     const { makeStore } = server
     const importers = [
       loader,
-      ...imports('NDJSON', [input.ndjson], { least: 0.4 }),
-      ...imports('CSV', [input.csv, ...columns], { least: 0.4 }),
+      ...listImports('NDJSON', [input.ndjson], { goal: { least: 0.45 } }),
+      ...listImports('CSV', [input.csv, ...columns], { goal: { least: 0.45 } }),
     ]
-    const exporters = [dumper, ...exports({ least: 0.333 })]
+    const exporters = [dumper, ...listExports({ least: 0.45 })]
     await measure('postgres', title, { makeStore, count, importers, exporters })
   } finally {
     await server.remove()
@@ -177,96 +193,126 @@ async function compareScripts(section, commands, makeStore) {
     stores[script] = makeStore(script)
     await run([process.execPath, plants, 'import', file, '--store', stores[script]], env)
   }
-  const times = Object.entries(commands).map(([title, command]) => ({
+  const measured = Object.entries(commands).map(([title, command]) => ({
     title,
     argv: [process.execPath, plants, ...command, '--store'],
-    taken: {},
+    times: {},
+    busyTimes: {},
   }))
   for (let round = 0; round < rounds; round += 1)
-    for (const { argv, taken } of times)
+    for (const { argv, times, busyTimes } of measured)
       for (const script of names) {
-        const { seconds } = await run([...argv, stores[script]], env)
-        taken[script] = [...(taken[script] ?? []), seconds]
+        const { seconds, busy } = await run([...argv, stores[script]], env)
+        times[script] = [...(times[script] ?? []), seconds]
+        busyTimes[script] = [...(busyTimes[script] ?? []), busy]
       }
   const [first, ...others] = names
-  const heading = ['plants', `${first}, s`, ...others.map((script) => `${script}, × ${first}`)]
-  const lines = times.map(({ title, taken }) => [
-    title,
-    spread(taken[first]),
-    ...others.map((script) => {
-      const ratio = ratioText(taken[script], taken[first])
-      const most = mostOfTexts[title]?.[script]
-      return most === undefined ? ratio : `${ratio} (${goalText(ratio, { most })})`
-    }),
+  const columns = [`${first}, s`, ...others.map((script) => `${script}, × ${first}`)]
+  const buildRows = (field) =>
+    measured.map((command) => [
+      command.title,
+      formatSpread(command[field][first]),
+      ...others.map((script) => formatScript(command, field, script, first)),
+    ])
+  report(section, [
+    [['plants', ...columns], ...buildRows('times')],
+    [['processor time', ...columns], ...buildRows('busyTimes')],
   ])
-  report(section, [[heading, ...lines]])
+}
+
+/** Formats a time as a multiple of that of English texts. The goals are for whole times. */
+function formatScript(command, field, script, first) {
+  const ratio = formatRatio(command[field][script], command[field][first])
+  const most = field === 'times' ? mostOfTexts[command.title]?.[script] : undefined
+  return most === undefined ? ratio : `${ratio} (${formatGoal(ratio, { most })})`
 }
 
 /** Imports into new stores, and exports from the last one. */
 async function measure(section, title, { makeStore, count, importers, exporters }) {
   const out = join(folder, 'export')
-  const measured = (programs) =>
-    programs.map((each) => ({ makeStore, count, ...each, rates: [], peaks: [] }))
-  const [loading, dumping] = [measured(importers), measured(exporters)]
+  const prepare = (programs) =>
+    programs.map((each) => ({ makeStore, count, ...each, rates: [], busyTimes: [], peaks: [] }))
+  const [loading, dumping] = [prepare(importers), prepare(exporters)]
   for (let round = 0; round < rounds; round += 1) {
     let store
-    for (const { title: program, argv, rates, peaks, ...its } of loading) {
-      store = its.makeStore()
-      const { seconds, peak } = await run(argv(store), env)
-      rates.push(rows / seconds)
-      peaks.push(peak)
-      const stored = Number(its.count(store))
+    for (const program of loading) {
+      store = program.makeStore()
+      await note(program, program.argv(store))
+      const stored = Number(program.count(store))
       if (stored !== rows)
-        throw new Error(`${program}: there are ${stored} plants instead of ${rows}`)
+        throw new Error(`${program.title}: there are ${stored} plants instead of ${rows}`)
     }
-    for (const { argv, rates, peaks } of dumping) {
-      const { seconds, peak } = await run(argv(store, out), env)
-      rates.push(rows / seconds)
-      peaks.push(peak)
-      rmSync(out)
+    for (const program of dumping) {
+      const path = `${out}${program.extension ?? ''}`
+      await note(program, program.argv(store, path))
+      rmSync(path)
     }
   }
-  const tables = [tableOf(title, loading), tableOf('out again', dumping)]
+  const tables = [buildTable(title, loading), buildTable('out again', dumping)]
   const bars = loading.map(({ title: label, rates }) => {
     const isOurs = label.startsWith('plants ')
-    return { label, value: median(rates), isOurs }
+    return { label, value: findMedian(rates), isOurs }
   })
-  const chart = barChart(`Plants a second ${title}`, bars)
+  const chart = drawBarChart(`Plants a second ${title}`, bars)
   report(section, tables, chart)
 }
 
-/** An import of each checkout. */
-function imports(what, args, goal, beside) {
+async function note({ rates, busyTimes, peaks }, argv) {
+  const { seconds, busy, peak } = await run(argv, env)
+  rates.push(rows / seconds)
+  busyTimes.push(busy)
+  peaks.push(peak)
+}
+
+/**
+ * Lists an import of each checkout.
+ *
+ * @param {{ goal?: { least: number }, mostBusy?: number, beside?: string }} [goals] of its plants a
+ *   second and of its processor time, beside the program with a title
+ */
+function listImports(what, args, goals = {}) {
+  const { goal, mostBusy, beside } = goals
   return checkouts.map(({ plants: program, suffix }) => ({
     title: `plants import, ${what}${suffix}`,
     argv: (store) => [process.execPath, program, 'import', ...args, '--store', store],
-    ...{ goal, beside, mostPeak: goal && 150 },
+    goal,
+    mostBusy,
+    beside,
+    mostPeak: goal && 150,
   }))
 }
 
-/** Exports of each checkout. */
-function exports(goal) {
-  return ['ndjson', 'csv'].flatMap((format) =>
+/** Lists exports of each checkout. */
+function listExports(goal, formats = ['ndjson', 'csv']) {
+  return formats.flatMap((format) =>
     checkouts.map(({ plants: program, suffix }) => ({
-      title: `plants export, ${format.toUpperCase()}${suffix}`,
-      argv: (store, out) => {
-        const args = ['export', out, '--output', format, '--store', store]
-        return [process.execPath, program, ...args]
-      },
+      title: `plants export, ${format === 'xlsx' ? 'workbook' : format.toUpperCase()}${suffix}`,
+      extension: `.${format}`,
+      argv: (store, out) => [process.execPath, program, 'export', out, '--store', store],
       goal,
     })),
   )
 }
 
-function tableOf(title, programs) {
-  const [first] = programs
-  const lines = programs.map(({ title: program, rates, peaks, goal, mostPeak, beside }) => {
-    const other = programs.find((each) => each.title === beside) ?? first
-    const ratio = ratioText(rates, other.rates)
-    const peak = numberText(median(peaks))
-    const reached = goalText(peak, mostPeak && { most: mostPeak })
-    return [program, spread(rates), ratio, goalText(ratio, goal), peak, reached]
+function buildTable(title, programs) {
+  const lines = programs.map((program) => {
+    const { title: name, rates, busyTimes, peaks, goal, mostBusy, mostPeak, beside } = program
+    const other = programs.find((each) => each.title === beside) ?? programs[0]
+    const ratio = formatRatio(rates, other.rates)
+    const busyRatio = formatRatio(busyTimes, other.busyTimes)
+    const peak = formatNumber(findMedian(peaks))
+    return [
+      ...[name, formatSpread(rates), ratio, formatGoal(ratio, goal)],
+      ...[
+        formatSpread(busyTimes),
+        busyRatio,
+        formatGoal(busyRatio, mostBusy && { most: mostBusy }),
+      ],
+      ...[peak, formatGoal(peak, mostPeak && { most: mostPeak })],
+    ]
   })
-  const [tool] = first.title.split(' ')
-  return [[title, 'plants/s', `× ${tool}, same order`, 'goal', 'peak, MB', 'goal'], ...lines]
+  const [tool] = programs[0].title.split(' ')
+  const beside = `× ${tool}, same order`
+  const columns = ['plants/s', beside, 'goal', 's of processor time', beside, 'goal']
+  return [[title, ...columns, 'peak, MB', 'goal'], ...lines]
 }

@@ -1,19 +1,23 @@
-// Generates load with raw sockets, in a process of its own so that the server is what is measured. Each connection sends
-// again as soon as it is answered. Takes its orders as JSON in argv:
-//   url               of the server
-//   base              the first id, as text; the others have as many digits
-//   existing          plants are read, at random, of so many ids from `base` on; without it, plants are created
-//   connections       how many there are at the same time
-//   isKept            whether a connection sends one request after the other; otherwise each request has a new one
-//   milliseconds, or count   for how long, or how many requests
-// Prints JSON: how many requests were acknowledged, how many a second, and p50 and p99 in ms.
+// This generates load with raw sockets, in a process of its own, so that the server is what is
+// measured. Each connection sends again as soon as it has the response. The orders are JSON in
+// argv:
+//   url               is that of the server
+//   base              is the first id, as text; the others have as many digits
+//   areRandom         says whether the ids of creates are in no order
+//   existing          is how many ids from `base` on are read, at random; without it, plants are
+//                     created
+//   connections       is how many there are at the same time
+//   isKept            says whether a connection sends one request after the other; otherwise each
+//                     request has a new one
+//   milliseconds, or count   says for how long, or how many requests
+// It prints JSON: how many requests were acknowledged, how many a second, and p50 and p99 in ms.
 import { connect } from 'node:net'
 
 const orders = JSON.parse(process.argv[2])
-const { url, base, existing, connections, isKept } = orders
+const { url, base, areRandom, existing, connections, isKept } = orders
 const { milliseconds = Infinity, count = Infinity } = orders
 const { hostname, port, host } = new URL(url)
-const template = Buffer.from(existing ? reading() : creating())
+const template = Buffer.from(existing ? formatGet() : formatPost())
 const idOffset = template.indexOf(base)
 
 const begin = performance.now()
@@ -38,7 +42,7 @@ function call() {
     else dial(send)
   }
   const send = () => {
-    bytes.write(String(nextId()), idOffset, 'latin1')
+    bytes.write(String(takeNextId()), idOffset, 'latin1')
     answer = ''
     socket.write(bytes)
   }
@@ -66,22 +70,23 @@ function rest() {
   if (active === 0) finish()
 }
 
-function nextId() {
+function takeNextId() {
   sent += 1
+  if (areRandom) return Math.floor(10 ** (base.length - 1) * (1 + 8 * Math.random()))
   return BigInt(base) + BigInt(existing ? Math.floor(Math.random() * existing) : sent - 1)
 }
 
-function reading() {
-  return `GET /plants/${base} HTTP/1.1\r\n${headers()}\r\n`
+function formatGet() {
+  return `GET /plants/${base} HTTP/1.1\r\n${formatHeaders()}\r\n`
 }
 
-function creating() {
+function formatPost() {
   const body = `{"id":${base},"name":"Boston Fern","tag":"shade"}`
-  const length = body.length
-  return `POST /plants HTTP/1.1\r\n${headers()}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`
+  const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`
+  return `POST /plants HTTP/1.1\r\n${formatHeaders()}${type}\r\n${body}`
 }
 
-function headers() {
+function formatHeaders() {
   const connection = isKept ? '' : 'Connection: close\r\n'
   return `Host: ${host}\r\n${connection}Authorization: Bearer ${process.env.PLANTS_SERVE_TOKEN}\r\n`
 }

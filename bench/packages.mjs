@@ -3,12 +3,12 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Brings packages into a folder of the cache, from where they go with the next `npm ci`: what is too large, or too
- * special, for a dependency.
+ * Brings packages into a folder of the cache, which the next `npm ci` removes. They are too
+ * large, or too special, for a dependency.
  *
  * @param {string} name of the folder
  * @param {string[]} specs the packages, such as `fastify@5`
- * @param {string} file what is there once they are, below `node_modules` of the folder
+ * @param {string} file is there once they are, below `node_modules` of the folder
  * @param {{ options?: string[], compiled?: string }} more `options` of npm, and the package whose
  *   script at the installation compiles it; otherwise no script runs
  * @returns the path of the file

@@ -4,8 +4,8 @@ import { fetchPackages } from './packages.mjs'
 
 const scripts = join(import.meta.dirname, 'peers')
 
-/** What people would use instead, with its `title`, `argv`, `files` in the folder, and `countPlants`. */
-export function fastifyServer(folder, env) {
+/** Prepares what people would use instead of `plants serve`, with its database in the folder. */
+export function prepareFastify(folder, env) {
   const addon = fetchPackages(
     'peers/fastify',
     ['fastify@5.12.8', 'better-sqlite3@12.11.1'],
@@ -18,6 +18,7 @@ export function fastifyServer(folder, env) {
     title: 'Fastify',
     argv,
     files: [database],
+    fill: (rows) => [...argv, 'fill', rows],
     countPlants: () => Number(execFileSync(argv[0], [...argv.slice(1), 'count'], { env })),
   }
 }

@@ -1,4 +1,4 @@
-// Prints what a benchmark measured, and writes it into its section of bench/README.md.
+// This prints what a benchmark measured, and writes it into its section of bench/README.md.
 import {
   closeSync,
   fsyncSync,
@@ -15,14 +15,15 @@ import { print, printColumns } from './common.mjs'
 const page = join(import.meta.dirname, 'README.md')
 
 /**
- * Prints tables, of which the first row is the heading, and records them in a section of the page, with a chart.
+ * Creates a function that prints tables, of which the first row is the heading, and records them in
+ * a section of the page, with a chart.
  *
  * @param {string} folder on the disk that is measured
- * @param {string} how what is above the figures
+ * @param {string} how stands above the figures
  * @param {boolean} isRecorded whether the page is written
  */
-export function reporterOf(folder, how, isRecorded) {
-  const machine = machineOf(folder)
+export function createReporter(folder, how, isRecorded) {
+  const machine = describeMachine(folder)
   const moment = `${new Date().toISOString().slice(0, 10)} at a load of ${loadavg()[0].toFixed(1)}`
   const heading = `${moment}; ${how}, with their ranges`
   /** @type {(section: string, tables: string[][][], chart?: string) => void} */
@@ -34,7 +35,7 @@ export function reporterOf(folder, how, isRecorded) {
     }
     if (!isRecorded) return
     replace('machine', machine)
-    replace(section, [heading, ...tables.map(markdownOf)].join('\n\n'))
+    replace(section, [heading, ...tables.map(formatMarkdown)].join('\n\n'))
     if (chart) writeFileSync(join(import.meta.dirname, 'charts', `${section}.svg`), chart)
   }
 }
@@ -49,16 +50,16 @@ function replace(section, text) {
 }
 
 /** @param {string[][]} rows */
-function markdownOf([heading = [], ...rows]) {
+function formatMarkdown([heading = [], ...rows]) {
   const rule = heading.map((_, index) => (index === 0 ? '---' : '--:'))
   return [heading, rule, ...rows].map((cells) => `|${cells.join('|')}|`).join('\n')
 }
 
-/** Where this runs; the disk is that of the folder, and its syncs are what a commit costs. */
-function machineOf(folder) {
+/** Describes where this runs. The disk is that of the folder: its syncs are what a commit costs. */
+function describeMachine(folder) {
   const processors = `${availableParallelism()} × ${cpus()[0]?.model.trim()}`
-  const memory = `${numberText(totalmem() / 1e9)} GB of memory`
-  const disk = `a disk where a sync of 4 KiB takes ${spread(syncTimes(folder))} ms`
+  const memory = `${formatNumber(totalmem() / 1e9)} GB of memory`
+  const disk = `a disk where a sync of 4 KiB takes ${formatSpread(measureSyncs(folder))} ms`
   return [
     `${process.platform} ${process.arch}`,
     processors,
@@ -68,7 +69,7 @@ function machineOf(folder) {
   ].join(', ')
 }
 
-function syncTimes(folder) {
+function measureSyncs(folder) {
   const path = join(folder, 'sync')
   const file = openSync(path, 'a')
   const times = Array.from({ length: 200 }, () => {
@@ -82,40 +83,42 @@ function syncTimes(folder) {
   return times
 }
 
-export function median(values) {
+export function findMedian(values) {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 }
 
-/** The median, and the range of the middle 80 % of many values, or of all of a few. */
-export function spread(values) {
+/** The findMedian, and the range of the middle 80 % of many values, or of all of a few. */
+export function formatSpread(values) {
   const sorted = values.toSorted((a, b) => a - b)
   const margin = Math.floor(values.length / 10)
-  if (values.length === 1) return numberText(values[0])
-  return `${numberText(median(values))} (${numberText(sorted[margin])}–${numberText(sorted.at(-1 - margin))})`
+  if (values.length === 1) return formatNumber(values[0])
+  const range = [sorted[margin], sorted.at(-1 - margin)].map(formatNumber).join('–')
+  return `${formatNumber(findMedian(values))} (${range})`
 }
 
-/** Three digits are what a measurement on another day has in common with this one. */
-export function numberText(value) {
+/** A measurement on another day has three digits in common with this one. */
+export function formatNumber(value) {
   return Number.isFinite(value)
     ? value.toLocaleString('en-US', { maximumSignificantDigits: 3 })
     : '-'
 }
 
-/** How many times as much one series is as another. */
-export function ratioText(values, others) {
-  return others ? numberText(median(values) / median(others)) : '-'
+/** How many times as much one listFigures is as another. */
+export function formatRatio(values, others) {
+  return others ? formatNumber(findMedian(values) / findMedian(others)) : '-'
 }
 
 /**
- * Whether a ratio meets a goal, such as `at most 2.1: missed`.
+ * Formats whether a ratio meets a goal, such as `at most 2.1: missed`.
  *
- * @param ratio a text of `ratioText`, which is compared as it is shown
+ * @param ratio a text of `formatRatio`, which is compared as it is shown
  * @param goal `{ most }` or `{ least }`; undefined if there is none
  */
-export function goalText(ratio, goal) {
+export function formatGoal(ratio, goal) {
   if (goal === undefined || ratio === '-') return '-'
   const { most = Infinity, least = -Infinity } = goal
   const number = Number(ratio.replaceAll(',', ''))
   const isMet = number <= most && number >= least
-  return `${most === Infinity ? `at least ${least}` : `at most ${most}`}: ${isMet ? 'met' : 'missed'}`
+  const bound = most === Infinity ? `at least ${least}` : `at most ${most}`
+  return `${bound}: ${isMet ? 'met' : 'missed'}`
 }

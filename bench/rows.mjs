@@ -17,31 +17,36 @@ const tags = [undefined, 'shade', 'Alnus glutinosa, Ilex verticillata', '水生'
 const chunkLength = 1 << 20
 
 const formats = {
-  ndjson: (id, name, tag) =>
-    `{"id":${id},"name":${JSON.stringify(name)}${tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`}}\n`,
-  csv: (id, name, tag) => `${id},${quoted(name)},${tag === undefined ? '' : quoted(tag)}\n`,
+  ndjson: (id, name, tag) => {
+    const last = tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`
+    return `{"id":${id},"name":${JSON.stringify(name)}${last}}\n`
+  },
+  csv: (id, name, tag) => `${id},${quote(name)},${tag === undefined ? '' : quote(tag)}\n`,
 }
 
 /**
- * Writes plants as collections have them: ids from the lowest int64 to the highest, in order; names of several scripts
- * and lengths; a third without a tag. They are the same every time, and in each format.
+ * Writes plants as collections have them: ids from the lowest int64 to the highest, in order; names
+ * of several scripts and lengths; a third without a tag. They are the same every time, and in each
+ * format.
  *
- * @param format of CSV, no heading is written, which neither sqlite3 nor COPY expects
+ * @param format has no heading in CSV, which neither sqlite3 nor COPY expects
  * @param {{ isShuffled?: boolean, shift?: bigint }} [how] shuffled, successive ids are far apart;
  *   `shift` is added to each
  */
 export async function writeRows(path, count, format, how) {
-  await pipeline(Readable.from(chunksOf(count, formats[format], how)), createWriteStream(path))
+  await pipeline(Readable.from(formatChunks(count, formats[format], how)), createWriteStream(path))
 }
 
-function* chunksOf(count, lineOf, { isShuffled = false, shift = 0n } = {}) {
+function* formatChunks(count, formatLine, { isShuffled = false, shift = 0n } = {}) {
   const step = 2n ** 64n / BigInt(count)
   let text = ''
   for (let row = 0; row < count; row += 1) {
-    const index = isShuffled ? (row * 7_368_787) % count : row // a prime, so each comes once
+    // The number is a prime, so each index comes once.
+    const index = isShuffled ? (row * 7_368_787) % count : row
     const id = BigInt.asIntN(64, BigInt(index) * step - 2n ** 63n + shift)
-    const name = `${names[index % names.length]} × ${names[(index * 7) % names.length]} ${(index * 7919) % 1_000_000}`
-    text += lineOf(id, name, tags[index % tags.length])
+    const [mother, father] = [index, index * 7].map((at) => names[at % names.length])
+    const name = `${mother} × ${father} ${(index * 7919) % 1_000_000}`
+    text += formatLine(id, name, tags[index % tags.length])
     if (text.length < chunkLength) continue
     yield text
     text = ''
@@ -49,7 +54,7 @@ function* chunksOf(count, lineOf, { isShuffled = false, shift = 0n } = {}) {
   yield text
 }
 
-/** Words of several scripts. */
+/** These are words of several scripts. */
 export const scripts = {
   English: ['Boston', 'fern', 'Alpine', 'rose', 'Meadow', 'yarrow', 'Summer'],
   umlauts: ['Färnkräuter', 'Röse', 'Älpler', 'Wüste', 'Gärten', 'Süßholz', 'Öhrchen'],
@@ -70,6 +75,6 @@ export async function writeNames(path, count, script) {
   await pipeline(Readable.from(lines()), createWriteStream(path))
 }
 
-function quoted(text) {
+function quote(text) {
   return `"${text.replaceAll('"', '""')}"`
 }

@@ -8,23 +8,24 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { track } from './common.mjs'
 
-const timeout = 30_000 // ms, for a start and for a stop
+const timeoutMs = 30_000 // It is that of a start, and of a stop.
 
 /**
  * Starts a server, with its stderr in the file `log`.
  *
  * @param {string[]} command
- * @param {{ env: NodeJS.ProcessEnv, log: string, address?: Promise<string> }} options `address` resolves with
- *   the URL once the server listens; without it, the server prints the URL as its first line
+ * @param {{ env: NodeJS.ProcessEnv, log: string, address?: Promise<string> }} options `address`
+ *   resolves with the URL once the server listens; without it, the server prints the URL as its
+ *   first line
  */
 export async function start([command, ...args], { env, log, address }) {
   const stderr = openSync(log, 'w')
   const child = track(spawn(command, args, { env, stdio: ['ignore', 'pipe', stderr] }))
   closeSync(stderr)
   const exited = once(child, 'exit')
-  const late = () => wait(timeout, undefined, { ref: false })
+  const late = () => wait(timeoutMs, undefined, { ref: false })
   const url = await Promise.race([
-    address ?? firstLine(child),
+    address ?? readFirstLine(child),
     exited.then(() => undefined),
     late(),
   ])
@@ -37,13 +38,17 @@ export async function start([command, ...args], { env, log, address }) {
   return { url, pid: child.pid, stop }
 }
 
-async function firstLine({ stdout }) {
+async function readFirstLine({ stdout }) {
   const [line] = await once(createInterface(stdout), 'line')
   stdout.resume()
   return line
 }
 
-/** Runs the load generator in a process of its own; gives what it found, see there. Throws when the load failed. */
+/**
+ * Runs the load generator in a process of its own, and returns what that has measured.
+ *
+ * @throws {Error} when the load failed
+ */
 export async function load(orders, env) {
   const args = [join(import.meta.dirname, 'load.mjs'), JSON.stringify(orders)]
   const running = promisify(execFile)(process.execPath, args, { env, timeout: 120_000 })
@@ -53,8 +58,8 @@ export async function load(orders, env) {
   return found
 }
 
-/** A port of loopback for a program that cannot choose one and print it. */
-export async function freePort() {
+/** Finds a port of loopback for a program that cannot choose one and print it. */
+export async function findFreePort() {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
@@ -63,8 +68,8 @@ export async function freePort() {
   return String(port)
 }
 
-/** The URL of a port, as soon as something accepts connections there. */
-export async function addressOnceListening(port) {
+/** Returns the URL of a port, as soon as something accepts connections there. */
+export async function waitForPort(port) {
   for (;;) {
     const socket = connect(port, '127.0.0.1')
     const isUp = await once(socket, 'connect').then(

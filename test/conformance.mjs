@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { fetchPackages } from '../bench/packages.mjs'
-import { addressOnceListening, freePort, start } from '../bench/server.mjs'
+import { findFreePort, start, waitForPort } from '../bench/server.mjs'
 
 // Neither is a dependency: the tester alone is 90 MB.
 const tester = 'specmatic@2.55.1'
@@ -107,11 +107,11 @@ async function serve(action) {
 
 /** Returns the commands that end with another exit code than they should. */
 async function runCommands(bin, commands, address) {
-  const port = await freePort()
+  const port = await findFreePort()
   // --errors: what does not fit the description is an error of the response, in place of a warning
   const args = [bin, 'proxy', description, address, '--errors', '--port', port]
   args.push('--verboseLevel', 'error') // it prints no address
-  const options = { env, log: join(folder, 'prism.log'), address: addressOnceListening(port) }
+  const options = { env, log: join(folder, 'prism.log'), address: waitForPort(port) }
   const prism = await start([process.execPath, ...args], options)
   const front = await frontOf(prism.url, async (request, response) => {
     if (request.url !== '/openapi.json') return false

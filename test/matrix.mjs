@@ -11,8 +11,8 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { end, print, printColumns, temporaryFolder, track } from '../bench/common.mjs'
-import { builtExecutable } from '../bench/executable.mjs'
+import { createTemporaryFolder, end, print, printColumns, track } from '../bench/common.mjs'
+import { findBuiltExecutable } from '../bench/executable.mjs'
 import { fetchNode, versions } from '../bench/nodes.mjs'
 import { hostTarget } from '../bin/build/targets.mjs'
 
@@ -39,7 +39,7 @@ const foreignPlatforms = {
   },
   'arm64-executable': {
     ...onArm64,
-    writeScript: () => writeEmulation('arm64-executable', [builtExecutable('linux-arm64')]),
+    writeScript: () => writeEmulation('arm64-executable', [findBuiltExecutable('linux-arm64')]),
   },
   musl: { ...onMusl, writeScript: writeMuslScript },
 }
@@ -92,7 +92,7 @@ const unknown = names.filter((name) => !Object.hasOwn(runtimes, name))
 if (unknown.length > 0)
   end(2, `--only must be some of ${Object.keys(runtimes).join()}, but has ${unknown.join()}`)
 
-const folder = temporaryFolder()
+const folder = createTemporaryFolder()
 const results = []
 for (const name of names) {
   print(`# ${name}`)
@@ -123,7 +123,7 @@ function describeNode(node) {
 }
 
 function describeExecutable() {
-  return describeProgram(process.env.PLANTS_BIN || builtExecutable(hostTarget()))
+  return describeProgram(process.env.PLANTS_BIN || findBuiltExecutable(hostTarget()))
 }
 
 function describeForeign(name, { packages, files, writeScript }) {
@@ -153,7 +153,7 @@ function writeMuslScript() {
     const path = execFileSync('gcc', [`-print-file-name=${library}`], { encoding: 'utf8' })
     symlinkSync(path.trim(), join(libraries, library))
   }
-  const program = quote([builtExecutable('linux-x64-musl')])
+  const program = quote([findBuiltExecutable('linux-x64-musl')])
   const command = `LD_LIBRARY_PATH=${quote([libraries])} exec ${program} "$@"`
   return writeShellScript(join(folder, 'musl'), command)
 }

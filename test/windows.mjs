@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { spawn as spawnOnTerminal } from '@lydell/node-pty'
-import { end, print, temporaryFolder } from '../bench/common.mjs'
+import { createTemporaryFolder, end, print } from '../bench/common.mjs'
 import { fetchNode } from '../bench/nodes.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -55,7 +55,7 @@ function readArguments() {
 
 /** Where things are, for this process and for Windows, and how a program of Windows is started. */
 function onWindows() {
-  const folder = temporaryFolder()
+  const folder = createTemporaryFolder()
   const path = (...parts) => join(folder, ...parts)
   return { folder, path, env: process.env, command: [], nodeOf: () => process.execPath, stop() {} }
 }

@@ -1,11 +1,16 @@
-// The least service of plants in Fastify and better-sqlite3 that is as durable: it validates by a schema, asks for the
-// token of PLANTS_SERVE_TOKEN, and syncs each create. node fastify.mjs REQUIRE FILE [count]
-//   REQUIRE   a file beside which both packages are installed
-//   FILE      the database; with count, its number of plants is printed, and nothing is served
+// This is the least service of plants in Fastify and better-sqlite3 that is as durable: it
+// validates by a schema, asks for the token of PLANTS_SERVE_TOKEN, and syncs each create.
+//
+// node fastify.mjs REQUIRE FILE [count|fill NDJSON]
+//   REQUIRE   is a file next to which both packages are installed
+//   FILE      is the database. With count, its number of plants is printed; with fill, the plants
+//             of a file are stored; and nothing is served
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import { createRequire } from 'node:module'
+import { createInterface } from 'node:readline'
 
-const [base, file, action] = process.argv.slice(2)
+const [base, file, action, rows] = process.argv.slice(2)
 const require = createRequire(base)
 const database = new (require('better-sqlite3'))(file)
 database.pragma('journal_mode = WAL')
@@ -15,7 +20,19 @@ database.exec(
 )
 if (action === 'count')
   process.stdout.write(`${database.prepare('SELECT count(*) FROM plants').pluck().get()}\n`)
+else if (action === 'fill') await fill()
 else await serve()
+
+async function fill() {
+  const insert = database.prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?)')
+  database.exec('BEGIN')
+  for await (const line of createInterface(createReadStream(rows))) {
+    const { id, name, tag } = JSON.parse(line.replace(/^\{"id":(-?\d+)/, '{"id":"$1"'))
+    insert.run(BigInt(id), name, tag ?? null)
+  }
+  database.exec('COMMIT')
+  database.close()
+}
 
 async function serve() {
   const insert = database.prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?)')
@@ -25,10 +42,10 @@ async function serve() {
     { type: 'object', properties },
     { type: 'object', properties, required: ['id', 'name'] },
   ]
-  const accepted = hashOf(`Bearer ${process.env.PLANTS_SERVE_TOKEN}`)
+  const accepted = hashText(`Bearer ${process.env.PLANTS_SERVE_TOKEN}`)
   const app = require('fastify')({ logger: false })
   app.addHook('onRequest', async (request, reply) => {
-    if (timingSafeEqual(hashOf(request.headers.authorization ?? ''), accepted)) return
+    if (timingSafeEqual(hashText(request.headers.authorization ?? ''), accepted)) return
     await reply.code(401).send({ error: 401, message: 'The token is not accepted' })
   })
   app.post(
@@ -45,6 +62,6 @@ async function serve() {
   process.stdout.write(`${await app.listen({ port: 0, host: '127.0.0.1' })}\n`)
 }
 
-function hashOf(text) {
+function hashText(text) {
   return createHash('sha256').update(text).digest()
 }
