@@ -83,6 +83,13 @@ export function parseId(name: string, text: string): bigint {
   if (id !== undefined) return id
   const { message, hint } = invalidValue(name, idRule, text, '1')
   if (name !== 'id') throw usageError(message, hint)
-  const idsHint = 'Separate ids by spaces: 1 2 3. To find them: plants list --search TEXT'
-  throw usageError(message, beginsWithLongDash(text) ? hyphensHint : idsHint)
+  throw usageError(message, chooseIdHint(text))
+}
+
+function chooseIdHint(text: string): string {
+  if (beginsWithLongDash(text)) return hyphensHint
+  if (/[,;]/.test(text)) return 'Separate ids by spaces: 1 2 3'
+  if (/^(?:\+|-?0)\d+$|^[-+]?\d+\.\d*$/.test(text))
+    return 'Write an id in plain digits, without leading zeros, a plus sign or a point: 7'
+  return 'To find the ids: plants list --search TEXT'
 }

@@ -72,8 +72,10 @@ async function readOptions(options: PlantOptions, context: CommandContext): Prom
 
 async function readJson(path: string, { io }: CommandContext): Promise<unknown> {
   if (path === '') throw usageError('--file needs a path', 'To read stdin: --file -')
-  const text = await readText(path, io, oneAsJson)
-  const source = path === '-' ? 'Stdin' : path
+  const isStdin = path === '-'
+  const fileHint = 'Give the path of a file that contains one plant as JSON'
+  const text = await readText(path, io, isStdin ? oneAsJson : fileHint)
+  const source = isStdin ? 'Stdin' : path
   if (text.trim() === '') throw inputError(`${source} is empty`, oneAsJson)
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value

@@ -73,6 +73,10 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
     const quoted = message.slice(message.indexOf("'") + 1, -1)
     return unknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
+  if (code === 'commander.optionMissingArgument') {
+    const [flag = ''] = /--[\w-]+/.exec(message) ?? []
+    return usageError(`${flag} needs a value`, formatUsageHint(command))
+  }
   const sentence = message.replace('error: ', '')
   const hint = code === 'commander.conflictingOption' ? leaveOut : formatUsageHint(command)
   return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)

@@ -55,7 +55,9 @@ export function parseSwitch(name: string, text: string): boolean {
 }
 
 export function parseText(flag: string, text: string): string {
-  if (text === '') throw usageError(`${flag} is empty`, 'Give a value, or leave the option out')
+  const isOption = flag.startsWith('-')
+  const hint = isOption ? 'Give a value, or leave the option out' : 'Give a value, or remove it'
+  if (text === '') throw usageError(`${flag} is empty`, hint)
   if (text.includes('\0')) throw usageError(`${flag} contains U+0000`, 'Remove that character')
   return text
 }

@@ -48,7 +48,12 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
   if (code === undefined || code.startsWith('ERR_')) return error
   const source = path === '-' ? 'stdin' : path
   const message = `${source} could not be read: ${systemReason(error)}`
-  return inputError(message, toDescriptorsHint(code) ?? hint, error)
+  return inputError(message, toDescriptorsHint(code) ?? readHints[code] ?? hint, error)
+}
+
+const readHints: Record<string, string> = {
+  EACCES: 'Give this user permission to read the file, such as with chmod',
+  EISDIR: 'Give the path of a file',
 }
 
 /**

@@ -16,7 +16,8 @@ import { SettingsContext } from '../settings-context.js'
 
 export function define(command: PlantsCommand): void {
   const savedNames = listSettings('user')
-  const hint = 'For one store: plants stores add --replace'
+  const hint =
+    'List the settings with: plants config list. To change one store: plants stores add --replace'
   command
     .description(
       'Read and change the settings for all stores. For one store: plants stores add --replace.',

@@ -40,7 +40,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
     const present = await store?.count().finally(() => store.close())
     if (present)
       await confirmReplacement(
-        `The store ${address.name} has ${formatPlantCount(present)}`,
+        `The store ${address.name} already has ${formatPlantCount(present)}`,
         context,
         ', and keep a copy next to it',
       )

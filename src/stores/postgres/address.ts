@@ -127,7 +127,7 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
   for (const part of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = part.split('=')
     if (!parameters.includes(name)) {
-      const hint = `The parameters are: ${parameters.join(', ')}`
+      const hint = `The supported parameters are: ${parameters.join(', ')}`
       throw createAddressError(source, 'contains a parameter that is not supported', hint)
     }
     given.set(name, decodePart(values.join('='), source))

@@ -42,9 +42,15 @@ function findConnectionProblem(
   const isPermanent = lacksTls(error) || permanentCauses.test(systemCode(error) ?? reason)
   return {
     kind: isPermanent ? 'accessDenied' : 'unavailable',
-    message: `Could not reach ${name}: ${reason}`,
+    message: `Could not reach ${name}: ${socketReasons[systemCode(error) ?? ''] ?? reason}`,
     hint: 'Check that PostgreSQL is running there, and that the address and its sslmode are right',
   }
+}
+
+/** Node.js says "connect ECONNREFUSED" and "getaddrinfo ENOTFOUND". */
+const socketReasons: Record<string, string> = {
+  ECONNREFUSED: 'the connection was refused',
+  ENOTFOUND: 'the host is unknown',
 }
 
 function findLoginProblem(

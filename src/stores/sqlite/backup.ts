@@ -178,7 +178,7 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
   const changes = findUnmergedFile(file)
   if (changes !== undefined)
     throw failure(`is not a complete backup, because it has changes in ${changes}`)
-  const plants = await checkIntegrity(file, options)
+  const plants = await checkIntegrity(file, { ...options, noun: 'The backup' })
   if (plants === undefined) throw failure('does not exist, or contains no store')
   return plants
 }

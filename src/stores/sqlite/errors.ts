@@ -6,7 +6,7 @@
  * cannot be read. So this module looks at the code of the system behind them, if the driver gives
  * it. For an access that was denied, it tries the permissions one by one, to name the missing one.
  */
-import { accessSync, constants, statfsSync } from 'node:fs'
+import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
   describeCode,
@@ -17,6 +17,7 @@ import {
   systemCode,
   toDescriptorsHint,
 } from '../../errors.js'
+import { makeFolderHint } from '../../platform/files.js'
 import { findExtendedCode, findPrimaryCode, findSystemCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
 
@@ -110,8 +111,10 @@ function explainCode(failure: Failure, code: number): PlantsError {
       const message = `The store does not accept this: ${reason}`
       return new PlantsError('constraint', message, { hint: constraintHint })
     }
-    case NOTADB:
-      return toStoreError(failure, 'accessDenied', { reason, hint: anotherFile })
+    case NOTADB: {
+      const notDatabase = 'it is not a SQLite database'
+      return toStoreError(failure, 'accessDenied', { reason: notDatabase, hint: anotherFile })
+    }
     default:
       return toStoreError(failure, 'unavailable', { reason, hint: 'Try again' })
   }
@@ -126,6 +129,9 @@ function explainFailedCall(failure: Failure, code: string): PlantsError {
   if (code === 'ENOSPC')
     return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
   if (code === 'EDQUOT') return toStoreError(failure, 'unavailable', { reason, hint: quotaHint })
+  const folder = dirname(failure.path)
+  if (code === 'ENOENT' && !existsSync(folder))
+    return toStoreError(failure, 'accessDenied', { reason, hint: makeFolderHint(folder) })
   const isFailureOfDisk = code === 'EIO' || findPrimaryCode(failure.error) === IOERR
   if (isFailureOfDisk) return toStoreError(failure, 'unavailable', { reason, hint: diskHint })
   return explainDeniedAccess(failure, reason)

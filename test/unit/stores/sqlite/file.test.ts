@@ -258,7 +258,7 @@ const mark = `PRAGMA application_id=${0x706c6e74}`
 const sql = (statements: string) => (path: string) => void openDatabase(path).exec(statements)
 
 test.each<[string, (path: string) => void, why: string]>([
-  ['a text', (path) => writeFileSync(path, text), 'file is not a database'],
+  ['a text', (path) => writeFileSync(path, text), 'it is not a SQLite database'],
   ['the database of another program', sql('CREATE TABLE notes (x)'), 'of another program'],
   ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), 'version 99'],
   ['a directory', (path) => mkdirSync(path), 'is not a file'],
