@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import type { Checkpoint, Counts } from './parse-checkpoint.js'
+import type { Checkpoint, Counts, Position } from './parse-checkpoint.js'
 
 /** Creates the checkpoint of an import that is at its beginning. */
 export function createCheckpoint(
@@ -8,6 +8,16 @@ export function createCheckpoint(
   const counts = { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} }
   const position = { input: 0, records: 0, counts, nextId: properties.firstId }
   return { version: 1, importId: randomUUID(), ...properties, position }
+}
+
+/**
+ * Returns the position behind further records, and changes nothing.
+ *
+ * @param rejectedRows the rows of the rejects file that these records add
+ */
+export function movePosition(position: Position, records: number, rejectedRows: string): Position {
+  const rejects = position.rejects && { ...position.rejects, rows: rejectedRows }
+  return { ...position, records: position.records + records, rejects }
 }
 
 export function countRejected({ rejected }: Counts): number {

@@ -1,68 +1,58 @@
 /*
- * An import is a loop over chunks of records. A chunk is one transaction with its checkpoint: on
- * disk are always whole chunks and the position after them, from which the same command resumes.
- * The order in a transaction makes that true.
+ * Runs an import, which is a loop over chunks of records.
  *
- * 1. The changes are written, and have outcomes.
+ * A chunk is one transaction with its checkpoint. So at any moment, there are whole chunks on disk,
+ * and the position after them, from which the same command resumes. That holds because of the order
+ * of the steps:
+ *
+ * 1. The records are mapped to changes (`map-chunks.ts`), and the changes are written.
  * 2. The checkpoint is compared with what this process saved last, and replaced. If another process
- *    has gone on with the same import, the transaction fails.
+ *    has resumed the same import, the transaction fails.
  * 3. A file is remembered by its contents, once one of its records gets a generated id.
- * 4. The transaction is committed: with `--atomic`, one for all chunks.
+ * 4. The transaction is committed. With `--atomic`, one transaction is around all chunks.
  * 5. The chunk is reported, and its rejected records, which the checkpoint has, are appended to
  *    their file.
  *
- * A service has no transactions. Its changes are sent before those of the journal, and each create
- * has a key made of the import and the record: a chunk that is sent again creates nothing twice.
+ * A service has no transactions. Its changes are sent before the checkpoint is replaced, which is
+ * in the journal. Each create has a key made of the import and the record, so a chunk that is sent
+ * again creates nothing twice.
  *
- * While a server works on a chunk, the next one is read and mapped.
+ * There are two shortcuts. While a PostgreSQL server stores a chunk, the next one is read and
+ * mapped (`ReadAhead`). And a chunk of plain rows is created in a SQLite store without mapping its
+ * records (`#createRows`); if the store cannot do that, the same rows come again, mapped.
  *
- * docs/design/import-and-resume.md says why.
+ * docs/design/import-and-resume.md says why it is built like this.
  */
-import { assertDefined, PlantsError, usageError } from '../errors.js'
-import { type Chunk, type Header, skipRecords } from '../formats/chunk.js'
-import { isRejectsName } from '../formats/columns.js'
-import { PlainChunk } from '../formats/plain-chunk.js'
-import { haveEqualFields } from '../plant/plant.js'
+import { PlantsError } from '../errors.js'
+import type { PlainChunk } from '../formats/plain-chunk.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
-import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
+import type { Outcome } from '../stores/change.js'
 import {
   type CheckpointChange,
   type DirectStore,
   RowsRejectedError,
-  type Store,
   type Transaction,
 } from '../stores/store.js'
-import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
-import { Mapper, type MapperState, type PlantNames } from './map-record.js'
-import { isGenerated, type MappedChange } from './mapped-change.js'
-import type { Checkpoint, Counts, Position } from './parse-checkpoint.js'
+import { movePosition } from './checkpoint.js'
+import { CheckpointRows } from './checkpoint-rows.js'
+import type { ImportStart } from './import-start.js'
+import { InputNotes } from './input-notes.js'
+import { type OpenInput, openInput } from './inputs.js'
+import { type MappedChunk, mapChunks, type RowsAttempt } from './map-chunks.js'
+import type { MapperState } from './map-record.js'
+import { isGenerated } from './mapped-change.js'
+import { addOutcomes, findRejections, mergeOutcomes } from './outcomes.js'
+import type { Position } from './parse-checkpoint.js'
 import { ReadAhead } from './read-ahead.js'
 import {
   appendRows,
+  assertSameHeader,
   disownFile,
   formatRejectedRows,
   formatRejectsHeader,
   type RejectedRecord,
 } from './rejects-file.js'
-import type { SavedImport } from './resume.js'
-
-export interface ImportTarget {
-  /** Sends changes to a service; undefined for a direct store. */
-  send?: Store['write']
-  /** The direct store, or the journal of a service. */
-  direct: Pick<DirectStore, 'transaction'> & Partial<Pick<DirectStore, 'findCheckpoint' | 'close'>>
-  /** Undefined if there is none yet, and for a dry run at a service. */
-  store?: Pick<Store, 'read' | 'close'>
-}
-
-export interface ImportStart {
-  plan: ImportPlan
-  target: ImportTarget
-  saved: SavedImport
-  checkpoint: Checkpoint
-  names: PlantNames | undefined
-}
 
 type OnChunk = (
   outcomes: readonly Outcome[],
@@ -70,25 +60,9 @@ type OnChunk = (
   importer: Importer,
 ) => Promise<void>
 
-/** It may be made before the one before it is stored, so it depends on nothing that is saved. */
-interface MappedChunk {
-  chunk: Chunk
-  /** For each record, its change, or why it is rejected. */
-  mapped: readonly (MappedChange | Problem)[]
-  changes: readonly MappedChange[]
-  /** Of the record after the chunk. */
-  nextId: bigint | undefined
-}
-
-/** Rows that are created without mapping them; if that is not possible, they are mapped. */
-interface RowsAttempt {
-  rows: PlainChunk
-  areCreated: boolean
-}
-
 /** A chunk that is being stored. */
 interface OpenChunk extends MappedChunk {
-  /** What is saved about the file if one of its records got a generated id. */
+  /** The rows to save about the file if one of its records got a generated id. */
   remembered: readonly CheckpointChange[]
   /** Is called while a server works on the chunk. */
   onWait: () => void
@@ -97,8 +71,9 @@ interface OpenChunk extends MappedChunk {
 interface CommittedChunk {
   outcomes: readonly Outcome[]
   rejections: readonly RejectedRecord[]
+  /** The position behind the chunk. */
   position: Position
-  /** What was saved with the changes. */
+  /** The rows that were saved with the changes. */
   saved: readonly CheckpointChange[]
 }
 
@@ -107,81 +82,75 @@ export class Importer {
   readonly #onChunk: OnChunk
   readonly #io: Io
   readonly #mapperState: MapperState
-  /** Undefined for an import that cannot be resumed. */
-  readonly #checkpointId: string | undefined
-  /** Whether an interrupted import may have sent the next chunk to a service before. */
+  readonly #rows: CheckpointRows
+  /** Whether a run that was interrupted may have sent the next chunk to a service. */
   #mayBeSentAgain: boolean
-  /** What is saved in each row that this import replaces, by the id of the row. */
-  readonly #savedStates = new Map<string, string | undefined>()
+  /** Where transactions begin; with `--atomic`, the one transaction around all chunks. */
   #direct: Pick<DirectStore, 'transaction'>
   #reader: OpenInput | undefined
   position: Position
-  rejections = 0
-  emptyRows = 0
-  surplusRows = 0
-  /** The sheets that have the columns, too, and are not read, with their files. */
-  readonly otherSheets: { file: string; sheet: string }[] = []
-  /** The headers that were not found by their names, with their files. */
-  readonly guessedHeaders: { file: string; header: Header }[] = []
-  /** The first row of each tab-separated file with a cell that has line ends. */
-  readonly multilineRows: { file: string; line: number }[] = []
+  /** How many records this run has rejected, without those of an interrupted one. */
+  #rejectedCount = 0
+  /** Whether all records have outcomes. */
   isComplete = false
-  readonly otherFields = new Set<string>()
+  readonly notes = new InputNotes()
 
+  /** @param onChunk is called with each chunk when it is committed */
   constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
-    const { plan, target, saved, checkpoint, names } = start
+    const { target, saved, checkpoint, names } = start
     const { firstId, position } = checkpoint
     this.#start = start
     this.#onChunk = onChunk
     this.#io = io
     this.#direct = target.direct
-    this.#checkpointId = plan.atomic ? undefined : saved.id
+    this.#rows = new CheckpointRows(start)
     this.#mayBeSentAgain = saved.checkpoint !== undefined
-    for (const { id, checkpointId } of saved.rememberedFiles)
-      this.#savedStates.set(id, checkpointId)
-    if (saved.id !== undefined) this.#savedStates.set(saved.id, saved.state)
     this.position = position
     this.#mapperState = {
       firstId: firstId === undefined ? undefined : BigInt(firstId),
       nextId: position.nextId === undefined ? undefined : BigInt(position.nextId),
       names,
-      otherFields: this.otherFields,
+      otherFields: this.notes.otherFields,
     }
   }
 
   get isResumable(): boolean {
-    return this.#checkpointId !== undefined
+    return this.#rows.isResumable
   }
 
-  /** From 0 to 1; undefined if that is not known. */
+  /** How much of the inputs is read, from 0 to 1; undefined if that is not known. */
   get progress(): number | undefined {
     const progressOfInput = this.#reader?.progress()
     if (progressOfInput === undefined) return undefined
     return (this.position.input + progressOfInput) / this.#start.plan.inputs.length
   }
 
+  /** Whether nothing of an import with `--atomic` is stored. */
   get isRolledBack(): boolean {
-    return this.#start.plan.atomic === true && (this.rejections > 0 || !this.isComplete)
+    return this.#start.plan.atomic === true && (this.#rejectedCount > 0 || !this.isComplete)
   }
 
-  get #hasCheckpoint(): boolean {
-    const id = this.#checkpointId
-    return id !== undefined && this.#savedStates.get(id) !== undefined
-  }
-
-  /** @param transaction for all chunks; by default, each one has its own */
+  /**
+   * Imports all inputs, or those up to the chunk in which too many records were rejected.
+   *
+   * @param first the first input, which is open already
+   * @param transaction the transaction for all chunks; by default, each chunk has its own
+   */
   async run(first: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#direct = { transaction: (work) => work(transaction) }
-    // A checkpoint has the keys that are sent to a service, and what was just appended to the file.
-    if (target.send || this.#hasCheckpoint) await this.#saveCheckpoint(this.position)
+    // Before a service gets the first request, the id of the import must be saved, of which the
+    // keys are made. And rejected rows of the interrupted run, which were appended to their file a
+    // moment ago, must leave the checkpoint.
+    const mustSave = target.send !== undefined || this.#rows.hasCheckpoint
+    if (mustSave) await this.#rows.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)
       this.#reader = reader
       try {
-        this.#assertHeader(reader, first, input.name)
-        this.#recordChoices(reader, input.name)
+        if (this.position.rejects) assertSameHeader(reader, first, input.name)
+        this.notes.noteChoices(reader, input.name)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
         if (!(await this.#importInput(reader, input.name))) return
@@ -192,30 +161,7 @@ export class Importer {
     this.isComplete = true
   }
 
-  /** A rejects file has one header. */
-  #assertHeader(reader: OpenInput, first: OpenInput, name: string): void {
-    if (!this.position.rejects) return
-    if (formatRejectsHeader(reader) === formatRejectsHeader(first)) return
-    throw usageError(
-      `${name} has another header, so its rejected records need a file of their own`,
-      'Import it with its own command and its own --rejects file',
-    )
-  }
-
-  /** Records what the reader has chosen in a file, and a person should know. */
-  #recordChoices({ otherSheet, header }: OpenInput, file: string): void {
-    if (header?.guessedLine !== undefined) this.guessedHeaders.push({ file, header })
-    if (otherSheet !== undefined) this.otherSheets.push({ file, sheet: otherSheet })
-  }
-
-  /** Many programs write tab-separated values without quotes. A rejects file always has them. */
-  #recordMultilineRow({ multilineRow }: Chunk, { delimiter, header }: OpenInput, file: string) {
-    if (multilineRow === undefined || delimiter !== '\t') return
-    if (this.multilineRows.at(-1)?.file === file || header?.names.some(isRejectsName)) return
-    this.multilineRows.push({ file, line: multilineRow })
-  }
-
-  /** Returns false if too many records were rejected. */
+  /** @returns false if too many records were rejected */
   async #importInput(reader: OpenInput, file: string): Promise<boolean> {
     const { plan } = this.#start
     const chunks = new ReadAhead(this.#mapChunks(reader))
@@ -223,18 +169,16 @@ export class Importer {
       for (;;) {
         const mapped = await chunks.read()
         if (mapped === undefined) return true
-        if (this.rejections >= plan.maxErrors) return false
+        if (this.#rejectedCount >= plan.maxErrors) return false
         if ('rows' in mapped) {
           mapped.areCreated = await this.#createRows(mapped.rows)
           await checkSignal(this.#io.handleSignals())
           continue
         }
         const { chunk } = mapped
-        this.emptyRows += chunk.emptyRows
-        this.surplusRows += chunk.surplusRows
-        this.#recordMultilineRow(chunk, reader, file)
+        this.notes.noteRows(chunk, reader, file)
         if (chunk.records.length === 0) continue
-        if (this.rejections >= plan.maxErrors) return false
+        if (this.#rejectedCount >= plan.maxErrors) return false
         await this.#importChunk(mapped, chunks, reader)
         await checkSignal(this.#io.handleSignals())
       }
@@ -243,63 +187,30 @@ export class Importer {
     }
   }
 
-  async #importChunk(
-    mapped: MappedChunk,
-    chunks: ReadAhead<MappedChunk | RowsAttempt>,
-    reader: OpenInput,
-  ): Promise<void> {
-    const remembered = mapped.changes.some(({ idSource }) => isGenerated(idSource))
-      ? this.#rememberFile(this.position.input)
-      : []
-    const open = { ...mapped, remembered, onWait: () => chunks.prepare() }
-    const sent = await this.#sendToService(open)
-    const committed = await this.#commitChunk(open, sent, reader)
-    this.#advanceTo(committed)
-    await this.#onChunk(committed.outcomes, committed.rejections, this)
-    await this.#appendRejects(formatRejectsHeader(reader))
-  }
-
-  async *#mapChunks(reader: OpenInput): AsyncGenerator<MappedChunk | RowsAttempt> {
+  #mapChunks(reader: OpenInput): AsyncGenerator<MappedChunk | RowsAttempt> {
     const { plan, target, checkpoint } = this.#start
     const { records, input } = this.position
-    const maxRecords = target.send ? maxRequests : maxRecordsAtOnce
-    const mapper = new Mapper(plan, reader.header, this.#mapperState)
-    const keyPrefix = target.send && `${checkpoint.importId}-${input}-`
-    let before = records
-    for await (const chunk of skipRecords(reader.chunks, records)) {
-      if (chunk instanceof PlainChunk) {
-        const attempt = { rows: chunk, areCreated: false }
-        yield attempt
-        if (attempt.areCreated) {
-          before += chunk.length
-          continue
-        }
-      }
-      for (const part of chunk.split(maxRecords)) {
-        const first = before
-        const mapped = part.records.map((raw, index) =>
-          mapper.map(raw, keyPrefix && `${keyPrefix}${first + index}`),
-        )
-        const changes = mapped.filter((change): change is MappedChange => !('error' in change))
-        before += part.records.length
-        yield { chunk: part, mapped, changes, nextId: this.#mapperState.nextId }
-      }
-    }
+    return mapChunks(reader, {
+      plan,
+      state: this.#mapperState,
+      skippedRecords: records,
+      keyPrefix: target.send && `${checkpoint.importId}-${input}-`,
+    })
   }
 
   /**
-   * Creates the plants of all rows, with the checkpoint behind them.
+   * Creates the plants of all rows, and saves the checkpoint behind them.
    *
-   * @returns false if one of them is not created. Then nothing is stored, and `write` has to decide
-   * what becomes of each.
+   * @returns false if one of them cannot be created. Then nothing is stored, and the mapped records
+   * show what becomes of each.
    */
   async #createRows(rows: PlainChunk): Promise<boolean> {
     const create = async ({ createRows, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
       if (!createRows) throw new RowsRejectedError()
       await createRows(rows)
-      const position = this.#movePosition(rows.length, '')
+      const position = movePosition(this.position, rows.length, '')
       position.counts = { ...position.counts, created: position.counts.created + rows.length }
-      const saved = this.#replaceCheckpoint(position)
+      const saved = this.#rows.replaceCheckpoint(position)
       for (const change of saved) await saveCheckpoint(change)
       return { outcomes: [], rejections: [], position, saved }
     }
@@ -313,63 +224,63 @@ export class Importer {
     return true
   }
 
-  /** The change that says which import generated ids for the records of a file. */
-  #rememberFile(input: number): CheckpointChange[] {
-    const { id, rememberedFiles } = this.#start.saved
-    const file = rememberedFiles[input]
-    return file ? this.#replaceRow(file.id, id) : []
+  async #importChunk(
+    mapped: MappedChunk,
+    chunks: ReadAhead<MappedChunk | RowsAttempt>,
+    reader: OpenInput,
+  ): Promise<void> {
+    const remembered = mapped.changes.some(({ idSource }) => isGenerated(idSource))
+      ? this.#rows.rememberFile(this.position.input)
+      : []
+    const open = { ...mapped, remembered, onWait: () => chunks.prepare() }
+    const sentOutcomes = await this.#sendToService(open)
+    const committed = await this.#commitChunk(open, sentOutcomes, reader)
+    this.#advanceTo(committed)
+    await this.#onChunk(committed.outcomes, committed.rejections, this)
+    await this.#appendRejects(formatRejectsHeader(reader))
   }
 
-  /** Returns undefined for a direct store, which writes the changes with the checkpoint. */
+  /** @returns undefined for a direct store, which writes the changes with the checkpoint */
   async #sendToService({ changes, remembered }: OpenChunk): Promise<Outcome[] | undefined> {
     const { send } = this.#start.target
     if (!send) return undefined
-    // What is sent may be stored, even if this process ends before the answer.
-    for (const change of remembered) await this.#saveRow(change)
+    // A request may be stored even if this process ends before the response, so the file is
+    // remembered before anything is sent.
+    for (const change of remembered) await this.#rows.save(change)
     const isRepetition = this.#mayBeSentAgain
     this.#mayBeSentAgain = false
     return send(changes, { signal: this.#io.handleSignals(), isRepetition })
   }
 
-  /** @param sent the outcomes at a service */
+  /** @param sentOutcomes the outcomes at a service; undefined to write the changes here */
   #commitChunk(
     { chunk, mapped, changes, remembered, nextId, onWait }: OpenChunk,
-    sent: Outcome[] | undefined,
+    sentOutcomes: Outcome[] | undefined,
     reader: OpenInput,
   ): Promise<CommittedChunk> {
     const commit = async ({ write, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
       const signal = this.#io.handleSignals()
-      const outcomes = mergeOutcomes(mapped, sent ?? (await write(changes, { signal, onWait })))
+      const written = sentOutcomes ?? (await write(changes, { signal, onWait }))
+      const outcomes = mergeOutcomes(mapped, written)
       const rejections = findRejections(chunk, outcomes)
       const rejectedRows = formatRejectedRows(rejections, reader)
-      const position = this.#findPositionAfter(outcomes, rejectedRows, nextId)
-      const saved = [...this.#replaceCheckpoint(position), ...(sent ? [] : remembered)]
+      const position = {
+        ...movePosition(this.position, outcomes.length, rejectedRows),
+        counts: addOutcomes(this.position.counts, outcomes),
+        nextId: nextId?.toString(),
+      }
+      const saved = [...this.#rows.replaceCheckpoint(position), ...(sentOutcomes ? [] : remembered)]
       for (const change of saved) await saveCheckpoint(change)
       return { outcomes, rejections, position, saved }
     }
     return this.#direct.transaction(commit, { isRepeatable: true })
   }
 
-  #findPositionAfter(
-    outcomes: readonly Outcome[],
-    rejectedRows: string,
-    nextId: bigint | undefined,
-  ): Position {
-    const counts = addOutcomes(this.position.counts, outcomes)
-    const moved = this.#movePosition(outcomes.length, rejectedRows)
-    return { ...moved, counts, nextId: nextId?.toString() }
-  }
-
-  #movePosition(records: number, rejectedRows: string): Position {
-    const { position } = this
-    const rejects = position.rejects && { ...position.rejects, rows: rejectedRows }
-    return { ...position, records: position.records + records, rejects }
-  }
-
+  /** Changes the state of the importer, only when the chunk is committed. */
   #advanceTo({ position, rejections, saved }: CommittedChunk): void {
     this.position = position
-    this.rejections += rejections.length
-    for (const { id, to } of saved) this.#savedStates.set(id, to)
+    this.#rejectedCount += rejections.length
+    for (const change of saved) this.#rows.note(change)
   }
 
   async #appendRejects(header: string): Promise<void> {
@@ -379,99 +290,17 @@ export class Importer {
       const appended = appendRows(rejects, header, { isResumed: false })
       this.position = { ...this.position, rejects: appended }
     } catch (error) {
-      // If the file is that of a process that has resumed this import, then saving says so.
+      // The file belongs to another program, and the checkpoint must say so. If that program is a
+      // process that has resumed this import, saving fails, and its error says that.
       if (error instanceof PlantsError && error.kind === 'usage')
-        await this.#saveCheckpoint({ ...this.position, rejects: disownFile(rejects) })
+        await this.#rows.saveCheckpoint({ ...this.position, rejects: disownFile(rejects) })
       throw error
     }
-    await this.#saveCheckpoint(this.position)
+    await this.#rows.saveCheckpoint(this.position)
   }
 
-  /** Forgets where the import is. If that fails, the same command resumes it at its end. */
+  /** Deletes the checkpoint. If that fails, the same command resumes the import at its end. */
   async finish(): Promise<void> {
-    await this.#saveCheckpoint(undefined)
+    await this.#rows.saveCheckpoint(undefined)
   }
-
-  /** @param position undefined to delete the checkpoint */
-  async #saveCheckpoint(position: Position | undefined): Promise<void> {
-    for (const change of this.#replaceCheckpoint(position)) await this.#saveRow(change)
-  }
-
-  async #saveRow(change: CheckpointChange): Promise<void> {
-    const { direct } = this.#start.target
-    await direct.transaction(({ saveCheckpoint }) => saveCheckpoint(change))
-    this.#savedStates.set(change.id, change.to)
-  }
-
-  #replaceCheckpoint(position: Position | undefined): CheckpointChange[] {
-    const state = position && JSON.stringify({ ...this.#start.checkpoint, position })
-    return this.#replaceRow(this.#checkpointId, state)
-  }
-
-  /** Returns no change of a row that has the state, or of an import that is not saved. */
-  #replaceRow(id: string | undefined, to: string | undefined): CheckpointChange[] {
-    if (id === undefined) return []
-    const from = this.#savedStates.get(id)
-    return from === to ? [] : [{ id, from, to }]
-  }
-}
-
-/** Sending so many takes less than a second. */
-const maxRequests = 500
-/** An invalid record of one byte takes hundreds of bytes. */
-const maxRecordsAtOnce = 24_000
-
-/** Returns an outcome for each record. */
-function mergeOutcomes(
-  mapped: readonly (MappedChange | Problem)[],
-  outcomes: readonly Outcome[],
-): Outcome[] {
-  const remaining = outcomes.values()
-  return mapped.map((change) => {
-    if ('error' in change) return createRejectedOutcome(change)
-    const outcome = assertDefined(remaining.next().value)
-    assertAnswered(outcome)
-    return outcome
-  })
-}
-
-/** Throws why a service was not asked, or if what is at the address is no Plant Store. */
-function assertAnswered(outcome: Outcome): void {
-  if (outcome.type === 'notSent' || isOfAnyRecord(outcome)) throw toError(outcome.error)
-}
-
-/** Whether each other record would fare the same: a hint says what must change first. */
-function isOfAnyRecord(outcome: Outcome): outcome is Extract<Outcome, { error: Problem }> {
-  if (outcome.type !== 'unknown') return false
-  return outcome.error.kind === 'badResponse' || outcome.error.hint !== undefined
-}
-
-function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
-  const rejections: RejectedRecord[] = []
-  for (const [index, outcome] of outcomes.entries()) {
-    if (!('error' in outcome)) continue
-    const { kind, error, message } = outcome.error
-    rejections.push({
-      line: assertDefined(lines[index]),
-      raw: assertDefined(records[index]),
-      kind,
-      error,
-      message,
-    })
-  }
-  return rejections
-}
-
-function addOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {
-  const counts = { ...before, rejected: { ...before.rejected } }
-  for (const outcome of outcomes) {
-    const { type } = outcome
-    if (type === 'rejected') {
-      const { error } = outcome.error
-      counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
-    } else if (type === 'updated' && outcome.before) {
-      counts[haveEqualFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
-    } else if (type !== 'notSent' && type !== 'deleted') counts[type] += 1
-  }
-  return counts
 }

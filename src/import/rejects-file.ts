@@ -230,6 +230,20 @@ export function formatRejectsHeader({ header, delimiter }: FormatReader): string
 }
 
 /**
+ * A rejects file has one header, so all inputs of an import must have the same one.
+ *
+ * @param name the name of the input, for the message
+ * @throws {PlantsError} `usage` if the headers differ
+ */
+export function assertSameHeader(reader: FormatReader, first: FormatReader, name: string): void {
+  if (formatRejectsHeader(reader) === formatRejectsHeader(first)) return
+  throw usageError(
+    `${name} has another header, so its rejected records need a file of their own`,
+    'Import it with its own command and its own --rejects file',
+  )
+}
+
+/**
  * Formats a row of a table. A cell that was rejected, such as `#N/A`, is written without quotes. So
  * it is rejected again until somebody has corrected it; in quotes, it would be a name.
  */

@@ -2,6 +2,7 @@ import { assertDefined, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
 import { countDone, countRejected } from '../../../import/checkpoint.js'
 import type { Importer } from '../../../import/importer.js'
+import type { InputNotes } from '../../../import/input-notes.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import type { Position } from '../../../import/parse-checkpoint.js'
 import type { RejectedRecord } from '../../../import/rejects-file.js'
@@ -82,7 +83,8 @@ export class ImportReport {
     await this.#progress.clear()
     const { reporter } = this.#context
     const { dryRun } = this.#plan
-    const { otherFields, emptyRows, position } = importer
+    const { notes, position } = importer
+    const { otherFields, emptyRows } = notes
     const { counts } = position
     const { skipped, unknown, ...changed } = counts
     const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changed
@@ -92,9 +94,9 @@ export class ImportReport {
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
       await reporter.warn(`Skipped ${countRows(emptyRows)} without an id, a name and a tag`)
-    await this.#warnOfGuessedHeaders(importer)
-    await this.#warnOfMultilineRows(importer)
-    await this.#warnOfIgnoredCells(importer)
+    await this.#warnOfGuessedHeaders(notes)
+    await this.#warnOfMultilineRows(notes)
+    await this.#warnOfIgnoredCells(notes)
     if (otherFields.size > 0)
       await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
 
@@ -108,7 +110,7 @@ export class ImportReport {
     await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
   }
 
-  async #warnOfGuessedHeaders({ guessedHeaders }: Importer): Promise<void> {
+  async #warnOfGuessedHeaders({ guessedHeaders }: InputNotes): Promise<void> {
     for (const { file, header } of guessedHeaders)
       await this.#context.reporter.warn(
         `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
@@ -116,7 +118,7 @@ export class ImportReport {
       )
   }
 
-  async #warnOfMultilineRows({ multilineRows }: Importer): Promise<void> {
+  async #warnOfMultilineRows({ multilineRows }: InputNotes): Promise<void> {
     for (const { file, line } of multilineRows)
       await this.#context.reporter.warn(
         `${file}:${line}: A quoted cell spans several lines. ` +
@@ -124,7 +126,7 @@ export class ImportReport {
       )
   }
 
-  async #warnOfIgnoredCells({ surplusRows, otherSheets }: Importer): Promise<void> {
+  async #warnOfIgnoredCells({ surplusRows, otherSheets }: InputNotes): Promise<void> {
     const { reporter } = this.#context
     for (const { file, sheet } of otherSheets)
       await reporter.warn(

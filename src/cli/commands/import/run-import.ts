@@ -8,7 +8,8 @@
  */
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { countDone, createCheckpoint } from '../../../import/checkpoint.js'
-import { Importer, type ImportStart, type ImportTarget } from '../../../import/importer.js'
+import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
+import { Importer } from '../../../import/importer.js'
 import {
   type ExaminedInputs,
   examineInputs,

@@ -1,0 +1,26 @@
+import type { DirectStore, Store } from '../stores/store.js'
+import type { ImportPlan } from './inputs.js'
+import type { PlantNames } from './map-record.js'
+import type { Checkpoint } from './parse-checkpoint.js'
+import type { SavedImport } from './resume.js'
+
+/** Where an import sends its changes, and keeps its checkpoint. */
+export interface ImportTarget {
+  /** Sends changes to a service; undefined for a direct store, which writes them itself. */
+  send?: Store['write']
+  /** The direct store, or the journal of a service. */
+  direct: Pick<DirectStore, 'transaction'> & Partial<Pick<DirectStore, 'findCheckpoint' | 'close'>>
+  /** The store to read from; undefined if there is none yet, and for a dry run at a service. */
+  store?: Pick<Store, 'read' | 'close'>
+}
+
+/** What an import begins with. */
+export interface ImportStart {
+  plan: ImportPlan
+  target: ImportTarget
+  saved: SavedImport
+  /** The checkpoint from which the import begins or resumes. */
+  checkpoint: Checkpoint
+  /** The plants that are found by their names; undefined without `--match name`. */
+  names: PlantNames | undefined
+}

@@ -1,0 +1,80 @@
+/*
+ * What the outcomes of changes mean for an import: which records are rejected, and what is counted.
+ */
+import { assertDefined } from '../errors.js'
+import type { Chunk } from '../formats/chunk.js'
+import { haveEqualFields } from '../plant/plant.js'
+import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
+import type { MappedChange } from './mapped-change.js'
+import type { Counts } from './parse-checkpoint.js'
+import type { RejectedRecord } from './rejects-file.js'
+
+/**
+ * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
+ * rejected; each other one has the next of the outcomes.
+ *
+ * @param mapped for each record, its change, or why it has none
+ * @param outcomes the outcomes of the changes
+ * @throws {PlantsError} if a service was not asked, or is no Plant Store
+ */
+export function mergeOutcomes(
+  mapped: readonly (MappedChange | Problem)[],
+  outcomes: readonly Outcome[],
+): Outcome[] {
+  const remainingOutcomes = outcomes.values()
+  return mapped.map((change) => {
+    if ('error' in change) return createRejectedOutcome(change)
+    const outcome = assertDefined(remainingOutcomes.next().value)
+    assertAnswered(outcome)
+    return outcome
+  })
+}
+
+/** @throws {PlantsError} why the change was not sent, or why the service cannot be used */
+function assertAnswered(outcome: Outcome): void {
+  if (outcome.type === 'notSent' || wouldAffectAllRecords(outcome)) throw toError(outcome.error)
+}
+
+/**
+ * Whether all other records would have the same outcome, so that the import should end: something
+ * else than a Plant Store answers at the address, or the hint says what must be changed first.
+ */
+function wouldAffectAllRecords(outcome: Outcome): outcome is Extract<Outcome, { error: Problem }> {
+  if (outcome.type !== 'unknown') return false
+  return outcome.error.kind === 'badResponse' || outcome.error.hint !== undefined
+}
+
+/** @param outcomes for each record of the chunk */
+export function findRejections(
+  { records, lines }: Chunk,
+  outcomes: readonly Outcome[],
+): RejectedRecord[] {
+  const rejections: RejectedRecord[] = []
+  for (const [index, outcome] of outcomes.entries()) {
+    if (!('error' in outcome)) continue
+    const { kind, error, message } = outcome.error
+    rejections.push({
+      line: assertDefined(lines[index]),
+      raw: assertDefined(records[index]),
+      kind,
+      error,
+      message,
+    })
+  }
+  return rejections
+}
+
+/** Adds outcomes to the counts. An update that changes nothing counts as skipped. */
+export function addOutcomes(countsBefore: Counts, outcomes: readonly Outcome[]): Counts {
+  const counts = { ...countsBefore, rejected: { ...countsBefore.rejected } }
+  for (const outcome of outcomes) {
+    const { type } = outcome
+    if (type === 'rejected') {
+      const { error } = outcome.error
+      counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
+    } else if (type === 'updated' && outcome.before) {
+      counts[haveEqualFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
+    } else if (type !== 'notSent' && type !== 'deleted') counts[type] += 1
+  }
+  return counts
+}
