@@ -1,317 +1,297 @@
-import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import {
-  buildPlantLines,
-  ImportSandbox,
-  parseCounts,
-  writeLines,
-} from '../../helpers/sandbox/import-sandbox.js'
+import { buildPlantLines, parseCounts, writeLines } from '../../helpers/sandbox/import-sandbox.js'
 import { canTrace } from '../../helpers/sandbox/linux.js'
-import type { ProcessResult } from '../../helpers/sandbox/process.js'
-import { findNextPosition, isSoak, listErrorsToInject } from '../../helpers/sandbox/rounds.js'
+import { isSoak, listErrorsToInject } from '../../helpers/sandbox/rounds.js'
 import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
 import { holdLock, insertPlants, readIds } from '../../helpers/sandbox/sqlite-file.js'
-import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
 import { serve, testToken } from '../../helpers/scripted-server/service.js'
+import {
+  type Fault,
+  type FaultyRun,
+  fileCalls,
+  injectFaults,
+  mkdirCalls,
+  renameCalls,
+  type Scenario,
+  settleAll,
+  syncCalls,
+} from './injected-faults.js'
 
-// Kills and errors at system calls, one after the other, by strace: what a command leaves.
-
-const store = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].map(
-  (name) => `data${name}`,
-)
-const renames = '?rename,renameat,renameat2'
-const mkdirs = '?mkdir,mkdirat'
-const syncs = 'fsync,fdatasync'
-const writes = ['pwrite64', syncs, 'ftruncate', '?unlink,unlinkat']
-
-interface Faults {
-  /** as strace has it: a signal before the call, or an error instead of it */
-  fault: string
-  /** in strace's words; one that not every machine has is marked with "?" */
-  calls: string[]
-  /** what the calls must be about, if it matters */
-  files?: string[]
-  /** what each run starts with a copy of */
-  before: Sandbox
-  args: string
-  /** for a command with few such calls: leaves out none */
-  isWhole?: boolean
-  /** uses the store of a run meanwhile; gives what ends that */
-  meanwhile?: ((world: ImportSandbox) => Promise<() => Promise<void>>) | undefined
-}
-
-type Judge = (world: ImportSandbox, result: ProcessResult, isHit: boolean) => Promise<void>
-
-/**
- * Runs a command with a fault at the first system call of a kind, then at a later one, until a run has so few that it
- * comes to its end; `nextPlace` says which are left out. Gives for each kind how many were hit.
- */
-async function faultAtEach(
-  { fault, calls, files = [], before, args, isWhole, meanwhile }: Faults,
-  judge: Judge,
-) {
-  const hitAll = async (call: string) => {
-    for (
-      let [when, hits] = [1, 0];
-      ;
-      when = isWhole ? when + 1 : findNextPosition(when), hits += 1
-    ) {
-      const world = new ImportSandbox()
-      cpSync(before.home, world.home, { recursive: true })
-      const log = join(createTemporaryFolder(), 'log')
-      const inject = `inject=${call}:${fault.replace(/\+?$/, (lasts) => `:when=${when}${lasts}`)}`
-      const hasPath = call !== 'write' && call !== renames
-      const paths = hasPath ? files.flatMap((name) => ['-P', join(world.home, name)]) : []
-      const end = await meanwhile?.(world)
-      const tracer = ['strace', '-f', '-o', log, '-e', `trace=${call},statfs`, '-e', inject]
-      tracer.push(...paths)
-      // A disk that fails to write does not tell how full it is either.
-      if (fault.startsWith('error')) tracer.push('--seccomp-bpf', '-e', 'inject=statfs:error=EIO')
-      const result = await world.spawn(args, {}, ...tracer)
-      await end?.()
-      const traced = readFileSync(log, 'utf8')
-      const isHit = /^(?!.* statfs\().*(\(INJECTED\)|--- SIGINT |killed by SIGKILL)/m.test(traced)
-      await judge(world, result, isHit).catch((error: unknown) => {
-        throw new Error(`${args} with ${inject}: ${JSON.stringify(result)}`, { cause: error })
-      })
-      if (!isHit) return hits
-    }
-  }
-  return allOf(calls.map(hitAll))
-}
-
-/** What all give, at the end of all: their folders must outlast them. */
-async function allOf<T>(running: Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(running)
-  return Promise.all(running)
-}
-
-/** A user with a store of some plants, written by processes that have ended. */
-async function withStore(...ids: number[]): Promise<Sandbox> {
-  const world = new Sandbox()
-  for (const id of ids) await world.spawn(`create --id ${id} --name Fern`)
-  return world
-}
-
-const all = Array.from({ length: 5000 }, (_, index) => index + 1)
-
-/** With many plants, and a backup from when there was one. */
-async function withOldBackup(): Promise<Sandbox> {
-  const world = await withStore(1)
-  await world.spawn('backup plants.bak')
-  insertPlants(world.store, all.length)
-  return world
-}
-
-/** With the plants 1 and 2, and a backup that has 3, 4 and 5. */
-async function withOtherBackup(): Promise<Sandbox> {
-  const [other, before] = [await withStore(3, 4, 5), await withStore(1, 2)]
-  await other.spawn(['backup', join(before.home, 'plants.bak')])
-  return before
-}
+const storeFiles = [
+  'data',
+  'data/plants.db',
+  'data/plants.db-journal',
+  'data/plants.db-wal',
+  'data/plants.db-shm',
+]
 
 const backup = 'backup plants.bak'
 const restore = 'restore plants.bak --yes'
+const importWithRejects = 'import plants.ndjson --rejects rejects.ndjson'
 
-function keptBy(world: Sandbox): number[][] {
-  const names = world.has('data') ? readdirSync(world.data) : []
+/** A user whose store has some plants, written by processes that have ended. */
+async function createStore(...ids: number[]): Promise<Sandbox> {
+  const sandbox = new Sandbox()
+  for (const id of ids) await sandbox.spawn(`create --id ${id} --name Fern`)
+  return sandbox
+}
+
+const manyIds = Array.from({ length: 5000 }, (_, index) => index + 1)
+
+/** A user with the plants of `manyIds`, and with a backup from when there was only plant 1. */
+async function createStoreWithOldBackup(): Promise<Sandbox> {
+  const sandbox = await createStore(1)
+  await sandbox.spawn(backup)
+  insertPlants(sandbox.store, manyIds.length)
+  return sandbox
+}
+
+/** A user with the plants 1 and 2, and with a backup of the plants 3, 4 and 5. */
+async function createStoreWithOtherBackup(): Promise<Sandbox> {
+  const other = await createStore(3, 4, 5)
+  const sandbox = await createStore(1, 2)
+  await other.spawn(['backup', join(sandbox.home, 'plants.bak')])
+  return sandbox
+}
+
+/** The ids in each store that a restore has kept. */
+function readKeptStores(sandbox: Sandbox): number[][] {
+  const names = sandbox.has('data') ? readdirSync(sandbox.data) : []
   const kept = names.filter((name) => /\.before-restore-\w+$/.test(name))
-  return kept.map((name) => readIds(join(world.data, name)))
+  return kept.map((name) => readIds(join(sandbox.data, name)))
 }
 
-function without(pattern: RegExp, folder: string): string[] {
-  return readdirSync(folder).filter((name) => !pattern.test(name))
+function listUnexpectedFiles(folder: string, expected: RegExp): string[] {
+  return readdirSync(folder).filter((name) => !expected.test(name))
 }
 
-describe.runIf(canTrace)('killed before a system call, each in its turn (needs strace):', () => {
-  const fault = 'signal=KILL'
+describe.runIf(canTrace)('killed before any system call (needs strace)', () => {
+  const fault = 'kill'
 
-  test.each([
-    ['makes the store', []],
-    ['finds a store', [0, 2]],
-  ])('a create that %s leaves it whole, and can be repeated', async (_, ids) => {
-    const args = 'create --id 1 --name Fern --idempotency-key order-66'
-    const before = await withStore(...ids)
-    const faults = { fault, calls: [...writes, 'openat'], files: store, before, args }
-    const counts = await faultAtEach(faults, async (world, { out }) => {
-      if (out !== '') expect((await world.run('get 1')).code).toBe(0)
-      expect(await world.run(args)).toEqual(toTextResult('{"name":"Fern"}\n'))
-      expect(readIds(world.store)).toEqual([1, ...ids].toSorted())
+  test.each<{ store: string; ids: number[] }>([
+    { store: 'that it makes', ids: [] },
+    { store: 'that it finds', ids: [0, 2] },
+  ])('a create leaves a store whole, and can be repeated: one $store', async ({ ids }) => {
+    const command = 'create --id 1 --name Fern --idempotency-key order-66'
+    const initial = await createStore(...ids)
+    const calls = [...fileCalls, 'openat']
+    const scenario = { fault, calls, files: storeFiles, initial, command } as const
+    const hits = await injectFaults(scenario, async ({ sandbox, result }) => {
+      if (result.out !== '') expect((await sandbox.run('get 1')).code).toBe(0)
+      expect(await sandbox.run(command)).toEqual(toTextResult('{"name":"Fern"}\n'))
+      expect(readIds(sandbox.store)).toEqual([1, ...ids].toSorted())
     })
-    expect(Math.max(...counts)).toBeGreaterThan(1)
+    expect(Math.max(...hits)).toBeGreaterThan(1)
   })
 
-  test('an import goes on with the same command', async () => {
-    const before = await withStore(7)
-    const long = `"name":"${'long '.repeat(14_000)}`
+  test('an import is resumed by the same command', async () => {
+    const initial = await createStore(7)
+    const longName = `"name":"${'long '.repeat(14_000)}`
     const good = buildPlantLines(12).map((line, index) =>
-      index % 3 === 1 ? line.replace('"name":"', long) : line,
+      index % 3 === 1 ? line.replace('"name":"', longName) : line,
     )
     const bad = ['bad 3', 'bad 7', 'bad 11']
     const lines = good.flatMap((line, index) => (index % 4 === 3 ? [line, `bad ${index}`] : [line]))
-    writeLines(before.home, lines)
-    const args = 'import plants.ndjson --rejects rejects.ndjson'
-    const files = [...store, 'rejects.ndjson']
-    const faults = { fault, calls: [...writes, 'openat', 'write'], files, before, args }
-    const counts = await faultAtEach(faults, async (world, result, isHit) => {
-      const { code, out, err } = isHit && result.out === '' ? await world.run(args) : result
+    writeLines(initial.home, lines)
+    const calls = [...fileCalls, 'openat', 'write']
+    const files = [...storeFiles, 'rejects.ndjson']
+    const command = importWithRejects
+    const scenario = { fault, calls, files, initial, command } as const
+    const hits = await injectFaults(scenario, async ({ sandbox, result, isHit }) => {
+      const isInterrupted = isHit && result.out === ''
+      const { code, out, err } = isInterrupted ? await sandbox.run(command) : result
+      // A kill after the summary leaves no exit code.
       if (result.out === '' || !isHit) expect(code, err).toBe(6)
       expect(parseCounts(out)).toEqual({ created: good.length, rejected: { 400: bad.length } })
-      expect(
-        world.rejected('rejects.ndjson').map(({ line, record }) => [lines[line - 1], record]),
-      ).toEqual(bad.map((text) => [text, text]))
-      expect(without(/^(data|plants\.ndjson|rejects\.ndjson)$/, world.home)).toEqual([])
-      readIds(world.store)
-      const exported = (await world.run('export')).out.replace('{"id":7,"name":"Fern"}\n', '')
+      const rejected = sandbox.rejected('rejects.ndjson')
+      expect(rejected.map(({ record }) => record)).toEqual(bad)
+      expect(rejected.map(({ line }) => lines[line - 1])).toEqual(bad)
+      const expectedFiles = /^(data|plants\.ndjson|rejects\.ndjson)$/
+      expect(listUnexpectedFiles(sandbox.home, expectedFiles)).toEqual([])
+      readIds(sandbox.store)
+      const exported = (await sandbox.run('export')).out.replace('{"id":7,"name":"Fern"}\n', '')
+      // The lines are too long to be shown.
       expect(exported === good.map((line) => `${line}\n`).join('')).toBe(true)
     })
-    expect(Math.min(...counts)).toBeGreaterThan(0)
+    expect(Math.min(...hits)).toBeGreaterThan(0)
   })
 
-  test('a backup leaves the file that was there, or is there itself', async () => {
-    const before = await withOldBackup()
-    const faults = { fault, calls: [...writes, renames], before, args: backup }
-    const counts = await faultAtEach(faults, async (world, { out }) => {
-      expect(out === '' ? [[1], all] : [all]).toContainEqual(
-        readIds(join(world.home, 'plants.bak')),
-      )
-      expect(await world.run(backup)).toMatchObject({ code: 0, err: '' })
-      const known = /^(data|plants\.bak|\.plants-[\w-]{36}\.tmp(-journal)?)$/
-      expect(without(known, world.home)).toEqual([])
+  test('a backup leaves the file that was there, or a whole new one', async () => {
+    const initial = await createStoreWithOldBackup()
+    const calls = [...fileCalls, renameCalls]
+    const scenario = { fault, calls, initial, command: backup } as const
+    const hits = await injectFaults(scenario, async ({ sandbox, result }) => {
+      const possible = result.out === '' ? [[1], manyIds] : [manyIds]
+      expect(possible).toContainEqual(readIds(join(sandbox.home, 'plants.bak')))
+      expect(await sandbox.run(backup)).toMatchObject({ code: 0, err: '' })
+      const expectedFiles = /^(data|plants\.bak|\.plants-[\w-]{36}\.tmp(-journal)?)$/
+      expect(listUnexpectedFiles(sandbox.home, expectedFiles)).toEqual([])
     })
-    expect(Math.min(...counts)).toBeGreaterThan(0)
+    expect(Math.min(...hits)).toBeGreaterThan(0)
   })
 
   test('a restore leaves the old store or the new one', async () => {
-    const before = await withOtherBackup()
-    const faults = { fault, calls: [...writes, renames, mkdirs], before, args: restore }
-    const counts = await faultAtEach(faults, async (world, { out }) => {
-      const listed = (await world.run('list')).out.match(/(?<="id":)\d+/g) ?? []
-      const ends = [[3, 4, 5]]
-      if (out === '') ends.push([1, 2])
-      expect(ends).toContainEqual(listed.map(Number))
-      for (const kept of keptBy(world)) expect(kept).toEqual([1, 2])
-      expect(await world.run(restore)).toMatchObject({ code: 0, err: '' })
-      expect(readIds(world.store)).toEqual([3, 4, 5])
-      const known =
+    const initial = await createStoreWithOtherBackup()
+    const calls = [...fileCalls, renameCalls, mkdirCalls]
+    const scenario = { fault, calls, initial, command: restore } as const
+    const hits = await injectFaults(scenario, async ({ sandbox, result }) => {
+      const listed = (await sandbox.run('list')).out.match(/(?<="id":)\d+/g) ?? []
+      const restored = [3, 4, 5]
+      const possible = result.out === '' ? [[1, 2], restored] : [restored]
+      expect(possible).toContainEqual(listed.map(Number))
+      for (const kept of readKeptStores(sandbox)) expect(kept).toEqual([1, 2])
+      expect(await sandbox.run(restore)).toMatchObject({ code: 0, err: '' })
+      expect(readIds(sandbox.store)).toEqual(restored)
+      const expectedFiles =
         /^(plants\.db(-wal|-shm|\.before-restore-[\w-]+)?|\.plants-[\w-]{36}\.tmp(-journal)?)$/
-      expect(without(known, world.data)).toEqual([])
+      expect(listUnexpectedFiles(sandbox.data, expectedFiles)).toEqual([])
     })
-    expect(Math.max(...counts)).toBeGreaterThan(3)
+    expect(Math.max(...hits)).toBeGreaterThan(3)
   })
 })
 
-describe.runIf(canTrace)('a sync that fails (needs strace)', () => {
-  /** The exit codes of a command in whose runs each sync fails in its turn. */
-  async function codesOf(before: Sandbox, args: string, judge: Judge, fault = 'error=EIO') {
+describe.runIf(canTrace)('when any sync fails (needs strace)', () => {
+  const oneSyncFails: Fault = { error: 'EIO', isLasting: false }
+
+  /** Runs a command with the fault at each of its syncs. @returns the exit codes of the runs */
+  async function failSyncs(
+    scenario: Pick<Scenario, 'fault' | 'initial' | 'command'>,
+    check: (run: FaultyRun) => Promise<void>,
+  ): Promise<Set<number | undefined>> {
     const codes = new Set<number | undefined>()
-    const faults = { fault, calls: [syncs], isWhole: true, before, args }
-    await faultAtEach(faults, (world, result, isHit) => {
-      codes.add(result.code)
-      return judge(world, result, isHit)
+    const atEachSync = { ...scenario, calls: [syncCalls], isExhaustive: true }
+    await injectFaults(atEachSync, (run) => {
+      codes.add(run.result.code)
+      return check(run)
     })
     return codes
   }
 
   // The last sync is that of the new name.
-  test('leaves a backup as it was, or new', async () => {
-    const codes = await codesOf(await withOldBackup(), backup, async (world, { code }) => {
-      const ends = code === 0 ? [all] : [all, [1]]
-      expect(readIds(join(world.home, 'plants.bak'))).toBeOneOf(ends)
+  test('a backup leaves the file that was there, or a whole new one', async () => {
+    const initial = await createStoreWithOldBackup()
+    const scenario = { fault: oneSyncFails, initial, command: backup }
+    const codes = await failSyncs(scenario, async ({ sandbox, result }) => {
+      const possible = result.code === 0 ? [manyIds] : [manyIds, [1]]
+      expect(readIds(join(sandbox.home, 'plants.bak'))).toBeOneOf(possible)
     })
     expect(codes).toEqual(new Set([0, 4]))
   })
 
-  test('keeps what was there before a restore whose outcome is unknown', async () => {
-    const before = await withOtherBackup()
-    const judge: Judge = async (world, { code }) =>
-      expect(keptBy(world)).toEqual(code === 0 || code === 5 ? [[1, 2]] : [])
-    expect(await codesOf(before, restore, judge, 'error=EIO+')).toContain(5)
+  test('a restore keeps the old store if it succeeds or its outcome is unknown', async () => {
+    const fault: Fault = { error: 'EIO', isLasting: true }
+    const initial = await createStoreWithOtherBackup()
+    const scenario = { fault, initial, command: restore }
+    const codes = await failSyncs(scenario, async ({ sandbox, result }) => {
+      const mayBeRestored = result.code === 0 || result.code === 5
+      expect(readKeptStores(sandbox)).toEqual(mayBeRestored ? [[1, 2]] : [])
+    })
+    expect(codes).toContain(5)
   })
 
-  test('leaves an export as it was, or new', async () => {
-    const before = await withStore(1, 2)
-    before.write('out.ndjson', 'old')
-    const plants = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n'
-    const codes = await codesOf(before, 'export out.ndjson --yes', async (world, { code }) => {
-      expect(world.read('out.ndjson')).toBeOneOf(code === 0 ? [plants] : [plants, 'old'])
+  test('an export leaves the file that was there, or a whole new one', async () => {
+    const initial = await createStore(1, 2)
+    initial.write('out.ndjson', 'old')
+    const exported = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n'
+    const scenario = { fault: oneSyncFails, initial, command: 'export out.ndjson --yes' }
+    const codes = await failSyncs(scenario, async ({ sandbox, result }) => {
+      const possible = result.code === 0 ? [exported] : [exported, 'old']
+      expect(sandbox.read('out.ndjson')).toBeOneOf(possible)
     })
     expect(codes).toEqual(new Set([0, 74]))
   })
 
-  test('ends an import, which goes on with the same command', async () => {
-    const before = await withStore(7)
-    writeLines(before.home, [...buildPlantLines(3), 'bad'])
-    const args = 'import plants.ndjson --rejects rejects.ndjson'
-    const codes = await codesOf(before, args, async (world, result) => {
-      const { code, out } = result.code === 6 ? result : await world.run(args)
-      expect([code, parseCounts(out)]).toEqual([6, { created: 3, rejected: { 400: 1 } }])
-      expect(world.rejected('rejects.ndjson')).toHaveLength(1)
+  test('an import ends, and is resumed by the same command', async () => {
+    const initial = await createStore(7)
+    writeLines(initial.home, [...buildPlantLines(3), 'bad'])
+    const scenario = { fault: oneSyncFails, initial, command: importWithRejects }
+    const codes = await failSyncs(scenario, async ({ sandbox, result }) => {
+      const isComplete = result.code === 6
+      const { code, out } = isComplete ? result : await sandbox.run(importWithRejects)
+      expect(code).toBe(6)
+      expect(parseCounts(out)).toEqual({ created: 3, rejected: { 400: 1 } })
+      expect(sandbox.rejected('rejects.ndjson')).toHaveLength(1)
     })
     expect([...codes].toSorted()).toEqual([5, 6, 74])
   })
 })
 
-const passing = ['pwrite64', syncs, 'openat', 'ftruncate', mkdirs].flatMap((call) =>
-  listErrorsToInject(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
-)
-const lasting = passing
-  .filter(({ calls, fault }) => isSoak || (calls[0] === syncs && fault === 'error=EIO'))
-  .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
-
-test.runIf(canTrace).each<[string, number[], Faults['meanwhile']]>([
-  ['one that makes the store', [], undefined],
-  ['one that finds a store', [1, 2], undefined],
-  ['one that shares the store, even when both crash next', [1, 2], shareUntilCrash],
-])(
-  'a create that a system call fails tells whether it is stored: %s (needs strace)',
-  async (_, ids, meanwhile) => {
-    const before = await withStore(...ids)
-    const args = 'create --id 42 --name Oak --output json'
-    const judge: Judge = async (world, { code, out, err }) => {
-      const isStored = (await world.run('get 42')).code === 0
-      const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
-      expect([
-        { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
-        { code: 4, out: '', error: '503', isStored: false },
-        { code: 5, out: '', error: '500', isStored },
-      ]).toContainEqual({ code, out, error, isStored })
-      expect(await world.run('create --id 43 --name Yew')).toEqual(toTextResult('{"name":"Yew"}\n'))
-      expect(readIds(world.store)).toEqual([...ids, ...(isStored ? [42] : []), 43])
-    }
-    const faults = [...passing, ...lasting].map((each) =>
-      faultAtEach({ ...each, meanwhile, before, files: store, args }, judge),
+describe.runIf(canTrace)('when any system call fails (needs strace)', () => {
+  test.each<{ store: string; ids: number[]; useStore?: Scenario['useStore'] }>([
+    { store: 'makes the store', ids: [] },
+    { store: 'finds a store', ids: [1, 2] },
+    {
+      store: 'shares the store with one that crashes',
+      ids: [1, 2],
+      useStore: shareUntilCrash,
+    },
+  ])('a create tells whether its plant is stored: one that $store', async ({ ids, useStore }) => {
+    const initial = await createStore(...ids)
+    const command = 'create --id 42 --name Oak --output json'
+    const series = listCreateFaults().map(({ call, fault }) =>
+      injectFaults({ calls: [call], fault, useStore, initial, files: storeFiles, command }, (run) =>
+        expectKnownOutcome(run, ids),
+      ),
     )
-    expect(Math.max(...(await allOf(faults)).flat())).toBeGreaterThan(1)
-  },
-)
+    expect(Math.max(...(await settleAll(series)).flat())).toBeGreaterThan(1)
+  })
 
-/** Opens a store in another process. Gives what kills that process and takes the memory that it shared. */
-async function shareUntilCrash({ store: path }: Sandbox): Promise<() => Promise<void>> {
-  const { end } = await holdLock(path, 'SELECT id FROM plants')
-  return async () => {
-    await end('SIGKILL')
-    rmSync(`${path}-shm`)
-  }
+  test('each sync of COMMIT leaves the outcome unknown at a service, too', async () => {
+    const sandbox = await createStore(1)
+    const log = join(sandbox.data, 'plants.db-wal')
+    const injection = `inject=${syncCalls}:error=EIO:when=1+`
+    // With -D, the service is the child of this process, and strace is not.
+    const through = ['strace', '-D', '-f', '-o', '/dev/null', '-P', log, '-e', injection]
+    const env = { ...sandbox.env, PLANTS_SERVE_TOKEN: testToken }
+    const service = await serve([], { folder: sandbox.home, env, through })
+    for (const id of [2, 3]) {
+      const body = `{"id":${id},"name":"Moss"}`
+      const { status, headers } = await exchangeOnce(service, { body })
+      const retryAfter = headers['retry-after']
+      expect({ id, status, retryAfter }).toEqual({ id, status: 500, retryAfter: undefined })
+    }
+  })
+})
+
+/** A call fails once. In a soak, all calls after it fail in other runs, too; otherwise only syncs. */
+function listCreateFaults(): { call: string; fault: Fault }[] {
+  const calls = ['pwrite64', syncCalls, 'openat', 'ftruncate', mkdirCalls]
+  return calls.flatMap((call) =>
+    listErrorsToInject(call).flatMap((error) => {
+      const once = { call, fault: { error, isLasting: false } }
+      const lasting = { call, fault: { error, isLasting: true } }
+      const isFailedSync = call === syncCalls && error === 'EIO'
+      return isSoak || isFailedSync ? [once, lasting] : [once]
+    }),
+  )
 }
 
-test.runIf(canTrace)(
-  'each sync of COMMIT that fails leaves the outcome unknown, at a service too (needs strace)',
-  async () => {
-    const world = await withStore(1)
-    const log = join(world.data, 'plants.db-wal')
-    const inject = `inject=${syncs}:error=EIO:when=1+`
-    // -D: the service is the child, and not strace
-    const through = ['strace', '-D', '-f', '-o', '/dev/null', '-P', log, '-e', inject]
-    const env = { ...world.env, PLANTS_SERVE_TOKEN: testToken }
-    const service = await serve([], { folder: world.home, env, through })
-    for (const id of [2, 3]) {
-      const { status, headers } = await exchangeOnce(service, {
-        body: `{"id":${id},"name":"Moss"}`,
-      })
-      expect([id, status, headers['retry-after']]).toEqual([id, 500, undefined])
-    }
-  },
-)
+/** After a create of plant 42 in a store with plants of these ids. */
+async function expectKnownOutcome({ sandbox, result }: FaultyRun, ids: number[]): Promise<void> {
+  const { code, out, err } = result
+  const isStored = (await sandbox.run('get 42')).code === 0
+  const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
+  expect([
+    { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
+    { code: 4, out: '', error: '503', isStored: false },
+    { code: 5, out: '', error: '500', isStored },
+  ]).toContainEqual({ code, out, error, isStored })
+  expect(await sandbox.run('create --id 43 --name Yew')).toEqual(toTextResult('{"name":"Yew"}\n'))
+  expect(readIds(sandbox.store)).toEqual([...ids, ...(isStored ? [42] : []), 43])
+}
+
+/**
+ * Opens a store in another process.
+ *
+ * @returns what kills that process, and takes the memory that it shared
+ */
+async function shareUntilCrash({ store }: Sandbox): Promise<() => Promise<void>> {
+  const { end } = await holdLock(store, 'SELECT id FROM plants')
+  return async () => {
+    await end('SIGKILL')
+    rmSync(`${store}-shm`)
+  }
+}
