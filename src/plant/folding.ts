@@ -84,8 +84,12 @@ export function listNormalForms(text: string): string[] {
 }
 
 function foldAny(text: string): string {
-  // `toLowerCase` writes a final sigma as ς, so both forms become σ.
-  const lower = text.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')
+  const lower = toFoldedCase(text)
   if (hasLongRun(lower)) return lower
   return lower.normalize('NFD').replace(allLatinMarks, '').normalize('NFC')
+}
+
+/** `toLowerCase` writes a final sigma as ς, so both forms become σ. */
+export function toFoldedCase(text: string): string {
+  return text.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')
 }

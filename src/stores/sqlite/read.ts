@@ -14,11 +14,11 @@
  */
 
 import { largestId, smallestId, type TextName } from '../../plant/fields.js'
-import { foldText, listNormalForms } from '../../plant/folding.js'
 import { buildPlant, measureFields, type StoredPlant } from '../../plant/plant.js'
 import { addCount, type CountQuery, type ReadQuery, type TextCounts } from '../query.js'
-import { type Connection, foldFunction } from './connection.js'
+import type { Connection } from './connection.js'
 import { StoreDamageError } from './errors.js'
+import { buildFilter, buildSortText, everything } from './filter.js'
 
 const stepRows = 1000
 const stepBytes = 262_144
@@ -146,7 +146,7 @@ function createStepsByText({ prepare }: Connection, sort: 'name' | 'tag', query:
   // With a LIMIT, even a large one, SQLite sorts by a b-tree instead of a merge, in twice the time.
   const select = `SELECT id, name, tag FROM plants
     WHERE ${where} ${after === undefined ? '' : `AND id > ${after}`}
-    ORDER BY ${sort} IS NULL, ${buildFoldedText(sort)} ${direction}, ${sort} ${direction}, id
+    ORDER BY ${sort} IS NULL, ${buildSortText(sort)} ${direction}, ${sort} ${direction}, id
     ${limit === undefined || search !== undefined ? '' : `LIMIT ${limit}`}`
   let rows: Iterator<unknown[]> | undefined
   return (): StoredPlant[] | undefined => {
@@ -247,47 +247,4 @@ function toText(field: TextName, value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (value === null && field === 'tag') return undefined
   throw new StoreDamageError(`a ${field} has a value of another type`)
-}
-
-/**
- * @returns the SQL `where` with its values, and `matches`. A plant is selected if both are true.
- */
-function buildFilter({ tag, search }: CountQuery) {
-  const conditions: string[] = []
-  const values: string[] = []
-  if (tag === false) conditions.push('tag IS NULL')
-  else if (tag !== undefined) {
-    const forms = listNormalForms(tag)
-    conditions.push(`tag IN (${forms.map(() => '?')})`)
-    values.push(...forms)
-  }
-  const folded = foldText(search ?? '')
-  if (search !== undefined) {
-    conditions.push(`(${buildMayContain('name')} OR ${buildMayContain('tag')})`)
-    values.push(folded, folded)
-  }
-  const matches = ({ name, tag = '' }: StoredPlant) =>
-    search === undefined || [name, tag].some((text) => foldText(text).includes(folded))
-  return { where: conditions.join(' AND ') || everything, values, matches }
-}
-
-const everything = 'true'
-
-/** Builds SQL that folds a text as `foldText` does, and calls that only for what is not ASCII. */
-function buildFoldedText(column: string): string {
-  const folded = `${foldFunction}(${column})`
-  return `CASE WHEN ${buildNotAscii(column)} THEN ${folded} ELSE lower(${column}) END`
-}
-
-/** Builds SQL that is true for each text which may contain the search: all that are not ASCII. */
-function buildMayContain(column: string): string {
-  return `CASE WHEN ${buildNotAscii(column)} THEN true ELSE instr(lower(${column}), ?) END`
-}
-
-/**
- * Builds SQL that is true for a text with a character beyond ASCII, and not true for NULL. To count
- * bytes and characters takes less time than to look at each character.
- */
-function buildNotAscii(column: string): string {
-  return `octet_length(${column}) <> length(${column})`
 }

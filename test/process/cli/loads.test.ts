@@ -13,12 +13,12 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 129, []],
+  ['--help', [['--help']], 6, 130, []],
   ['create --help', [['create', '--help']], 8, 135, []],
   ['a Tab', [tab], 8, 136, []],
-  ['create', [fern], 10, 160, drivers],
-  ['get', [fern, ['get', '1']], 10, 161, drivers],
-  ['list', [fern, ['list']], 10, 156, drivers],
+  ['create', [fern], 10, 162, drivers],
+  ['get', [fern, ['get', '1']], 10, 162, drivers],
+  ['list', [fern, ['list']], 10, 157, drivers],
   ['create at a service', [service], 12, 166, ['http-store']],
   ['create in a database', [database], 12, 275, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
