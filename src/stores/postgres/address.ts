@@ -1,3 +1,8 @@
+/**
+ * Parses the address of a database as libpq does: what it lacks comes from the variables of libpq,
+ * such as PGHOST, and then from the defaults. The driver's own parser is not used, because it knows
+ * neither several hosts nor all of these variables, and its errors may quote the password.
+ */
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { type PlantsError, usageError } from '../../errors.js'
@@ -17,11 +22,14 @@ import type { Login } from '../credentials.js'
 
 export interface PostgresOptions {
   login: Login
-  /** Limits each statement, and a call with its retries. */
+  /** A statement takes no longer than this, and neither does a call with its retries. */
   timeoutMs: number
   runtime: Runtime
   retry?: number | undefined
-  /** The store does not answer, and is tried until its budget is over; undefined: it is back. */
+  /**
+   * Called with the failure of a store that does not answer, and is tried until its budget is over.
+   * Called with undefined when it answers again.
+   */
   onUnreachable?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
@@ -37,14 +45,17 @@ const variables: Record<string, string> = {
   sslmode: 'PGSSLMODE',
   target_session_attrs: 'PGTARGETSESSIONATTRS',
 }
-/** What a complete address has after the "?". */
+/** These parameters follow the "?" in a complete address, in this order. */
 const options = ['max', 'sslcert', 'sslkey', 'sslmode', 'sslrootcert', 'target_session_attrs']
 const parameters = [...Object.keys(parts), ...options]
 
 const example =
   'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
 
-/** What an address lacks comes from libpq's variables, then from the defaults. Throws `usage`. */
+/**
+ * @param source messages name the address by this, because it may contain a password
+ * @throws {PlantsError} `usage`
+ */
 export function parsePostgres(
   address: string,
   source: string,
@@ -60,9 +71,9 @@ export function parsePostgres(
   if (user === undefined) throw createAddressError(source, 'has no user', example)
   const database = readParameter('dbname') ?? user
   const sslrootcert = readParameter('sslrootcert')
-  // The system trusts a certificate of any host, so that the name must be verified.
+  // The system trusts certificates of any host, so the name in the certificate must be verified.
   const mode = sslrootcert === 'system' ? 'verify-full' : (readParameter('sslmode') ?? 'prefer')
-  const sslmode = sslModes.find((each) => each === mode)
+  const sslmode = sslModes.find((candidate) => candidate === mode)
   if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, example)
 
   const max = Number(readParameter('max') ?? 4)
@@ -71,23 +82,29 @@ export function parsePostgres(
   const socket = '/var/run/postgresql'
   const servers = readParameter('host') ?? (existsSync(socket) ? socket : 'localhost')
   const hosts = parseHosts(servers, readParameter('port') ?? '', source)
-  const place = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
-  const login = `postgres://${encodeURIComponent(user)}@${place}`
+  const location = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
+  const login = `postgres://${encodeURIComponent(user)}@${location}`
   const query = options
     .filter((name) => readParameter(name) !== undefined)
     .map((name) => `${name}=${encodeURIComponent(`${readParameter(name)}`).replaceAll('%2F', '/')}`)
   return {
     scheme: 'postgres',
-    name: `postgres://${place}`,
+    name: `postgres://${location}`,
     href: query.length === 0 ? login : `${login}?${query.join('&')}`,
-    ...{ hosts, user, database, password, sslmode, sslrootcert, max },
+    hosts,
+    user,
+    database,
+    password,
+    sslmode,
+    sslrootcert,
+    max,
     sslcert: readParameter('sslcert'),
     sslkey: readParameter('sslkey'),
     targetSessionAttrs: parseTargetSessionAttrs(readParameter('target_session_attrs')),
   }
 }
 
-/** As it is in an address, such as `[::1]:5432`. */
+/** Formats a host as in an address, such as `[::1]:5432`. */
 export function formatHost({ host, port }: PostgresHost): string {
   return `${isIPv6(host) ? `[${host}]` : encodeURIComponent(host)}:${port}`
 }
@@ -99,14 +116,14 @@ function parseTargetSessionAttrs(text = 'read-write'): PostgresAddress['targetSe
   throw usageError(`target_session_attrs must be ${targetSessionAttrs.join(' or ')}`, hint)
 }
 
-/** A password may contain "?", but not "/". */
+/** A password may contain "?" unescaped, but not "/" or "@". */
 const uri =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<hosts>[^@/?]*)(?:\/(?<dbname>[^@?]*))?(?:\?(?<query>[^@]*))?$/i
 
 /**
  * As in libpq, the parameters after the "?" override the parts before it, and `host` and `port` are
- * lists (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). A
- * WHATWG URL has one host.
+ * lists (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). The
+ * class `URL` cannot parse this, because its URLs have only one host.
  */
 function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext) {
   const groups = uri.exec(address)?.groups
@@ -164,25 +181,35 @@ function parseHosts(hosts: string, ports: string, source: string): PostgresHost[
 }
 
 /**
- * The same database at a server that accepts writes. The complete address has no
- * `target_session_attrs` then, so that an import finds its checkpoint with or without it.
+ * Returns the address of the same database at a server that accepts writes. Its complete address
+ * has no `target_session_attrs`. An import stores it in its checkpoint, and so finds that again
+ * whether or not the address of the next run has the parameter.
  */
 export function toReadWrite(address: PostgresAddress): PostgresAddress {
   const [login = '', query = ''] = address.href.split('?')
-  const isOther = (parameter: string) => !parameter.startsWith('target_session_attrs=')
-  const others = query.split('&').filter(isOther).join('&')
-  const href = others === '' ? login : `${login}?${others}`
+  const isKept = (parameter: string) => !parameter.startsWith('target_session_attrs=')
+  const keptQuery = query.split('&').filter(isKept).join('&')
+  const href = keptQuery === '' ? login : `${login}?${keptQuery}`
   return { ...address, href, targetSessionAttrs: 'read-write' }
 }
 
-/** Searches get half of the connections at most, and creates need one, too. Throws `usage`. */
+/**
+ * Searches take at most half of the connections, rounded down but at least one. So with one
+ * connection, creates would have to wait for searches.
+ *
+ * @throws {PlantsError} `usage` if the address allows only one connection
+ */
 export function assertCanServe({ name, max }: PostgresAddress): void {
   if (max >= 2) return
   const message = `A service needs at least 2 connections to ${name}, but max is 1`
   throw usageError(message, 'Remove max from the address, or set it to 2 or more: ?max=4')
 }
 
-/** Only `verify-full` makes sure that the server is the one that the address names. */
+/**
+ * Only `verify-full` makes sure that the server is the one that the address names.
+ *
+ * @returns a warning, or undefined if nobody else can read or change what the connection carries
+ */
 export function findNetworkRisk({ name, hosts, sslmode }: PostgresAddress): string | undefined {
   const isHere = hosts.every((host) => isSocket(host) || isLoopback(host.host))
   if (isHere || sslmode === 'verify-full') return undefined

@@ -2,42 +2,43 @@
  * Asks a server to end what it does for a connection.
  *
  * While a server works, or waits for a lock or for a synchronous standby, it does not notice that
- * its client has gone. A statement that was given up would stay there, and so the server could have
- * more of them than the address allows with `max`. Therefore this is called before a connection is
- * dropped in the middle of a statement.
+ * its client has gone. A statement that was given up would go on there, so that the server could
+ * have more of them than the address allows with `max`. Therefore this is called before a
+ * connection is dropped in the middle of a statement.
  *
- * The request goes over a connection of its own, as the protocol wants it
+ * The protocol requires another connection for the request
  * (https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-CANCELING-REQUESTS).
- * The driver has a method for it, which is not documented, and sends the secret key without TLS.
+ * The driver has a method for it, but that is not documented, and sends the secret key without TLS.
  */
 import { connect, type NetConnectOpts } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 
 export interface CancelTarget {
-  /** The very server of the connection, because a name can have several. */
+  /** This is the address that the connection has reached, because a name can have several. */
   server: NetConnectOpts
-  /** Undefined for a connection without TLS. */
+  /** This is undefined for a connection without TLS. */
   tls: ConnectionOptions | undefined
   processId: number
   secretKey: number
 }
 
 /**
- * The driver waits a second longer than the timeout for an answer, and load balancers are told to
- * wait two seconds longer.
+ * A call may take two seconds longer than the timeout: docs/deployment.md tells load balancers to
+ * wait so long. The driver takes one of them, because it waits a second longer than the server for
+ * the end of a statement. This must fit into the other one.
  */
 const cancelTimeoutMs = 700
 
 /**
- * Resolves when the server has done what it was asked, or could not be asked: the connection is
- * dropped anyway, so that there is nobody who could do anything about an error.
+ * Resolves when the server has taken the request, or could not be asked. It never rejects, because
+ * the caller drops the connection in any case, and could do nothing about an error.
  */
 export async function requestCancel(target: CancelTarget): Promise<void> {
   const socket = connect(target.server)
   const timer = setTimeout(() => socket.destroy(), cancelTimeoutMs)
   socket.on('error', () => undefined)
   const { tls } = target
-  // The server closes the connection. PgBouncer would forget a request whose sender closes it.
+  // The server closes this connection. If this side did so, PgBouncer would forget the request.
   if (tls === undefined) socket.resume().write(createCancelRequest(target))
   else {
     socket.write(sslRequest)
@@ -46,7 +47,7 @@ export async function requestCancel(target: CancelTarget): Promise<void> {
       const encrypted = connectTls({ ...tls, socket })
       encrypted.on('error', () => undefined)
       encrypted.once('close', () => socket.destroy())
-      // Only from then on it is certain whose server this is.
+      // Before `secureConnect`, the server may be another one, which must not get the secret key.
       encrypted.once('secureConnect', () => encrypted.resume().write(createCancelRequest(target)))
     })
   }

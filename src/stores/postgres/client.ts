@@ -1,8 +1,11 @@
 /**
- * The driver's client, with limits on what a server may do to it. The driver trusts its server: it
- * keeps each message until it is complete, whatever length that announces, even before the login,
- * keeps all rows of an answer until that is complete, and sends the password in whatever form it is
- * asked for.
+ * Limits what a server may do to the driver's client. The driver trusts its server, and an address
+ * may be wrong, or the server an attacker's. A message can announce any length, even before the
+ * login, and the driver keeps it in memory until it is complete. It also keeps all rows of a
+ * response until that is complete. And it sends the password in whatever form the server asks for.
+ *
+ * The stream is watched, not replaced: each chunk is parsed for the heads of its messages before
+ * the driver gets it, and too much ends the connection.
  */
 import { isIP, type NetConnectOpts, Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
@@ -11,7 +14,7 @@ import { PlantsError } from '../../errors.js'
 import { type CancelTarget, requestCancel } from './cancel.js'
 
 const maxRowMiB = 16
-/** A plant of this program has a tenth of it at most. */
+/** The largest plant that this program stores has a tenth of this. */
 export const maxRowBytes = maxRowMiB * 1_048_576
 
 export function createTooLongError(server: string, what: 'message' | 'row'): PlantsError {
@@ -33,15 +36,15 @@ function createTooManyMessagesError(server: string): PlantsError {
   return new PlantsError('accessDenied', message, { hint: checkServer })
 }
 
-/** What a server tells of a connection, so that a statement on it can be canceled. */
+/** A server sends this after the login, so that a statement of the connection can be canceled. */
 interface BackendKeyData {
   processID: number
   secretKey: number
 }
 
 /**
- * Ends the connection when a message is longer than 16 MiB, which no row of a plant is, and when an
- * answer has more rows than its statement can have.
+ * Ends the connection when a message is longer than 16 MiB, which no row of a plant is, and when a
+ * response has more rows than its statement can return.
  */
 export class LimitedClient extends pg.Client {
   readonly #limits = new ResponseLimits()
@@ -53,7 +56,7 @@ export class LimitedClient extends pg.Client {
 
   constructor(config?: pg.ClientConfig) {
     super(config)
-    // With TLS, the stream is another one from then on.
+    // With TLS, the driver replaces the stream after `connect`, and reports `sslconnect`.
     const start = config?.ssl ? 'sslconnect' : 'connect'
     this.connection.once(start, () => void this.connection.stream.on('data', this.#watch))
     const tls = this.#findTlsOptions(config)
@@ -62,7 +65,7 @@ export class LimitedClient extends pg.Client {
     })
   }
 
-  /** Call it before a connection is dropped whose statement the server has not answered. */
+  /** Call this before dropping a connection whose statement the server has not answered. */
   async cancelStatement(): Promise<void> {
     const isLost = this.connection.stream.destroyed
     if (this.#cancelTarget !== undefined && !isLost) await requestCancel(this.#cancelTarget)
@@ -80,13 +83,13 @@ export class LimitedClient extends pg.Client {
   #findTlsOptions({ ssl }: pg.ClientConfig = {}): ConnectionOptions | undefined {
     if (typeof ssl !== 'object') return undefined
     const { host } = this
-    // The driver hides the key from what copies the options.
+    // The driver makes `key` not enumerable, so that the spread does not copy it.
     const options: ConnectionOptions = { ...ssl, key: ssl.key, host }
     if (isIP(host) === 0) options.servername = host
     return options
   }
 
-  /** Call it before each statement, with the number of rows that all its answers have at most. */
+  /** @param maxRows the next statements return at most so many rows together */
   limitRows(maxRows: number): void {
     this.#limits.beginResponse(maxRows)
   }
@@ -102,24 +105,31 @@ export class LimitedClient extends pg.Client {
     }
   }
 
-  /** For pg-copy-streams, which reads the stream itself, and passes on each chunk as it comes. */
+  /** pg-copy-streams reads the stream itself, and keeps nothing, so it needs no limit. */
   endLimit(): void {
     this.connection.stream.off('data', this.#watch)
   }
 }
 
-/** Of what a server sent more than it may. */
+/** A server sent too much of this: a message that is too long, or too many rows or messages. */
 type Excess = 'length' | 'rows' | 'messages'
 
 const dataRow = 'D'.charCodeAt(0)
 
-/** Notices, parameters and notifications come at any time, and the driver keeps none of them. */
+/**
+ * Notices (N), parameters (S) and notifications (A) may come at any time. The driver keeps none of
+ * them, so they are not counted.
+ */
 const uncountedMessages = Array.from('NSA', (letter) => letter.charCodeAt(0))
 
-/** A hundred statements can be sent together, whose answers have two each. */
+/** A hundred statements are sent together at most, and the response to each has two messages. */
 const maxOtherMessages = 1000
 
-/** Reads the heads of messages: each has a letter, and then its length without the letter. */
+/**
+ * Reads the heads of messages. A head has a letter for the type, and then four bytes for the
+ * length, which counts these four, but not the letter
+ * (https://www.postgresql.org/docs/current/protocol-overview.html#PROTOCOL-MESSAGE-CONCEPTS).
+ */
 class ResponseLimits {
   readonly #head = Buffer.alloc(5)
   #headLength = 0
@@ -155,7 +165,7 @@ class ResponseLimits {
   #countMessage(): Excess | undefined {
     const letter = this.#head.readUInt8()
     const length = this.#head.readUInt32BE(1)
-    // A length that is impossible begins no message.
+    // A shorter length than that of the head is impossible, so this is not PostgreSQL.
     if (length < 4 || length > maxRowBytes) return 'length'
     this.#bytesLeft = length - 4
     if (letter === dataRow) {
@@ -168,7 +178,10 @@ class ResponseLimits {
   }
 }
 
-/** Logs in with SCRAM alone, where others could read a password or its MD5 hash. */
+/**
+ * Logs in only with SCRAM. It is used on connections that others could read: they could read a
+ * password, and use its MD5 hash. SCRAM sends neither.
+ */
 export class ScramOnlyClient extends LimitedClient {
   constructor(config?: pg.ClientConfig) {
     super(config)

@@ -1,4 +1,10 @@
-/** Statements on one connection, and transactions of them. */
+/**
+ * Runs statements on one connection, and transactions of them. Each statement has the timeout, and
+ * fails with a `PlantsError`.
+ *
+ * When a statement fails, the connection is dropped by its caller. So nothing here tidies up after
+ * a failure: the server rolls back the transaction of a connection that ends.
+ */
 import { finished } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
@@ -8,11 +14,12 @@ import type { StoreServer } from '../store.js'
 import { type Access, formatHost } from './address.js'
 import { LimitedClient } from './client.js'
 import { ReadOnlyServerError, toPlantsError, wasRolledBack } from './errors.js'
+import { waitUntilSignal } from './wait-until-signal.js'
 
 export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
 
-/** What the server says besides its answers. */
+/** The server sends notices and warnings in addition to the response to a statement. */
 interface Notice {
   code: string | undefined
   message: string | undefined
@@ -46,18 +53,19 @@ export async function examineServer(connection: PostgresConnection): Promise<Sto
 const nameWritable =
   'Add the server that accepts writes to the address, or read from this one with target_session_attrs=any'
 
-/** Each statement has the timeout, and fails with a `PlantsError`. */
 export class PostgresConnection {
   readonly name: string
-  /** Its host and its port, as they are in an address. */
+  /** This has the form of an address, such as `[::1]:5432`. */
   readonly server: string
-  /** Whether the address allows a server that is read-only. */
+  /** This is true if the address allows a server that is read-only. */
   readonly mayBeReadOnly: boolean
   readonly #client: LimitedClient
   readonly #access: Access
-  /** The server cancels it before. */
+  /**
+   * The driver waits a second longer than the server, which usually cancels the statement first.
+   */
   readonly #limit: { query_timeout: number }
-  /** Whether the server may still work on a statement, because it has not answered it. */
+  /** This is true while the server may be working on a statement, which it has not answered. */
   #isResponseMissing = false
 
   constructor(client: pg.ClientBase, access: Access) {
@@ -72,8 +80,8 @@ export class PostgresConnection {
   }
 
   /**
-   * Reads in a transaction of its own, which is one message. That has no parameters: values are
-   * literals.
+   * Reads in a separate transaction. The settings and the statement are sent as one message, which
+   * cannot have parameters: `select` must contain its values as literals.
    */
   async read(select: string, maxRows = 1): Promise<Row[]> {
     const { rows } = await this.query(`${this.#settings()}; ${select}`, [], maxRows)
@@ -85,20 +93,20 @@ export class PostgresConnection {
   }
 
   /**
-   * @param maxRows that all statements of the text can return. A server that sends more than that
-   * would fill the memory: it gets an error.
-   * @returns the result of the last one of the statements
+   * @param maxRows all statements of the text together return no more rows than this. A server that
+   *   sends more could fill the memory, so this rejects then.
+   * @returns the result of the last statement of the text
    */
   async query(text: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
     return assertDefined((await this.#query(text, values, maxRows)).at(-1))
   }
 
   /**
-   * Runs statements, whose values are literals, one after the other. Many of them are one message,
-   * because waiting for an answer takes longer than most of them.
+   * Runs statements, whose values are literals, one after the other. Many of them are sent as one
+   * message, because a round trip takes longer than most of them.
    *
-   * @param maxRows that each of the statements can return
-   * @returns the result of each of them
+   * @param maxRows each of the statements returns no more rows than this
+   * @returns the result of each statement
    */
   async queryEach(statements: readonly string[], maxRows = 0): Promise<Result[]> {
     const results: Result[] = []
@@ -118,9 +126,9 @@ export class PostgresConnection {
   }
 
   /**
-   * If `work` throws, the end of the connection rolls it back.
+   * Runs `work` in a transaction. If it throws, the caller drops the connection, which rolls back.
    *
-   * @param lockTimeoutMs in milliseconds; by default the timeout
+   * @param lockTimeoutMs a statement waits for a lock no longer; 0 stands for the general timeout
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of
    * it, and `unavailable` at a server that is read-only
    */
@@ -138,8 +146,9 @@ export class PostgresConnection {
   }
 
   /**
-   * It is asked each time: a standby may have been promoted since the connection was made, and the
-   * errors of statements on a standby have several codes.
+   * This asks the server before each transaction, because a standby may have been promoted since
+   * the connection was made. The error of the first change would not do: on a standby, statements
+   * fail with several codes.
    */
   async #assertWritable(): Promise<void> {
     const { rows } = await this.query("SELECT current_setting('transaction_read_only')", [], 1)
@@ -149,11 +158,11 @@ export class PostgresConnection {
   /**
    * Lets COMMIT wait for a synchronous standby although nothing else was written.
    *
-   * PostgreSQL waits for a standby only if the transaction has written to its log. One that finds
-   * its plants stored has not, and their own commit may not have reached the standby: its wait may
-   * have been canceled. So it logs a message, which changes no data and needs no privileges: a
-   * standby that has the message has all that was logged before. (`pg_current_xact_id()` is not
-   * enough, because it logs nothing.)
+   * PostgreSQL waits for a standby only if the transaction has written to its log. A transaction
+   * that finds its plants stored already has not written. But the commit that stored them may not
+   * have reached the standby, because its wait may have been canceled. So this logs a message,
+   * which changes no data and needs no privileges. A standby that has the message has everything
+   * that was logged before it. `pg_current_xact_id()` would not be enough, because it logs nothing.
    */
   async logMessage(): Promise<void> {
     await this.query("SELECT pg_logical_emit_message(true, 'plants', '')", [], 1)
@@ -176,16 +185,16 @@ export class PostgresConnection {
       .finally(() => this.#client.off('notice', keepFirstWarning))
     if (command !== 'COMMIT')
       throw new PlantsError('unavailable', `${this.name} rolled back the transaction`)
-    // It is stored here, but whether a standby has it, too, is unknown.
+    // The warning says that the changes are stored here, but perhaps not on a standby.
     if (warning === undefined) return
     const what = `${this.name} warned during a commit (${warning})`
     throw createUnknownOutcomeError(what, 'Wait until its standby is connected, then look')
   }
 
   /**
-   * Returns the number of rows.
-   *
-   * @param onWait is called when all rows are on their way
+   * @param onWait is called when all rows were handed to the system, and the server has yet to
+   *   answer
+   * @returns the number of rows that were inserted
    */
   async insertByCopy(table: string, rows: string, onWait?: () => void): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
@@ -200,8 +209,9 @@ export class PostgresConnection {
   }
 
   /**
-   * Reads the rows of a query in the text format of COPY, in a transaction that the end of the
-   * connection rolls back. The timeout is that of each chunk.
+   * Reads the rows of a query in the text format of COPY. The caller must drop the connection
+   * afterwards, because its transaction is not ended. A large table may take longer than the
+   * timeout, so that only limits the wait for each chunk.
    */
   async *copyOut(select: string): AsyncGenerator<Buffer> {
     const { runtime, timeoutMs } = this.#access
@@ -228,7 +238,7 @@ export class PostgresConnection {
     }
   }
 
-  /** Cancels the statement that the server has not answered, before the connection is dropped. */
+  /** Call this before dropping the connection: a statement that has no response is canceled. */
   async cancel(): Promise<void> {
     if (this.#isResponseMissing) await this.#client.cancelStatement()
   }
@@ -245,7 +255,7 @@ export class PostgresConnection {
     }
   }
 
-  /** @throws the reason of a signal, which is why the statement failed */
+  /** @throws the reason of a signal, if there was one, because that is why the statement failed */
   #toFailure(error: unknown): PlantsError {
     if (error instanceof pg.DatabaseError) this.#isResponseMissing = false
     this.#access.runtime.handleSignals().throwIfAborted()
@@ -253,9 +263,14 @@ export class PostgresConnection {
   }
 
   /**
-   * For each transaction, because behind PgBouncer the next one may have another session. Names
-   * without a schema are PostgreSQL's own, a commit returns when it is on disk, a plant that
-   * violates a constraint fails itself, and a warning about a commit is sent.
+   * Each transaction sets these, because PgBouncer may give the next one another session. The owner
+   * of the database may have other defaults, with which a store would not be safe:
+   *
+   * - `search_path`: a name without a schema must be PostgreSQL's, and not a function of somebody;
+   * - `synchronous_commit`: a commit must return only when it is on the disk;
+   * - `client_min_messages`: a warning about a commit must be sent, as `#commit` reads it;
+   * - `CONSTRAINTS ALL IMMEDIATE`: a plant that violates a deferred constraint must fail at once,
+   *   and not the commit of all plants.
    */
   #settings(): string {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
@@ -264,34 +279,12 @@ export class PostgresConnection {
   }
 }
 
-/** With texts of 1 MiB, a message has at most 200 MiB. */
+/** A plant may have two texts of 1 MiB, so a message has at most about 200 MiB. */
 const maxStatementsPerMessage = 100
 
-/** How long what is running may go on after a signal: most of it ends, and is known to have. */
-const graceMs = 250
-
-/** @throws the reason of the signal if it aborts, and the answer does not come soon after that */
-export async function waitUntilSignal<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  let startTimer = () => {}
-  const interrupted = new Promise<never>((_, reject) => {
-    startTimer = () => {
-      timer = setTimeout(() => reject(signal.reason), graceMs)
-    }
-  })
-  signal.addEventListener('abort', startTimer)
-  if (signal.aborted) startTimer()
-  try {
-    return await Promise.race([answer, interrupted])
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', startTimer)
-  }
-}
-
 /**
- * The class of SQLSTATE that warnings have. Their severity, `WARNING`, is translated.
- * See https://www.postgresql.org/docs/current/errcodes-appendix.html.
+ * The SQLSTATE of a warning begins with these digits. Its severity cannot be compared, because the
+ * server translates `WARNING` (https://www.postgresql.org/docs/current/errcodes-appendix.html).
  */
 const warningClass = '01'
 

@@ -1,12 +1,13 @@
 /**
  * Stores creates that arrive together in one transaction.
  *
- * A commit takes longer than an insert, and there are few connections. So while a batch waits for
- * one, further creates join it. When its transaction has begun, the next create opens another.
+ * A commit takes longer than an insert, and there are few connections. So creates join a batch
+ * while that waits for a connection. When its transaction has begun, the batch is closed, and the
+ * next create opens another one.
  *
- * One create of a batch may have to wait for another program, which has locked its id. The others
- * would wait with it: after a second, the batch is given up, and each create gets a transaction of
- * its own.
+ * A create may have to wait for another program, which has inserted the same id and not committed.
+ * All creates of its batch would wait with it. So after a second, the batch is rolled back, and
+ * each of its creates gets a separate transaction.
  *
  * docs/design/group-commit.md compares this with SQLite.
  */
@@ -17,10 +18,10 @@ import type { PostgresDatabase } from './database.js'
 import { isLockTimeout } from './errors.js'
 import { makeChanges } from './write.js'
 
-/** How long a batch of several creates waits for a lock. */
+/** A batch of several creates waits no longer for a lock. */
 const lockTimeoutMs = 1000
 
-/** Nothing of a batch that was `locked` is stored. */
+/** `locked` means that the batch had to wait too long for a lock, and nothing of it is stored. */
 type BatchResult = Outcome[] | 'locked'
 
 export class CreateBatch {
@@ -34,7 +35,7 @@ export class CreateBatch {
     this.#result = this.#storeAll()
   }
 
-  /** Whether `add` may be called: until the transaction begins. */
+  /** Call `add` only while this is true, which is until the transaction begins. */
   get isOpen(): boolean {
     return this.#isOpen
   }
@@ -42,11 +43,13 @@ export class CreateBatch {
   async add(create: Create): Promise<Outcome> {
     const index = this.#creates.push(create) - 1
     const result = await this.#result
-    return result === 'locked' ? storeAlone(this.#database, create) : assertDefined(result[index])
+    if (result === 'locked') return storeSeparately(this.#database, create)
+    return assertDefined(result[index])
   }
 
   async #storeAll(): Promise<BatchResult> {
-    // The creates of this iteration of the event loop join, even if a connection is free.
+    // Even if a connection is free, this lets the creates of the same iteration of the event loop
+    // join.
     await new Promise(setImmediate)
     try {
       return await this.#database.run(
@@ -79,7 +82,7 @@ async function makeUnlessLocked(
   }
 }
 
-async function storeAlone(database: PostgresDatabase, create: Create): Promise<Outcome> {
+async function storeSeparately(database: PostgresDatabase, create: Create): Promise<Outcome> {
   const creates = [create]
   const [outcome] = await database.run(
     (connection) => connection.transaction(() => makeChanges(connection, creates)),
@@ -88,7 +91,11 @@ async function storeAlone(database: PostgresDatabase, create: Create): Promise<O
   return assertDefined(outcome)
 }
 
-/** With an idempotency key, a create that was made succeeds again. */
+/**
+ * If nobody knows whether a commit happened, it may be repeated only if every create has an
+ * idempotency key: a create that was stored then succeeds again. Without a key, it would find its
+ * own plant, and report a conflict.
+ */
 function mayRepeatCommit(creates: readonly Create[]): boolean {
   return creates.every(({ key }) => key !== undefined)
 }

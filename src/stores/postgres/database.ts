@@ -1,12 +1,14 @@
 /**
- * Connections to the servers of an address. Each has a pool, and the first one that accepts writes
- * is used until a connection to it fails, so that a failover takes no more than the next
- * connection. With `target_session_attrs=any`, it is the first one that answers, which may be a
- * standby. A call is repeated after whatever may pass, until its timeout.
+ * Connects to the servers of an address, and repeats calls that may succeed later.
  *
- * With `sslmode=prefer` a server has two pools, one with TLS and one without it, and the first
- * login chooses: neither a full pool nor a server that is away may lead to a connection without
- * TLS.
+ * Each server has a pool of connections. The first server that accepts writes is used until a
+ * connection to it fails; then the next connection tries the servers in their order again. So a
+ * failover costs no more than that. With `target_session_attrs=any`, the first server that answers
+ * is used, which may be a standby.
+ *
+ * With `sslmode=prefer`, a server has two pools, one with TLS and one without. The second is tried
+ * only if the server itself has said that it has no TLS. A full pool, or a server that is
+ * unreachable, must never lead to a connection without TLS, which an attacker could then force.
  */
 import { setMaxListeners } from 'node:events'
 import type { ConnectionOptions } from 'node:tls'
@@ -20,11 +22,14 @@ import type { CreateSystemContext } from '../credentials.js'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import { isUnknownIssuer } from '../unknown-issuer.js'
 import type { Access } from './address.js'
-import { PostgresConnection, type Row, waitUntilSignal } from './connection.js'
+import { PostgresConnection, type Row } from './connection.js'
 import { isPoolFull, lacksTls, ReadOnlyServerError, raiseMax, toPlantsError } from './errors.js'
 import { createPool, createTlsOptions } from './pool.js'
+import { waitUntilSignal } from './wait-until-signal.js'
 
-/** A failover takes some seconds, a lost connection none. */
+/**
+ * A lost connection can be replaced at once, so the first pause is short; a failover takes long.
+ */
 const backoff = { firstMs: 10, longestMs: 1000 }
 
 type Action<T> = (connection: PostgresConnection) => Promise<T>
@@ -38,19 +43,22 @@ interface ScanOptions {
 interface Server {
   host: PostgresHost
   pool: pg.Pool
-  /** Tried after the one before, of the same host, if that has said that it has no TLS. */
+  /**
+   * True for the pool without TLS of a host. It is tried after the pool with TLS, and only if that
+   * has failed because the server has no TLS.
+   */
   isFallback: boolean
 }
 
 export class PostgresDatabase {
   readonly #access: Access
-  /** All pools share them, and each new connection reads them. */
+  /** All pools share this object, and each new connection reads it: see `#connectTo`. */
   readonly #tls: ConnectionOptions
   #systemContext: ReturnType<CreateSystemContext> | undefined
   #servers: Server[]
   #wasConnected = false
-  /** Times in a row that no server could be used. The second is reported. */
-  #failures = 0
+  /** No server could be used so many times in a row. The second time is reported. */
+  #failureCount = 0
   /**
    * Searches, counts and lists with a tag take at most half of the connections, because creates,
    * look-ups of tokens and `/ready` need one, too. All servers share these slots, so a failover
@@ -58,9 +66,9 @@ export class PostgresDatabase {
    */
   readonly #scanSlots: Slots
 
-  constructor(given: Access) {
-    // To the driver and the server, 0 is no limit.
-    const access = { ...given, timeoutMs: Math.max(1, given.timeoutMs) }
+  constructor(options: Access) {
+    // The driver and the server take a timeout of 0 for none.
+    const access = { ...options, timeoutMs: Math.max(1, options.timeoutMs) }
     const { hosts, sslmode, max } = access.address
     this.#access = access
     this.#tls = createTlsOptions(access)
@@ -71,17 +79,21 @@ export class PostgresDatabase {
       if (!tls || sslmode !== 'prefer') return server
       return [server, { host, pool: createPool(host, false, access), isFallback: true }]
     })
-    setMaxListeners(0, access.runtime.handleSignals()) // Each call that waits adds one.
+    // Each call that waits adds a listener, and Node.js would warn of more than ten.
+    setMaxListeners(0, access.runtime.handleSignals())
   }
 
   /**
-   * Calls `action` again after a failure that may pass, or after a commit whose outcome is unknown
-   * if it may.
+   * Calls `action`, and calls it again after a failure that may pass.
+   *
+   * @param mayRepeatCommit returns true if `action` may also be called again after a commit whose
+   *   outcome is unknown
    */
   run<T>(action: Action<T>, mayRepeatCommit?: () => boolean): Promise<T> {
     return this.#retry(async () => this.#use(await this.#connect(), action), mayRepeatCommit)
   }
 
+  /** Only connecting is repeated. `action` is called once, on a connection. */
   async runOnce<T>(action: Action<T>): Promise<T> {
     return this.#use(await this.#retry(() => this.#connect()), action)
   }
@@ -97,7 +109,7 @@ export class PostgresDatabase {
   /**
    * Reads what may take a scan of all plants. At most half of the connections do so at once.
    *
-   * @throws {PlantsError} `unavailable` if the others take longer than the timeout
+   * @throws {PlantsError} `unavailable` if no connection became free for it within the timeout
    */
   async scan(select: string, { maxRows = 1, signal }: ScanOptions = {}): Promise<Row[]> {
     const { runtime, timeoutMs, address } = this.#access
@@ -130,7 +142,10 @@ export class PostgresDatabase {
     }
   }
 
-  /** Calls `collect` with all rows of a query, again from the first one after such a failure. */
+  /**
+   * Calls `collect` with all rows of a query. After a failure that may pass, `collect` is called
+   * again, with all rows from the first one on.
+   */
   collectRows<T>(
     select: string,
     collect: (chunks: AsyncIterable<Buffer>) => Promise<T>,
@@ -138,7 +153,10 @@ export class PostgresDatabase {
     return this.#retry(() => collect(this.#copyOut(select)))
   }
 
-  /** On a connection of its own. */
+  /**
+   * The connection is dropped after the copy, because its client no longer limits what the server
+   * sends: see `LimitedClient.endLimit`.
+   */
   async *#copyOut(select: string): AsyncGenerator<Buffer> {
     const client = await this.#connect()
     const connection = new PostgresConnection(client, this.#access)
@@ -150,7 +168,7 @@ export class PostgresDatabase {
     }
   }
 
-  /** A connection that failed may be lost, in a transaction, or read-only: it is dropped. */
+  /** A connection whose action has failed is dropped: it may be lost, or in a transaction. */
   async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
     const connection = new PostgresConnection(client, this.#access)
     const result = await action(connection).catch(async (error: unknown) => {
@@ -180,7 +198,12 @@ export class PostgresDatabase {
     return retry(action, { findPauseMs, getSignals: () => [runtime.handleSignals()] })
   }
 
-  /** Prefers a failure that may pass. */
+  /**
+   * Returns a connection to the first server that can be used.
+   *
+   * @throws {PlantsError} if there is none: the failure of a server that may pass, if there is one,
+   *   because the call is then repeated
+   */
   async #connect(): Promise<pg.PoolClient> {
     const signal = this.#access.runtime.handleSignals()
     let failure: PlantsError | undefined
@@ -199,23 +222,28 @@ export class PostgresDatabase {
         if (!failure?.isRetryable) failure = error
       }
     }
-    this.#failures += 1
+    this.#failureCount += 1
     const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
-    if (this.#failures === 2) this.#access.onUnreachable?.(failure, retryBudgetMs)
+    if (this.#failureCount === 2) this.#access.onUnreachable?.(failure, retryBudgetMs)
     throw assertDefined(failure)
   }
 
-  /** Throws an error for which the next server is not tried. */
+  /** Throws if the failure of one server means that the next one must not be tried. */
   #assertOtherMayServe(reason: unknown, error: PlantsError): void {
     if (isPoolFull(reason)) throw error
-    // At another server, a wrong password would look like a server that is away.
+    // The last error of several servers is thrown. So if the next server were unreachable, nobody
+    // would learn that the password is wrong.
     if (error.kind !== 'unauthorized') return
     if (!this.#wasConnected) throw error
-    // A service would seem to reject its caller.
+    // A service that has been running would pass `unauthorized` on to its caller, whose token is
+    // right.
     throw new PlantsError('accessDenied', error.message, { hint: error.hint, cause: error })
   }
 
-  /** Trusts the certificates of the system, too, where those of Node.js are not enough. */
+  /**
+   * If the certificates of Node.js are not enough, those of the system are trusted, too. They are
+   * loaded only then, because that takes 50 ms.
+   */
   async #connectTo(server: Server): Promise<pg.PoolClient> {
     const { secureContext } = this.#tls
     try {
@@ -230,7 +258,7 @@ export class PostgresDatabase {
     }
   }
 
-  /** A server that says nothing, or does not come to an end, does not delay a signal. */
+  /** A signal ends this even if the server says nothing, or never completes the login. */
   async #takeClient({ pool }: Server): Promise<pg.PoolClient> {
     const signal = this.#access.runtime.handleSignals()
     const connecting = pool.connect()
@@ -247,11 +275,11 @@ export class PostgresDatabase {
   }
 
   #choose(server: Server): void {
-    const others = this.#servers.filter(({ host }) => host !== server.host)
-    this.#servers = [{ ...server, isFallback: false }, ...others]
+    const furtherServers = this.#servers.filter(({ host }) => host !== server.host)
+    this.#servers = [{ ...server, isFallback: false }, ...furtherServers]
     this.#wasConnected = true
-    if (this.#failures > 1) this.#access.onUnreachable?.(undefined)
-    this.#failures = 0
+    if (this.#failureCount > 1) this.#access.onUnreachable?.(undefined)
+    this.#failureCount = 0
   }
 
   async close(): Promise<void> {

@@ -4,12 +4,12 @@ import type { Access } from './address.js'
 
 /**
  * Explains an error of the server (https://www.postgresql.org/docs/current/errcodes-appendix.html),
- * of the driver or of the system. One of ours stays as it is.
+ * of the driver or of the system. A PlantsError is returned as it is.
  */
 export function toPlantsError(error: unknown, access: Access): PlantsError {
   if (error instanceof PlantsError) return error
   const { name } = access.address
-  // The addresses of one host fail together.
+  // A host may have several addresses, and Node.js tries them all. They mostly fail alike.
   const reason = describeReason(error instanceof AggregateError ? error.errors[0] : error)
   const { code = '' } = findDatabaseError(error) ?? {}
   const { kind, message, hint } =
@@ -25,7 +25,7 @@ interface DatabaseProblem {
   hint: string
 }
 
-/** Codes of class 08, and errors without a code, are those of the connection. */
+/** An error of the connection has a code of class 08, or none. */
 function findConnectionProblem(
   error: unknown,
   code: string,
@@ -72,7 +72,8 @@ function findLoginProblem(
 function findServerProblem(code: string, reason: string, name: string): DatabaseProblem {
   if (code === '3F000' || code === '42P01')
     return { kind: 'accessDenied', message: `There is no store at ${name}`, hint: createStore }
-  // Another writer was faster, or the server is read-only or in a crisis.
+  // These may pass: another writer was faster (23505, 40), the server is read-only (25006), lacks
+  // something (53), was stopped or has canceled the statement (57), or its disk failed (58).
   const isTemporary = /^(23505|25006|40|53|55|57|58)/.test(code)
   return {
     kind: isTemporary ? 'unavailable' : 'accessDenied',
@@ -82,8 +83,8 @@ function findServerProblem(code: string, reason: string, name: string): Database
 }
 
 /**
- * A change was sent to a server that is read-only, because the address allows one. It is not
- * repeated: the server stays read-only until somebody promotes it.
+ * Thrown for a change at a server that is read-only, which an address may allow. The change is not
+ * repeated, because the server stays read-only until somebody promotes it.
  */
 export class ReadOnlyServerError extends PlantsError {
   constructor(server: string) {
@@ -108,7 +109,7 @@ const hints: Record<string, string> = {
   '57014': 'Try again, or raise --timeout',
 }
 
-/** The driver has no codes for these two. */
+/** The driver gives no code to this error and to the next one, so their messages are compared. */
 export function isPoolFull(error: unknown): boolean {
   return describeReason(error) === 'timeout exceeded when trying to connect'
 }
@@ -118,22 +119,25 @@ export function lacksTls(error: unknown): boolean {
 }
 
 /**
- * Whether an id exists, or what a unique index of the owner has. The name of the index would not
- * tell: a partition or a shard reports the name of its own, such as `plants_p0_pkey`.
+ * Returns true if an id exists, or if a unique index of the owner has the value already. The name
+ * of the index would not tell which: a partition or a shard reports the name of its own index, such
+ * as `plants_p0_pkey`.
  */
 export function isUniqueViolation(error: unknown): boolean {
   return findDatabaseError(error)?.code === '23505'
 }
 
-/** Whether a statement has waited for a lock as long as it may. */
+/** Returns true if a statement has waited for a lock as long as it may. */
 export function isLockTimeout(error: unknown): boolean {
   return findDatabaseError(error)?.code === '55P03'
 }
 
 /**
- * Why a constraint, an index, a policy or a trigger that somebody added refuses a plant. Other
- * errors are those of the server's state, and those of objects of ours (3F, 42), which lack the
- * context of a function, `where`.
+ * Returns why a constraint, an index, a policy or a trigger that somebody added rejects a plant,
+ * and undefined for another error. Other errors are those of the state of the server, by their
+ * class, and those of the tables of this program. The latter have class 3F or 42, such as a missing
+ * table. So has an error within a trigger, which is told from them by its context, `where`; and so
+ * has a policy, which is told by the routine.
  */
 export function findConstraintMessage(error: unknown): string | undefined {
   if (error instanceof PlantsError && error.kind === 'constraint') return error.message
@@ -144,8 +148,9 @@ export function findConstraintMessage(error: unknown): string | undefined {
 }
 
 /**
- * Whether a COMMIT that failed stored nothing. PgBouncer loses the answer to one that was made with
- * class 08, and with 40003 the server does not know it itself.
+ * Returns true if a COMMIT that failed has certainly stored nothing. That is not certain for class
+ * 08, with which PgBouncer reports a server that it has lost during the commit, nor for 40003, with
+ * which the server says that it does not know itself.
  */
 export function wasRolledBack(error: unknown): boolean {
   return /^(23|40(?!003)|57014)/.test(findDatabaseError(error)?.code ?? '')

@@ -10,13 +10,13 @@ import { examineServer, PostgresConnection } from './connection.js'
 export function createTlsOptions({ address, login }: Access): ConnectionOptions {
   const { sslmode } = address
   const { ca, cert, key } = login
-  // As in libpq, `require` verifies the server if a root certificate is configured.
+  // As in libpq, `require` verifies the certificate only if a root certificate is configured.
   const verifies = sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
   const anyName = sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
   return { rejectUnauthorized: verifies, ca, cert, key, ...anyName }
 }
 
-/** @param tls false for a connection without TLS */
+/** @param tls is false for connections without TLS */
 export function createPool(
   { host, port }: PostgresHost,
   tls: ConnectionOptions | false,
@@ -27,7 +27,12 @@ export function createPool(
   const isVerified = tls !== false && tls.rejectUnauthorized === true
   const isPrivate = host.startsWith('/') || isLoopback(host) || isVerified
   const pool = new pg.Pool({
-    ...{ host, port, user, database, max, application_name: 'plants' },
+    host,
+    port,
+    user,
+    database,
+    max,
+    application_name: 'plants',
     password: () => {
       const password = login.findPassword({ host, port })
       if (password !== undefined) return password
@@ -43,7 +48,8 @@ export function createPool(
     Client: isPrivate ? LimitedClient : ScramOnlyClient,
     onConnect: async (client) => void (await examineServer(new PostgresConnection(client, access))),
   })
-  // Of an idle connection, which is dropped, and of a statement, which fails with it.
+  // Node.js ends the process for an error without a listener. An idle connection that fails is
+  // dropped by the pool, and the error of a statement reaches its caller anyway.
   pool.on('error', () => undefined)
   return pool.on('connect', (client) => void client.on('error', () => undefined))
 }

@@ -1,4 +1,8 @@
-/* Reads plants, and folds texts in SQL for searches and sorts: see docs/design/search.md. */
+/**
+ * Reads plants, and builds the SQL of searches and sorts, which fold texts as `foldText` does. The
+ * database must fold them itself: otherwise it would have to send every plant for each search.
+ * docs/design/search.md says how, and what was tried.
+ */
 import { escapeLiteral } from 'pg'
 import type { TextName } from '../../plant/fields.js'
 import { foldText, latinMarks, listNormalForms } from '../../plant/folding.js'
@@ -17,8 +21,8 @@ import { toCount, toPlants, toText } from './rows.js'
 import { columns, plants } from './schema.js'
 
 /**
- * In the order of ids, each page at a moment of its own: it ends with the plant that fills a
- * million bytes.
+ * Reads in the order of ids. Each page is read by a separate statement, and so shows the store at a
+ * moment of its own. It ends with the plant with which it has a million bytes.
  */
 export function readPages(database: PostgresDatabase, query: ReadQuery) {
   return readInPages(query, async (after, rows) => {
@@ -33,12 +37,12 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
   })
 }
 
-/** A plain list reads the index of the ids, and ends with its limit. */
+/** A plain list only reads the index of the ids, up to its limit, and so needs no scan. */
 function mayScan({ tag, search, sort = 'id' }: ReadQuery): boolean {
   return tag !== undefined || search !== undefined || sort !== 'id'
 }
 
-/** One consistent snapshot, in arrays of about 64 KiB. */
+/** Reads one consistent snapshot, in arrays of about 64 KiB. */
 export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery) {
   const parse = (chunks: AsyncIterable<Buffer>) => parseCopyRows(chunks, database.name)
   for await (const rows of streamSnapshot(database, query, parse))
@@ -79,7 +83,7 @@ export async function queryTextCounts(
   query: CountQuery,
 ): Promise<TextCounts> {
   const { where } = await buildClauses(database, query)
-  // Another collation, which the owner of the table may choose, can take other texts for equal.
+  // The owner of the table may have chosen a collation that takes different texts for equal.
   const exactText = `${field} COLLATE "C"`
   const select = `SELECT ${exactText}, count(*) FROM ${plants} ${where} GROUP BY ${exactText}`
   return database.collectRows(select, async (chunks) => {
@@ -97,7 +101,7 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
   const { after, tag, search, sort = 'id', desc } = query
   const direction = desc ? 'DESC' : 'ASC'
   const isFolded = search !== undefined || sort !== 'id'
-  // Whose `upper` and `lower` are Unicode's.
+  // Only these collations have an `upper` and a `lower` that follow Unicode.
   const newest = `SELECT coalesce(to_regcollation('pg_unicode_fast')::text, 'und-x-icu')`
   const [[collation] = []] = isFolded ? await database.read(newest) : []
   const conditions: string[] = []
@@ -118,26 +122,29 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
 }
 
 /**
- * `foldText` in SQL, with the same result in any locale, for all letters in the database's version
- * of Unicode. The full case mapping of PostgreSQL 18, and of ICU before, differs from JavaScript's
- * in the final sigma, which is folded away.
+ * The SQL below folds as `foldText` does. It has the same result in any locale, for all letters
+ * that the database's version of Unicode has. The full case mapping of PostgreSQL 18, and of ICU in
+ * older versions, differs from JavaScript's only in the final sigma (ς), which is therefore folded
+ * to σ.
  *
- * To normalize takes most of the time, so most texts take a shorter way: those with umlauts are
- * searched in a sixth to a tenth of it. A search with a subquery is never parallel.
+ * Normalization takes most of the time. So most texts take a shorter way: those that are ASCII,
+ * those whose characters need no normalization (`plain`), and Latin letters with marks. A search in
+ * texts with umlauts then takes a sixth to a tenth of the time. There is no subquery, because
+ * PostgreSQL never runs a search with one in parallel.
  */
 
-/** Characters that no normalization changes, whatever is beside them, unless a mark is. */
+/** Normalization leaves these characters as they are, unless a mark follows. */
 const plain =
   '\u0001-¿ɐ-˿ΆΈ-҂Ҋ-ԯא-תء-ي\u200c-‧　-〩ぁ-ゖ゠-ヿ一-龥가-힣！-＠［-｀｛-～\u{1f000}-\u{1f7ff}'
-/** Latin letters that fold to one other each, but for `ß`. */
+/** Each of these Latin letters folds to one other letter, except `ß`, which folds to `ss`. */
 const composedLatin = 'À-ňŊ-ɏḀ-ẙẛ-ẝẟ-ỿ'
 
 export function buildFoldedText(column: string, collation: string): string {
   const inLowerCase = `lower(upper(${column} COLLATE "${collation}") COLLATE "${collation}") COLLATE "C"`
   const lower = `replace(replace(${inLowerCase}, 'ς', 'σ'), 'ß', 'ss')`
   const bare = `regexp_replace(normalize(${lower}, NFD), '${latinMarks}', '', 'g')`
-  // To normalize a run of marks takes a time that grows with the square of its length, which no
-  // timeout ends.
+  // The time to normalize a run of marks grows with the square of its length, and no timeout ends
+  // it. So a text with more than 30 marks in a row is compared without normalization.
   return `(CASE WHEN ${isAscii(column)} THEN lower(${column} COLLATE "C")
     WHEN ${lower} !~ '[^${plain}]' THEN ${lower}
     WHEN ${lower} !~ '[^\u0001-ɏḀ-ỿ]' THEN ${bare}
@@ -157,11 +164,11 @@ function isAscii(column: string): string {
   return `octet_length(${column}) = char_length(${column})`
 }
 
-/** Each character, or another that folds to it, as a pattern of PostgreSQL. */
+/** Builds a pattern of PostgreSQL that matches each character, or another one that folds to it. */
 function buildPattern(folded: string): string {
   return Array.from(folded, (character) => {
-    const others = letters().get(character)
-    return others ? `[${character}${others}]` : character.replace(/[$()*+.?[\\\]^{|}]/, '\\$&')
+    const variants = letters().get(character)
+    return variants ? `[${character}${variants}]` : character.replace(/[$()*+.?[\\\]^{|}]/, '\\$&')
   }).join('')
 }
 
@@ -177,7 +184,11 @@ const letters = once(() => {
   return found
 })
 
-/** PostgreSQL knows no properties. Of the first two planes, and of variation selectors. */
+/**
+ * The patterns of PostgreSQL have no Unicode properties such as `\p{M}`. So this lists the marks of
+ * the first two planes, the characters there that Unicode has not assigned yet, which may become
+ * marks, and the variation selectors.
+ */
 const marks = once(() => {
   const planes = Array.from({ length: 0x2_0000 }, (_, code) => String.fromCodePoint(code)).join('')
   const runs = Array.from(planes.matchAll(/[\p{M}\p{Cn}]+/gu), ([run]) => Array.from(run))

@@ -1,6 +1,7 @@
 /**
- * Rows of a database, whose cells are strings. A server, or what connects to it, may send anything:
- * what the schema cannot hold is never taken for a plant, a token or a count.
+ * Parses the rows of a database, whose cells are strings. The server may be another program than
+ * PostgreSQL, or its owner may have changed a table. So each cell is checked, and what the schema
+ * cannot hold is never taken for a plant, a token or a count.
  */
 
 import { PlantsError } from '../../errors.js'
@@ -11,7 +12,7 @@ import type { Row } from './connection.js'
 
 type Cell = Row[number] | undefined
 
-/** @param server names it in errors */
+/** @param server errors name the server by this */
 export function toPlants(rows: readonly Row[], server: string): StoredPlant[] {
   return rows.map((row) => parsePlantRow(row, server))
 }
@@ -25,7 +26,7 @@ export function parsePlantRow([id, name, tag]: Row, server: string): StoredPlant
   return buildPlant(number, name, tag)
 }
 
-/** The columns are `tokenColumns`. */
+/** @param row has the columns of `tokenColumns` */
 export function toToken(row: Row, server: string): Token {
   const [id, note, rights, createdAt, ...endTimes] = row
   const number = parseBigint(id)
@@ -53,14 +54,14 @@ export function createInvalidRowError(server: string, what: string): PlantsError
   return new PlantsError('accessDenied', `${server} sent ${what}`, { hint })
 }
 
-/** In plain decimal, as PostgreSQL writes it. */
+/** Accepts only plain decimal digits, without a "+" or leading zeros, as PostgreSQL writes them. */
 function parseBigint(cell: Cell): bigint | undefined {
   if (typeof cell !== 'string' || !/^(?:0|-?[1-9]\d{0,18})$/.test(cell)) return undefined
   const number = BigInt(cell)
   return number >= smallestId && number <= largestId ? number : undefined
 }
 
-/** The last millisecond of a `Date`. */
+/** A `Date` holds no later time, in milliseconds since 1970. */
 const lastTime = 8_640_000_000_000_000n
 
 function isTime(cell: Cell): cell is string {

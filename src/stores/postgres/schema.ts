@@ -40,7 +40,12 @@ export async function assertStore(connection: PostgresConnection): Promise<void>
   })
 }
 
-/** Returns whether there was none. The lock lets several processes do so at once. */
+/**
+ * Creates the tables of a store if there are none. The lock makes processes that do so at the same
+ * time wait for one another: `CREATE TABLE IF NOT EXISTS` may fail then.
+ *
+ * @returns true if there was no store
+ */
 export function createStore(connection: PostgresConnection): Promise<boolean> {
   return connection.transaction(async () => {
     const { rows } = await connection.query(

@@ -37,10 +37,11 @@ import { toCount, toPlants, toToken } from './rows.js'
 import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 
+/** A store in the schema `plant_store` of a database. */
 export class PostgresStore implements DirectStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
-  /** The creates that wait for a connection. */
+  /** Creates join this batch while it waits for a connection. */
   #batch: CreateBatch | undefined
 
   private constructor(database: PostgresDatabase) {
@@ -118,8 +119,8 @@ export class PostgresStore implements DirectStore {
   }
 
   /**
-   * Waits for a transaction that replaces it: the server may commit one of a process that was
-   * killed.
+   * `FOR SHARE` waits for a transaction that is replacing the checkpoint. It may be one of a
+   * process that was killed after it had sent COMMIT, so that the server still commits it.
    */
   async findCheckpoint(id: string): Promise<string | undefined> {
     const text = `SELECT state FROM ${imports} WHERE id = ${escapeLiteral(id)} FOR SHARE`
@@ -150,7 +151,7 @@ export class PostgresStore implements DirectStore {
   }
 }
 
-/** A change reads the plant that it concerns, and a deletion locks it, which needs UPDATE. */
+/** A change first reads its plant. A deletion also locks it, for which PostgreSQL asks UPDATE. */
 const privileges: Readonly<Record<Right, readonly string[]>> = {
   create: ['SELECT', 'INSERT'],
   read: ['SELECT'],

@@ -1,16 +1,20 @@
 /**
  * Applies changes in a transaction that the caller has begun.
  *
- * Creates are first inserted as if no plant had their ids. If one does, and for other changes, the
- * plants that have the ids are looked up, and the changes are planned (`planChanges`). Plants that
- * are changed are locked first, so that the plan stays true until the commit. An attempt that fails
- * goes back to the savepoint `changes`. A plant that the database itself rejects, such as by a
- * constraint of its owner, is found by halving the changes.
+ * Creates are first inserted as if no plant had their ids, which is mostly so. If a plant has one
+ * of the ids, the insert fails, and goes back to the savepoint `changes`. Then the plants that have
+ * the ids are looked up, `planChanges` decides what becomes of each change, and the plan is carried
+ * out. Updates and deletions begin with the lookup, which locks the plants, so that the plan stays
+ * true until the commit. Creates lock nothing: if another writer takes an id in the meantime, the
+ * plan fails, and the next try plans again.
  *
- * Each statement concerns one id, or is an INSERT with VALUES, a COPY or a plain SELECT. These work
- * in a table that is partitioned or distributed by id, too: Citus neither locks rows of several
- * shards nor inserts from `unnest` in a reasonable time. Statements about one id each are sent
- * together, as one message.
+ * The database may reject a plant itself, for example by a constraint of its owner, and then does
+ * not say which one of a statement it was. So the changes are halved until it is found.
+ *
+ * Each statement concerns one id, or is an INSERT with VALUES, a COPY or a plain SELECT. These also
+ * work in a table that is partitioned or distributed by id. Citus would neither lock rows of
+ * several shards by one statement nor insert from `unnest` in a reasonable time. To save round
+ * trips, statements about one id each are sent together, as one message.
  */
 import { escapeLiteral } from 'pg'
 import { PlantsError } from '../../errors.js'
@@ -22,7 +26,10 @@ import { findConstraintMessage, isUniqueViolation } from './errors.js'
 import { parsePlantRow } from './rows.js'
 import { columns, imports, plants } from './schema.js'
 
-/** @param onWait see `WriteOptions` */
+/**
+ * @param onWait see `WriteOptions`
+ * @returns an outcome for each change, in the order of the changes
+ */
 export async function makeChanges(
   connection: PostgresConnection,
   changes: readonly Change[],
@@ -31,11 +38,11 @@ export async function makeChanges(
   try {
     return await tryChanges(connection, changes, onWait)
   } catch (error) {
-    const refusal = findConstraintMessage(error)
-    if (refusal === undefined) throw error
+    const reason = findConstraintMessage(error)
+    if (reason === undefined) throw error
     await connection.query(undo)
-    const [change, ...others] = changes
-    if (change && others.length === 0) return [createConstraintOutcome(change, refusal)]
+    const [change, ...furtherChanges] = changes
+    if (change && furtherChanges.length === 0) return [createConstraintOutcome(change, reason)]
     const half = Math.ceil(changes.length / 2)
     const first = await makeChanges(connection, changes.slice(0, half))
     await keepChanges(connection)
@@ -43,14 +50,14 @@ export async function makeChanges(
   }
 }
 
-/** What comes later in the transaction undoes no further. */
+/** Moves the savepoint, so that a later failure in the transaction does not undo these changes. */
 export async function keepChanges(connection: PostgresConnection): Promise<void> {
   await connection.query('RELEASE changes; SAVEPOINT changes')
 }
 
 const undo = 'ROLLBACK TO changes'
 
-/** Another writer may create one of the plants, again and again, after they were looked up. */
+/** After each lookup, another writer may create one of the plants. This ends such a race. */
 const maxTries = 6
 
 async function tryChanges(
@@ -60,7 +67,7 @@ async function tryChanges(
 ): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
-  // Mostly, the ids of creates are free, so that nothing is looked up the first time.
+  // The ids of creates are mostly free, so the first try looks nothing up.
   let plan = areCreates ? planNewPlants(creates) : await planWithStored(connection, changes)
   let isLookedUp = !areCreates
   for (let tries = 1; tries <= maxTries; tries += 1) {
@@ -73,7 +80,8 @@ async function tryChanges(
     if (result === 'saved') return plan.outcomes
     await connection.query(undo)
     const nextPlan = await planWithStored(connection, changes)
-    // Two times in a row, no plant had the id of a create: a unique index of the owner rejects it.
+    // The lookup found no plant with the id of a create, the insert found one, and the next lookup
+    // finds none again. So it is not the id: a unique index of the owner rejects the plant.
     const isSame = isLookedUp && nextPlan.created.length === plan.created.length
     if (result.violation && isSame) throw result.violation
     plan = nextPlan
@@ -82,7 +90,7 @@ async function tryChanges(
   throw new PlantsError('constraint', 'a trigger skipped it, or another writer stored it first')
 }
 
-/** Locks the plants unless all changes are creates, which never change a plant that exists. */
+/** A create never changes a plant that exists. So plants are locked only for other changes. */
 async function planWithStored(
   connection: PostgresConnection,
   changes: readonly Change[],
@@ -99,7 +107,10 @@ async function findPlants(connection: PostgresConnection, ids: bigint[]): Promis
   return rows.map((row) => toKeyedPlant(row, connection.name))
 }
 
-/** @param ids in ascending order, which is that of all writers: they never wait for one another */
+/**
+ * @param ids must be in ascending order. All writers lock in this order, so that no two of them can
+ *   wait for each other (a deadlock).
+ */
 async function lockPlants(
   connection: PostgresConnection,
   ids: readonly bigint[],
@@ -119,7 +130,10 @@ function changesNothing({ deleted, replaced, created }: Plan): boolean {
   return deleted.length + replaced.length + created.length === 0
 }
 
-/** If not all is saved, another writer may have taken an id, or a trigger ignores a row. */
+/**
+ * If not all was saved, another writer has taken an id or removed a plant, or a trigger ignores a
+ * row. The violation is the error of a unique index, if there was one.
+ */
 type SaveResult = 'saved' | { violation: unknown }
 
 async function save(
@@ -139,7 +153,7 @@ async function save(
   }
 }
 
-/** Returns whether each of the statements has changed a row. */
+/** @returns true if each of the statements has changed one row */
 async function changeRows(connection: PostgresConnection, statements: string[]): Promise<boolean> {
   const results = await connection.queryEach(statements)
   return results.every(({ rowCount }) => rowCount === 1)
@@ -158,20 +172,20 @@ function formatLiteral(text: string | undefined): string {
   return text === undefined ? 'NULL' : escapeLiteral(text)
 }
 
-/** Returns whether all are inserted. */
+/** @returns true if all plants were inserted */
 async function insertPlants(
   connection: PostgresConnection,
   created: readonly KeyedPlant[],
   onWait?: () => void,
 ): Promise<boolean> {
   if (created.length === 0) return true
-  // All writers have one order, so that they never wait for one another.
-  const sorted = created.toSorted((one, other) => compareIds(one.plant.id, other.plant.id))
+  // All writers insert in the order of ids, so that no two of them wait for each other.
+  const sorted = created.toSorted((left, right) => compareIds(left.plant.id, right.plant.id))
   if (sorted.length > maxRowsPerInsert) {
     const rowCount = await connection.insertByCopy(target, formatCopyRows(sorted), onWait)
     return rowCount === sorted.length
   }
-  // As text, which takes less of the processor than four parameters a row.
+  // Literals take less processor time than four parameters for each row.
   const rows = sorted.map(formatRow)
   const { rowCount } = await connection.query(`INSERT INTO ${target} VALUES ${rows.join()}`)
   return rowCount === sorted.length
@@ -181,11 +195,11 @@ function formatRow({ plant: { id, name, tag }, key }: KeyedPlant): string {
   return `('${id}',${[name, tag, key].map(formatLiteral).join()})`
 }
 
-function compareIds(one: bigint, other: bigint): number {
-  return one < other ? -1 : 1
+function compareIds(left: bigint, right: bigint): number {
+  return left < right ? -1 : 1
 }
 
-/** An INSERT takes fewer messages than COPY, which is faster for many. */
+/** Above this number, COPY is faster. For fewer rows, an INSERT is, as it needs fewer messages. */
 const maxRowsPerInsert = 500
 
 const keyedColumns = `${columns}, idempotency_key`
