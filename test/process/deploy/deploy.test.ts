@@ -164,12 +164,16 @@ async function startCaddy(folder: string, changes: [from: string, to: string][])
 
 const alerts = read('alerts.yaml')
 
-test('the alerts use only metrics that the service exports', async () => {
+test('the alerts and the page about metrics name only metrics that the service exports', async () => {
   const { log } = await serve(['--admin-port', '0'])
   const text = await (await fetch(`${log.find(({ admin }) => admin)?.['admin']}/metrics`)).text()
   const exported = Array.from(text.matchAll(/^# TYPE (\w+) (\w+)$/gm), ([, name = '', type]) =>
     type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
   )
+  const page = pages.get('docs/monitoring.md') ?? ''
+  const documented = page.match(/(?<=`)(?:plants|process)_\w+(?=`)/g) ?? []
+  expect(documented.length).toBeGreaterThan(5)
+  expect(documented.filter((name) => !text.includes(`# TYPE ${name} `))).toEqual([])
   const used = alerts.match(/\b(?:plants|process)_\w+/g) ?? []
   expect(used.length).toBeGreaterThan(5)
   expect(used.filter((name) => !exported.flat().includes(name))).toEqual([])
