@@ -73,7 +73,9 @@ export async function exportFile(
     signal.throwIfAborted()
     // The reader of a pipe wants no more. That is not a failure to write.
     if (systemCode(error) === 'EPIPE') throw error
-    throw toWriteError(path, target, error, 'Choose another file, or free some space')
+    const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '')
+    const hint = isFull ? 'Choose another file, or free some space' : 'Choose another file'
+    throw toWriteError(path, target, error, hint)
   } finally {
     file?.discard()
   }

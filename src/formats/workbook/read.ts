@@ -168,7 +168,7 @@ class WorkbookReader {
     const { sheet: wanted } = this.#options
     return wanted === undefined
       ? findVisibleSheets(sheets, this.#file)
-      : [findSheet(wanted, sheets)]
+      : [findSheet(wanted, sheets, this.#file)]
   }
 
   #hasColumns(head: Chunk<Cells>): boolean {
@@ -228,7 +228,7 @@ function findVisibleSheets(sheets: readonly Sheet[], file: string): Sheet[] {
 }
 
 /** Finds a sheet by its name, or by its number from 1 on, which counts only visible sheets. */
-function findSheet(wanted: string, sheets: readonly Sheet[]): Sheet {
+function findSheet(wanted: string, sheets: readonly Sheet[], file: string): Sheet {
   const visible = sheets.filter(({ isHidden }) => !isHidden)
   const sheet =
     sheets.find(({ name }) => name === wanted) ??
@@ -236,7 +236,10 @@ function findSheet(wanted: string, sheets: readonly Sheet[]): Sheet {
     visible[Number(wanted) - 1]
   if (sheet) return sheet
   const names = sheets.map(describeSheet).join(', ')
-  throw inputError(`There is no sheet ${listNames([wanted])}`, `The sheets are ${names}`)
+  throw inputError(
+    `${file} has no sheet ${listNames([wanted])}`,
+    `Choose one of its sheets with --sheet: ${names}`,
+  )
 }
 
 function describeSheet({ name, isHidden }: Sheet): string {

@@ -11,7 +11,11 @@ export function parseHttp(address: string, source: string): HttpAddress {
       'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
     )
   if (url.search || url.hash || /[?#]/.test(address))
-    throw createAddressError(source, 'must be a base URL, without "?" and "#"')
+    throw createAddressError(
+      source,
+      'must be a base URL, without "?" and "#"',
+      'Leave out the "?" or "#" and what follows',
+    )
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }

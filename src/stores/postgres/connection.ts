@@ -13,7 +13,7 @@ import { within } from '../../platform/runtime.js'
 import type { StoreServer } from '../store.js'
 import { type Access, formatHost } from './address.js'
 import { LimitedClient } from './client.js'
-import { ReadOnlyServerError, toPlantsError, wasRolledBack } from './errors.js'
+import { createDatabaseHint, ReadOnlyServerError, toPlantsError, wasRolledBack } from './errors.js'
 import { waitUntilSignal } from './wait-until-signal.js'
 
 export type Row = (string | null)[]
@@ -36,11 +36,14 @@ export async function examineServer(connection: PostgresConnection): Promise<Sto
   )
   const { name } = connection
   if (encoding !== 'UTF8')
-    throw new PlantsError('accessDenied', `${name} has the encoding ${encoding} instead of UTF8`)
+    throw new PlantsError('accessDenied', `${name} has the encoding ${encoding} instead of UTF8`, {
+      hint: createDatabaseHint,
+    })
   if (fsync === 'off')
     throw new PlantsError(
       'accessDenied',
       `${name} confirms plants before they are on disk: fsync is off`,
+      { hint: 'Set fsync = on in postgresql.conf' },
     )
   const server = { name: connection.server, isReadOnly: isReadOnly === 'on' }
   if (server.isReadOnly && !connection.mayBeReadOnly)

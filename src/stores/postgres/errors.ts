@@ -43,9 +43,14 @@ function findConnectionProblem(
   return {
     kind: isPermanent ? 'accessDenied' : 'unavailable',
     message: `Could not reach ${name}: ${socketReasons[systemCode(error) ?? ''] ?? reason}`,
-    hint: 'Check that PostgreSQL is running there, and that the address and its sslmode are right',
+    hint: lacksTls(error) ? noTlsHint : connectionHint,
   }
 }
+
+const connectionHint =
+  'Check that PostgreSQL is running there, and that the address and its sslmode are right'
+const noTlsHint =
+  'Turn on ssl in postgresql.conf. On a network that only you use, set sslmode=disable in the address'
 
 /** Node.js says "connect ECONNREFUSED" and "getaddrinfo ENOTFOUND". */
 const socketReasons: Record<string, string> = {
@@ -102,9 +107,12 @@ const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 
 const createStore = 'Check the address, or create the store with: plants stores init ADDRESS'
 
+export const createDatabaseHint =
+  'Create a database there with: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0'
+
 const hints: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
-  '3D000': 'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
+  '3D000': createDatabaseHint,
   '42501': 'The owner of the database can grant it: see Least privilege in docs/databases.md',
   '57014': 'Try again, or raise --timeout',
 }

@@ -189,7 +189,7 @@ describe('the sheet', () => {
       '',
       'line 2 of the sheet "a" has only "x", "y" (its sheets: "empty", "a", "b")',
     ],
-    ['is not there', two, '--sheet 3', 'There is no sheet "3"'],
+    ['is not there', two, '--sheet 3', 'stdin has no sheet "3"'],
   ])('%s', async (_, sheets = {}, flags, message) => {
     const err = expect.stringContaining(message)
     expect(await user.import(flags, buildWorkbook({ sheets }))).toEqual({ code: 2, err })
@@ -438,7 +438,9 @@ test('a hidden sheet is read by its name alone', async () => {
   expect(await user.import('--sheet 1', stdin)).toMatchObject({ skipped: 1 })
   expect(await user.import('--sheet 2', stdin)).toEqual({
     code: 2,
-    err: expect.stringContaining('The sheets are "Old" (hidden), "New", "Z" (hidden)'),
+    err: expect.stringContaining(
+      'Choose one of its sheets with --sheet: "Old" (hidden), "New", "Z" (hidden)',
+    ),
   })
   expect(await user.import('--sheet old', stdin)).toMatchObject({ code: 0, created: 1 })
 })

@@ -158,12 +158,13 @@ export class ImportReport {
   }
 
   #chooseHint({ isComplete, isResumable, position }: Importer): string {
-    const { idFrom, dryRun, atomic } = this.#plan
+    const { idFrom, dryRun, atomic, match } = this.#plan
     const rejects = findRejectsPath(position)
     const areConflicts = Object.keys(position.counts.rejected).join() === '409'
     if (!isComplete && isResumable) return resumeHint
     if (areConflicts && idFrom === undefined)
       return 'To keep or change plants that exist, add --if-exists skip or --if-exists update'
+    if (match && idFrom === undefined && rejects === undefined) return newNamesHint
     if (dryRun || atomic) return 'Correct the input, and run the command again'
     if (rejects !== undefined) {
       const options = 'with the same options and a new --rejects file'
@@ -213,4 +214,6 @@ function findRejectsPath({ rejects }: Position): string | undefined {
 }
 
 const againHint = 'again: plants that are stored unchanged are skipped'
+const newNamesHint =
+  'To create plants with new names, add --id-from next. To keep rejected records, add --rejects FILE'
 const resumeHint = 'To resume, run the same command again'
