@@ -50,7 +50,9 @@ test('a message names where the text came from', async () => {
 
 test('what looks like a password or an address is shown where none belongs', async () => {
   const user = new Sandbox()
-  expect((await user.run(['import', 'a://u:pw@c.csv'])).err).toContain('read a://u:pw@c.csv: ')
+  expect((await user.run(['import', 'a://u:pw@c.csv'])).err).toContain(
+    'a://u:pw@c.csv could not be read: ',
+  )
   user.write('pass=herbs.csv', 'id,name\n1,Sage\nx,Dill\n')
   expect((await user.run(['import', 'pass=herbs.csv'])).err).toContain('pass=herbs.csv:3: ')
 })

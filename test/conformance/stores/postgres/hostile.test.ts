@@ -116,7 +116,7 @@ test.each([
   expect(await run()).toMatchObject({
     code: 4,
     err: expect.stringMatching(
-      /checkpoint of this import that plants did not write[\s\S]*--restart/,
+      /The checkpoint of this import in [\s\S]* is not valid[\s\S]*--restart/,
     ),
   })
   expect((await run(' --restart')).code).toBe(6)
@@ -138,7 +138,7 @@ describe('what does not end', () => {
   })
 
   const row = ['5', 'Fern', null]
-  const tooManyRows = sent('more rows than it was asked for')
+  const tooManyRows = sent('more rows than requested')
 
   const tokenRow = ['1', null, 'create', '1', null, null]
 
@@ -173,7 +173,7 @@ describe('what does not end', () => {
     await createPlant(store, fern)
     const complete = message('C', Buffer.from('SELECT 1\0'))
     change({ cells: row, endless: complete })
-    const tooMany = sent('more messages than an answer has')
+    const tooMany = sent('more messages than a response has')
     expect(await settled([store.get([5n])])).toEqual([tooMany])
   })
 
