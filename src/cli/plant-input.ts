@@ -62,7 +62,10 @@ async function readOptions(options: PlantOptions, context: CommandContext): Prom
   if (isComplete || !valid || !context.mayAsk) {
     const both =
       'Give both --id and --name. To read the plant from stdin, give neither of them, nor --tag'
-    return acceptPlant(given, isNext, isComplete ? 'Correct the options' : both, context)
+    const digits = 'Give the id in plain digits. To let the store choose it: --id next'
+    const isText = typeof given.id === 'string' && !isNext
+    const fieldsHint = isText ? digits : 'Correct the options'
+    return acceptPlant(given, isNext, isComplete ? fieldsHint : both, context)
   }
   const { askForPlant } = await import('./prompts.js')
   // With an idempotency key, the user chooses the id: a repetition must be the same plant.

@@ -14,12 +14,12 @@ const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 130, []],
-  ['create --help', [['create', '--help']], 8, 135, []],
+  ['create --help', [['create', '--help']], 8, 136, []],
   ['a Tab', [tab], 8, 136, []],
   ['create', [fern], 10, 162, drivers],
   ['get', [fern, ['get', '1']], 10, 162, drivers],
   ['list', [fern, ['list']], 10, 157, drivers],
-  ['create at a service', [service], 12, 166, ['http-store']],
+  ['create at a service', [service], 12, 167, ['http-store']],
   ['create in a database', [database], 12, 276, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)

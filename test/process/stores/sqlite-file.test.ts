@@ -107,7 +107,12 @@ describe.runIf(canDropRights)('a endpoint that may not be written', () => {
   })
 
   test.each([
-    [0o400, 'warning', 'does not allow this user to create, update or delete plants', 'write to it'],
+    [
+      0o400,
+      'warning',
+      'does not allow this user to create, update or delete plants',
+      'write to it',
+    ],
     [0o000, 'failed', 'could not be used', 'read it'],
   ])('may be the file itself, with mode %o, which doctor calls a %s', async (mode, ...rest) => {
     const [state, why, missing] = rest
