@@ -81,7 +81,7 @@ export function createAddressError(source: string, why: string, hint = addressFo
 
 export function createNoStoreError(
   { name }: Address,
-  hint = 'Check the address. plants create creates a missing store',
+  hint = 'Check the address, or create the store and a plant with: plants create',
 ): PlantsError {
   return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
 }
