@@ -46,7 +46,7 @@ export class CommandContext extends SettingsContext {
     formats?: readonly OutputFormat[],
   ): Promise<CommandContext> {
     const { settings } = await SettingsContext.read(options, io, formats)
-    return new CommandContext(settings, await settings.address(), options, io, formats)
+    return new CommandContext(settings, await settings.findAddress(), options, io, formats)
   }
 
   /** The same at a server of the store that accepts changes, even if the address allows others. */

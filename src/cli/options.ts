@@ -1,4 +1,9 @@
-import { duration, findChoice, invalidValue, parseCount } from '../config/option-values.js'
+import {
+  createDurationParser,
+  createValueError,
+  findChoice,
+  parseCount,
+} from '../config/option-values.js'
 import { usageError } from '../errors.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idRule } from '../plant/fields.js'
@@ -46,7 +51,7 @@ export function addRetry(command: PlantsCommand): PlantsCommand {
   return command.value(
     '--retry <duration>',
     'how long to keep trying to reach a service or a database: 0 to 1h; by default 2s',
-    duration('a duration from 0 to 1h', 0, 3_600_000, '10s'),
+    createDurationParser('a duration from 0 to 1h', 0, 3_600_000, '10s'),
   )
 }
 
@@ -67,7 +72,7 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   const chosen = words.map((word) => findChoice(rights, word))
   if (!chosen.includes(undefined)) return rights.filter((right) => chosen.includes(right))
   const rule = `one or more of ${rights.join(', ')}, separated by commas`
-  throw invalidValue(flag, rule, text, 'create,read')
+  throw createValueError(flag, rule, text, 'create,read')
 }
 
 /** As word processors and chats write a hyphen. */
@@ -81,7 +86,7 @@ export const hyphensHint = 'Options start with plain hyphens, as in --id: type t
 export function parseId(name: string, text: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
-  const { message, hint } = invalidValue(name, idRule, text, '1')
+  const { message, hint } = createValueError(name, idRule, text, '1')
   if (name !== 'id') throw usageError(message, hint)
   throw usageError(message, chooseIdHint(text))
 }

@@ -33,7 +33,7 @@ export class SettingsContext {
     io: Io,
     formats: readonly OutputFormat[] = commonFormats,
   ) {
-    const chosen = settings.value('output')
+    const chosen = settings.getValue('output')
     if (options.output !== undefined) parseOutput('--output', options.output, formats)
     const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
     this.settings = settings
@@ -65,7 +65,7 @@ export class SettingsContext {
 
   /** How long to wait for a store or the settings, in milliseconds. */
   get timeoutMs(): number {
-    return this.settings.value('timeout') ?? 0
+    return this.settings.getValue('timeout') ?? 0
   }
 
   get mayAsk(): boolean {

@@ -23,13 +23,13 @@ export function tokenFor(
   { settings, timeoutMs, io }: SettingsContext,
 ): Promise<Credential | undefined> {
   const { storeName, file } = settings
-  const tokenCommand = settings.value('token-command')
+  const tokenCommand = settings.getValue('token-command')
   return findToken(target, { storeName, timeoutMs, file, tokenCommand }, io)
 }
 
 /** Throws `usage` if others could read the token in transit. */
 export function assertSafe(target: TokenTarget, settings: EffectiveSettings): void {
-  assertNotExposed(target, settings.value('allow-http') ?? false)
+  assertNotExposed(target, settings.getValue('allow-http') ?? false)
 }
 
 /**
@@ -80,7 +80,7 @@ function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAc
 }
 
 function certificatesPath(settings: EffectiveSettings, io: Io): string | undefined {
-  const { value, origin } = settings.source('ca-cert')
+  const { value, origin } = settings.findSource('ca-cert')
   return value === undefined ? undefined : io.resolvePath(parseText(origin, value))
 }
 

@@ -21,16 +21,19 @@ import {
   removeTemporaryFiles,
   restoreCopy,
 } from './settings-copy.js'
-import { readLockedSettings, settingsPath } from './settings-file.js'
+import { findSettingsPath, readLockedSettings } from './settings-file.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
 import { parseSettings, toLockPath } from './settings-text.js'
 import { isStoreName } from './store-name.js'
 
-/** Reads and changes what is saved. Each call of `set` or `delete` writes the file. */
+/**
+ * The methods of conf that read and change settings. `set` and `delete` write the file each time.
+ */
 type Settings = Pick<Conf<SavedSettings>, 'get' | 'set' | 'has' | 'delete'>
 
 /**
- * Returns what `change` returns. What it throws changes nothing.
+ * Changes the settings file, and returns what `change` returns. If `change` throws, the file stays
+ * as it was.
  *
  * @throws {PlantsError} `unwritable`, `input` for an invalid file, and `unavailable` when the
  *   lock is not free before the timeout
@@ -40,15 +43,15 @@ export async function changeSettings<Result>(
   timeoutMs: number,
   change: (settings: Settings) => Result,
 ): Promise<Result> {
-  const conf = await import('conf') // slow, so before the lock is acquired
-  const path = await settingsPath(io)
+  const conf = await import('conf') // takes long to load, so the lock is acquired after it
+  const path = await findSettingsPath(io)
   try {
     makeFolder(dirname(path))
     const target = resolveLink(path)
     const release = await acquireLock(toLockPath(target), timeoutMs, io)
     try {
       recoverSettings(target)
-      await readLockedSettings(path, io) // conf would quote what is not valid
+      await readLockedSettings(path, io) // an error of conf would quote an invalid file
       return changeWithCopy(target, conf.default, change)
     } finally {
       release()
@@ -77,14 +80,14 @@ function changeWithCopy<Result>(
         written = JSON.stringify(Object.assign({ version: 1 }, saved), undefined, '\t')
         return written
       },
-      deserialize: (text) => parseSettings(Buffer.from(text)) ?? throwCutError(target),
+      deserialize: (text) => parseSettings(Buffer.from(text)) ?? throwPartialWriteError(target),
     })
     const result = change(settings)
     if (written !== undefined) assertWritten(target, written)
     removeCopy(target)
     return result
   } catch (error) {
-    // What is left after a failure here, the next run finds.
+    // If this fails, the copy stays, and the next run recovers the settings from it.
     unlessSystemError(() => (written === undefined ? removeCopy(target) : restoreCopy(target)))
     throw error
   } finally {
@@ -96,7 +99,7 @@ function changeWithCopy<Result>(
 function assertWritten(target: string, text: string): void {
   const fd = openSync(target, 'r+') // Windows syncs no file that is open for reading only
   try {
-    if (readFileSync(fd, 'utf8') !== text) throwCutError(target)
+    if (readFileSync(fd, 'utf8') !== text) throwPartialWriteError(target)
     fchmodSync(fd, 0o600)
     fsyncSync(fd)
   } finally {
@@ -104,7 +107,7 @@ function assertWritten(target: string, text: string): void {
   }
 }
 
-function throwCutError(target: string): never {
+function throwPartialWriteError(target: string): never {
   const message = `The settings in ${target} were not saved, because only a part of them could be written`
   const hint = 'Free some space on the disk, then run the command again'
   throw new PlantsError('unwritable', message, { hint })
@@ -119,7 +122,7 @@ export function assertStoreName(name: string): void {
   )
 }
 
-/** Throws `usage` for a setting that has no effect at the address. */
+/** @throws {PlantsError} `usage` for a setting that has no effect at the address */
 export function assertSettingsFor(address: Address, saved: SavedStore): void {
   for (const name of listSettings('store')) {
     const { needs } = getSetting(name)
@@ -130,13 +133,18 @@ export function assertSettingsFor(address: Address, saved: SavedStore): void {
   }
 }
 
-export function without<Fields extends object>(fields: Fields, name: string): Fields {
+export function omitKey<Fields extends object>(fields: Fields, name: string): Fields {
   const others = { ...fields }
   Reflect.deleteProperty(others, name)
   return others
 }
 
-/** True or false, the absolute path of a file, or the text unchanged. Throws `usage`. */
+/**
+ * Parses a setting as it is saved: a switch as true or false, a path as an absolute one, and any
+ * other text unchanged.
+ *
+ * @throws {PlantsError} `usage` for an invalid value
+ */
 export async function parseSavedValue(
   name: SettingName,
   source: string,

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { findSettingsProblems } from './settings-schema.js'
 import { decodeSettings, parseJsonText } from './settings-text.js'
 
-/** Such as `invalid: version must be 1`. */
+/** Says why settings are not accepted, such as `invalid: version must be 1`. */
 export function explainInvalidSettings(bytes: Buffer): string {
   if (!isUtf8(bytes)) return 'not UTF-8'
   const text = decodeSettings(bytes)
@@ -12,8 +12,9 @@ export function explainInvalidSettings(bytes: Buffer): string {
 }
 
 /**
- * Such as `line 2, column 5`. V8 names a position in most of its messages, and other parsers in
- * none. The message itself repeats a piece of the text, such as of a token.
+ * Finds where the text stops being JSON, such as `line 2, column 5`. V8's messages usually name the
+ * position, and those of other engines never do. The message itself is not shown, because it quotes
+ * the text, which may be a token.
  */
 function findErrorPlace(text: string): string {
   const position = readPosition(text)
@@ -32,7 +33,7 @@ function readPosition(text: string): number | undefined {
   }
 }
 
-/** The first line, from 1, up to which the text is not the beginning of any JSON. */
+/** Returns the number of the first line up to which the text cannot be the beginning of JSON. */
 function findUnreadableLine(text: string): number {
   const lines = text.trimEnd().split('\n')
   const index = lines.findIndex((_, at) => !isBeginning(lines.slice(0, at + 1).join('\n')))

@@ -1,22 +1,34 @@
 import { usageError } from '../errors.js'
 
-export function wholeNumber(what: string, min: number, max: number, example: string) {
+/** Creates the parser of an option whose value is a whole number from `min` to `max`. */
+export function createNumberParser(what: string, min: number, max: number, example: string) {
   return (flag: string, text: string): number => {
     const number = /^(?:0|[1-9]\d{0,15})$/.test(text) ? parseInt(text, 10) : Number.NaN
     if (number >= min && number <= max) return number
-    throw invalidValue(flag, `${what} from ${min} to ${max}`, text, example)
+    throw createValueError(flag, `${what} from ${min} to ${max}`, text, example)
   }
 }
 
-export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
+export const parseCount = createNumberParser('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
 
-/** Parses texts such as `30s`, `90d` or `1.5` to milliseconds, from `min` to `max`. */
-export function duration(rule: string, min: number, max: number, example: string, usual = 's') {
+/**
+ * Creates the parser of an option whose value is a duration, such as `30s`, `90d` or `1.5`. It
+ * returns milliseconds, from `min` to `max`.
+ *
+ * @param defaultUnit the unit of a number without one; with "", a unit is required
+ */
+export function createDurationParser(
+  rule: string,
+  min: number,
+  max: number,
+  example: string,
+  defaultUnit = 's',
+) {
   return (flag: string, text: string): number => {
-    const { amount = '', unit = usual } = amountAndUnit.exec(text)?.groups ?? {}
+    const { amount = '', unit = defaultUnit } = amountAndUnit.exec(text)?.groups ?? {}
     const milliseconds = Math.round(parseFloat(amount) * (units[unit] ?? Number.NaN))
     if (milliseconds >= min && milliseconds <= max) return milliseconds
-    throw invalidValue(flag, rule, text, example)
+    throw createValueError(flag, rule, text, example)
   }
 }
 
@@ -27,7 +39,7 @@ const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000,
 /** A timer cannot wait for longer than 24.8 days. */
 const longestTimeoutMs = 24 * 86_400_000
 const timeoutRule = 'a duration such as 500ms, 30s or 2m, up to 24d'
-export const parseTimeout = duration(timeoutRule, 0, longestTimeoutMs, '30s')
+export const parseTimeout = createDurationParser(timeoutRule, 0, longestTimeoutMs, '30s')
 
 export const outputFormats = ['text', 'json', 'ndjson', 'csv', 'tsv'] as const
 export type OutputFormat = (typeof outputFormats)[number]
@@ -51,7 +63,7 @@ export function parseSwitch(name: string, text: string): boolean {
   const word = text.toLowerCase()
   if (['1', 'true', 'yes', 'on'].includes(word)) return true
   if (['0', 'false', 'no', 'off'].includes(word)) return false
-  throw invalidValue(name, 'true or false', text)
+  throw createValueError(name, 'true or false', text)
 }
 
 export function parseText(flag: string, text: string): string {
@@ -70,10 +82,10 @@ export function parseChoice<W extends string>(
 ): W {
   const word = findChoice(choices, text)
   if (word !== undefined) return word
-  throw usageError(invalidValue(flag, `one of ${choices.join(', ')}`, text).message, hint)
+  throw usageError(createValueError(flag, `one of ${choices.join(', ')}`, text).message, hint)
 }
 
-/** In any letter case. */
+/** Finds the choice that a text names, in upper or lower case. */
 export function findChoice<W extends string>(
   choices: readonly W[],
   text: string | undefined,
@@ -82,14 +94,15 @@ export function findChoice<W extends string>(
   return choices.find((word) => word === typed)
 }
 
-export function invalidValue(name: string, rule: string, text: string, example?: string) {
+export function createValueError(name: string, rule: string, text: string, example?: string) {
   const message = `${name} must be ${rule}${isWord(text) ? `, but was "${text}"` : ''}`
   const option = name.startsWith('-') ? `${name} ` : ''
   return usageError(message, example && `For example: ${option}${example}`)
 }
 
 /**
- * What was typed may be a secret that slipped, so a usage error repeats nothing of it but a word.
+ * Whether a text is a plain word, which an error may repeat. Anything else may be a secret that was
+ * typed in the wrong place.
  */
 export function isWord(text: string): boolean {
   return /^[a-z-]{1,20}$/i.test(text)

@@ -18,11 +18,11 @@ import { isStoreName } from './store-name.js'
 export interface SettingSource {
   value: string | undefined
   source: 'flag' | 'variable' | 'store' | 'saved' | 'default'
-  /** Such as `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json`. */
+  /** Where the value was set, such as `--timeout` or `timeout in /home/…/settings.json`. */
   origin: string
 }
 
-/** Where commander keeps a value of each option, and its source. */
+/** The part of a commander command that keeps the value of each option, and its source. */
 export interface OptionValues {
   getOptionValue(key: string): unknown
   getOptionValueSource(key: string): string | undefined
@@ -30,8 +30,11 @@ export interface OptionValues {
 }
 
 /**
- * Option > environment > store > user > default. A run has one store, so that its secrets are for
- * no other. Adds what is saved to the values of the command line and of the environment.
+ * The settings that are in effect. An option overrides an environment variable, which overrides
+ * what is saved with the store, then what is saved for all stores, then the default.
+ *
+ * The saved values are added to those of commander, which has the options and variables. Only one
+ * store is read, so that its token and its token command are used for no other store.
  */
 export class EffectiveSettings {
   readonly file: SettingsFile
@@ -46,7 +49,7 @@ export class EffectiveSettings {
     this.#io = io
     const { saved } = file
     for (const name of listSettings('user')) this.#addSaved(name, saved[name], 'config')
-    const name = this.value('store') ?? ''
+    const name = this.getValue('store') ?? ''
     const store = isStoreName(name) ? findSavedStore(saved, name) : undefined
     this.storeName = store && name
     for (const name of listSettings('store')) this.#addSaved(name, store?.[name], 'store')
@@ -58,7 +61,7 @@ export class EffectiveSettings {
     if (value !== undefined && !isGiven) this.#values.setOptionValueWithSource(key, value, source)
   }
 
-  source(name: SettingName): SettingSource {
+  findSource(name: SettingName): SettingSource {
     const { storeName } = this
     const { path } = this.file
     const { variable = '', default: defaultValue } = getSetting(name)
@@ -74,22 +77,24 @@ export class EffectiveSettings {
       case 'config':
         return { value, source: 'saved', origin: `${name} in ${path}` }
       default: {
-        const usual = typeof defaultValue === 'string' ? defaultValue : undefined
-        return { value: usual, source: 'default', origin: 'default' }
+        const defaultText = typeof defaultValue === 'string' ? defaultValue : undefined
+        return { value: defaultText, source: 'default', origin: 'default' }
       }
     }
   }
 
-  /** Throws `usage` for an invalid value. */
-  value<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
-    const { value, origin } = this.source(name)
+  /** @throws {PlantsError} `usage` for an invalid value */
+  getValue<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
+    const { value, origin } = this.findSource(name)
     if (value === undefined) return undefined
     // The parser in the entry of the setting returns a value of this type.
     return getSetting(name).parse(origin, value) as SettingValue<Name>
   }
 
-  /** Throws `usage` for an unknown store. */
-  async address({ value = 'local', origin, source } = this.source('store')): Promise<Address> {
+  /** @throws {PlantsError} `usage` for an unknown store */
+  async findAddress(
+    { value = 'local', origin, source } = this.findSource('store'),
+  ): Promise<Address> {
     const { saved, path } = this.file
     const isArgument = source === 'flag'
     if (!isStoreName(value)) return resolveAddress(value, origin, this.#io, { isArgument })
@@ -117,7 +122,10 @@ export function resolveAddress(
   })
 }
 
-/** A saved name as it is, an address without its secrets, and `***` for what is neither. */
+/**
+ * Formats the setting `store` for output: a saved name stays as it is, an address loses its
+ * secrets, and a text that is neither becomes `***`.
+ */
 export async function formatStore(
   text: string,
   io: Io,
@@ -125,7 +133,7 @@ export async function formatStore(
 ): Promise<string> {
   if (text === 'local' || (isStoreName(text) && findSavedStore(saved, text))) return text
   try {
-    const address = await resolveAddress(text, '', io, { env: {} }) // which may be wrong itself
+    const address = await resolveAddress(text, '', io, { env: {} }) // variables may be wrong, too
     const mayHavePassword = findKind(address).credential === 'password'
     return mayHavePassword ? address.name : text
   } catch (error) {
@@ -134,14 +142,17 @@ export async function formatStore(
   }
 }
 
-/** Leaves out entries whose key cannot be the name of a store. */
+/** Lists the saved stores, without entries whose key cannot be the name of a store. */
 export function listNamedStores({
   stores = {},
 }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
-/** Throws `usage` for an unknown store, without its name: a token may stand in its place. */
+/**
+ * @throws {PlantsError} `usage` for an unknown store. The message does not repeat the name, because
+ *   somebody may have pasted a token in its place.
+ */
 export function getSavedStore(
   name: string,
   saved: SavedSettings,

@@ -55,21 +55,21 @@ const settingsTable = {
 } satisfies Record<string, Setting>
 
 interface Setting {
-  /** Of every command. A setting without them is only saved. */
+  /** The flags of the option that every command has; undefined for a setting that is only saved. */
   flags?: string
   variable?: string
   scopes: Scope[]
   parse(source: string, text: string): unknown
-  /** A value, or what happens without one. */
+  /** The default value, or a text that says what applies without one. */
   default: string | { text: string }
   description: string
-  /** Saved as true or false, not as a string. */
+  /** The setting is saved as true or false, not as a string. */
   isSwitch?: boolean
-  /** Saved with a store, it has no effect unless the store can do this. */
+  /** The setting has an effect only on stores with this capability. */
   needs?: Capability
 }
 
-/** Saved for all stores, or for one of them. */
+/** A setting of the user is saved for all stores, and a setting of a store with one of them. */
 export type Scope = 'user' | 'store'
 
 export type SettingName = keyof typeof settingsTable
@@ -91,7 +91,7 @@ export function getDefault(name: SettingName): string {
   return typeof defaultValue === 'string' ? defaultValue : defaultValue.text
 }
 
-/** Commander's name of the value of an option, such as `caCert` for `ca-cert`. */
+/** Returns the key under which commander keeps an option, such as `caCert` for `ca-cert`. */
 export function toOptionKey(name: SettingName): string {
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }

@@ -15,7 +15,7 @@ import { explainWriteAccess, readSmallFile, resolveLink, syncFolder } from '../p
 import type { Runtime } from '../platform/runtime.js'
 import { parseSettings, toCopyPath, toLockPath } from './settings-text.js'
 
-/** Fails where the disk has no room for the settings. */
+/** Copies the settings. If the disk has no room for them, this fails before they are changed. */
 export function copySettings(target: string): void {
   const copy = toCopyPath(target)
   const file = new AtomicFile(copy, { path: toTemporaryPath(copy) })
@@ -41,7 +41,7 @@ export function removeCopy(target: string): void {
   syncFolder(dirname(target))
 }
 
-/** Completes what a killed process began, for who holds the lock. */
+/** Completes the change of a process that was killed. The caller holds the lock. */
 export function recoverSettings(target: string): void {
   if (existsSync(toCopyPath(target))) {
     if (isValid(target)) removeCopy(target)
@@ -55,20 +55,25 @@ function isValid(target: string): boolean {
   return file !== undefined && parseSettings(file.bytes) !== undefined
 }
 
-/** Whether a change has made it: what anybody else left there never takes the place of settings. */
+/**
+ * Whether this user's change made the copy. A file of anybody else must not become the settings.
+ */
 function isOwnCopy(copy: string): boolean {
   const file = unlessSystemError(() => readSmallFile(copy))
   if (file === undefined || explainWriteAccess(file.stats) !== undefined) return false
   return file.bytes.length === 0 || parseSettings(file.bytes) !== undefined
 }
 
-/** Removes those of a copy and of conf, which have a time and six random digits in their name. */
+/**
+ * Removes the temporary files of killed processes: that of the copy, and those of conf, whose names
+ * end with a time and six random digits.
+ */
 export function removeTemporaryFiles(target: string): void {
   const folder = dirname(target)
   const name = basename(target)
-  const ofConf = /^\.tmp-\d{10}[\da-f]{6}$/
+  const confSuffix = /^\.tmp-\d{10}[\da-f]{6}$/
   for (const file of readdirSync(folder))
-    if (file.startsWith(name) && ofConf.test(file.slice(name.length)))
+    if (file.startsWith(name) && confSuffix.test(file.slice(name.length)))
       rmSync(join(folder, file), { force: true })
   rmSync(toTemporaryPath(toCopyPath(target)), { force: true })
 }
@@ -78,8 +83,8 @@ function toTemporaryPath(copy: string): string {
 }
 
 /**
- * Waits for a change that another process is making, and completes one that was killed. Changes
- * nothing where this user may not: the file is then reported as it is.
+ * Waits for a change that another process is making, and completes one whose process was killed. A
+ * user who may not write there changes nothing, and reads the file as it is.
  *
  * @throws {PlantsError} `unavailable` after the timeout
  */
@@ -89,7 +94,7 @@ export async function recoverForReader(
   runtime: Runtime,
 ): Promise<void> {
   const target = unlessSystemError(() => resolveLink(path))
-  // Without this file, nobody has ever begun a change.
+  // Every change creates the lock file, so without one there is nothing to complete.
   if (target === undefined || !existsSync(toLockPath(target))) return
   let release: () => void
   try {

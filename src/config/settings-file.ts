@@ -8,14 +8,14 @@ import type { SavedSettings } from './settings-schema.js'
 import { parseSettings, toCopyPath } from './settings-text.js'
 
 export interface SettingsFile {
-  /** Absolute. */
+  /** The absolute path of the file, which need not exist. */
   path: string
   saved: SavedSettings
-  /** Whether others can read it. */
+  /** What is wrong if other users can read the file, and the command that corrects it. */
   warning?: { what: string; command: string } | undefined
 }
 
-export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
+export async function findSettingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
   const folder = env['PLANTS_CONFIG_DIR']
   return join(folder ? resolvePath(folder) : await configFolder(), 'settings.json')
 }
@@ -28,8 +28,8 @@ type Content =
 const defaultLockTimeoutMs = 30_000
 
 /**
- * A missing file is empty. Where it is missing or invalid, a change that was killed, or that is
- * being made, is completed first.
+ * Reads the settings file. A missing file has no settings. If it is missing or invalid, another
+ * process may be changing it, or may have been killed meanwhile, so that change is completed first.
  *
  * @param lockTimeoutMs how long to wait for that change
  * @throws {PlantsError} `input` for a file that is invalid, unreadable, or that others can change,
@@ -39,7 +39,7 @@ export async function readSettings(
   io: Io,
   lockTimeoutMs = defaultLockTimeoutMs,
 ): Promise<SettingsFile> {
-  const path = await settingsPath(io)
+  const path = await findSettingsPath(io)
   let content = readContent(path, io)
   const isOnlyMissing = content.state === 'missing' && !existsSync(toCopyPath(path))
   if (content.state !== 'valid' && !isOnlyMissing) {
@@ -50,7 +50,7 @@ export async function readSettings(
   return toSettingsFile(content, path, io)
 }
 
-/** As `readSettings`, for who holds the lock. */
+/** Reads the settings file while this process holds the lock, so no change is in progress. */
 export function readLockedSettings(path: string, io: Io): Promise<SettingsFile> {
   return toSettingsFile(readContent(path, io), path, io)
 }
@@ -60,7 +60,8 @@ function readContent(path: string, io: Io): Content {
   try {
     file = readSmallFile(path)
   } catch (error) {
-    // Under `sudo -u`, the directory may be root's, unless it was named.
+    // Under `sudo -u`, HOME may be a directory of root that this user cannot look into. Then there
+    // are no settings. A directory that somebody has named must be readable.
     const isHidden = !io.env['PLANTS_CONFIG_DIR'] && !existsSync(path)
     const code = systemCode(error)
     if (code === 'ENOENT' || (code === 'EACCES' && isHidden)) return { state: 'missing' }

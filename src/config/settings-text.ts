@@ -3,26 +3,31 @@ import { isObject } from '../plant/json.js'
 import { getSetting, listSettings, type Scope } from './setting-table.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
 
-/** Next to the settings while they are changed. Empty, it stands for no file. */
+/**
+ * Returns the path of the copy that exists while settings are changed. An empty copy says that
+ * there was no settings file.
+ */
 export function toCopyPath(settingsPath: string): string {
   return `${settingsPath}.copy`
 }
 
-/** Of the file that is locked while settings are changed. It stays. */
+/** Returns the path of the file that is locked while settings are changed. It is never removed. */
 export function toLockPath(settingsPath: string): string {
   return `${settingsPath}.lock`
 }
 
 /**
- * Undefined for an invalid file: `explainInvalidSettings` says why. Every start reads the file,
- * so it is accepted without zod, which takes longer to load than all the rest.
+ * Parses the settings without zod, because every start reads them, and zod takes longer to load
+ * than the rest of the program.
+ *
+ * @returns undefined for an invalid file, whose problems `explainInvalidSettings` describes
  */
 export function parseSettings(bytes: Buffer): SavedSettings | undefined {
   const value = isUtf8(bytes) ? parseJsonText(decodeSettings(bytes)) : undefined
   return isSavedSettings(value) ? value : undefined
 }
 
-/** Undefined for what is not JSON. */
+/** Returns the parsed JSON, or undefined for a text that is not JSON. */
 export function parseJsonText(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -32,12 +37,14 @@ export function parseJsonText(text: string): unknown {
   }
 }
 
-/** Without a byte order mark, which editors of Windows write. */
+/**
+ * Decodes the settings. Editors of Windows begin a file with a byte order mark, which is dropped.
+ */
 export function decodeSettings(bytes: Buffer): string {
   return bytes.toString().replace(/^\uFEFF/, '')
 }
 
-/** Accepts what `settingsSchema` accepts. */
+/** Accepts the same values as `settingsSchema`. */
 export function isSavedSettings(value: unknown): value is SavedSettings {
   if (!isObject(value) || value['version'] !== 1 || !hasSettings(value, 'user')) return false
   const { stores, tokens } = value
@@ -69,7 +76,7 @@ function isString(value: unknown): boolean {
   return typeof value === 'string'
 }
 
-/** A name may also be that of a property that every object inherits. */
+/** Finds a saved store, and no inherited property such as `constructor`. */
 export function findSavedStore(
   { stores = {} }: SavedSettings,
   name: string,

@@ -1,6 +1,6 @@
 import { type Credential, createNoTokenError } from '../../auth/credentials.js'
 import { findTokenProblem, parseToken } from '../../auth/token.js'
-import { changeSettings, without } from '../../config/change-settings.js'
+import { changeSettings, omitKey } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
 import { PlantsError, usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
@@ -46,7 +46,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const { address, settings, timeoutMs } = context
   const tokenAccess = requireCapability(address, 'token')
   const store = tokenAccess.getTarget(address)
-  if (settings.value('token-command') !== undefined)
+  if (settings.getValue('token-command') !== undefined)
     throw usageError(
       `${settings.storeName} gets its token from a command`,
       'Renew the token there, or save the store without the command: plants stores add --replace',
@@ -106,7 +106,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const removed = await changeSettings(io, context.timeoutMs, (saved) => {
     const tokens = saved.get('tokens', {})
     const isSaved = Object.hasOwn(tokens, store.name)
-    if (isSaved) saved.set('tokens', without(tokens, store.name))
+    if (isSaved) saved.set('tokens', omitKey(tokens, store.name))
     return isSaved
   })
   if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')

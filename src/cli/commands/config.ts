@@ -67,7 +67,7 @@ export async function saveSetting(
     ? await formatSavedStore(text, context)
     : await parseSavedValue(name, name, text, io)
   await changeSettings(io, context.timeoutMs, (all) => all.set(name, saved))
-  const { source, origin } = settings.source(name)
+  const { source, origin } = settings.findSource(name)
   if (source === 'variable') await context.warn(`${origin} is still set and takes precedence`)
   const value = isStore ? await formatStore(String(saved), io, settings.file.saved) : String(saved)
   await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
@@ -78,7 +78,11 @@ async function formatSavedStore(
   text: string,
   { settings, reporter }: SettingsContext,
 ): Promise<string> {
-  const address = await settings.address({ value: text, origin: 'The argument', source: 'flag' })
+  const address = await settings.findAddress({
+    value: text,
+    origin: 'The argument',
+    source: 'flag',
+  })
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
   return text === 'local' || isStoreName(text) ? text : findKind(address).format(address)
@@ -116,7 +120,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 }
 
 async function findEntry(name: SettingName, settings: EffectiveSettings, io: Io) {
-  const { value, source } = settings.source(name)
+  const { value, source } = settings.findSource(name)
   const { saved } = settings.file
   const shown =
     name === 'store' && value !== undefined ? await formatStore(value, io, saved) : value

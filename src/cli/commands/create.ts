@@ -1,4 +1,4 @@
-import { invalidValue } from '../../config/option-values.js'
+import { createValueError } from '../../config/option-values.js'
 import { PlantsError, usageError } from '../../errors.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { buildPlant, isIdempotencyKey, omitId } from '../../plant/plant.js'
@@ -111,5 +111,5 @@ async function preview(
 
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
-  throw invalidValue(flag, '1 to 255 visible ASCII characters', key, '"$(uuidgen)"')
+  throw createValueError(flag, '1 to 255 visible ASCII characters', key, '"$(uuidgen)"')
 }

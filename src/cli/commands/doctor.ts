@@ -68,8 +68,8 @@ async function contextOrError(
       io,
       file: await readSettings(io),
     })
-    for (const name of settingNames) settings.value(name)
-    return new CommandContext(settings, await settings.address(), options, io)
+    for (const name of settingNames) settings.getValue(name)
+    return new CommandContext(settings, await settings.findAddress(), options, io)
   } catch (error) {
     if (error instanceof PlantsError) return error
     throw error

@@ -3,11 +3,11 @@ import { statSync } from 'node:fs'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
 import {
-  duration,
-  invalidValue,
+  createDurationParser,
+  createNumberParser,
+  createValueError,
   parseCount,
   parseText,
-  wholeNumber,
 } from '../../config/option-values.js'
 import { isWindows, PlantsError, usageError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
@@ -242,13 +242,18 @@ function warnOfPermissions({ tlsKey }: ServeOptions, io: Io, warn: (text: string
     warn(`Other users can read the TLS key. Fix it with: chmod 600 ${quoteWord(path)}`)
 }
 
-const parsePort = wholeNumber('a port', 0, 65_535, '4010')
-const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
+const parsePort = createNumberParser('a port', 0, 65_535, '4010')
+const parseTimer = createDurationParser('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
 
 /** As `new URL(…).origin` writes it, which is what browsers send. */
 function parseOrigin(text: string, before: string[] = []): string[] {
   if (text === '*' || parseUrl(text)?.origin === text) return [...before, text]
-  throw invalidValue('--cors', 'an origin without a path, or *', text, 'https://garden.example.com')
+  throw createValueError(
+    '--cors',
+    'an origin without a path, or *',
+    text,
+    'https://garden.example.com',
+  )
 }
 
 const bytesIn: Record<string, number> = { b: 1, kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }
@@ -258,7 +263,7 @@ function parseSize(flag: string, text: string): number {
     /^(?<amount>[1-9]\d{0,11})(?<unit>B|KiB|MiB|GiB)?$/i.exec(text)?.groups ?? {}
   const bytes = parseInt(amount, 10) * (bytesIn[unit.toLowerCase()] ?? Number.NaN)
   if (bytes <= 1_073_741_824) return bytes
-  throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
+  throw createValueError(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
 }
 
 /** Returns "" or "/v1", without a trailing slash. */
@@ -266,5 +271,5 @@ function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
   const isDot = /\/\.{1,2}(?:\/|$)/.test(path) // which clients take out of an address
   if (/^(?:\/[\w.~-]+)*$/.test(path) && !isDot) return path
-  throw invalidValue(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
+  throw createValueError(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
 }

@@ -2,8 +2,8 @@ import {
   assertSettingsFor,
   assertStoreName,
   changeSettings,
+  omitKey,
   parseSavedValue,
-  without,
 } from '../../config/change-settings.js'
 import {
   formatStore,
@@ -109,7 +109,7 @@ async function init(others: GlobalOptions, io: Io, value: string): Promise<void>
   const options = { ...others, store: value }
   options.values.setOptionValueWithSource('store', value, 'cli')
   const { settings } = await SettingsContext.read(options, io)
-  const store = await settings.address({ value, origin: 'The address', source: 'flag' })
+  const store = await settings.findAddress({ value, origin: 'The address', source: 'flag' })
   const serverCount = requireCapability(store, 'direct').countServers(store)
   if (serverCount > 1)
     // While the first one is away, a second store would be created on another.
@@ -128,7 +128,7 @@ async function init(others: GlobalOptions, io: Io, value: string): Promise<void>
 async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const { saved } = context.settings.file
-  const { value: used = 'local' } = context.settings.source('store')
+  const { value: used = 'local' } = context.settings.findSource('store')
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
   const sorted = listNamedStores(saved).toSorted(([one], [other]) => (one < other ? -1 : 1))
   const named = await Promise.all(sorted.map(([name, store]) => describeStore(name, store, io)))
@@ -159,7 +159,7 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
         `${name} is the default store`,
         'Make another store the default first: plants stores use local',
       )
-    settings.set('stores', without(stores, name))
+    settings.set('stores', omitKey(stores, name))
     return { address, hasToken: Object.hasOwn(settings.get('tokens', {}), address) }
   })
   const shown = await formatStore(address, io)

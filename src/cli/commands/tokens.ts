@@ -1,4 +1,4 @@
-import { duration, parseText } from '../../config/option-values.js'
+import { createDurationParser, parseText } from '../../config/option-values.js'
 import { PlantsError, usageError } from '../../errors.js'
 import { parseDecimalId } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -122,7 +122,7 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
 }
 
 /** A unit is required: 90 would mean seconds, but people mean days. */
-const parseLife = duration(
+const parseLife = createDurationParser(
   'a duration with its unit, such as 90d or 12h, up to 36525d',
   1,
   36_525 * 86_400_000,

@@ -62,7 +62,7 @@ async function report(failure: PlantsError, line: CommandLine, io: Io): Promise<
   let format = findChoice(outputFormats, output)
   try {
     const file = await readSettings(io, 0)
-    format = new EffectiveSettings({ values: command, io, file }).value('output')
+    format = new EffectiveSettings({ values: command, io, file }).getValue('output')
   } catch (error) {
     // Settings that are wrong as well are reported by the next command.
     if (!(error instanceof PlantsError)) throw error

@@ -1,5 +1,10 @@
 import { Option } from 'commander'
-import { invalidValue, parseCount, parseText, wholeNumber } from '../../../config/option-values.js'
+import {
+  createNumberParser,
+  createValueError,
+  parseCount,
+  parseText,
+} from '../../../config/option-values.js'
 import { usageError } from '../../../errors.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput, ImportPlan } from '../../../import/inputs.js'
@@ -105,7 +110,7 @@ function addRunningOptions(command: PlantsCommand): PlantsCommand {
     .value(
       '--concurrency <count>',
       `maximum number of requests to a service at a time; by default ${defaultConcurrency}`,
-      wholeNumber('a whole number', 1, 1024, '64'),
+      createNumberParser('a whole number', 1, 1024, '64'),
     )
   return addRetry(command)
 }
@@ -146,7 +151,7 @@ function resolveInput(file: string, io: Io): ImportInput {
 function parseDelimiter(flag: string, text: string): string {
   const character = text === 'tab' ? '\t' : text
   if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character))
-    throw invalidValue(flag, 'one character such as ; or |, or the word tab', text, "';'")
+    throw createValueError(flag, 'one character such as ; or |, or the word tab', text, "';'")
   return character
 }
 
@@ -160,7 +165,7 @@ function parseMap(flag: string, text: string, before: ImportPlan['map'] = {}): I
     const [name = '', ...parts] = pair.split('=')
     const field = fieldNames.find((fieldName) => fieldName === name.trim())
     if (!field || parts.length === 0)
-      throw invalidValue(
+      throw createValueError(
         flag,
         'one or more of id=COLUMN, name=COLUMN and tag=COLUMN',
         text,
