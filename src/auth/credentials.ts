@@ -6,10 +6,10 @@ import type { TokenTarget } from '../stores/credentials.js'
 import { parseToken, readTokenVariable } from './token.js'
 
 interface CredentialContext {
-  /** If it was named by it. */
+  /** The saved name of the store, if the command line named it by that. */
   storeName: string | undefined
   tokenCommand: string | undefined
-  /** Of the token command. */
+  /** The token command is ended after this time. */
   timeoutMs: number
   file: { path: string; saved: SavedSettings }
 }
@@ -18,13 +18,13 @@ export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
   origin: string
-  /** Of a token from the settings file. ISO 8601. */
+  /** The time at which a token from the settings file was saved, in ISO 8601. */
   savedAt?: string | undefined
 }
 
 /**
- * PLANTS_TOKEN, else what the token command of the store prints, else the token saved for its exact
- * address.
+ * Finds the token of a store: PLANTS_TOKEN, or else what the token command of the store prints, or
+ * else the token that was saved for exactly this address.
  */
 export async function findToken(
   { name }: TokenTarget,
@@ -54,7 +54,7 @@ export function createNoTokenError({ name }: TokenTarget, storeFlag: string): Pl
   return new PlantsError('unauthorized', `No token is set for ${name}`, { hint })
 }
 
-/** Throws `usage` when the token could be read in transit. */
+/** @throws {PlantsError} `usage` if others could read the token in transit */
 export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void {
   if (allowHttp || !isOpenToAll(target)) return
   throw usageError(

@@ -9,14 +9,16 @@ import type { Login } from '../stores/credentials.js'
 
 interface FoundPassword {
   origin: string
-  /** A password file may have one for each host. */
-  of(host: PostgresHost): string | undefined
+  /** Returns the password for a host. A password file may have another one for each. */
+  findFor(host: PostgresHost): string | undefined
 }
 
 /**
- * As libpq, takes the password of the address, else PGPASSWORD, else the password file. The package
- * pgpass ignores the file while the process has PGPASSWORD, and reads `./.pgpass` without a home
- * directory. `log` says why one is ignored.
+ * Finds the password as libpq does: in the address, or else in PGPASSWORD, or else in the password
+ * file. The package pgpass is not used, because it ignores the file while the process has
+ * PGPASSWORD, and reads `./.pgpass` where there is no home directory.
+ *
+ * @param log receives a line that says why a password file is ignored
  */
 export function findPassword(
   address: PostgresAddress,
@@ -25,7 +27,7 @@ export function findPassword(
 ): FoundPassword | undefined {
   const found = findGivenPassword(address, io) ?? readPasswordFile(address, io, log)
   for (const host of address.hosts) {
-    const secret = found?.of(host)
+    const secret = found?.findFor(host)
     // If the address contains it anyway, a `***` there would reveal which part it is.
     if (secret && !address.href.includes(secret)) io.secrets.add(secret)
   }
@@ -33,9 +35,9 @@ export function findPassword(
 }
 
 function findGivenPassword({ password }: PostgresAddress, { env }: Io): FoundPassword | undefined {
-  if (password !== undefined) return { origin: 'the address', of: () => password }
+  if (password !== undefined) return { origin: 'the address', findFor: () => password }
   const variable = env['PGPASSWORD']
-  return variable ? { origin: 'PGPASSWORD', of: () => variable } : undefined
+  return variable ? { origin: 'PGPASSWORD', findFor: () => variable } : undefined
 }
 
 function readPasswordFile(
@@ -53,17 +55,17 @@ function readPasswordFile(
     return undefined
   }
   const text = unlessSystemError(() => readFileSync(path, 'utf8')) ?? ''
-  const of = (host: PostgresHost) => parsePasswordFile(text, address, host)
-  return address.hosts.some(of) ? { origin: path, of } : undefined
+  const findFor = (host: PostgresHost) => parsePasswordFile(text, address, host)
+  return address.hosts.some(findFor) ? { origin: path, findFor } : undefined
 }
 
-/** https://www.postgresql.org/docs/current/libpq-pgpass.html */
+/** The format is that of https://www.postgresql.org/docs/current/libpq-pgpass.html. */
 export function parsePasswordFile(
   text: string,
   { user, database }: Pick<PostgresAddress, 'user' | 'database'>,
   { host, port }: PostgresHost,
 ): string | undefined {
-  const name = host === '/var/run/postgresql' ? 'localhost' : host // the usual socket
+  const name = host === '/var/run/postgresql' ? 'localhost' : host // the default folder of sockets
   const wanted = [name, String(port), database, user]
   const removeEscapes = (field = '') => field.replace(/\\(.)/gs, '$1')
   for (const line of text.split(/\r?\n/)) {
@@ -79,7 +81,10 @@ export function parsePasswordFile(
 
 const unescapedColon = /(?<=(?<!\\)(?:\\\\)*):/
 
-/** Throws `usage` for `verify-ca` without a root certificate, and `input` for unusable files. */
+/**
+ * @throws {PlantsError} `usage` for `verify-ca` without a root certificate, and `input` for files
+ *   that cannot be used
+ */
 export async function readLoginCertificates(
   { hosts, name, sslmode, sslrootcert, sslcert, sslkey }: PostgresAddress,
   caPath: string | undefined,

@@ -1,15 +1,23 @@
 import { execa } from 'execa'
 import { PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
-import { findTokenProblem, withoutSecrets } from './token.js'
+import { findTokenProblem, omitSecrets } from './token.js'
 
-/** The address, for the command. Where it is set, a token command has called this program. */
+/**
+ * This variable gives the address to the command. If it is set already, a token command has called
+ * this program, and would call it again without end.
+ */
 const loopVariable = 'PLANTS_TOKEN_FOR'
 
 /**
- * Its stdin is empty, since ours may contain a plant. At a time-out only the shell is ended: a
- * process group of its own could not ask on the terminal. Throws `unauthorized`, without the
- * output, and the reason of a signal.
+ * Runs the token command of a store, and returns the token that it prints.
+ *
+ * The command gets an empty stdin, because the one of this process may contain a plant. At the
+ * timeout, only its shell is ended: in a process group of its own, the command could be ended as a
+ * whole, but could not ask for a password on the terminal.
+ *
+ * @throws {PlantsError} `unauthorized`, without the output of the command, or the reason of a
+ * signal
  */
 export async function runTokenCommand(
   command: string,
@@ -29,9 +37,9 @@ export async function runTokenCommand(
     stdin: 'ignore',
     stderr: 'inherit',
     reject: false,
-    env: { ...withoutSecrets(io.env), [loopVariable]: address },
+    env: { ...omitSecrets(io.env), [loopVariable]: address },
     extendEnv: false,
-    timeout: Math.max(timeoutMs, 1), // for execa, 0 is none
+    timeout: Math.max(timeoutMs, 1), // execa takes 0 for no timeout
     maxBuffer: 65_536,
     cancelSignal: signal,
     forceKillAfterDelay: 500,

@@ -1,17 +1,24 @@
 import { isWindows, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
-/** An empty one is an error: another token would take its place. */
+/**
+ * Reads a token from a variable. An empty variable is an error, because it is probably a mistake,
+ * and a token from another source would take its place silently.
+ */
 export function readTokenVariable(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', { env }: Io) {
   const given = env[variable]?.trim()
   if (given === '') throw usageError(`${variable} is empty`, 'Set it to a token, or unset it')
   return given && parseToken(given, variable)
 }
 
-/** Whoever reaches the service can guess a short one. */
+/** Anybody who reaches the service could guess a shorter token. */
 const minServeTokenLength = 16
 
-/** The one token that a service accepts, if it is set. Throws `usage`, without the token. */
+/**
+ * Reads the only token that the service accepts, if it is set.
+ *
+ * @throws {PlantsError} `usage`, without the token
+ */
 export function readServeToken(io: Io): string | undefined {
   const token = readTokenVariable('PLANTS_SERVE_TOKEN', io)
   if (token === undefined || token.length >= minServeTokenLength) return token
@@ -22,7 +29,7 @@ export function readServeToken(io: Io): string | undefined {
   throw usageError(message, `Set a random token with: ${command}`)
 }
 
-/** Throws `usage`, without the token. */
+/** @throws {PlantsError} `usage`, without the token */
 export function parseToken(token: string, source: string): string {
   const why = findTokenProblem(token)
   if (why === undefined) return token
@@ -37,10 +44,10 @@ export function findTokenProblem(token: string): string | undefined {
 }
 
 /**
- * The environment for another program. It keeps the secrets that others need, such as the password
- * of a proxy.
+ * Copies the environment for another program, without the secrets of this one. Secrets that other
+ * programs need, such as the password of a proxy, stay.
  */
-export function withoutSecrets(env: Io['env']): Io['env'] {
+export function omitSecrets(env: Io['env']): Io['env'] {
   const isSecret = (name: string, text = '') =>
     ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) ||
     (name === 'PLANTS_STORE' && /[@=]/.test(text)) // such as a database with its password

@@ -1,15 +1,15 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { withoutSecrets } from '../auth/token.js'
+import { omitSecrets } from '../auth/token.js'
 import { isWindows, PlantsError } from '../errors.js'
 import { type Io, type Output, replaceOutput } from '../platform/io.js'
 import { type GlobalOptions, mayWaitForPerson } from './command.js'
 
 /**
- * Shows what the action prints in the pager, if stdout is a terminal. As git does, what it writes
- * to a terminal on stderr goes there, too. If a person quits the pager, the action ends with EPIPE;
- * after Ctrl-C, with the interruption, which is not reported.
+ * Shows the output of an action in a pager, if stdout is a terminal. Warnings and errors go to the
+ * pager, too, as those of git do. If a person quits the pager, the action ends with EPIPE. After
+ * Ctrl-C, it ends with the interruption, which is not reported.
  */
 export async function runInPager(
   options: Pick<GlobalOptions, 'input'>,
@@ -31,8 +31,8 @@ export async function runInPager(
       stderr: 'inherit',
       reject: false,
       buffer: false,
-      // Texts are UTF-8. Without a locale, as in a container, less would show their bytes.
-      env: { LESS: 'FRX', LESSCHARSET: 'utf-8', ...withoutSecrets(io.env) },
+      // Without a locale, as in a container, less would show the bytes of texts that are not ASCII.
+      env: { LESS: 'FRX', LESSCHARSET: 'utf-8', ...omitSecrets(io.env) },
       extendEnv: false,
     })
     started.once('exit', () =>
@@ -43,7 +43,7 @@ export async function runInPager(
   let pager: ReturnType<typeof start> | undefined
   const write = async (text: string) => {
     signal.throwIfAborted()
-    pager ??= start() // by the first text: an error alone needs no pager
+    pager ??= start() // at the first text, because an action without output needs no pager
     if (pager.stdin.write(text)) return
     await once(pager.stdin, 'drain', { signal }).catch((error: unknown) => {
       signal.throwIfAborted()
@@ -58,7 +58,7 @@ export async function runInPager(
   } catch (error) {
     const { reason } = io.handleSignals()
     if (!(reason instanceof PlantsError)) throw error
-    // The person at the pager knows.
+    // The person who pressed Ctrl-C at the pager needs no message.
     throw new PlantsError(reason.kind, reason.message, { isReported: true })
   } finally {
     pager?.stdin.end()
@@ -67,8 +67,8 @@ export async function runInPager(
 }
 
 /**
- * The command of a pager that is on PATH; undefined for none. A shell that did not find the program
- * would print an error, and the text would be lost.
+ * Returns the command of the pager, or undefined if its program is not installed: then a shell
+ * would print an error instead of the text.
  */
 function findPager({ env }: Io): string | undefined {
   const command = env['PAGER']?.trim() ?? (env['TERM'] === 'dumb' ? '' : 'less')

@@ -17,8 +17,8 @@ import type { Login, ServiceAccess, TokenTarget } from '../stores/credentials.js
 import { findKind } from '../stores/kinds.js'
 import type { SettingsContext } from './settings-context.js'
 
-/** Undefined if there is none. */
-export function tokenFor(
+/** Looks up the token of a store; undefined if there is none. */
+export function lookUpToken(
   target: TokenTarget,
   { settings, timeoutMs, io }: SettingsContext,
 ): Promise<Credential | undefined> {
@@ -27,15 +27,16 @@ export function tokenFor(
   return findToken(target, { storeName, timeoutMs, file, tokenCommand }, io)
 }
 
-/** Throws `usage` if others could read the token in transit. */
-export function assertSafe(target: TokenTarget, settings: EffectiveSettings): void {
+/** @throws {PlantsError} `usage` if others could read the token in transit */
+export function assertTokenIsSafe(target: TokenTarget, settings: EffectiveSettings): void {
   assertNotExposed(target, settings.getValue('allow-http') ?? false)
 }
 
 /**
- * Throws `unauthorized` without a token, and as `assertSafe`.
+ * Finds what a client of a service needs: its token, its proxy and the certificates to trust.
  *
  * @param given a token that is not saved yet
+ * @throws {PlantsError} `unauthorized` without a token, or what `assertTokenIsSafe` throws
  */
 export async function findAccess(
   target: TokenTarget,
@@ -43,14 +44,14 @@ export async function findAccess(
   given?: Credential,
 ): Promise<ServiceAccess> {
   const { settings, reporter, storeFlag, io } = context
-  const found = given ?? (await tokenFor(target, context))
+  const found = given ?? (await lookUpToken(target, context))
   if (!found) throw createNoTokenError(target, storeFlag)
   reporter.log(`* token from ${found.origin}`)
-  assertSafe(target, settings)
+  assertTokenIsSafe(target, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await findProxy(target.url, io) : undefined
   if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // without its password
-  const caPath = certificatesPath(settings, io)
+  const caPath = findCertificatesPath(settings, io)
   return {
     token: found.token,
     tokenHint:
@@ -67,19 +68,19 @@ export async function findAccess(
   }
 }
 
-/** Runs the token command again, at most once a minute. */
+/** Creates a function that runs the token command again, at most once a minute. */
 function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
   const { io } = context
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   return () => {
     if (renewal && io.now() - renewal.at < 60_000) return renewal.token
-    const token = tokenFor(target, context).then((newer) => newer?.token)
+    const token = lookUpToken(target, context).then((newer) => newer?.token)
     renewal = { token, at: io.now() }
     return token
   }
 }
 
-function certificatesPath(settings: EffectiveSettings, io: Io): string | undefined {
+function findCertificatesPath(settings: EffectiveSettings, io: Io): string | undefined {
   const { value, origin } = settings.findSource('ca-cert')
   return value === undefined ? undefined : io.resolvePath(parseText(origin, value))
 }
@@ -98,10 +99,10 @@ export async function findLogin(
 ): Promise<Login> {
   const found = findPassword(address, io, (line) => reporter.log(line))
   reporter.log(`* password from ${found?.origin ?? 'no source'}`)
-  const certificates = await readLoginCertificates(address, certificatesPath(settings, io))
+  const certificates = await readLoginCertificates(address, findCertificatesPath(settings, io))
   const trustsSystem = address.sslmode === 'verify-full' && certificates.ca === undefined
   return {
-    findPassword: (host) => found?.of(host),
+    findPassword: (host) => found?.findFor(host),
     passwordHint: found
       ? `The password comes from ${found.origin}: change it there`
       : `Set PGPASSWORD, or write the password to ${passwordFile}`,

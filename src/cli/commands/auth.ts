@@ -10,7 +10,7 @@ import type { TokenCheck, TokenTarget } from '../../stores/credentials.js'
 import { requireCapability } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { assertSafe, findAccess, tokenFor } from '../store-access.js'
+import { assertTokenIsSafe, findAccess, lookUpToken } from '../store-access.js'
 
 interface LoginOptions extends GlobalOptions {
   fromStdin?: true
@@ -51,7 +51,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
       `${settings.storeName} gets its token from a command`,
       'Renew the token there, or save the store without the command: plants stores add --replace',
     )
-  assertSafe(store, settings)
+  assertTokenIsSafe(store, settings)
   const token = await readToken(options, store, context)
   io.secrets.add(token)
   const given = { token, source: 'file', origin: 'this login' } as const
@@ -80,11 +80,11 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
 }
 
 /**
- * A token is saved for exactly one address. Where nothing can be asked before somebody changes the
- * address or a setting, such as `http://` for a port that speaks TLS, nobody would find it again. A
- * service that is not running now may be right.
+ * Rejects a token that would be of no use. A token is saved for exactly one address, so if the
+ * check shows that the address must be changed, such as `http://` for a port that speaks TLS, no
+ * command would find the token again. If the service is only not running now, the token is saved.
  *
- * @throws {PlantsError} that of the check, with the hint that nothing was saved
+ * @throws {PlantsError} the error of the check, with the hint that nothing was saved
  */
 function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
   if (check.state === 'accepted') return
@@ -117,7 +117,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
 async function status(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = findTokenTarget(context)
-  const { source, origin, savedAt } = await existingToken(store, context)
+  const { source, origin, savedAt } = await requireToken(store, context)
   const when = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
   const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(origin + when)}`
   await context.printResult({ ...describeTarget(store, context.settings), source, savedAt }, text)
@@ -125,17 +125,17 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { token, source, savedAt } = await existingToken(findTokenTarget(context), context)
+  const { token, source, savedAt } = await requireToken(findTokenTarget(context), context)
   await context.printWord(token, { token, source, savedAt })
 }
 
-async function existingToken(store: TokenTarget, context: CommandContext): Promise<Credential> {
-  const found = await tokenFor(store, context)
+async function requireToken(store: TokenTarget, context: CommandContext): Promise<Credential> {
+  const found = await lookUpToken(store, context)
   if (found) return found
   throw createNoTokenError(store, context.storeFlag)
 }
 
-/** Throws `usage` for a store without tokens. */
+/** @throws {PlantsError} `usage` for a store without tokens */
 function findTokenTarget({ address }: CommandContext): TokenTarget {
   return requireCapability(address, 'token').getTarget(address)
 }
