@@ -49,7 +49,10 @@ export class CommandContext extends SettingsContext {
     return new CommandContext(settings, await settings.findAddress(), options, io, formats)
   }
 
-  /** The same at a server of the store that accepts changes, even if the address allows others. */
+  /**
+   * Returns a context for changes. If the store has several servers, its address is that of a
+   * server which accepts them.
+   */
   async forWrites(): Promise<CommandContext> {
     const { settings, options, io } = this
     const address = await findKind(this.address).toWritable(this.address)
@@ -60,13 +63,17 @@ export class CommandContext extends SettingsContext {
     return CommandContext.from(options, io, outputFormats)
   }
 
-  /** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
+  /**
+   * Opens the store; undefined for a default store that does not exist yet.
+   *
+   * @throws {PlantsError} `unavailable` for any other store that does not exist
+   */
   async openStore(): Promise<Store | undefined> {
     const opener = await this.createOpener()
     return this.#unlessMissing(await opener.openExisting())
   }
 
-  /** As `openStore`, of a direct store. */
+  /** Opens the store as `openStore` does, if it is a direct one. */
   async openDirectStore(): Promise<DirectStore | undefined> {
     const opener = await this.createDirectOpener()
     return this.#unlessMissing(await opener.openExisting())
@@ -74,7 +81,8 @@ export class CommandContext extends SettingsContext {
 
   #unlessMissing<S>(store: S | undefined): S | undefined {
     const { address } = this
-    if (store === undefined && !findKind(address).isDefault(address)) throw this.noStore()
+    if (store === undefined && !findKind(address).isDefault(address))
+      throw this.createNoStoreError()
     return store
   }
 
@@ -82,22 +90,21 @@ export class CommandContext extends SettingsContext {
     return (await this.createOpener()).open()
   }
 
-  /** Throws `unauthorized` for a service without a token. */
+  /** @throws {PlantsError} `unauthorized` for a service without a token */
   createOpener(): Promise<StoreOpener> {
     return findKind(this.address).createOpener(this.address, this.openContext)
   }
 
   /**
-   * Throws `usage` for a service.
-   *
-   * @param changes of what a store needs to be opened, such as where its events are reported
+   * @param changes replaces members of `openContext`, such as where events are reported
+   * @throws {PlantsError} `usage` for a service
    */
   async createDirectOpener(changes: Partial<OpenContext> = {}): Promise<DirectStoreOpener> {
     const direct = requireCapability(this.address, 'direct')
     return direct.createOpener(this.address, { ...this.openContext, ...changes })
   }
 
-  /** For a question, such as `prod (/srv/garden.db)`; undefined for the store `local`. */
+  /** Describes the store in a question, such as `prod (/srv/garden.db)`; undefined for `local`. */
   describeStore(): string | undefined {
     const { address, settings } = this
     if (findKind(address).isDefault(address)) return undefined
@@ -105,16 +112,16 @@ export class CommandContext extends SettingsContext {
     return settings.storeName === undefined ? name : `${settings.storeName} (${name})`
   }
 
-  noStore(hint?: string): PlantsError {
+  createNoStoreError(hint?: string): PlantsError {
     return createNoStoreError(this.address, hint)
   }
 
-  noStoreYet(): string {
+  describeMissingStore(): string {
     return `There is no store at ${this.address.name} yet: plants create creates it`
   }
 }
 
-/** A store in a file needs none of it. */
+/** Loads what finds tokens and passwords. A store in a file needs none, and starts sooner. */
 function loadStoreAccess() {
   return import('./store-access.js')
 }

@@ -5,7 +5,7 @@ import { getSetting, type SettingName, settingNames } from '../config/setting-ta
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
-/** Every command takes these, before or after its name. */
+/** Every command has these options, before or after its name. */
 export interface GlobalOptions {
   store?: string
   output?: string
@@ -16,7 +16,7 @@ export interface GlobalOptions {
   quiet?: boolean
   input?: boolean
   color?: boolean
-  /** Of the command: also what the environment and the settings file say. */
+  /** All values of the command, with those of the environment and the settings file. */
   values: OptionValues
 }
 
@@ -37,9 +37,12 @@ export type CommandDefinition = (command: PlantsCommand) => void
 /** The hint for options that exclude each other. */
 export const leaveOut = 'Leave one of them out'
 
-/** Commander's command, with examples, values that are given once, and our errors. */
+/**
+ * A command of commander that adds three things: examples in its help, an error for an option that
+ * is given twice, and errors that are printed like all others.
+ */
 export class PlantsCommand extends Command {
-  /** Three at most. Help shows them below the usage. */
+  /** Help shows these lines below the usage, three at most. */
   examples: readonly string[] = []
   readonly #io: Io
   readonly #line: CommandLine
@@ -60,12 +63,12 @@ export class PlantsCommand extends Command {
     return this
   }
 
-  /** The words of the command line behind the name of the program. */
+  /** The words of the command line after the name of the program. */
   get argv(): readonly string[] {
     return this.#line.argv
   }
 
-  /** An option whose value is parsed, and rejected with its name. */
+  /** Adds an option whose value is parsed. The error of a wrong value names the option. */
   value<T>(
     flags: string,
     description: string,
@@ -76,10 +79,10 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * An option that may be repeated, with one value each time. `...` of commander would take the
-   * arguments after it, too.
+   * Adds an option that may be repeated, with one value each time. A variadic option of commander
+   * (`<value...>`) would also take the arguments that follow.
    *
-   * @param parse receives what it returned for the values before
+   * @param parse receives the result of the previous values
    */
   repeatableValue<T>(
     flags: string,
@@ -94,6 +97,7 @@ export class PlantsCommand extends Command {
     )
   }
 
+  /** Adds an option whose value is one of the choices. */
   choice(
     flags: string,
     description: string,
@@ -104,7 +108,7 @@ export class PlantsCommand extends Command {
     return this.#addParsed(option, (flag, text) => parseChoice(flag, text, choices), defaultValue)
   }
 
-  /** An argument that is one of the choices. */
+  /** Adds an argument that is one of the choices. */
   choiceArgument(name: string, choices: readonly string[], hint?: string): this {
     const argument = this.createArgument(`<${name}>`, choices.join(', ')).choices(choices)
     return this.addArgument(argument.argParser((text) => parseChoice(name, text, choices, hint)))
@@ -120,7 +124,11 @@ export class PlantsCommand extends Command {
     return this.addOption(option.argParser(parser))
   }
 
-  /** @param run reads the options by the names that commander makes of their flags */
+  /**
+   * Sets the function that runs the command.
+   *
+   * @param run gets the options under the names that commander makes of their flags
+   */
   handler<Options extends GlobalOptions, Args extends unknown[]>(
     run: (options: Options, io: Io, ...args: Args) => Promise<void>,
   ): this {
@@ -135,7 +143,10 @@ export class PlantsCommand extends Command {
     return super.parseOptions(argv)
   }
 
-  /** Those of the line, also before the name of the command. The values have the others, too. */
+  /**
+   * Returns the options of the command line, also those before the name of the command. `values`
+   * also has those of the environment.
+   */
   readOptions(): GlobalOptions {
     this.#inheritOptions()
     this.#readEnvironment()
@@ -155,21 +166,22 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Commander reads the environment of the process, where it takes any value of a switch for true,
-   * and an empty variable for a value.
+   * Replaces what commander has read from the environment of the process. It takes every value of a
+   * switch for true, even `0`, and an empty variable for a value.
    */
   #readEnvironment(): void {
     for (const option of this.options) {
       const key = option.attributeName()
       if (option.envVar === undefined || this.getOptionValueSource(key) === 'cli') continue
       const text = this.#io.env[option.envVar]?.trim()
-      // An empty one is an error for the store: the run would change another store.
+      // An empty PLANTS_STORE stays, and becomes an error: otherwise the default store would be
+      // changed.
       const value = key === 'store' ? text : text || undefined
       this.setOptionValueWithSource(key, value, value === undefined ? 'default' : 'env')
     }
   }
 
-  /** Commander accepts some mistakes. Each is rejected where its option is parsed. */
+  /** Adds an option, and rejects mistakes in its use that commander would accept. */
   override addOption(option: Option): this {
     if (option.negate) this.#rejectNegatedValue(option)
     if (!option.required) return super.addOption(option)
@@ -217,7 +229,7 @@ export class PlantsCommand extends Command {
     throw usageError(`${option.long} ${problem}`, leaveOut)
   }
 
-  /** With this command or before its name. */
+  /** Whether the command line has the option, after the command or before its name. */
   #isGiven(key: string): boolean {
     const { parent } = this
     if (this.getOptionValueSource(key) === 'cli') return true
@@ -241,19 +253,33 @@ export class PlantsCommand extends Command {
     if (index === -1) return
     const hint = `If that is the value, write: ${long}=VALUE`
     this.#line.failure ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
-    // It may say how this error is printed. Commander parses what follows it if that is an option.
-    const value = text === flag ? argv[index + 1] : text.slice(flag.length + 1)
-    if (swallowed?.required && value !== undefined && !value.startsWith('-'))
-      this.setOptionValueWithSource(swallowed.attributeName(), value, 'cli')
+    if (swallowed?.required)
+      this.#setSwallowedOption(
+        swallowed,
+        text === flag ? argv[index + 1] : text.slice(flag.length + 1),
+      )
   }
 
-  /** Takes `-o=json` for `json`. Commander would take it for `=json`. */
+  /**
+   * Sets an option that was taken for a value, because it may say how the error is printed. If an
+   * option follows it instead of its value, commander parses that one itself.
+   */
+  #setSwallowedOption(option: Option, value: string | undefined): void {
+    if (value !== undefined && !value.startsWith('-'))
+      this.setOptionValueWithSource(option.attributeName(), value, 'cli')
+  }
+
+  /** Removes the `=` of `-o=json`, which commander would keep in the value. */
   #removeEqualsSign({ short }: Option, text: string): string {
     const isJoined = text.startsWith('=') && this.#line.argv.includes(`${short}${text}`)
     return isJoined ? text.slice(1) : text
   }
 
-  /** @param shown the long flags of those that help lists */
+  /**
+   * Adds the global options to a command.
+   *
+   * @param shown the long flags of the options that the help of the command lists
+   */
   addGlobalOptions(shown: readonly string[]): void {
     this.optionsGroup('Options:')
     for (const option of globalOptions()) {
@@ -264,13 +290,15 @@ export class PlantsCommand extends Command {
     this.addHelpText('after', '\nGlobal options: plants --help')
   }
 
-  /** Commander prints its sentences; ours are printed where all errors are. */
+  /**
+   * Throws instead of printing, as commander would, so that all errors are printed in one place.
+   */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
     throw this.#line.failure ?? new RejectedLine(this, code, message)
   }
 }
 
-/** A command line that commander does not accept. `explainRejectedLine` says it in our words. */
+/** A command line that commander rejects. `explainRejectedLine` writes the error for people. */
 export class RejectedLine extends Error {
   readonly command: PlantsCommand
   readonly code: string
@@ -286,7 +314,7 @@ export function isNamed(command: Command, word: string): boolean {
   return command.name() === word || command.aliases().includes(word)
 }
 
-/** Such as `stores add`; empty for the program. */
+/** Returns the words that lead to a command, such as `stores add`. It is empty for the program. */
 export function findFullName(command: Command): string {
   return command.parent ? `${findFullName(command.parent)} ${command.name()}`.trim() : ''
 }
@@ -303,16 +331,16 @@ export function globalOptions(): Option[] {
   ]
 }
 
-/** The value is parsed with the settings. */
+/** Creates the option of a setting. Its value is parsed later, with the saved settings. */
 export function createSettingOption(name: SettingName): Option {
   const { flags = `--${name} <command>`, description, variable } = getSetting(name)
   const option = new Option(flags, description)
-  // Completion offers them.
+  // Completion offers these choices.
   if (name === 'output') option.argChoices = [...outputFormats]
   return variable === undefined ? option : option.env(variable)
 }
 
-/** Whether a person may be there, to answer a question or to quit a pager. */
+/** Whether the program may wait for a person, who answers a question or quits a pager. */
 export function mayWaitForPerson({ input }: Pick<GlobalOptions, 'input'>, { env }: Io): boolean {
   const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
   return input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI')

@@ -7,14 +7,14 @@ import { joinWholeLines } from '../platform/lines.js'
 import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 import { parseId } from './options.js'
 
-export const idsMeaning = 'ids of the plants; "-" for ids or plants on stdin, one per line'
+export const idsDescription = 'ids of the plants; "-" for ids or plants on stdin, one per line'
 
-/** Whether the arguments name one plant, of which JSON is one value. */
+/** Whether the arguments name one plant, so that JSON output is one value and no array. */
 export function isSingle(args: readonly string[]): boolean {
   return args.length === 1 && args[0] !== '-'
 }
 
-/** The ids, each once, of the arguments or, for `-`, of stdin to its end. */
+/** Returns the ids of the arguments, or for `-` those of stdin, each of them once. */
 export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
@@ -24,7 +24,7 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
     )
   const ids = new Set<bigint>()
   let line = 0
-  for await (const text of linesOfStdin(io)) {
+  for await (const text of readStdinLines(io)) {
     line += 1
     if (text.trim() !== '') ids.add(parseIdLine(text.trim(), line))
   }
@@ -43,10 +43,10 @@ function parseIdLine(text: string, line: number): bigint {
 }
 
 /**
- * Lines end at a line feed alone. `readline` would end them at U+2028, too, so that a name could
- * choose an id that is deleted.
+ * Yields the lines of stdin, which end only at a line feed. `readline` would end them at U+2028,
+ * too: what follows that in the name of a plant could be an id, which would be deleted.
  */
-async function* linesOfStdin(io: Io): AsyncGenerator<string> {
+async function* readStdinLines(io: Io): AsyncGenerator<string> {
   const decode = createUtf8Decoder('Stdin')
   const tooLong = () => inputError('A line of stdin is longer than a plant can be', linesHint)
   const maxBytes = 6 * maxDocumentBytes // an escape takes six bytes

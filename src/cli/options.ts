@@ -14,7 +14,7 @@ import type { GlobalOptions, PlantsCommand } from './command.js'
 export const rareOptions = 'Rare options:'
 
 export interface FilterOptions extends GlobalOptions {
-  /** False for plants without one. */
+  /** The tag of the plants; false for plants without a tag. */
   tag?: string | false
   search?: string
 }
@@ -55,7 +55,7 @@ export function addRetry(command: PlantsCommand): PlantsCommand {
   )
 }
 
-/** An unset variable of a shell must not empty a text silently. */
+/** Warns of an empty name or tag, which may come from an unset variable of a shell. */
 export async function warnOfEmptyTexts(
   options: { name?: string; tag?: string | false },
   reporter: Reporter,
@@ -75,14 +75,17 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   throw createValueError(flag, rule, text, 'create,read')
 }
 
-/** As word processors and chats write a hyphen. */
+/** Whether a text begins with a dash that word processors and chats make of hyphens. */
 export function beginsWithLongDash(text: string): boolean {
   return /^[\u2010-\u2015\u2212]/.test(text)
 }
 
 export const hyphensHint = 'Options start with plain hyphens, as in --id: type them again'
 
-/** @param name of the option, or `id` for an argument. Throws `usage`. */
+/**
+ * @param name the name of the option, or `id` for an argument
+ * @throws {PlantsError} `usage` for a text that is not an id
+ */
 export function parseId(name: string, text: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id

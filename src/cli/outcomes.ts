@@ -1,7 +1,7 @@
 /*
- * Several plants at once: pages of changes go to the store, and what became of each is printed as
- * it comes. What fails for one plant does not end the others; the worst error decides the exit
- * code.
+ * Changes several plants: pages of changes go to the store, and the outcomes of each page are
+ * printed before the next one. A failure of one plant does not end the others. The worst error
+ * decides the exit code.
  */
 
 import { assertDefined, PlantsError, systemCode } from '../errors.js'
@@ -24,14 +24,14 @@ import type { CommandContext } from './command-context.js'
 
 interface ChangeOptions {
   isDryRun: boolean
-  /** Whether JSON is one value in place of an array. */
+  /** Whether JSON output is one value instead of an array. */
   isSingle: boolean
   ignoresMissing?: boolean
-  /** Ids that no plant had when a person was asked: what came since stays. */
+  /** Ids that no plant had when a person was asked. A plant that got one since is not changed. */
   missing?: readonly bigint[]
 }
 
-/** A plant as it is, or would be after a dry run, and what it was before, if that is known. */
+/** A plant after its change, or as the change of a dry run would leave it. */
 interface PrintedPlant extends StoredPlant {
   dryRun?: true
   before?: StoredPlant | undefined
@@ -47,7 +47,7 @@ export async function changePlants(
   context: CommandContext,
 ): Promise<number> {
   const { isSingle, isDryRun } = options
-  const style = await context.style()
+  const style = await context.createStreamStyle()
   const what = isDryRun ? `Would ${verb}` : { update: 'Updated', delete: 'Deleted' }[verb]
   const formatLine = (plant: PrintedPlant) =>
     plant.before
@@ -56,28 +56,29 @@ export async function changePlants(
   const isSilent = context.reporter.isQuiet && !isDryRun
   const text = (plants: PrintedPlant[]) =>
     isSilent ? '' : plants.map((plant) => `${formatLine(plant)}\n`).join('')
-  const results = makeResults(changes, store, options, context)
-  return printResults(results, context.printer({ text }, isSingle), context, options)
+  const results = applyInPages(changes, store, options, context)
+  return printResults(results, context.createPrinter({ text }, isSingle), context, options)
 }
 
 /**
- * Of changes in one transaction, or in flight: if stdout is on a full disk, no more of them are
- * hidden.
+ * A page is one transaction, or is in flight at a service. If stdout cannot be written, as on a
+ * full disk, the output lacks no more changes than these.
  */
-const pageRows = 64
+const changesPerPage = 64
 
-export function* inPages<T>(items: readonly T[]): Generator<T[]> {
-  for (let from = 0; from < items.length; from += pageRows) yield items.slice(from, from + pageRows)
+export function* splitIntoPages<T>(items: readonly T[]): Generator<T[]> {
+  for (let from = 0; from < items.length; from += changesPerPage)
+    yield items.slice(from, from + changesPerPage)
 }
 
-async function* makeResults(
+async function* applyInPages(
   changes: readonly Change[],
   store: Store | undefined,
   { isDryRun, missing = [] }: ChangeOptions,
   context: CommandContext,
 ): AsyncGenerator<PlantResult[]> {
   const signal = context.io.handleSignals()
-  for (const page of inPages(changes)) {
+  for (const page of splitIntoPages(changes)) {
     signal.throwIfAborted()
     const outcomes =
       isDryRun || !store ? await planOutcomes(page, store) : await store.write(page, { signal })
@@ -108,14 +109,19 @@ function toResult(
   }
   const { kind, message, hint } = outcome.error
   if (outcome.type !== 'unknown' || hint !== undefined) return outcome
-  // Of several requests in flight, only the hint says whose outcome is unknown.
+  // Several requests are in flight, so the hint must name the plant whose outcome is unknown.
   const look = `Look at it with: plants get ${id}${storeFlag}`
   return {
     error: createProblem(kind, message, `Whether plant ${id} was changed is unknown. ${look}`),
   }
 }
 
-/** Throws the worst error at the end, which is reported. Returns how many plants had none. */
+/**
+ * Prints results as they come, and reports their errors.
+ *
+ * @returns how many plants had no error
+ * @throws {PlantsError} the worst error after the last page. It is reported already.
+ */
 export async function printResults(
   pages: AsyncIterable<PlantResult[]>,
   printer: Printer<PrintedPlant>,
@@ -124,13 +130,13 @@ export async function printResults(
 ): Promise<number> {
   let succeeded = 0
   let worst: PlantsError | undefined
-  // Changes go on when the reader has gone, as to `head`.
+  // If the reader of stdout has ended, as `head` does, the changes still go on.
   const ignoreClosedReader = (error: unknown) => {
     if (isDryRun || systemCode(error) !== 'EPIPE') throw error
   }
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))
-    if (plants.length > 0) await printer.rows(plants).catch(ignoreClosedReader)
+    if (plants.length > 0) await printer.printRows(plants).catch(ignoreClosedReader)
     succeeded += plants.length
     for (const reason of findProblems(page, ignoresMissing)) {
       const error = toStoreError(reason, context)
@@ -144,7 +150,7 @@ export async function printResults(
   return succeeded
 }
 
-/** Returns each once: if a service failed, all changes that were not sent have the same problem. */
+/** Returns each problem once: all changes that were not sent to a failed service share theirs. */
 function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Problem[] {
   const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
   return [...problems].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
@@ -155,7 +161,7 @@ function chooseWorse(first: PlantsError | undefined, second: PlantsError): Plant
   return first && first.exitCode >= second.exitCode ? first : second
 }
 
-/** An id that no plant has is an error of this store, which may be the wrong one. */
+/** Adds the name of the store to an error of a missing plant: it may be the wrong store. */
 function toStoreError(reason: Problem, { address, storeFlag }: CommandContext): PlantsError {
   const { kind, message } = reason
   if (kind !== 'notFound') return toError(reason)

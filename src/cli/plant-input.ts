@@ -21,10 +21,13 @@ export interface PlantOptions extends GlobalOptions {
   idempotencyKey?: string
 }
 
-const oneAsJson =
+const onePlantHint =
   'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
 
-/** From options, from JSON in a file or on stdin, or from prompts. No store is open meanwhile. */
+/**
+ * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. No
+ * store is open meanwhile, because a person may take long to answer.
+ */
 export async function readPlant(
   options: PlantOptions,
   context: CommandContext,
@@ -40,24 +43,27 @@ export async function readPlant(
   if (isNext && idempotencyKey !== undefined)
     throw usageError('--id next cannot be used with --idempotency-key', 'Give a number as the id')
   const path = file ?? (hasFields || context.io.stdin.isTerminal ? undefined : '-')
-  if (path === undefined) return readOptions(options, context)
-  const value = await readJson(path, context)
+  if (path === undefined) return readPlantFromOptions(options, context)
+  const value = await readPlantJson(path, context)
   if (isNext && isObject(value) && Object.hasOwn(value, 'id'))
     throw usageError('--id next cannot be used for a plant that has an id', 'Leave one of them out')
-  return acceptPlant(value, isNext, oneAsJson, context)
+  return acceptPlant(value, isNext, onePlantHint, context)
 }
 
-async function readOptions(options: PlantOptions, context: CommandContext): Promise<InputPlant> {
+async function readPlantFromOptions(
+  options: PlantOptions,
+  context: CommandContext,
+): Promise<InputPlant> {
   const { id, name, tag, idempotencyKey } = options
   const isNext = id === 'next'
-  // What is not an id stays a text, to be rejected with the other fields.
+  // A text that is not an id stays a text, so that all wrong fields are reported together.
   const given = {
     ...(id !== undefined && { id: parseDecimalId(id) ?? id }),
     ...(name !== undefined && { name }),
     ...(tag !== undefined && { tag }),
   }
-  const isKnown = id !== undefined && !isNext
-  const valid = parsePlant({ name: '', ...given, ...(!isKnown && { id: 0n }) })
+  const hasId = id !== undefined && !isNext
+  const valid = parsePlant({ name: '', ...given, ...(!hasId && { id: 0n }) })
   const isComplete = id !== undefined && name !== undefined
   if (isComplete || !valid || !context.mayAsk) {
     const both =
@@ -68,24 +74,29 @@ async function readOptions(options: PlantOptions, context: CommandContext): Prom
     return acceptPlant(given, isNext, isComplete ? fieldsHint : both, context)
   }
   const { askForPlant } = await import('./prompts.js')
-  // With an idempotency key, the user chooses the id: a repetition must be the same plant.
+  // A create with an idempotency key must have the same id when it is repeated, so the store may
+  // not choose it.
   const mayBeNext = idempotencyKey === undefined
-  return askForPlant({ id: isKnown ? valid.id : id, name, tag }, mayBeNext, context.io)
+  return askForPlant({ id: hasId ? valid.id : id, name, tag }, mayBeNext, context.io)
 }
 
-async function readJson(path: string, { io }: CommandContext): Promise<unknown> {
+async function readPlantJson(path: string, { io }: CommandContext): Promise<unknown> {
   if (path === '') throw usageError('--file needs a path', 'To read stdin: --file -')
   const isStdin = path === '-'
   const fileHint = 'Give the path of a file that contains one plant as JSON'
-  const text = await readText(path, io, isStdin ? oneAsJson : fileHint)
+  const text = await readText(path, io, isStdin ? onePlantHint : fileHint)
   const source = isStdin ? 'Stdin' : path
-  if (text.trim() === '') throw inputError(`${source} is empty`, oneAsJson)
+  if (text.trim() === '') throw inputError(`${source} is empty`, onePlantHint)
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
-  throw inputError(`${source} is not JSON: ${parsed.reason}`, oneAsJson)
+  throw inputError(`${source} is not JSON: ${parsed.reason}`, onePlantHint)
 }
 
-/** Throws `invalid` with a sentence for each wrong field, and warns of fields it does not know. */
+/**
+ * Accepts a plant, and warns of fields that plants do not have.
+ *
+ * @throws {PlantsError} `invalid` with a sentence for each wrong field
+ */
 async function acceptPlant(
   given: unknown,
   isNext: boolean,

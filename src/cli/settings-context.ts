@@ -23,10 +23,13 @@ export class SettingsContext {
   readonly io: Io
   readonly output: OutputFormat
   readonly reporter: Reporter
-  /** For the command of a hint, such as " --store ./garden.db"; empty if it needs no option. */
+  /** Hints add this to commands, such as " --store ./garden.db". It is empty without --store. */
   readonly storeFlag: string
 
-  /** @param formats of the command: another one is ignored in settings, and `usage` as an option */
+  /**
+   * @param formats the formats of the command: another one in the settings is ignored
+   * @throws {PlantsError} `usage` for an option --output with another format
+   */
   constructor(
     settings: EffectiveSettings,
     options: ContextOptions,
@@ -45,17 +48,21 @@ export class SettingsContext {
   }
 
   /**
-   * Throws `usage` for an invalid setting, and `input` for the file.
-   * @param isChange leaves out the settings for all stores: a wrong one would prevent its repair
+   * Reads the settings.
+   *
+   * @param leavesOutUserSettings whether the settings for all stores are left out, as for a command
+   *   that changes them: a wrong one would prevent its own repair
+   * @throws {PlantsError} `usage` for an invalid setting, and `input` for an invalid file
    */
   static async read(
     options: ContextOptions,
     io: Io,
     formats?: readonly OutputFormat[],
-    isChange = false,
+    leavesOutUserSettings = false,
   ): Promise<SettingsContext> {
     const file = await readSettings(io)
-    if (isChange) for (const name of listSettings('user')) Reflect.deleteProperty(file.saved, name)
+    if (leavesOutUserSettings)
+      for (const name of listSettings('user')) Reflect.deleteProperty(file.saved, name)
     const settings = new EffectiveSettings({ values: options.values, io, file })
     const context = new SettingsContext(settings, options, io, formats)
     const { warning } = file
@@ -94,7 +101,7 @@ export class SettingsContext {
     if (isJson(format)) return writeStdout(this.io, `${toJson(fields)}\n`)
     // The specification's Plant has no id.
     const names = fieldNames.filter((name) => name !== 'id' || name in fields)
-    await this.printer({ fields: names }).rows([fields])
+    await this.createPrinter({ fields: names }).printRows([fields])
   }
 
   /** Prints a word for a shell, or the fields if JSON was requested. */
@@ -104,33 +111,33 @@ export class SettingsContext {
   }
 
   /** @param isSingle whether JSON is one value in place of an array */
-  printer<Row extends object>(layout: Layout<Row>, isSingle = false): Printer<Row> {
+  createPrinter<Row extends object>(layout: Layout<Row>, isSingle = false): Printer<Row> {
     const format = isSingle && this.output === 'json' ? 'ndjson' : this.output
     return new Printer(this.io, format, layout)
   }
 
-  async tablePrinter<Row extends object>(
+  async createTablePrinter<Row extends object>(
     titles: string[],
     formatCells: (row: Row) => string[],
     layout: Layout<Row> = {},
   ): Promise<Printer<Row>> {
-    if (this.output !== 'text') return this.printer(layout)
+    if (this.output !== 'text') return this.createPrinter(layout)
     const { formatTable } = await import('../output/text-table.js')
-    const text = formatTable(titles, formatCells, await this.style(), this.io.stdout)
-    return this.printer({ ...layout, text })
+    const text = formatTable(titles, formatCells, await this.createStreamStyle(), this.io.stdout)
+    return this.createPrinter({ ...layout, text })
   }
 
-  plantPrinter<Row extends PlantRecord = StoredPlant>(
+  createPlantPrinter<Row extends PlantRecord = StoredPlant>(
     fields: readonly Column[] = fieldNames,
     first = 0,
   ): Promise<Printer<Row>> {
     const formatCell = (value: unknown) => (value === undefined ? '' : quoteIfNeeded(String(value)))
     const titles = fields.map((name) => name.toUpperCase())
     const formatCells = (plant: Row) => fields.map((name) => formatCell(plant[name]))
-    return this.tablePrinter(titles, formatCells, { fields, first })
+    return this.createTablePrinter(titles, formatCells, { fields, firstRows: first })
   }
 
-  style(stream = this.io.stdout): Promise<Style> {
+  createStreamStyle(stream = this.io.stdout): Promise<Style> {
     return createStyle(mayColor(stream, this.options, this.io))
   }
 }

@@ -1,9 +1,10 @@
 /*
- * What commander rejects, in our words. A hint is a fixed sentence: of the command, of a word of
- * another program, or one suggestion, which is not executed. What was typed may be a token or a
- * password that slipped, so nothing of it is repeated but a word of letters and dashes, and that is
- * redacted when it is printed. To rebuild the line that was meant took 33 functions, and a guard
- * for each word.
+ * Explains command lines that commander rejects.
+ *
+ * A hint is a fixed sentence: that of the command, that of a word which other programs use, or the
+ * suggestion of one name, which is never executed. Part of the line may be a token or a password in
+ * the wrong place, so an error repeats nothing but a word of letters and dashes. An earlier version
+ * rebuilt the line that was meant. That took 33 functions, and a check of each word.
  */
 import type { Command } from 'commander'
 import { isWord } from '../config/option-values.js'
@@ -15,8 +16,8 @@ import { beginsWithLongDash, hyphensHint } from './options.js'
 
 const search = 'To search: --search TEXT, in quotes if it has spaces'
 
-/** By command or group, what an argument is that it does not take. */
-const instead: Readonly<Record<string, string>> = {
+/** What to do instead of an argument that a command, or a command of a group, does not take. */
+const argumentHints: Readonly<Record<string, string>> = {
   create: 'Use --id and --name "Bleeding Heart", in quotes if it has spaces, or --file for JSON',
   list: search,
   'list ID': 'To show plants by id: plants get ID',
@@ -30,7 +31,7 @@ const instead: Readonly<Record<string, string>> = {
 const toSearch = 'To search: plants list --search TEXT'
 const toReplace = 'For plants that exist: plants import --if-exists update'
 
-/** Words of other programs, twenty at most: a wrong hint is worse than none. */
+/** Words that other programs use, twenty at most, because a wrong hint is worse than none. */
 const foreignWords: ReadonlyMap<string, string> = new Map([
   ['search', toSearch],
   ['find', toSearch],
@@ -66,12 +67,12 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
   const [word = ''] = command.args
   if (command.args.some(beginsWithLongDash))
     return usageError('An argument starts with a long dash', hyphensHint)
-  if (code === 'commander.unknownCommand') return unknownCommandError(command, word)
-  if (code === 'commander.excessArguments') return excessError(command)
+  if (code === 'commander.unknownCommand') return createUnknownCommandError(command, word)
+  if (code === 'commander.excessArguments') return createExcessError(command)
   if (code === 'commander.unknownOption') {
-    // Commander gives the word in its sentence alone, in quotes, with a value that is joined to it.
+    // Only commander's sentence has the option: in quotes, with a value that is joined to it.
     const quoted = message.slice(message.indexOf("'") + 1, -1)
-    return unknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
+    return createUnknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
   if (code === 'commander.optionMissingArgument') {
     const [flag = ''] = /--[\w-]+/.exec(message) ?? []
@@ -82,13 +83,13 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
   return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
 }
 
-export function unknownCommandError(parent: Command, word: string): PlantsError {
+export function createUnknownCommandError(parent: Command, word: string): PlantsError {
   const names = parent.commands.map((command) => command.name())
   const foreign = parent.parent ? undefined : foreignWords.get(word)
-  return unknown('command', word, foreign ?? suggestion(word, names), parent)
+  return createUnknownWordError('command', word, foreign ?? suggestName(word, names), parent)
 }
 
-function unknownOptionError(command: Command, option: string): PlantsError {
+function createUnknownOptionError(command: Command, option: string): PlantsError {
   const secretHint = secretOptions.get(option)
   if (secretHint !== undefined)
     return usageError(
@@ -97,23 +98,30 @@ function unknownOptionError(command: Command, option: string): PlantsError {
     )
   const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
   if (names.includes(option)) return usageError(`${option} takes no value`, 'Leave it out')
-  const hint = suggestion(option, names) ?? foreignWords.get(option)
-  return unknown('option', option, hint, command)
+  const hint = suggestName(option, names) ?? foreignWords.get(option)
+  return createUnknownWordError('option', option, hint, command)
 }
 
-function unknown(what: string, word: string, hint: string | undefined, command: Command) {
+function createUnknownWordError(
+  what: string,
+  word: string,
+  hint: string | undefined,
+  command: Command,
+) {
   return usageError(
     `Unknown ${what}${isWord(word) ? ` ${word}` : ''}`,
     hint ?? formatHelpHint(command),
   )
 }
 
-function excessError(command: Command): PlantsError {
+function createExcessError(command: Command): PlantsError {
   const name = findFullName(command)
   const [group = ''] = name.split(' ')
   const areIds = command.args.every((word) => parseDecimalId(word) !== undefined)
   const hint =
-    (areIds ? instead[`${name} ID`] : undefined) ?? instead[group] ?? formatUsageHint(command)
+    (areIds ? argumentHints[`${name} ID`] : undefined) ??
+    argumentHints[group] ??
+    formatUsageHint(command)
   return usageError(`${name} was given an argument that it does not take`, hint)
 }
 
@@ -126,8 +134,11 @@ function formatHelpHint(command: Command): string {
   return `See: plants ${`${findFullName(command)} --help`.trim()}`
 }
 
-/** The nearest name, a letter away, or two from six letters on: short words are near to many. */
-function suggestion(word: string, names: readonly string[]): string | undefined {
+/**
+ * Suggests the only name that differs by one letter, or by two if the word has six letters or more.
+ * A short word resembles too many names.
+ */
+function suggestName(word: string, names: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
   const { length } = typed.replace(/^--/, '')
   if (length < 4) return undefined
@@ -138,7 +149,10 @@ function suggestion(word: string, names: readonly string[]): string | undefined 
   return undefined
 }
 
-/** Whether at most so many letters were added, left out, changed or exchanged with the next. */
+/**
+ * Whether two words differ by at most `edits` letters that were added, left out, changed or
+ * exchanged with the next one.
+ */
 function isNear(one: string, other: string, edits: number): boolean {
   if (one === other) return true
   if (edits === 0 || Math.abs(one.length - other.length) > edits) return false

@@ -27,7 +27,7 @@ export async function writeStdout(io: Io, text: string | Uint8Array): Promise<vo
   }
 }
 
-/** Whether output may have colors, by https://no-color.org and https://force-color.org. */
+/** Whether output may have colors, as https://no-color.org and https://force-color.org say. */
 export function mayColor(
   stream: Output,
   { color }: { color?: boolean | undefined },
@@ -39,15 +39,15 @@ export function mayColor(
   return env['TERM'] !== 'dumb' && stream.isTerminal
 }
 
-/** @param of a text such as ` of 2 plants`, which ends the message */
-export function describeUnknownFields(names: readonly string[], of = ''): string {
+/** @param suffix the end of the message, such as ` of 2 plants` */
+export function describeUnknownFields(names: readonly string[], suffix = ''): string {
   const listed = names
     .slice(0, maxFields)
     .map((name) => JSON.stringify(name))
     .join(', ')
   const more = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
   const fields = names.length === 1 ? 'field' : 'fields'
-  return `ignored unknown ${fields} ${listed}${more}${of}`
+  return `ignored unknown ${fields} ${listed}${more}${suffix}`
 }
 
 const maxFields = 20

@@ -9,7 +9,7 @@ export interface Layout<Row> {
   /** Lays out rows as text. Without it, text is NDJSON. */
   text?: (rows: Row[]) => string
   /** How many rows are laid out together at first, because they set the widths of a table. */
-  first?: number
+  firstRows?: number
 }
 
 /** Prints rows as they come. Its methods throw what `writeStdout` throws. */
@@ -23,7 +23,11 @@ export class Printer<Row extends object> {
   #first: number
   #waiting: Row[] = []
 
-  constructor(io: Io, format: 'text' | FormatName, { fields, text, first = 0 }: Layout<Row> = {}) {
+  constructor(
+    io: Io,
+    format: 'text' | FormatName,
+    { fields, text, firstRows: first = 0 }: Layout<Row> = {},
+  ) {
     this.#io = io
     this.#text = format === 'text' ? text : undefined
     this.#isRaw = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
@@ -31,7 +35,7 @@ export class Printer<Row extends object> {
     this.#first = this.#text ? first : 0
   }
 
-  async rows(page: Row[]): Promise<void> {
+  async printRows(page: Row[]): Promise<void> {
     const rows = [...this.#waiting, ...page]
     const isEnough = rows.length >= this.#first
     this.#waiting = isEnough ? [] : rows
@@ -44,10 +48,10 @@ export class Printer<Row extends object> {
   }
 
   /** Prints all pages, and returns the number of their rows. */
-  async all(pages: Iterable<Row[]> | AsyncIterable<Row[]>): Promise<number> {
+  async printAll(pages: Iterable<Row[]> | AsyncIterable<Row[]>): Promise<number> {
     let count = 0
     for await (const page of pages) {
-      await this.rows(page)
+      await this.printRows(page)
       count += page.length
     }
     await this.end()

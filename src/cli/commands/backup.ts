@@ -34,7 +34,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
     if (!options.yes) await confirmReplacement(message, context)
   }
   const copy = await backUp(address, file, { ...context.openContext, onLarger })
-  if (!copy) throw context.noStore()
+  if (!copy) throw context.createNoStoreError()
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
   await context.print({ file, plants, bytes }, `Backed up ${formatPlantCount(plants)} ${names}`)

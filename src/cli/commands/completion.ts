@@ -23,8 +23,9 @@ export function define(command: PlantsCommand): void {
 type Candidate = readonly [word: string, description: string]
 
 /**
- * For the script of a shell, prints each candidate for the last word of the line up to the cursor,
- * a tab and its meaning. Where there is none, the shell offers files.
+ * Prints the candidates for the last word of a line, each with a tab and its meaning. The
+ * completion script of the shell calls this with the line up to the cursor. Without candidates, the
+ * shell offers files.
  */
 export async function printCompletions(
   shell: string | undefined,
@@ -74,12 +75,12 @@ async function findCandidates(
   return argument ? listValues(argument, io) : listOptions(command)
 }
 
-/** Where a word stands in a line. */
+/** The place in a line of the word that is being typed. */
 interface Position {
   command: Command
-  /** The operands of the command before it. */
+  /** The number of operands of the command before this word. */
   operandCount: number
-  /** The option whose value it is, if any. */
+  /** The option whose value this word is, if any. */
   pending: Option | undefined
 }
 
@@ -99,7 +100,7 @@ function findPosition(before: readonly string[], program: Command): Position | u
   return { command, operandCount, pending }
 }
 
-/** Candidates such as `--output=json`. */
+/** Lists candidates such as `--output=json`. */
 async function listJoinedValues(command: Command, flag: string, io: Io): Promise<Candidate[]> {
   const option = findOptionWithValue(command, flag)
   const values = option ? await listValues(option, io) : []
@@ -119,10 +120,11 @@ function listCommands({ commands }: Command): Candidate[] {
   return commands.map((each) => [each.name(), each.summary() || each.description()])
 }
 
-/** The choices of an option or argument, or the names of stores. */
-async function listValues(of: Option | Argument, io: Io): Promise<Candidate[]> {
-  if (of.argChoices) return of.argChoices.map((word) => [word, ''])
-  const name = 'flags' in of ? /<(?<name>\w+)/.exec(of.flags)?.groups?.['name'] : of.name()
+/** Lists the choices of an option or an argument, or the names of stores. */
+async function listValues(operand: Option | Argument, io: Io): Promise<Candidate[]> {
+  if (operand.argChoices) return operand.argChoices.map((word) => [word, ''])
+  const name =
+    'flags' in operand ? /<(?<name>\w+)/.exec(operand.flags)?.groups?.['name'] : operand.name()
   if (name !== 'address' && name !== 'store') return []
   return [...(await listSavedStores(io)), ['local', 'your own store (built in)']]
 }

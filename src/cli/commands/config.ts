@@ -73,7 +73,7 @@ export async function saveSetting(
   await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
 }
 
-/** A name stays a name; an address is saved as it is resolved here. */
+/** Formats the default store as it is saved: a name, or an address with an absolute path. */
 async function formatSavedStore(
   text: string,
   { settings, reporter }: SettingsContext,
@@ -115,8 +115,8 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
     const shown = value === undefined ? '-' : quoteIfNeeded(value)
     return [name, shown, source, description]
   }
-  const printer = await context.tablePrinter(titles, formatCells)
-  await printer.all([entries])
+  const printer = await context.createTablePrinter(titles, formatCells)
+  await printer.printAll([entries])
 }
 
 async function findEntry(name: SettingName, settings: EffectiveSettings, io: Io) {

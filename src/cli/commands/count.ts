@@ -40,11 +40,11 @@ async function count(options: CountOptions, io: Io): Promise<void> {
         `${context.output === 'text' ? formatPlantCount(plants) : plants}\n`,
       )
     }
-    const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
+    const printer = await context.createPlantPrinter<PlantRecord>([by, 'count'])
     // A store counts in steps, between which a signal arrives, and then ends the count.
     const query = { tag, search, signal: io.handleSignals() }
     const counts: TextCounts = store ? await findCounts(store, by, query) : new Map()
-    await printer.all(toRecords(sortGroups(counts), by, context.output === 'text'))
+    await printer.printAll(toRecords(sortGroups(counts), by, context.output === 'text'))
   } finally {
     await store?.close()
   }

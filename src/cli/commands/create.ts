@@ -13,7 +13,7 @@ import { type PlantOptions, readPlant } from '../plant-input.js'
 
 interface CreateOptions extends PlantOptions {
   dryRun?: true
-  /** In milliseconds. */
+  /** The value of --retry in milliseconds. */
   retry?: number
 }
 
@@ -56,17 +56,17 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
   const plant = await readPlant(dash ? { ...options, file: dash } : options, context)
   await warnOfEmptyTexts(options, context.reporter)
   try {
-    await (options.dryRun ? preview : plantOne)(plant, options, context)
+    await (options.dryRun ? preview : createOne)(plant, options, context)
   } catch (error) {
     const isConflict = error instanceof PlantsError && error.kind === 'conflict'
-    // The conflict at a service has a hint already.
+    // The error of a service has a hint already, and with `next`, the user has given no id.
     if (!isConflict || error.hint || plant.id === 'next') throw error
     const hint = `Look at it with: plants get ${plant.id}${context.storeFlag}`
     throw new PlantsError('conflict', error.message, { ...error, hint })
   }
 }
 
-async function plantOne(
+async function createOne(
   { id, name, tag }: InputPlant,
   { idempotencyKey: key }: CreateOptions,
   context: CommandContext,
@@ -77,7 +77,7 @@ async function plantOne(
       id === 'next'
         ? await createNext(store, { name, tag })
         : (await writeOne(store, { type: 'create', plant: buildPlant(id, name, tag), key })).plant
-    const sentence = `Planted ${describePlant(created, await context.style())}`
+    const sentence = `Planted ${describePlant(created, await context.createStreamStyle())}`
     // The specification's Plant has no id, but one that the store chose is the result.
     await context.print(id === 'next' ? created : omitId(created), sentence)
   } finally {
@@ -85,7 +85,7 @@ async function plantOne(
   }
 }
 
-/** Prints what would be created, and where. A service is sent and asked nothing. */
+/** Prints what would be created, and where. At a service, no request is made. */
 async function preview(
   { id, name, tag }: InputPlant,
   { idempotencyKey: key }: CreateOptions,
@@ -101,7 +101,9 @@ async function preview(
     const place =
       quoteIfNeeded(address.name) + (isDirect && !store ? ', which would be created' : '')
     const isNumbered = isDirect || id !== 'next'
-    const shown = isNumbered ? describePlant(plant, await context.style()) : quoteIfNeeded(name)
+    const shown = isNumbered
+      ? describePlant(plant, await context.createStreamStyle())
+      : quoteIfNeeded(name)
     const fields = id === 'next' && isDirect ? plant : omitId(plant)
     await context.printResult({ dryRun: true, ...fields }, `Would plant ${shown} in ${place}`)
   } finally {

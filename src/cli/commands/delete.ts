@@ -5,7 +5,7 @@ import type { Io } from '../../platform/io.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { idsMeaning, isSingle, readIds } from '../ids.js'
+import { idsDescription, isSingle, readIds } from '../ids.js'
 import { addFilters, type FilterOptions } from '../options.js'
 import { changePlants } from '../outcomes.js'
 
@@ -18,7 +18,7 @@ interface DeleteOptions extends FilterOptions {
 export function define(command: PlantsCommand): void {
   command
     .description('Delete plants by id, or all plants that match a filter, and print them.')
-    .argument('[id...]', idsMeaning)
+    .argument('[id...]', idsDescription)
   addFilters(command)
     .option('--ignore-missing', 'ignore ids that do not exist')
     .option('--dry-run', 'print what would be deleted, without deleting it')
@@ -80,7 +80,7 @@ function assertIdsOrFilters(options: DeleteOptions, args: readonly string[]): vo
 
 interface PlantsToDelete {
   ids: readonly bigint[]
-  /** For the question; empty if none is asked. */
+  /** The plants that the question shows. They are not read if nobody is asked. */
   shown: readonly StoredPlant[]
 }
 
@@ -109,7 +109,7 @@ async function findPlants(
 }
 
 async function confirm(plants: readonly StoredPlant[], context: CommandContext): Promise<void> {
-  const style = await context.style(context.io.stderr)
+  const style = await context.createStreamStyle(context.io.stderr)
   const what =
     plants.length > 10
       ? formatPlantCount(plants.length)

@@ -27,10 +27,10 @@ export function define(command: PlantsCommand): void {
 
 async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const { output, timeout } = options
-  // A wrong option is no finding.
+  // A wrong option is an error of this command line, and not a finding about the store.
   const chosen = output === undefined ? undefined : parseOutput('--output', output, commonFormats)
   if (timeout !== undefined) parseTimeout('--timeout', timeout)
-  const context = await contextOrError(options, io)
+  const context = await findContext(options, io)
   const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
   const format = chosen ?? (context instanceof PlantsError ? usual : context.output)
   const style = await createStyle(mayColor(io.stdout, options, io))
@@ -42,7 +42,7 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   for await (const { check, state, message, hint } of examine(context, options)) {
     if (state === 'failed') failures += 1
     const words = { message: redactText(message), hint: hint && redactText(hint) }
-    await printer.rows([{ check: redactText(check), state, ...words }])
+    await printer.printRows([{ check: redactText(check), state, ...words }])
   }
   await printer.end()
   if (failures === 0) return
@@ -57,11 +57,10 @@ function formatFinding({ check, state, message, hint }: Finding, style: Style): 
   return `${styles[state](state.padEnd(7))}  ${text}\n${advice}`
 }
 
-/** All settings are read, and their first error is a finding. */
-async function contextOrError(
-  options: DoctorOptions,
-  io: Io,
-): Promise<CommandContext | PlantsError> {
+/**
+ * Reads all settings. Their first error is returned, because the doctor reports it as a finding.
+ */
+async function findContext(options: DoctorOptions, io: Io): Promise<CommandContext | PlantsError> {
   try {
     const settings = new EffectiveSettings({
       values: options.values,
@@ -76,7 +75,7 @@ async function contextOrError(
   }
 }
 
-/** Changes nothing, and yields each finding as soon as it is available. */
+/** Yields each finding as soon as its check is done. No check changes anything. */
 async function* examine(
   context: CommandContext | PlantsError,
   { quick }: DoctorOptions,

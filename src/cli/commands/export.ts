@@ -60,7 +60,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
 /** A file that may be written. */
 interface ExportFile {
   path: string
-  /** As it was given, for messages. */
+  /** The name for messages, as it was given. */
   name: string
   format: FileFormat
 }
@@ -91,7 +91,7 @@ async function assertReplaceable(path: string, old: Stats, context: CommandConte
   assertOwnFile(path, old, 'Choose another file')
 }
 
-/** Plants have no document as text: NDJSON takes its place. */
+/** Chooses the format of the output. A file has no plants as text, so NDJSON replaces it. */
 function findDocumentFormat({ output }: CommandContext): FormatName {
   return output === 'text' ? 'ndjson' : output
 }
@@ -102,9 +102,10 @@ async function openStoreToExport(
   context: CommandContext,
 ): Promise<Store | undefined> {
   const store = await context.openStore()
-  // Without HOME, an empty store would replace a good file.
-  if (!store && file) throw context.noStore()
-  if (!store) await context.reporter.warn(context.noStoreYet())
+  // Where HOME is not set, the default store may be missing, and a file without plants would
+  // replace a good one.
+  if (!store && file) throw context.createNoStoreError()
+  if (!store) await context.reporter.warn(context.describeMissingStore())
   return store
 }
 

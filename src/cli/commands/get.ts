@@ -6,13 +6,13 @@ import { createNotFoundProblem } from '../../stores/change.js'
 import type { Store } from '../../stores/store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { idsMeaning, isSingle, readIds } from '../ids.js'
-import { inPages, type PlantResult, printResults } from '../outcomes.js'
+import { idsDescription, isSingle, readIds } from '../ids.js'
+import { type PlantResult, printResults, splitIntoPages } from '../outcomes.js'
 
 export function define(command: PlantsCommand): void {
   command
     .description('Show one plant, or a list of several, by id.')
-    .argument('<id...>', idsMeaning)
+    .argument('<id...>', idsDescription)
     .addExamples('plants get 1 2 3 --output json')
     .handler(get)
 }
@@ -22,27 +22,27 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
   const ids = await readIds(args, io)
   const store = await context.openStore()
   try {
-    const style = await context.style()
+    const style = await context.createStreamStyle()
     const text = (plants: StoredPlant[]) => plants.map((plant) => layOut(plant, style)).join('')
     const printer = isSingle(args)
-      ? context.printer({ text }, true)
-      : await context.plantPrinter<StoredPlant>()
+      ? context.createPrinter({ text }, true)
+      : await context.createPlantPrinter<StoredPlant>()
     await printResults(getPlants(ids, store, io), printer, context)
   } finally {
     await store?.close()
   }
 }
 
-/** A service, which may fail for one plant, is asked for each alone. */
+/** Gets plants page by page. A service is asked for each alone, because it may fail for one. */
 async function* getPlants(
   ids: readonly bigint[],
   store: Store | undefined,
   io: Io,
 ): AsyncGenerator<PlantResult[]> {
-  for (const page of inPages(ids)) {
+  for (const page of splitIntoPages(ids)) {
     const all = store?.transaction && store.get(page)
     const answers = await Promise.allSettled(page.map((id) => all ?? store?.get([id])))
-    // Signals take 2 ms of a start.
+    // To handle signals takes 2 ms of a start, so the first page does without.
     if (page[0] !== ids[0]) io.handleSignals().throwIfAborted()
     const reasons = new Set(
       answers.map((answer) => 'reason' in answer && describeReason(answer.reason)),
@@ -54,7 +54,7 @@ async function* getPlants(
         return plant ? { plant } : { error: createNotFoundProblem(id) }
       }
       const { reason } = answer
-      // What fails alike for all is said once.
+      // If all plants failed for the same reason, it is the error of the command.
       if (reasons.size === 1 || !(reason instanceof PlantsError)) throw reason
       const message = `Plant ${id}: ${reason.message}`
       return { error: new PlantsError(reason.kind, message, { ...reason }) }

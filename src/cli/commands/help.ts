@@ -9,11 +9,11 @@ export function define(command: PlantsCommand): void {
 }
 
 async function help(command: PlantsCommand, argv: readonly string[]): Promise<void> {
-  let shown = command.parent as PlantsCommand // as it is a command of the program
+  let shown = command.parent as PlantsCommand // every parent is a PlantsCommand
   for (const word of argv) {
     const below = shown.commands.find((each) => isNamed(each, word))
-    if (!below) throw (await import('../usage-errors.js')).unknownCommandError(shown, word)
-    shown = below as PlantsCommand // as each of ours is
+    if (!below) throw (await import('../usage-errors.js')).createUnknownCommandError(shown, word)
+    shown = below as PlantsCommand // createCommand makes no other
   }
   shown.outputHelp()
 }

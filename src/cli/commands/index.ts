@@ -1,6 +1,6 @@
 import type { CommandDefinition } from '../command.js'
 
-/** By group, the global options that its help lists: those that mean something to its commands. */
+/** The groups of commands, with the global options that the help of their commands lists. */
 export const groups = {
   'Plants:': ['--store', '--output'],
   'Store:': ['--store', '--output'],
@@ -8,7 +8,7 @@ export const groups = {
   'Setup:': [],
 } as const
 
-/** What the help of the program shows of a command. Its file is loaded when a line names it. */
+/** A command in the help of the program. Its file is loaded when a command line names it. */
 interface ListedCommand {
   group: keyof typeof groups
   summary: string

@@ -28,17 +28,17 @@ async function list(options: QueryOptions, io: Io): Promise<void> {
     // A table reads one plant beyond its limit, to know whether there are more.
     const read = limit === Infinity ? undefined : limit + Number(isTable)
     const query = { limit: read, after, tag, search, sort, desc, inPages: sort === 'id' }
-    const printer = await context.plantPrinter(fieldNames, Math.min(limit, 200))
+    const printer = await context.createPlantPrinter(fieldNames, Math.min(limit, 200))
     let count = 0
     let last: bigint | undefined
     for await (const page of store?.read(query) ?? []) {
       const plants = page.slice(0, limit - count)
-      await printer.rows(plants)
+      await printer.printRows(plants)
       count += page.length
       last = plants.at(-1)?.id ?? last
     }
     await printer.end()
-    if (!store) await context.warn(context.noStoreYet())
+    if (!store) await context.warn(context.describeMissingStore())
     else if (isTable && count > limit)
       await context.warn(
         sort === 'id' ? `For more plants: --after ${last}` : 'For more plants, leave out --limit',

@@ -38,12 +38,12 @@ interface ServeOptions extends GlobalOptions {
   tlsCert?: string
   tlsKey?: string
   allow?: readonly Right[]
-  /** In bytes. */
+  /** The value of --body-limit in bytes. */
   bodyLimit: number
-  /** In milliseconds. */
+  /** The value of --request-timeout in milliseconds. */
   requestTimeout: number
   connectionLimit: number
-  /** In milliseconds. */
+  /** The value of --drain-timeout in milliseconds. */
   drainTimeout: number
   logLevel: 'info' | 'warn' | 'error' | 'silent'
 }
@@ -102,12 +102,12 @@ export function define(command: PlantsCommand): void {
 async function serve(options: ServeOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { startService } = await import('../../server/service.js')
-  const service = await startService(serviceOptions(options, context))
+  const service = await startService(buildServiceOptions(options, context))
   try {
     // Signals are handled from here on: whoever reads the address may send one at once.
     const signal = io.handleSignals()
     const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
-    // Like a log line: a slow or closed reader does not block the service.
+    // The address is written like a line of the log, for which no slow reader blocks the service.
     void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
     if (!signal.aborted) await once(signal, 'abort')
   } finally {
@@ -115,7 +115,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
   }
 }
 
-function serviceOptions(options: ServeOptions, context: CommandContext): ServiceOptions {
+function buildServiceOptions(options: ServeOptions, context: CommandContext): ServiceOptions {
   const { timeoutMs, io } = context
   const { socket, host, port, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows)
@@ -153,7 +153,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
     allow: options.allow,
     basePath: options.basePath ?? '',
     cors: options.cors ?? [],
-    tls: tlsFor(options, io),
+    tls: findTlsFiles(options, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort },
     usesStoreTokens: given === undefined,
     limits: {
@@ -177,20 +177,21 @@ async function openStoreToServe(
   context: CommandContext,
 ): Promise<DirectStore> {
   opener.assertCanServe()
-  // With PLANTS_SERVE_TOKEN, it creates a missing store: nobody else may be there to.
+  // A service with PLANTS_SERVE_TOKEN creates a missing store, because in a container there may be
+  // nobody to do it. Without that token, an empty store would have none, and accept no client.
   if (givenToken === undefined) {
     const store = await opener.openExisting()
     if (!store)
-      throw context.noStore(
+      throw context.createNoStoreError(
         `To create a store, and a token for clients: ${formatCreateToken(context)}`,
       )
     await store.close()
   }
-  // A backup that is served becomes a store in use.
+  // `open` also makes a backup that is served a store in use.
   return opener.open()
 }
 
-/** Throws `unauthorized` if the store has no valid token. */
+/** @throws {PlantsError} `unauthorized` if the store has no valid token */
 async function openStoredTokens(tokens: TokenStore, context: CommandContext): Promise<TokenSource> {
   const { address, io } = context
   if (await hasValidToken(tokens, io.time())) {
@@ -202,12 +203,14 @@ async function openStoredTokens(tokens: TokenStore, context: CommandContext): Pr
   throw new PlantsError('unauthorized', message, { hint })
 }
 
-/** The command that creates a token in the store that is served. */
+/** Formats the command that creates a token in the store that is served. */
 function formatCreateToken({ storeFlag }: CommandContext): string {
   return `plants tokens create${storeFlag}`
 }
 
-/** The store, its log, the log of the service, the admin port, and a margin. */
+/**
+ * These files are for the store, its log, the log of the service and the admin port, with a margin.
+ */
 const otherOpenFiles = 128
 
 /**
@@ -226,7 +229,7 @@ async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean>
   return false
 }
 
-function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions['tls'] {
+function findTlsFiles({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions['tls'] {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
     throw usageError('TLS needs both --tls-cert and --tls-key', 'Add the other option')
@@ -245,7 +248,9 @@ function warnOfPermissions({ tlsKey }: ServeOptions, io: Io, warn: (text: string
 const parsePort = createNumberParser('a port', 0, 65_535, '4010')
 const parseTimer = createDurationParser('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
 
-/** As `new URL(…).origin` writes it, which is what browsers send. */
+/**
+ * An origin must be written as `new URL(…).origin` writes it, because browsers send it like that.
+ */
 function parseOrigin(text: string, before: string[] = []): string[] {
   if (text === '*' || parseUrl(text)?.origin === text) return [...before, text]
   throw createValueError(
@@ -256,12 +261,12 @@ function parseOrigin(text: string, before: string[] = []): string[] {
   )
 }
 
-const bytesIn: Record<string, number> = { b: 1, kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }
+const bytesPerUnit: Record<string, number> = { b: 1, kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }
 
 function parseSize(flag: string, text: string): number {
   const { amount = '', unit = 'b' } =
     /^(?<amount>[1-9]\d{0,11})(?<unit>B|KiB|MiB|GiB)?$/i.exec(text)?.groups ?? {}
-  const bytes = parseInt(amount, 10) * (bytesIn[unit.toLowerCase()] ?? Number.NaN)
+  const bytes = parseInt(amount, 10) * (bytesPerUnit[unit.toLowerCase()] ?? Number.NaN)
   if (bytes <= 1_073_741_824) return bytes
   throw createValueError(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
 }
@@ -269,7 +274,8 @@ function parseSize(flag: string, text: string): number {
 /** Returns "" or "/v1", without a trailing slash. */
 function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
-  const isDot = /\/\.{1,2}(?:\/|$)/.test(path) // which clients take out of an address
+  // Clients resolve `.` and `..` before they send a path.
+  const isDot = /\/\.{1,2}(?:\/|$)/.test(path)
   if (/^(?:\/[\w.~-]+)*$/.test(path) && !isDot) return path
   throw createValueError(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
 }

@@ -76,7 +76,7 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
   const context = await SettingsContext.read(options, io)
   assertStoreName(name)
   const address = await resolveAddress(text, 'The address', io, { isArgument: true })
-  const store = await storeWith(options, address, io)
+  const store = await buildSavedStore(options, address, io)
   const isReplaced = await changeSettings(io, context.timeoutMs, (settings) => {
     const stores = settings.get('stores', {})
     const exists = Object.hasOwn(stores, name)
@@ -92,7 +92,7 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
   await context.print(await describeStore(name, store, io), message)
 }
 
-async function storeWith(options: object, address: Address, io: Io): Promise<SavedStore> {
+async function buildSavedStore(options: object, address: Address, io: Io): Promise<SavedStore> {
   const kind = findKind(address)
   const text = kind.isDefault(address) ? 'local' : kind.format(address)
   const store: SavedStore = { address: text }
@@ -112,7 +112,7 @@ async function init(others: GlobalOptions, io: Io, value: string): Promise<void>
   const store = await settings.findAddress({ value, origin: 'The address', source: 'flag' })
   const serverCount = requireCapability(store, 'direct').countServers(store)
   if (serverCount > 1)
-    // While the first one is away, a second store would be created on another.
+    // If the server with the store were away, a second store would be created on another server.
     throw usageError(
       `stores init takes an address with one server, but ${store.name} has ${serverCount}`,
       'Name the server that accepts writes',
@@ -143,8 +143,8 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
       .map(([setting, value]) => `${setting}=${quoteIfNeeded(String(value))}`)
       .join(', '),
   ]
-  const printer = await context.tablePrinter(titles, formatCells)
-  await printer.all([rows])
+  const printer = await context.createTablePrinter(titles, formatCells)
+  await printer.printAll([rows])
 }
 
 async function remove(options: GlobalOptions, io: Io, name: string): Promise<void> {

@@ -16,7 +16,7 @@ import { parseRights, rightsRule } from '../options.js'
 
 interface CreateTokenOptions extends GlobalOptions {
   note?: string
-  /** In milliseconds. */
+  /** The value of --expires in milliseconds. */
   expires?: number
   allow: readonly Right[]
 }
@@ -37,7 +37,7 @@ export function define(command: PlantsCommand): void {
     .value(
       '--expires <duration>',
       'lifetime of the token, such as 90d; by default, until it is revoked',
-      parseLife,
+      parseLifetime,
     )
     .value(
       '--allow <rights>',
@@ -91,8 +91,8 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
       token.rights.join(','),
     ]
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
-    const printer = await context.tablePrinter(titles, formatCells)
-    const total = await printer.all(store?.tokens.list() ?? [])
+    const printer = await context.createTablePrinter(titles, formatCells)
+    const total = await printer.printAll(store?.tokens.list() ?? [])
     if (total === 0)
       await context.warn(`No tokens. Create one with: plants tokens create${context.storeFlag}`)
   } finally {
@@ -104,7 +104,7 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
   const context = await CommandContext.from(options, io)
   const store = await context.openDirectStore()
   try {
-    const id = store && (await idOfToken(name, store.tokens))
+    const id = store && (await findTokenId(name, store.tokens))
     const token = id === undefined ? undefined : await store?.tokens.revoke(id, new Date(io.time()))
     if (!token)
       throw new PlantsError(
@@ -122,7 +122,7 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
 }
 
 /** A unit is required: 90 would mean seconds, but people mean days. */
-const parseLife = createDurationParser(
+const parseLifetime = createDurationParser(
   'a duration with its unit, such as 90d or 12h, up to 36525d',
   1,
   36_525 * 86_400_000,
@@ -130,8 +130,12 @@ const parseLife = createDurationParser(
   '',
 )
 
-/** By id, or by the note. Throws `usage` if several that are not revoked have the note. */
-async function idOfToken(name: string, tokens: TokenStore): Promise<bigint | undefined> {
+/**
+ * Finds a token by its id or its note.
+ *
+ * @throws {PlantsError} `usage` if several tokens with this note are not revoked
+ */
+async function findTokenId(name: string, tokens: TokenStore): Promise<bigint | undefined> {
   const id = parseDecimalId(name)
   const named: Token[] = []
   for await (const page of tokens.list()) {

@@ -3,13 +3,13 @@ import { describeInvalidPlant, type PlantPatch, parsePlant } from '../../plant/p
 import type { Io } from '../../platform/io.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { idsMeaning, isSingle, readIds } from '../ids.js'
+import { idsDescription, isSingle, readIds } from '../ids.js'
 import { warnOfEmptyTexts } from '../options.js'
 import { changePlants } from '../outcomes.js'
 
 interface UpdateOptions extends GlobalOptions {
   name?: string
-  /** False removes it. */
+  /** The new tag; false removes the tag. */
   tag?: string | false
   dryRun?: true
 }
@@ -17,7 +17,7 @@ interface UpdateOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description('Change the name or tag of plants, and remove their idempotency keys.')
-    .argument('<id...>', idsMeaning)
+    .argument('<id...>', idsDescription)
     .option('-n, --name <text>', 'the new name')
     .option('-t, --tag <text>', 'the new tag')
     .option('--no-tag', 'remove the tag')

@@ -5,7 +5,12 @@ import type { Io } from '../../platform/io.js'
 import { type CommandLine, globalOptions, PlantsCommand, RejectedLine } from '../command.js'
 import { groups, listed } from '../commands/index.js'
 
-/** Runs a command line, and returns the help it asks for. Throws `usage` for an invalid one. */
+/**
+ * Runs a command line.
+ *
+ * @returns the help or the version that the line asks for; otherwise an empty text
+ * @throws {PlantsError} `usage` for an invalid line, or the error of the command
+ */
 export async function runCommand(line: CommandLine, io: Io): Promise<string> {
   let page = ''
   const program = await buildProgram(io, line, (text) => {
@@ -16,18 +21,20 @@ export async function runCommand(line: CommandLine, io: Io): Promise<string> {
   } catch (error) {
     if (error instanceof RejectedLine)
       throw (await import('../usage-errors.js')).explainRejectedLine(error)
-    if (!(error instanceof CommanderError)) throw error // commander's own ends a help
+    if (!(error instanceof CommanderError)) throw error // commander throws its own after help
     if (error.exitCode !== 0 && program.args.length === 0)
       throw usageError('A command is missing', 'See: plants --help')
   }
-  // Help ends a line before a handler does.
+  // After help, no handler has thrown this error.
   if (line.failure) throw line.failure
   return page
 }
 
 /**
- * The program with the commands that a line names. All would take a third of a start.
+ * Builds the program with the commands that a line names. To load all of them would take a third of
+ * the time of a start.
  *
+ * @param line the command line; without it, all commands are built
  * @param write receives help
  */
 export async function buildProgram(
@@ -35,11 +42,11 @@ export async function buildProgram(
   line?: CommandLine,
   write: (text: string) => void = () => undefined,
 ): Promise<PlantsCommand> {
-  // One of the streams may be a pipe.
+  // If stdout is a pipe, stderr may still be a terminal, whose width is used.
   const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
   const program = new PlantsCommand('plants', io, line ?? { argv: [] })
     .usage('<command> [options]')
-    .enablePositionalOptions() // else the value in `create --name -s` would be an option
+    .enablePositionalOptions() // otherwise `-s` in `create --name -s` would be an option
     .exitOverride()
     .showSuggestionAfterError(false)
     .helpOption('-h, --help', 'show this help')
@@ -50,7 +57,7 @@ export async function buildProgram(
       writeErr: write,
       getOutHelpWidth: width,
       getErrHelpWidth: width,
-      getOutHasColors: () => false, // else it opens the stream
+      getOutHasColors: () => false, // otherwise commander opens the stream
     })
     .configureHelp({ commandUsage, subcommandTerm, optionDescription })
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
@@ -71,7 +78,7 @@ export async function buildProgram(
   return program
 }
 
-/** For the scripts of shells. Its second argument is a line that is being typed. */
+/** Adds the hidden command that completion scripts call with the line that is being typed. */
 function addCompletion(program: PlantsCommand, io: Io): void {
   program
     .command('__complete', { hidden: true })
@@ -86,7 +93,7 @@ function addCompletion(program: PlantsCommand, io: Io): void {
     })
 }
 
-/** Without the variable, which `plants config list` and the page of settings show. */
+/** Describes an option without its variable, which `plants config list` shows. */
 function optionDescription(option: Option): string {
   return new Help().optionDescription(Object.create(option, { envVar: { value: undefined } }))
 }

@@ -10,9 +10,9 @@ import { type CommandLine, PlantsCommand } from '../command.js'
 import { runInPager } from '../pager.js'
 import { runCommand } from './program.js'
 
-/** Returns the exit code. */
+/** Runs a command line, reports its error, and returns the exit code. */
 export async function run(argv: string[], io: Io): Promise<number> {
-  // Not all commands read these tokens.
+  // These tokens are redacted in the output of every command, also of those that do not read them.
   for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
     const token = io.env[name]?.trim()
     if (token) io.secrets.add(token)
@@ -23,13 +23,13 @@ export async function run(argv: string[], io: Io): Promise<number> {
     return 0
   } catch (error) {
     if (systemCode(error) === 'EPIPE') return 0
-    const failure = error instanceof PlantsError ? error : defect(error)
-    if (!failure.isReported) await report(failure, line, io)
+    const failure = error instanceof PlantsError ? error : createDefectError(error)
+    if (!failure.isReported) await reportFailure(failure, line, io)
     return failure.exitCode
   }
 }
 
-function defect(cause: unknown): PlantsError {
+function createDefectError(cause: unknown): PlantsError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new PlantsError('internalError', `Internal error (a bug in plants): ${reason}`, {
     hint: 'Report it with this text, your command and the output of: plants doctor',
@@ -39,13 +39,13 @@ function defect(cause: unknown): PlantsError {
 
 async function runLine(line: CommandLine, io: Io): Promise<void> {
   const { argv } = line
-  // Node has replaced what is not UTF-8 by U+FFFD.
+  // Node.js has replaced bytes that are not UTF-8 by U+FFFD.
   if (argv.some((word) => word.includes('\uFFFD')))
     line.failure = usageError(
       'An argument is not UTF-8, or contains U+FFFD',
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
-  // Elsewhere, -v is the version. With a command it is --verbose.
+  // Alone, -v is the version, as in other programs. With a command, it is --verbose.
   if (argv.length === 1 && argv[0] === '-v') return writeStdout(io, `${version}\n`)
   const page = await runCommand(line, io)
   if (page === `${version}\n`) await writeStdout(io, page)
@@ -53,18 +53,20 @@ async function runLine(line: CommandLine, io: Io): Promise<void> {
     await runInPager(line.command?.readOptions() ?? {}, io, (shown) => writeStdout(shown, page))
 }
 
-/** In the format of the line or of the settings, even if these are what is wrong. */
-async function report(failure: PlantsError, line: CommandLine, io: Io): Promise<void> {
+/**
+ * Prints an error in the format that the command line or the settings ask for, if they are valid.
+ */
+async function reportFailure(failure: PlantsError, line: CommandLine, io: Io): Promise<void> {
   const { command = new PlantsCommand('plants', io, line) } = line
   const { output, color = true } = command.readOptions()
-  // Which store is meant may be what is wrong.
+  // The store may be what is wrong, and the settings are read without it.
   command.setOptionValueWithSource('store', 'local', 'cli')
   let format = findChoice(outputFormats, output)
   try {
     const file = await readSettings(io, 0)
     format = new EffectiveSettings({ values: command, io, file }).getValue('output')
   } catch (error) {
-    // Settings that are wrong as well are reported by the next command.
+    // Only the first error is reported. If the settings are wrong, too, the next command says so.
     if (!(error instanceof PlantsError)) throw error
   }
   await new Reporter(io, isJson(format), { color }).reportError(failure)

@@ -63,7 +63,7 @@ export class ImportReport {
   async #writeChanges(outcomes: readonly Outcome[]): Promise<void> {
     const { output, reporter, io } = this.#context
     if (output !== 'text' || reporter.isQuiet) return
-    const style = await this.#context.style()
+    const style = await this.#context.createStreamStyle()
     for (const outcome of outcomes) {
       if (this.#changesShown === maxShown) return
       if (!('plant' in outcome)) continue
