@@ -47,6 +47,18 @@ export function buildWorkbook({
   return buildZip(files)
 }
 
+/** A workbook with one sheet, P: its rows, or the bytes of its part. */
+export function buildSheetWorkbook(sheet: string | Buffer, parts: Parts = {}): Buffer {
+  return buildWorkbook({ sheets: { P: sheet }, ...parts })
+}
+
+export const plantHeader = buildRows(['id', 'name', 'tag'])
+
+/** A workbook with one sheet, P, which has the columns of a plant above these rows. */
+export function buildPlantWorkbook(rows: string, parts: Parts = {}): Buffer {
+  return buildSheetWorkbook(plantHeader + rows, parts)
+}
+
 export function buildRelationships(relations: [type: string, target: string][]): string {
   const all = relations.map(
     ([type, target], id) =>

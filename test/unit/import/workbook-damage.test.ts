@@ -1,0 +1,297 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, expect, test } from 'vitest'
+import { PlantsError } from '../../../src/errors.js'
+import { check, fc } from '../../helpers/expect/arbitraries.js'
+import {
+  buildCompoundFile,
+  changeHeader,
+  renameFile,
+  streamedFlag,
+} from '../../helpers/sandbox/damaged-archive.js'
+import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import {
+  buildInlineCell,
+  buildPlantWorkbook,
+  buildRows,
+  buildSheetWorkbook,
+  buildWorkbook,
+  buildZip,
+  plantHeader,
+} from '../../helpers/sandbox/workbook.js'
+
+// Workbooks that are damaged, hostile, too large, or no workbooks at all.
+
+let sandbox: ImportSandbox
+
+beforeEach(() => {
+  sandbox = new ImportSandbox()
+})
+
+const sharedStrings = '<si><r><t>bold </t></r><r><t>plain</t></r></si>'
+
+const cellXfs = [0, 14, 164, 9].map((id) => `<xf numFmtId="${id}"/>`).join('')
+const numFmts = '<numFmt numFmtId="164" formatCode="000000"/>'
+const styles = `<numFmts>${numFmts}</numFmts><cellXfs>${cellXfs}</cellXfs>`
+
+const sheetPath = 'xl/worksheets/sheet1.xml'
+const fern = buildRows(['1', 'Fern'])
+const unpacksTooMuch = 'stdin unpacks to too much data'
+
+/** A row with an id and a cell that refers to a shared string. */
+function buildSharedRow(index: string): string {
+  return `<row><c><v>1</v></c><c t="s">${index}</c></row>`
+}
+
+/** What a damaged or hostile workbook has, and how the message begins if it is another one. */
+interface Damage {
+  damage: string
+  workbook: Buffer
+  message?: string
+}
+
+const damagedArchives: Damage[] = [
+  {
+    damage: 'shared strings that unpack to gigabytes',
+    workbook: buildPlantWorkbook('', { sharedStrings: ' '.repeat(68_000_000) }),
+    message: unpacksTooMuch,
+  },
+  {
+    damage: 'formats that unpack to gigabytes',
+    workbook: buildPlantWorkbook('', { styles: ' '.repeat(68_000_000) }),
+    message: unpacksTooMuch,
+  },
+  {
+    damage: 'a sheet whose own size is above the limit',
+    workbook: changeHeader(buildSheetWorkbook(''), sheetPath, { size: 268_435_457 }),
+    message: unpacksTooMuch,
+  },
+  {
+    damage: 'a sheet that unpacks to more than its size',
+    workbook: changeHeader(buildSheetWorkbook(' '.repeat(100_000)), sheetPath, { size: 100 }),
+  },
+  {
+    damage: 'a sheet whose size is 0',
+    workbook: changeHeader(buildPlantWorkbook(fern), sheetPath, { size: 0 }),
+  },
+  {
+    damage: 'a sheet whose size stands behind its data',
+    workbook: changeHeader(buildPlantWorkbook(fern), sheetPath, {
+      flags: streamedFlag,
+      packedSize: 0,
+      size: 0,
+    }),
+  },
+  {
+    damage: 'a wrong checksum',
+    workbook: changeHeader(buildPlantWorkbook(fern), sheetPath, { checksum: 0 }),
+  },
+  { damage: 'no end', workbook: buildPlantWorkbook('').subarray(0, 500) },
+  { damage: 'no relations', workbook: buildZip({ 'xl/workbook.xml': '<workbook/>' }) },
+  {
+    damage: 'no sheet',
+    workbook: buildWorkbook({}),
+    message: 'stdin has no visible sheet with cells',
+  },
+  {
+    damage: 'a missing part',
+    workbook: renameFile(
+      buildPlantWorkbook(fern, { styles: '' }),
+      'xl/styles.xml',
+      'xl/styles.xm_',
+    ),
+  },
+]
+
+const damagedXml: Damage[] = [
+  {
+    damage: 'bytes that are not UTF-8',
+    workbook: buildSheetWorkbook(Buffer.from(plantHeader + buildRows(['1', 'F\xe4rn']), 'latin1')),
+  },
+  {
+    damage: 'another encoding',
+    workbook: buildSheetWorkbook(
+      Buffer.from('<?xml version="1.0" encoding="latin1"?><worksheet/>'),
+    ),
+  },
+  {
+    damage: 'a document type',
+    workbook: buildSheetWorkbook(Buffer.from('<!DOCTYPE a><worksheet/>')),
+  },
+  { damage: 'an element that is not closed', workbook: buildPlantWorkbook(`${fern}<row>`) },
+  { damage: 'elements without end', workbook: buildPlantWorkbook('<a>'.repeat(101)) },
+  {
+    damage: 'an entity that does not exist',
+    workbook: buildPlantWorkbook(buildRows(['1', '&fern;'])),
+  },
+  { damage: 'a raw U+FFFE', workbook: buildPlantWorkbook(buildRows(['1', 'a\ufffe'])) },
+  {
+    damage: 'an attribute twice',
+    workbook: buildPlantWorkbook(
+      `<row ht="1" ht="1">${buildInlineCell('1')}${buildInlineCell('a')}</row>`,
+    ),
+  },
+]
+
+const damagedCells: Damage[] = [
+  {
+    damage: 'too many cells in a row',
+    workbook: buildPlantWorkbook(`<row>${'<c/>'.repeat(16_385)}</row>`),
+  },
+  {
+    damage: 'a shared string that does not exist',
+    workbook: buildPlantWorkbook(buildSharedRow('<v>1</v>'), { sharedStrings }),
+  },
+  {
+    damage: 'a shared string before the first',
+    workbook: buildPlantWorkbook(buildSharedRow('<v>-1</v>'), { sharedStrings }),
+  },
+  {
+    damage: 'an unknown type of a cell',
+    workbook: buildPlantWorkbook('<row><c t="z"><v>1</v></c></row>'),
+  },
+  {
+    damage: 'a format that does not exist',
+    workbook: buildPlantWorkbook('<row><c s="1"><v>1</v></c></row>'),
+  },
+  {
+    damage: 'an element in a value',
+    workbook: buildPlantWorkbook('<row><c><v>1<extLst><v>2</v></extLst></v></c></row>'),
+  },
+  { damage: 'two values', workbook: buildPlantWorkbook('<row><c><v>1</v><v>2</v></c></row>') },
+  {
+    damage: 'two cells in one place',
+    workbook: buildPlantWorkbook('<row><c r="A2"><v>1</v></c><c r="A2"><v>2</v></c></row>'),
+  },
+  {
+    damage: 'a cell of another row',
+    workbook: buildPlantWorkbook('<row r="2"><c r="A3"><v>1</v></c></row>'),
+  },
+  {
+    damage: 'two rows in one place',
+    workbook: buildPlantWorkbook('<row r="2"><c/></row><row r="2"><c/></row>'),
+  },
+]
+
+test.each([...damagedArchives, ...damagedXml, ...damagedCells])(
+  'an import rejects a workbook with $damage',
+  async ({ workbook, message = 'stdin is damaged' }) => {
+    const { code, err } = await sandbox.import('', workbook)
+    expect([code, err.slice(0, message.length + 8)]).toEqual([2, `plants: ${message}`])
+    expect(sandbox.has('data')).toBe(false)
+  },
+)
+
+test.each([
+  { path: 'xl/sharedStrings.xml', storedAs: 'xl/SharedStrings.xml' },
+  { path: 'xl/workbook.xml', storedAs: 'xl\\Workbook.xml' },
+])('the part $path is found if it is stored as $storedAs', async ({ path, storedAs }) => {
+  const workbook = buildPlantWorkbook(buildSharedRow('<v>0</v>'), { sharedStrings })
+  const result = await sandbox.import('', renameFile(workbook, path, storedAs))
+  expect(result).toEqual({ code: 0, created: 1, err: '' })
+  expect(await sandbox.list()).toBe(buildPlantLine(1, 'bold plain'))
+})
+
+const openDocumentType = 'application/vnd.oasis.opendocument.spreadsheet'
+
+test.each<{ kind: string; file: Buffer; hint: string }>([
+  { kind: 'a ZIP archive', file: buildZip({ 'plants.csv': 'id,name\n' }), hint: 'Unpack it' },
+  {
+    kind: 'a ZIP archive', // which is empty
+    file: Buffer.from('PK\x05\x06'.padEnd(22, '\0')),
+    hint: 'Unpack it',
+  },
+  {
+    kind: 'an OpenDocument spreadsheet (.ods)',
+    file: buildZip({ mimetype: openDocumentType }),
+    hint: 'Save it as .xlsx or CSV',
+  },
+  {
+    kind: 'a Word document (.docx)',
+    file: buildZip({ 'word/document.xml': '<a/>' }),
+    hint: 'Save the list in it',
+  },
+  {
+    kind: 'an Excel binary workbook (.xlsb)',
+    file: buildZip({ 'xl/workbook.bin': '' }),
+    hint: 'Save it as .xlsx',
+  },
+  {
+    kind: 'a document of Apple',
+    file: buildZip({ 'Index/Document.iwa': '' }),
+    hint: 'In Numbers, export it as Excel',
+  },
+  {
+    kind: 'protected by a password',
+    file: buildCompoundFile('EncryptedPackage'),
+    hint: 'Remove the password',
+  },
+  {
+    kind: 'an old workbook (.xls)',
+    file: buildCompoundFile('Workbook'),
+    hint: 'Save it as .xlsx or CSV',
+  },
+  {
+    kind: 'an old Word document (.doc)',
+    file: buildCompoundFile('WordDocument'),
+    hint: 'Save the list in it',
+  },
+])('a file that is no workbook is named as what it is: $kind', async ({ kind, file, hint }) => {
+  const { code, err } = await sandbox.import('', file)
+  expect(code).toBe(2)
+  expect(err).toContain(`plants: stdin is ${kind}`)
+  expect(err).toContain(`\n  ${hint}`)
+})
+
+test('a workbook in the 64-bit form of ZIP is read', async () => {
+  sandbox.write('stock.xlsx', readFileSync(join(import.meta.dirname, '../../data/zip64.xlsx')))
+  expect(await sandbox.import('stock.xlsx')).toEqual({ code: 0, created: 1, err: '' })
+  expect(await sandbox.list()).toBe(buildPlantLine(1, '\u00e4', 't'))
+})
+
+test('an import finds damage of its second file before it stores the first one', async () => {
+  sandbox.write('a.xlsx', buildPlantWorkbook(buildRows(['1', 'a'])))
+  sandbox.write('b.xlsx', buildPlantWorkbook(`${buildRows(['2', 'b']).repeat(30)}<row>`))
+  const { code, err } = await sandbox.import('a.xlsx b.xlsx')
+  expect([code, err]).toEqual([
+    2,
+    expect.stringMatching(/^plants: b\.xlsx is damaged: in the sheet "P", /),
+  ])
+  expect(sandbox.has('data')).toBe(false)
+})
+
+test('a row above 1 MiB ends the import with its line', async () => {
+  const err = expect.stringContaining('plants: stdin:2: The record is larger than 1 MiB')
+  const stdin = buildPlantWorkbook(buildRows(['1', 'y'.repeat(1_100_000)]))
+  expect(await sandbox.import('', stdin)).toEqual({ code: 2, err })
+})
+
+test('a workbook with any byte changed is read as it was, or rejected', async () => {
+  const bytes = buildPlantWorkbook(
+    buildRows(['1', 'Fern', 'shade']) + buildSharedRow('<v>0</v>').replace('>1<', '>2<'),
+    {
+      sharedStrings,
+      styles,
+    },
+  )
+  const plants = buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'bold plain')
+  const anyChange = fc.record({ offset: fc.nat(bytes.length - 1), value: fc.nat(255) })
+  await check(100, [anyChange], async ({ offset, value }) => {
+    const changed = Buffer.from(bytes)
+    changed[offset] = value
+    sandbox = new ImportSandbox()
+    const { code } = await sandbox.import('', changed)
+    expect([0, 2]).toContain(code)
+    if (code === 0) expect(await sandbox.list()).toBe(plants)
+  })
+})
+
+test('an import ends on a signal while it reads a sheet of blank cells', async () => {
+  const blank = buildPlantWorkbook(`<row>${'<c><v/></c>'.repeat(1000)}</row>`.repeat(1000))
+  const stop = new AbortController()
+  const before = process.cpuUsage()
+  const result = sandbox.import('', blank, { signal: stop.signal })
+  await expect.poll(() => process.cpuUsage(before).user, { interval: 5 }).toBeGreaterThan(300_000)
+  stop.abort(new PlantsError('interrupted', 'Interrupted'))
+  expect((await result).code).toBe(130)
+})
