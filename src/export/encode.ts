@@ -1,3 +1,9 @@
+/*
+ * Encodes the plants of an export in its format.
+ *
+ * A store that can write lines gives them as bytes (`readLines`), so that no plant becomes an
+ * object in between. JSON and workbooks are not lines: their plants are read page by page.
+ */
 import { createLineFormat } from '../formats/lines.js'
 import { createRecordWriter, type FileFormat } from '../formats/write.js'
 import type { StoredPlant } from '../plant/plant.js'
@@ -7,9 +13,9 @@ import type { PlantLines, Store } from '../stores/store.js'
 type Pages = Iterable<StoredPlant[]> | AsyncIterable<StoredPlant[]>
 
 /**
- * Yields the parts of a file, and how many plants each of them has.
+ * Yields the content of a file in blocks, with the number of plants in each block.
  *
- * @param store undefined for a file without plants
+ * @param store the store to read; undefined if there is none, and the file has no plants
  */
 export function encodePlants(
   store: Pick<Store, 'read' | 'readLines'> | undefined,
@@ -25,14 +31,14 @@ export function encodePlants(
 
 async function* addHeader(
   header: string,
-  parts: AsyncIterable<PlantLines>,
+  blocks: AsyncIterable<PlantLines>,
 ): AsyncGenerator<PlantLines> {
   let isFirst = true
-  for await (const part of parts) {
-    // What fails before the first plant leaves stdout empty.
+  for await (const block of blocks) {
+    // The header waits for the first plants: if they cannot be read, stdout stays empty.
     if (isFirst) yield { length: 0, content: header }
     isFirst = false
-    yield part
+    yield block
   }
   if (isFirst) yield { length: 0, content: header }
 }
@@ -45,7 +51,10 @@ async function* encodePages(
   yield { length: 0, content: end() }
 }
 
-/** A part of a workbook has the plants that were read for it. */
+/**
+ * A workbook is compressed, so a block of it has no plants of its own. It counts those that were
+ * read since the block before.
+ */
 async function* encodeWorkbook(pages: Pages): AsyncGenerator<PlantLines> {
   const { writeWorkbook } = await import('./workbook.js')
   let length = 0

@@ -185,8 +185,8 @@ function guessFormat(text: string, name: string, options: InputOptions): FormatN
 
 /**
  * Whether the first line ends with `}`, as in NDJSON; `{` or `"id": 1,` is the beginning of an
- * object that goes on. If there is no line feed in a long text, it is rather one document, such as
- * a response of a service.
+ * object that continues. If there is no line feed in a long text, it is rather one document, such
+ * as a response of a service.
  */
 function beginsWithWholeObject(text: string): boolean {
   const isLong = text.length >= minDocumentCharacters && !text.includes('\n')

@@ -151,9 +151,9 @@ function findNumbers(
  * Returns the index of the row that looks most like a header.
  *
  * That is the first of the rows with the most filled cells, because a title above the header has
- * fewer. If it has a number, it is rather a plant: the header above it has no name for one column,
- * or the plant has a cell too many. Then the header is the widest row above it that has no numbers
- * and at least half as many cells. The header of a rejects file is its first row.
+ * fewer. If it has a number, it is most likely a plant: the header above it has no name for one
+ * column, or the plant has a cell too many. Then the header is the widest row above it that has no
+ * numbers and at least half as many cells. The header of a rejects file is its first row.
  */
 export function findLikeliestHeader(records: readonly Cells[]): number {
   if (readNames(records[0] ?? []).some(isRejectsName)) return 0

@@ -116,7 +116,7 @@ function findObjectsByName(value: JsonObject, rules: InputOptions): JqList | und
       program: 'to_entries[] | {id: (.key | tonumber)} + .value',
       objects: entries.map(([key], index) => ({ id: Number(key), ...objects[index] })),
     }
-  // One object in an object is rather not a list by name, unless it has an id and lacks a name.
+  // A single object in an object is a list by name only if it has an id, and lacks a name.
   const isOnlyMember = entries.length === 1
   if (isOnlyMember && (hasName(objects, rules) || !hasId(objects, rules))) return undefined
   return {

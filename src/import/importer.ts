@@ -139,9 +139,8 @@ export class Importer {
   async run(first: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#direct = { transaction: (work) => work(transaction) }
-    // Before a service gets the first request, the id of the import must be saved, of which the
-    // keys are made. And rejected rows of the interrupted run, which were appended to their file a
-    // moment ago, must leave the checkpoint.
+    // The id of the import, of which the keys are made, is saved before a service gets a request.
+    // And rows that were just appended to the rejects file must leave the checkpoint.
     const mustSave = target.send !== undefined || this.#rows.hasCheckpoint
     if (mustSave) await this.#rows.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
@@ -175,10 +174,8 @@ export class Importer {
           await checkSignal(this.#io.handleSignals())
           continue
         }
-        const { chunk } = mapped
-        this.notes.noteRows(chunk, reader, file)
-        if (chunk.records.length === 0) continue
-        if (this.#rejectedCount >= plan.maxErrors) return false
+        this.notes.noteRows(mapped.chunk, reader, file)
+        if (mapped.chunk.records.length === 0) continue
         await this.#importChunk(mapped, chunks, reader)
         await checkSignal(this.#io.handleSignals())
       }
@@ -201,8 +198,7 @@ export class Importer {
   /**
    * Creates the plants of all rows, and saves the checkpoint behind them.
    *
-   * @returns false if one of them cannot be created. Then nothing is stored, and the mapped records
-   * show what becomes of each.
+   * @returns false, with nothing stored, if one of them cannot be created
    */
   async #createRows(rows: PlainChunk): Promise<boolean> {
     const create = async ({ createRows, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {

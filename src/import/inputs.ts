@@ -32,7 +32,7 @@ export interface ImportPlan extends InputOptions {
   /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
   restart?: true
-  /** Those of the options above that a person has answered in the dialogue. */
+  /** The options above that a person has answered in the dialogue. */
   answers?: ImportAnswers
 }
 

@@ -31,7 +31,7 @@ const countsSchema = z.object({
   updated: count,
   skipped: count,
   unknown: count,
-  /** The number of rejected records for each `error` of a response, such as `409`. */
+  /** How many records were rejected for each `error`, such as `409` for an id that exists. */
   rejected: z.record(z.string(), count),
 })
 

@@ -10,8 +10,8 @@
  * - `--restart` begins again, whatever is saved. If an import that was begun with `--restart` is
  *   interrupted, the same command resumes it.
  *
- * Two rows of a store, or of the journal of a service, can be about an import: its checkpoint,
- * which lives until the import is complete, and one row for each remembered file.
+ * Two kinds of rows in a store, or in the journal of a service, are about an import: its
+ * checkpoint, which lives until the import is complete, and one row for each remembered file.
  * docs/design/import-and-resume.md says why it is built like this.
  */
 import { hostname } from 'node:os'

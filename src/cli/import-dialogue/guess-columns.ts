@@ -56,8 +56,8 @@ export function guessTagColumn(columns: readonly SampleColumn[]): number | undef
 }
 
 /**
- * Whether the first row is rather a plant than a header: it has an integer in a column in which all
- * rows below have one. A header would have a name there.
+ * Whether the first row is most likely a plant, and not a header: it has an integer in a column in
+ * which all rows below have one. A header would have a name there.
  */
 export function guessIsHeaderless(firstRow: Cells, columns: readonly SampleColumn[]): boolean {
   return columns.some((column) => {

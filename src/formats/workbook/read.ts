@@ -92,7 +92,7 @@ async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
 /** A sheet that may be the one with the plants. */
 interface Candidate {
   sheet: Sheet
-  /** Its first rows, one of which may be the header. */
+  /** The first rows, one of which may be the header. */
   head: Chunk<Cells>
 }
 

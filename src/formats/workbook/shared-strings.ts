@@ -1,5 +1,5 @@
 /*
- * The shared strings of a workbook. Excel stores each text once, in a part of its own, and a cell
+ * The shared strings of a workbook. Excel stores each text once, in a separate part, and a cell
  * has the index of its text: so all of them are in memory while the rows are read.
  */
 import { isTooLarge } from '../chunk.js'

@@ -2,7 +2,7 @@
  * Reads which sheets a workbook has, and what their cells share: the texts, the formats and the
  * first day of the calendar.
  *
- * The parts of a workbook have no fixed paths. Each part has relations, in a part of its own, which
+ * The parts of a workbook have no fixed paths. Each part has relations, in a separate part, which
  * say where the parts are that it refers to: `_rels/.rels` leads to the main part, and
  * `xl/_rels/workbook.xml.rels` leads from there to the sheets (ECMA-376 part 2).
  */

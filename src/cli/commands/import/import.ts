@@ -119,7 +119,7 @@ async function importPlants(
   options: ImportOptions,
   io: Io,
   files: string[],
-  words: readonly string[],
+  argv: readonly string[],
 ): Promise<void> {
   const context = await (await CommandContext.from(options, io)).forWrites()
   const { address } = context
@@ -140,7 +140,7 @@ async function importPlants(
   const { direct } = findKind(address).capabilities
   const canTakeRows = 'takesRows' in direct && !options.dryRun && !options.atomic
   const plan = { ...options, rejects, inputs, map, idFrom, maxErrors, takesRows: canTakeRows }
-  await runImport(plan, context, words)
+  await runImport(plan, context, argv)
 }
 
 function resolveInput(file: string, io: Io): ImportInput {

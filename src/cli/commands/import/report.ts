@@ -49,12 +49,12 @@ export class ImportReport {
     const { reporter } = this.#context
     const file = assertDefined(this.#plan.inputs[input]).name
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#rejectedShown
-    const shown = rejections.slice(0, maxRejections)
-    this.#rejectedShown += shown.length
-    if (shown.length > 0) {
+    const reported = rejections.slice(0, maxRejections)
+    this.#rejectedShown += reported.length
+    if (reported.length > 0) {
       await this.#progress.clear()
       await reporter.reportRejected(
-        shown.map(({ line, error, message }) => ({ error, message, file, line })),
+        reported.map(({ line, error, message }) => ({ error, message, file, line })),
       )
     }
     if (this.#plan.dryRun) await this.#writeChanges(outcomes)

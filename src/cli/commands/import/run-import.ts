@@ -104,7 +104,7 @@ async function examinePlan(plan: ImportPlan, io: Io): Promise<Inputs> {
 
 /**
  * Shows in the dialogue what an import would do. If records would be rejected, the dry run reports
- * that and fails, but the dialogue goes on.
+ * that and fails, but the dialogue continues.
  */
 async function showOutcomes(
   { atomic: _, restart: __, ...plan }: ImportPlan,
