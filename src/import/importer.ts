@@ -168,14 +168,15 @@ export class Importer {
       for (;;) {
         const mapped = await chunks.read()
         if (mapped === undefined) return true
-        if (this.#rejectedCount >= plan.maxErrors) return false
+        const isEmpty = 'chunk' in mapped && mapped.chunk.records.length === 0
+        if (!isEmpty && this.#rejectedCount >= plan.maxErrors) return false
         if ('rows' in mapped) {
           mapped.areCreated = await this.#createRows(mapped.rows)
           await checkSignal(this.#io.handleSignals())
           continue
         }
         this.notes.noteRows(mapped.chunk, reader, file)
-        if (mapped.chunk.records.length === 0) continue
+        if (isEmpty) continue
         await this.#importChunk(mapped, chunks, reader)
         await checkSignal(this.#io.handleSignals())
       }

@@ -94,3 +94,14 @@ test('an atomic import with a rejected row stores nothing', async () => {
   expect((await user.import('plants.csv --atomic')).code).toBe(6)
   expect(await listIds()).toEqual([])
 })
+
+test('an import with --max-errors is complete if only its last rows are rejected', async () => {
+  // The two blocks of the file fill one chunk, behind which there are no records.
+  const note = ' in the shade'.repeat(8)
+  const rows = Array.from({ length: 3000 }, (_, id) => `{"name":"Fern${note}","id":${id}}\n`)
+  user.write('plants', rows.join(''))
+  await user.run('create --id 2999 --name Oak')
+  const { err, ...result } = await user.import('plants --max-errors 1')
+  expect(result).toMatchObject({ code: 6, created: 2999, rejected: { 409: 1 } })
+  expect(err).not.toContain('the import stopped')
+})
