@@ -162,8 +162,9 @@ function parseQuotedRow(
     const close = quote - start
     const end = findEndOfCell(row, delimiter, close)
     const isQuoted = quote > open && row.slice(close + 1, end).trim() === ''
-    // If text follows a quote that is closed in another line, as in `6" pot`, then that quote
-    // rather begins a cell there, and the quote here was never closed. The row is incomplete.
+    // The cell begins with a quote, the next quote is in another line, and text follows it. Most
+    // likely, that quote begins a cell of a later row, and the quote here is never closed. The row
+    // counts as incomplete, which becomes the error about a quote that is not closed.
     if (!isQuoted && row.slice(at, close).includes(lineEnd)) return undefined
     cells.push(
       isQuoted ? unquote(row.slice(open - start + 1, close)) : readPlainCell(row.slice(at, end)),
