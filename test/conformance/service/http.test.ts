@@ -43,7 +43,7 @@ function next(request: RawRequest = {}): string {
 
 /** The statuses that a connection gets until the service closes it. Each has JSON. */
 async function statusesOn(connection: RawConnection): Promise<number[]> {
-  const answers = await connection.answers()
+  const answers = await connection.readAnswers()
   return answers.map(({ status, headers, body }) => {
     expect([headers['content-type'], typeof JSON.parse(body)]).toEqual([
       'application/json',
@@ -154,10 +154,10 @@ test('a client reads how long an idle connection is kept, which the proxy closes
 test('Expect: 100-continue is answered before the body', async () => {
   const connection = await connectTo(service().endpoint)
   connection.send(next({ headers: { Expect: '100-Continue', 'Content-Length': '22' }, body: '' }))
-  expect(await connection.answer()).toEqual({ status: 100, headers: {}, body: '', text: '100' })
+  expect(await connection.readAnswer()).toEqual({ status: 100, headers: {}, body: '', text: '100' })
   connection.send(`{"id":${id},"name":"F"}`.padEnd(22))
-  expect((await connection.answer())?.text).toBe('200 {"name":"F"}')
-  expect((await connection.send(requestOf(nope)).answer())?.status).toBe(404)
+  expect((await connection.readAnswer())?.text).toBe('200 {"name":"F"}')
+  expect((await connection.send(requestOf(nope)).readAnswer())?.status).toBe(404)
 })
 
 test.each<[string, Record<string, string>]>([
@@ -175,8 +175,10 @@ test('a create that was rejected before its body broke gets one response', async
     'Transfer-Encoding': 'chunked',
     'Content-Length': undefined,
   }
-  expect((await connection.send(requestOf({ headers })).answer())?.text).toMatch(/^400 \(401\) /)
-  expect(await connection.send('no chunk\r\n').answers()).toEqual([])
+  expect((await connection.send(requestOf({ headers })).readAnswer())?.text).toMatch(
+    /^400 \(401\) /,
+  )
+  expect(await connection.send('no chunk\r\n').readAnswers()).toEqual([])
 })
 
 test.each<[status: number, RawRequest]>([
@@ -187,7 +189,7 @@ test.each<[status: number, RawRequest]>([
   const connection = await connectTo(service().endpoint)
   const headers = { ...request.headers, 'Content-Length': `${inside.length}` }
   connection.send(requestOf({ ...request, headers }))
-  expect(await connection.answer()).toMatchObject({ status })
+  expect(await connection.readAnswer()).toMatchObject({ status })
   connection.send(inside + requestOf({ ...nope, ...close }))
   expect(await statusesOn(connection)).toEqual([404])
   await isNotStored()

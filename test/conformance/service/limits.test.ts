@@ -52,13 +52,13 @@ test('a request has at most 100 header lines, which is checked before anything e
     const connection = await connectTo(service.endpoint)
     const headers = { ...usual, ...linesBesides(count) } // besides Host
     connection.send(buildRequest(testToken, { method: 'GET', target: '/no', headers }))
-    const answer = await connection.answer()
+    const answer = await connection.readAnswer()
     expect(answer?.status).toBe(status)
     if (status !== 431) continue
     const limits = 'larger than 16 KiB, or have more than 100 lines'
     expect(answer?.text).toBe(`431 The request headers are ${limits}`)
     expect(answer?.headers['connection']).toBe('close')
-    expect(await connection.answer()).toBeUndefined()
+    expect(await connection.readAnswer()).toBeUndefined()
   }
 })
 
@@ -66,12 +66,12 @@ describe('when there are as many connections as --connection-limit, a new one', 
   const limited = () => serveStore(quickStore, { limits: { ...limits, connectionLimit: 3 } })
   const authorized = async (service: Awaited<ReturnType<typeof limited>>) => {
     const connection = (await connectTo(service.endpoint)).send(create)
-    expect((await connection.answer())?.status).toBe(200)
+    expect((await connection.readAnswer())?.status).toBe(200)
     return connection
   }
   const stranger = async (service: Awaited<ReturnType<typeof limited>>) => {
     const connection = (await connectTo(service.endpoint)).send(buildRequest('wrong'))
-    expect((await connection.answer())?.text).toMatch(/^400 \(401\)/)
+    expect((await connection.readAnswer())?.text).toMatch(/^400 \(401\)/)
     return connection
   }
 
@@ -83,10 +83,10 @@ describe('when there are as many connections as --connection-limit, a new one', 
       await stranger(service),
     ]
     const another = await authorized(service)
-    expect(await first.answer()).toBeUndefined()
+    expect(await first.readAnswer()).toBeUndefined()
     for (const connection of [kept, another])
-      expect((await connection.send(create).answer())?.status).toBe(200)
-    expect((await second.send(buildRequest('wrong')).answer())?.status).toBe(400)
+      expect((await connection.send(create).readAnswer())?.status).toBe(200)
+    expect((await second.send(buildRequest('wrong')).readAnswer())?.status).toBe(400)
     expect(service.log()).toContain('The limit of 3 connections was reached: 1 connection closed')
   })
 
@@ -124,11 +124,11 @@ describe('when there are as many connections as --connection-limit, a new one', 
     for (let count = 1; count <= 5; count += 1) {
       const connection = await connectTo(service.endpoint)
       const busy = { status: 503, headers: { connection: 'close' } }
-      expect(await connection.answer()).toMatchObject(busy)
-      expect(await connection.answer()).toBeUndefined()
+      expect(await connection.readAnswer()).toMatchObject(busy)
+      expect(await connection.readAnswer()).toBeUndefined()
     }
     for (const connection of kept)
-      expect((await connection.send(create).answer())?.status).toBe(200)
+      expect((await connection.send(create).readAnswer())?.status).toBe(200)
     expect(service.log().match(/The limit of 3 connections/g)).toHaveLength(1) // in a minute
     await service.drain(0)
     const closed = service.log().match(/The limit of 3 connections was reached: .*(?=")/g)
@@ -144,11 +144,11 @@ test('a connection whose body was rejected goes on after a flood on another one'
   const service = await serveStore(quickStore)
   const connection = await connectTo(service.endpoint)
   connection.send(buildRequest('wrong', { headers: { 'Content-Length': '20' }, body: 'x' }))
-  expect((await connection.answer())?.text).toMatch(/^400 \(401\)/)
+  expect((await connection.readAnswer())?.text).toMatch(/^400 \(401\)/)
   ;(await connectTo(service.endpoint)).send(get.repeat(2000))
   await takeTurns(service)
   connection.send('x'.repeat(19)).send(create)
-  expect((await connection.answer())?.status).toBe(200)
+  expect((await connection.readAnswer())?.status).toBe(200)
 })
 
 test('clients that flood again and again do not keep out one that was there before', async () => {
@@ -159,11 +159,11 @@ test('clients that flood again and again do not keep out one that was there befo
     while (!isOver) {
       const connection = await connectTo(service.endpoint)
       connection.send(get.repeat(2000))
-      await connection.answers().catch(() => undefined)
+      await connection.readAnswers().catch(() => undefined)
     }
   }
   const floods = Array.from({ length: 3 }, flood)
-  expect((await before.send(get).answer())?.status).toBe(404)
+  expect((await before.send(get).readAnswer())?.status).toBe(404)
   isOver = true
   await Promise.all(floods)
 })
@@ -173,12 +173,12 @@ test('after a flood on one connection, neither a new client nor an idle one wait
   const idle = await Promise.all(
     Array.from({ length: 400 }, async () => (await connectTo(service.endpoint)).send(get)),
   )
-  await Promise.all(idle.map((connection) => connection.answer()))
+  await Promise.all(idle.map((connection) => connection.readAnswer()))
   for (const connection of idle.slice(0, 5)) {
     ;(await connectTo(service.endpoint)).send(get.repeat(2000))
     const iterations = countIterations()
     expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
-    expect((await connection.send(get).answer())?.status).toBe(404)
+    expect((await connection.send(get).readAnswer())?.status).toBe(404)
     expect(iterations()).toBeLessThan(100)
   }
 })
@@ -218,7 +218,7 @@ test.each<[string, string | Buffer]>([
   connection.send(more)
   await takeTurns(service)
   creates.open()
-  expect(await connection.answers()).toMatchObject([
+  expect(await connection.readAnswers()).toMatchObject([
     { text: '200 {"name":"Fern"}', headers: { connection: 'close' } },
   ])
   expect(creates.waiting).toBe(1)
@@ -231,7 +231,7 @@ test('a delete whose body is no HTTP is rejected, and not done', async () => {
   const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
   connection.send(buildRequest(testToken, { method: 'DELETE', target: '/plants/1', headers }))
   await takeTurns(service)
-  const [answer] = await connection.send('no chunk\r\n').answers()
+  const [answer] = await connection.send('no chunk\r\n').readAnswers()
   expect([answer?.status, writes.waiting]).toEqual([400, 0])
 })
 
@@ -281,7 +281,7 @@ test.each<[string, (body: string) => Buffer]>([
     await expect.poll(isStill, { interval: 100 }).toBe(true)
     expect(last).toBeLessThan(200_000)
     lookups.open()
-    expect((await connection.answer())?.text).toBe('200 {"name":"Fern"}')
+    expect((await connection.readAnswer())?.text).toBe('200 {"name":"Fern"}')
   },
 )
 
@@ -480,5 +480,5 @@ test('a body in chunks of a byte takes no more memory than its bytes', async () 
   await takeTurns(service)
   expect(used() - before).toBeLessThan(20_000_000)
   connection.send(chunkOf(fern) + chunkOf(''))
-  expect((await connection.answer())?.status).toBe(200)
+  expect((await connection.readAnswer())?.status).toBe(200)
 })

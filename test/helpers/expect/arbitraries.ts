@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { countRounds, seed } from '../sandbox/rounds.js'
 
-// What fails is reported with the seed and the path that lead to it.
+// A failure is reported with its seed and its path, which repeat it.
 fc.configureGlobal({ seed })
 
 export { fc }
 
-/** Tries what holds for any values, so many times, and more often in a soak. */
+/** Checks that a property holds for random values: `times` of them, and more in a soak test. */
 export function check<Values extends [unknown, ...unknown[]]>(
   times: number,
   arbitraries: { [At in keyof Values]: fc.Arbitrary<Values[At]> },
@@ -26,13 +26,13 @@ export function int64(): fc.Arbitrary<bigint> {
   return fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 }
 
-/** Any code point, as the unit of a string: fast-check's own "binary" takes a second to begin. */
+/** Generates any code point. The unit `binary` of fast-check takes a second to start. */
 export function character(): fc.Arbitrary<string> {
   const point = fc.nat({ max: 0x10ffff })
   return point.map((code) => String.fromCodePoint(code)).filter((one) => one.isWellFormed())
 }
 
-/** Texts without U+0000: any code points, graphemes, and what a terminal or a shell would obey. */
+/** Generates texts without U+0000, also with characters that terminals and shells interpret. */
 export function text(): fc.Arbitrary<string> {
   const awkward =
     '\u0001\t\n\r\u001b\u007f\u0085\u009b\u00ad\u0301\u061c\u200b\u200d\u2028\u202e\ufeff\uffff\u{1f331}\u{10ffff}"\'\\-=%$ '

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { buildProgram } from '../../../src/cli/program/program.js'
 import { createIo, runPlants } from '../sandbox/run.js'
 
-// What people read: the pages, and the help of the program.
+// Reads the pages of the documentation, and the help of the program.
 
 const root = join(import.meta.dirname, '../../..')
 const docs = ['docs', 'docs/design'].flatMap((folder) =>
@@ -24,12 +24,12 @@ export const pages: ReadonlyMap<string, string> = new Map(
 export const documentation = [...pages.values()].join('\n')
 
 export interface Block {
-  /** `sh` is run, `console` too, with what its commands print; anything else is text */
+  /** Blocks of `sh` are run. Those of `console` also show the output; all others are text. */
   language: string
   text: string
 }
 
-/** A block, which may be indented as a part of a list; or the title of a section. */
+/** Matches a block, which is indented in a list, or the title of a section. */
 const parts =
   /^(?<indent> *)```(?<language>\w+)\n(?<text>.*?)^\k<indent>```$|^#+ (?<title>[^\n]*)$/gms
 
@@ -38,8 +38,8 @@ export function findBlocks(page: string): Block[] {
 }
 
 /**
- * The blocks that somebody copies together: one that stands alone, or those of numbered steps, which
- * are indented in a list, or stand in sections whose titles are numbered.
+ * Finds the blocks that a reader copies together: one that stands alone, or all blocks of numbered
+ * steps. Steps are indented in a list, or are sections whose titles are numbered.
  */
 export function findProcedures(page: string): Block[][] {
   const procedures: Block[][] = []
@@ -80,7 +80,7 @@ export function getCommandPath(command: Command): string[] {
   return command.parent ? [...getCommandPath(command.parent), command.name()] : []
 }
 
-/** The help of every command, by the words that lead to it. */
+/** Reads the help of every command, by the words that lead to the command. */
 export async function readAllHelps(): Promise<Map<string, string>> {
   const helps = new Map<string, string>()
   for (const command of listCommands(program)) {

@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest'
 
-/** How each token of a test begins, so that a part of it is seen; and what the program makes. */
+/** Matches the beginning of each token of a test, and the tokens that the program creates. */
 const secret = /s3cret|plants_[\w-]{43}/i
 
-/** Commands whose answer is a token, or a description of tokens. */
-const tellers = /auth token|tokens create|openapi/
+/** These commands print a token, or a description of tokens. */
+const commandsThatShowTokens = /auth token|tokens create|openapi/
 
 interface Written {
   argv: readonly string[]
@@ -12,17 +12,18 @@ interface Written {
   err?: unknown
 }
 
-/** Fails when a program has shown a token: on stderr, or in an answer that is none. */
+/** Fails if a program has shown a token on stderr, or on stdout where no token belongs. */
 export function checkSecrets({ argv, out, err }: Written): void {
   const command = argv.join(' ')
   const found =
-    secret.exec(`${err ?? ''}`) ?? (tellers.test(command) ? null : secret.exec(`${out ?? ''}`))
+    secret.exec(`${err ?? ''}`) ??
+    (commandsThatShowTokens.test(command) ? null : secret.exec(`${out ?? ''}`))
   if (found === null) return
   const context = found.input.slice(Math.max(0, found.index - 60), found.index + 100)
   throw new Error(`plants ${command.replace(secret, '***')} has shown a token: ${context}`)
 }
 
-/** Fails the test when its program ends and has shown a token, also where nobody waits for it. */
+/** Fails the test if its program has shown a token, even if the test does not await its end. */
 export function checkSecretsAtEnd(ended: Promise<Written>): void {
   let leak: unknown
   ended.then(checkSecrets).catch((error: unknown) => {

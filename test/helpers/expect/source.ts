@@ -1,7 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
-// What the checks of the code know of TypeScript. Regular expressions suffice, because biome has formatted each file.
+/*
+ * Finds imports, exports and functions of a source file. Regular expressions are enough, because
+ * biome has formatted each file.
+ */
 
 const root = join(import.meta.dirname, '../../..')
 
@@ -19,7 +22,7 @@ export function readSource(file: string): string {
 
 export interface Import {
   file: string
-  /** a path from the project's root, or the name of a package */
+  /** The path from the root of the project, or the name of a package. */
   target: string
 }
 
@@ -42,14 +45,16 @@ function resolveImport(name: string, file: string): string {
   return name.match(name.startsWith('@') ? /^[^/]+\/[^/]+/ : /^[^/]+/)?.[0] ?? name
 }
 
-/** The names that a file exports. Those of an overloaded function come once. */
+/** Finds the names that a file exports. The name of an overloaded function is returned once. */
 export function findExports(source: string): string[] {
   const pattern =
     /^export (?:async |abstract )?(?:function\*?|const|let|class|interface|type|enum) (\w+)/gm
   return [...new Set(Array.from(source.matchAll(pattern), ([, name = '']) => name))]
 }
 
-/** The names of functions and methods. A getter is read as a value, so it is none. */
+/**
+ * Finds the names of functions and methods. A getter is left out, because it is read as a value.
+ */
 export function findFunctionNames(source: string): string[] {
   const parameters = String.raw`\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)`
   const declaration = /\bfunction\*? (\w+)/g
@@ -67,14 +72,17 @@ export function findFunctionNames(source: string): string[] {
   return names.filter((name) => name !== 'constructor')
 }
 
-/** A question may end like "isPartOf". */
+/** A question needs no other verb, so a name such as `isPartOf` may end with `Of`. */
 const question = /^(?:is|has|can|should)(?![a-z])/
 const participle =
   /^(?:[a-z]+ed|broken|foreign|given|kept|known|left|lost|overwritten|retrying|shown|storedFor|tryingAgain|undone|unset|written)(?![a-z])/
-/** Verbs and nouns that end as a participle does. */
+/** These verbs and nouns end like participles. */
 const noParticiple = /^(?:embed|exceed|feed|need|proceed|seed|speed|succeed)(?![a-z])/
 
-/** "explained" and "copiedRows" say what comes out; "explain" and "copyRows" say what is done. */
+/**
+ * Whether a function is named by its result, such as `explained` or `copiedRows`, and not by what
+ * it does, such as `explain` or `copyRows`.
+ */
 export function lacksVerb(name: string): boolean {
   if (question.test(name)) return false
   if (/[a-z\d](?:Of|In)$/.test(name)) return true

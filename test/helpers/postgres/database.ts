@@ -22,25 +22,25 @@ type Server = Awaited<ReturnType<typeof startServer>>
 type Place = Pick<Server, 'socketFolder' | 'port'>
 type AtEnd = (drop: () => Promise<void>) => void
 
-/** A database with a store, or an empty one, whose owner is the role plants, which is no superuser. */
+/** A database of the role `plants`, which is no superuser. It has a store, or is empty. */
 export interface Database {
   url: string
   env: { PGPASSWORD: string }
-  /** Runs statements as the role of the url, and gives the rows of the last. Each int8 is a bigint. */
+  /** Runs statements as the role `plants`. Returns the rows of the last, with int8 as bigint. */
   sql(text: string): Promise<Row[]>
   admin(text: string): Promise<Row[]>
-  /** In a transaction that stays open; gives what ends it. */
+  /** Runs statements in a transaction that stays open, and returns a function that ends it. */
   hold(text: string): Promise<(how?: 'COMMIT') => Promise<void>>
 }
 
 type Held = Pick<Database, 'url' | 'env'>
 
-/** On the server that a run shares, which asks for the password, until the test is over. */
+/** Creates a database for one test, on the server that all tests share. It asks for a password. */
 export function createDatabase({ isEmpty = false } = {}): Promise<Database> {
   return makeDatabase(onTestFinished, { isEmpty })
 }
 
-/** Makes the table of plants a partitioned one, with the statements of docs/databases.md. */
+/** Partitions the table of plants with the statements of docs/databases.md. */
 export async function partitionPlants(database: Database): Promise<void> {
   const page = readFileSync('docs/databases.md', 'utf8')
   const [, statements] =
@@ -48,23 +48,23 @@ export async function partitionPlants(database: Database): Promise<void> {
   await database.sql(assertDefined(statements))
 }
 
-/** The same for all tests of a file or a group: to make one takes long. */
+/** Creates one database for all tests of a file or a group, because to create one takes long. */
 export function reuseDatabase(installation?: Installation): () => Promise<Database> {
-  return reused((atEnd) => makeDatabase(atEnd, { installation }))
+  return reuse((atEnd) => makeDatabase(atEnd, { installation }))
 }
 
 export function startOwnServer(options?: ServerOptions): Promise<Server & Database> {
   return makeServer(onTestFinished, options)
 }
 
-/** A primary, and a standby that each of its commits waits for. */
+/** Starts a primary whose commits wait for a standby, and that standby. */
 export async function startServerWithStandby() {
   const primary = await startOwnServer({ access: ['local replication postgres trust'] })
   await primary.stop()
-  const standby = await startServer(await shared(), { primary })
+  const standby = await startServer(await findSharedServer(), { primary })
   onTestFinished(standby.remove)
   await primary.start()
-  const onStandby = databaseOf(standby, 'plants')
+  const onStandby = describeDatabase(standby, 'plants')
   const isSynchronous = "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'"
   const waitForStandby = () =>
     expect.poll(() => primary.admin(isSynchronous), { interval: 5 }).toHaveLength(1)
@@ -81,7 +81,7 @@ export async function startServerWithStandby() {
         await waitForStandby()
       },
       promote: () => onStandby.admin('SELECT pg_promote()'),
-      /** Waits until its readers see what the primary has: a commit does not wait for that. */
+      /** Waits until readers of the standby see all commits, for which a commit does not wait. */
       catchUp: async () => {
         const [{ position } = {}] = await primary.admin(
           'SELECT pg_current_wal_flush_lsn()::text AS position',
@@ -94,11 +94,11 @@ export async function startServerWithStandby() {
 }
 
 export function reuseServer(): () => Promise<Server & Database> {
-  return reused(makeServer)
+  return reuse(makeServer)
 }
 
-/** Gives what is made once to each test without what a store holds. */
-function reused<Kind extends Database>(make: (atEnd: AtEnd) => Promise<Kind>): () => Promise<Kind> {
+/** Makes a database once, and empties its store before each further test. */
+function reuse<Kind extends Database>(make: (atEnd: AtEnd) => Promise<Kind>): () => Promise<Kind> {
   let made: Promise<Kind> | undefined
   let drop = async () => {}
   afterAll(() => drop())
@@ -117,34 +117,34 @@ async function makeDatabase(
   atEnd: AtEnd,
   { installation, isEmpty = false }: { installation?: Installation | undefined; isEmpty?: boolean },
 ): Promise<Database> {
-  const place = await shared(installation)
+  const place = await findSharedServer(installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
   const locale = "LOCALE_PROVIDER icu ICU_LOCALE 'und'"
   await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ${locale}`)
   atEnd(async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`)))
-  const database = databaseOf(place, name)
+  const database = describeDatabase(place, name)
   if (!isEmpty)
     await PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   return database
 }
 
 async function makeServer(atEnd: AtEnd, options?: ServerOptions): Promise<Server & Database> {
-  const server = await startServer(await shared(), options)
+  const server = await startServer(await findSharedServer(), options)
   atEnd(server.remove)
-  const database = { ...server, ...databaseOf(server, 'plants') }
+  const database = { ...server, ...describeDatabase(server, 'plants') }
   await PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   return database
 }
 
-function databaseOf(place: Place, name: string): Database {
+function describeDatabase(place: Place, name: string): Database {
   return {
     url: `postgres://plants@127.0.0.1:${place.port}/${name}`,
     env: { PGPASSWORD: password },
     sql: (text) => query(place, 'plants', name, text),
     admin: (text) => query(place, 'postgres', name, text),
     hold: async (text) => {
-      const client = await connected(place, 'postgres', name)
+      const client = await connectAs(place, 'postgres', name)
       await client.query(`BEGIN; ${text}`)
       return async (how) => {
         await client.query(how ?? 'ROLLBACK')
@@ -154,17 +154,19 @@ function databaseOf(place: Place, name: string): Database {
   }
 }
 
-/** What the run has of an installation: the first that is here, when none is named. */
-async function shared(installation = installations[0]): Promise<DatabaseTemplate & Place> {
+/** Finds the shared server of an installation, by default of the first on this machine. */
+async function findSharedServer(
+  installation = installations[0],
+): Promise<DatabaseTemplate & Place> {
   const which = installations.findIndex(({ bin }) => bin === installation?.bin)
   const answer = await fetch(`${inject('postgres')}/${which}`)
   const body = await answer.json()
   if (!answer.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
-  return body as DatabaseTemplate & Place // what its setup answers
+  return body as DatabaseTemplate & Place // server.ts answers with this type
 }
 
 async function query(place: Place, user: string, database: string, text: string): Promise<Row[]> {
-  const client = await connected(place, user, database)
+  const client = await connectAs(place, user, database)
   try {
     const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
     return (Array.isArray(result) ? result.at(-1) : result)?.rows ?? []
@@ -173,17 +175,17 @@ async function query(place: Place, user: string, database: string, text: string)
   }
 }
 
-async function connected(place: Place, user: string, database: string): Promise<pg.Client> {
+async function connectAs(place: Place, user: string, database: string): Promise<pg.Client> {
   const types = new pg.TypeOverrides()
   types.setTypeParser(pg.types.builtins.INT8, BigInt)
   const { socketFolder: host, port } = place
   const client = new pg.Client({ host, port, user, database, password, types })
-  client.on('error', () => undefined) // of a server that is stopped meanwhile
+  client.on('error', () => undefined) // the server may be stopped while the client is connected
   await client.connect()
   return client
 }
 
-/** The address of a database, with parameters such as "max=1". */
+/** Parses the address of a database, with parameters such as `max=1`. */
 export function parseDatabaseAddress({ url }: Pick<Held, 'url'>, parameters = ''): PostgresAddress {
   return parsePostgres(
     `${url}${parameters && `?${parameters}`}`,
@@ -202,8 +204,8 @@ export function buildDatabaseOptions(
 }
 
 /**
- * Opens the store of a database until the test is over. With a short timeout, which is one of opening
- * as well, it is opened as often as a slow machine needs.
+ * Opens the store of a database until the test ends. A short timeout also limits the opening, so
+ * that is repeated on a slow machine.
  */
 export async function openShared(
   database: Held,

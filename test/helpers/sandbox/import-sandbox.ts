@@ -5,7 +5,7 @@ import type { RunOptions } from './run.js'
 import { parseObjects, Sandbox } from './sandbox.js'
 import { queryFile } from './sqlite-file.js'
 
-/** Those counts of an import that are not 0, the rejected ones by their `error`. */
+/** The counts of an import that are not 0. Rejected records are counted by their `error`. */
 interface Counts {
   dryRun?: true
   created?: number
@@ -46,14 +46,14 @@ export class ImportSandbox extends Sandbox {
     return out
   }
 
-  /** The imports into services that are not finished. */
+  /** The unfinished imports into services. */
   get journals(): unknown[] {
     const open = "SELECT id FROM imports WHERE state LIKE '{%'"
-    return rowsOf(join(this.state, 'imports.db'), open)
+    return queryStoreFile(join(this.state, 'imports.db'), open)
   }
 
-  /** The records of a rejects file: members of an object, or the text of a line that is no JSON. */
-  rejected(rejects: string): { line: number; reason: string; record: unknown }[] {
+  /** Reads a rejects file. A record is an object, or the text of a line that is not JSON. */
+  readRejected(rejects: string): { line: number; reason: string; record: unknown }[] {
     return parseObjects(this.read(rejects)).map(
       ({ rejected_line, rejected_reason, rejected_text, ...record }) => ({
         line: Number(rejected_line),
@@ -72,12 +72,12 @@ export function buildPlantLine(
   return `${JSON.stringify({ id: 0, name, tag }).replace('0', String(id))}\n`
 }
 
-/** A blank line, after which an import begins another chunk. */
+/** A blank line that is so long that an import begins another chunk after it. */
 export const nextChunk = `${' '.repeat(786_432)}\n`
 
 const names = ['Fern', 'Подорожник', '银杏', 'زيتون', 'A "quoted" \\ one', '🌵 Saguaro']
 
-/** Lines of NDJSON in the order of their ids, which are all over int64, as an export writes them. */
+/** Builds lines of NDJSON as an export writes them, with ids from the whole range of int64. */
 export function buildPlantLines(count: number): string[] {
   const step = 2n ** 64n / BigInt(count)
   return Array.from({ length: count }, (_, index) => {
@@ -87,7 +87,7 @@ export function buildPlantLines(count: number): string[] {
   })
 }
 
-/** The same lines in no order; the same one each time. */
+/** Returns the lines in another order, which is the same for each run. */
 export function shuffle(lines: readonly string[]): string[] {
   const prime = 7_368_787
   return lines.map((_, index) => lines[(index * prime) % lines.length] ?? '')
@@ -99,20 +99,20 @@ export function writeLines(folder: string, lines: readonly string[], name = 'pla
   return path
 }
 
-/** How many plants are in a store, past the program; none while there is no store. */
+/** Counts the plants in the file of a store, without the program. A missing file has none. */
 export function countPlants(path: string): number {
-  return Number(rowsOf(path, 'SELECT count(*) AS count FROM plants')[0]?.['count'] ?? 0)
+  return Number(queryStoreFile(path, 'SELECT count(*) AS count FROM plants')[0]?.['count'] ?? 0)
 }
 
-function rowsOf(path: string, sql: string): Record<string, unknown>[] {
+function queryStoreFile(path: string, sql: string): Record<string, unknown>[] {
   try {
     return existsSync(path) ? queryFile(path, sql, { readOnly: true }) : []
   } catch {
-    return [] // it is just being made
+    return [] // the file has no tables yet
   }
 }
 
-/** The most memory that a process has had, in MiB; nothing when it is gone. */
+/** Returns the peak memory of a process in MiB, or undefined if the process has ended. */
 export function readPeakMemory(pid: number | undefined): number | undefined {
   const path = `/proc/${pid}/status`
   const status = existsSync(path) ? readFileSync(path, 'utf8') : ''

@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 import { bin } from './process.js'
 import { createTemporaryFolder } from './temporary-folder.js'
 
-// What only some machines let a test do, which says so in its name.
+// Some tests need what only some machines have. Each constant says whether this machine has it.
 
 export const isLinux = process.platform === 'linux'
 export const canTrace = isLinux && succeeds('strace', '-o', '/dev/null', 'true')
@@ -19,7 +19,7 @@ export const canMount =
 export const stranger = 1234
 export const becomeStranger = ['--reuid', `${stranger}`, '--regid', `${stranger}`, '--clear-groups']
 const isRoot = process.getuid?.() === 0
-export const canBecome =
+export const canBecomeStranger =
   isLinux && isRoot && succeeds('setpriv', ...becomeStranger, 'test', '-x', bin)
 
 function succeeds(program: string, ...args: string[]): boolean {
@@ -31,8 +31,8 @@ export function isInstalled(program: string): boolean {
 }
 
 /**
- * An empty disk of 256 KiB, which goes with the process that has mounted it: it is at `folder` for
- * those who `enter` there, and `inside` for all others.
+ * Mounts an empty disk of 256 KiB, which exists as long as the process that mounts it. Commands
+ * that begin with `enter` find it at `folder`, and all other processes at `inside`.
  */
 export async function mountSmallDisk() {
   const folder = createTemporaryFolder()

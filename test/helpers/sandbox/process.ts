@@ -6,7 +6,7 @@ import type { Sandbox } from './sandbox.js'
 /** The program under test: the built one, or any other that PLANTS_BIN names. */
 export const bin = process.env['PLANTS_BIN'] ?? join(import.meta.dirname, '../../../bin/plants.js')
 
-/** Most tests look at all files that the program writes, but not at what Node keeps of its code. */
+/** Without the code cache, a test that looks at all files sees only those with data. */
 export const withoutCache = { NODE_DISABLE_COMPILE_CACHE: '1' }
 
 export interface ProcessResult {
@@ -15,7 +15,7 @@ export interface ProcessResult {
   err: string
 }
 
-/** Runs a command with its data in a folder; of this process's environment it has PATH alone. */
+/** Runs a command with its data in a folder. It has only PATH of this process's environment. */
 export function execute(command: string[], folder: string, { env = {}, ...more }: Options = {}) {
   const [program = '', ...args] = command
   const hasInput = more.input !== undefined || more.inputFile !== undefined
@@ -28,7 +28,7 @@ export function execute(command: string[], folder: string, { env = {}, ...more }
   })
 }
 
-/** Does so in the home of a user, and fails the test when a token is shown. */
+/** Runs a command as `execute` does, in the home of a user. A shown token fails the test. */
 export function launch(user: Sandbox, command: string[], { env, ...more }: Options = {}) {
   const options = { cwd: user.home, ...more, env: { ...user.env, ...env } }
   const child = execute(command, user.home, options)
@@ -41,7 +41,9 @@ export async function waitForResult(started: ReturnType<typeof launch>): Promise
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
 
-/** Runs a script in which "$plants" is the program. A pipe fails when any part of it does. */
+/**
+ * Runs a script in which `$plants` is the program. A pipeline fails if any of its commands does.
+ */
 export function runBash(user: Sandbox, script: string, env: Record<string, string> = {}) {
   return waitForResult(
     launch(user, ['bash', '-c', `set -o pipefail; plants=$0; ${script}`, bin], { env }),

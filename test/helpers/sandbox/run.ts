@@ -8,7 +8,7 @@ import { checkSecrets } from '../expect/secrets.js'
 import { createTemporaryFolder } from './temporary-folder.js'
 
 export interface RunOptions {
-  /** what is piped to stdin; undefined stands for /dev/null */
+  /** The text that is piped to stdin. Without it, stdin is /dev/null. */
   stdin?: string | Uint8Array
   env?: Record<string, string>
   cwd?: string
@@ -16,7 +16,7 @@ export interface RunOptions {
   columns?: number
   signal?: AbortSignal
   now?: () => number
-  /** for a test that looks for them itself */
+  /** Whether the output may show secrets, because the test looks for them itself. */
   mayShowSecrets?: boolean
 }
 
@@ -26,15 +26,15 @@ export interface Result {
   err: string
 }
 
-/** Runs a command line in this process, without its environment. Fails when it shows a token. */
-export async function runPlants(argv: string[], world: RunOptions = {}): Promise<Result> {
-  const [out, err] = [new CapturedOutput(world, 'stdout'), new CapturedOutput(world, 'stderr')]
-  const code = await run(argv, createIo(world, out, err))
-  if (!world.mayShowSecrets) checkSecrets({ argv, out: out.text, err: err.text })
+/** Runs a command line in this process, without its environment. It fails if a token is shown. */
+export async function runPlants(argv: string[], options: RunOptions = {}): Promise<Result> {
+  const [out, err] = [new CapturedOutput(options, 'stdout'), new CapturedOutput(options, 'stderr')]
+  const code = await run(argv, createIo(options, out, err))
+  if (!options.mayShowSecrets) checkSecrets({ argv, out: out.text, err: err.text })
   return { code, out: out.text, err: err.text }
 }
 
-/** The global options of a line, for what runs below commands. */
+/** Parses the global options of a line, for tests of code below the commands. */
 export function readOptions(argv: string[], io: Io): GlobalOptions {
   const command = new PlantsCommand('plants', io, { argv })
   for (const option of globalOptions()) command.addOption(option)
@@ -42,7 +42,7 @@ export function readOptions(argv: string[], io: Io): GlobalOptions {
   return command.readOptions()
 }
 
-/** A command line, with the usual options that it does not have itself. */
+/** Adds to a command line the usual options that it does not have. */
 export function addDefaults(usual: Record<string, string>, argv: string[]): string[] {
   const given = new Set(argv.map((word) => word.replace(/=.*/s, '')))
   const missing = Object.entries(usual).filter(([flag]) => !given.has(flag))

@@ -9,7 +9,7 @@ import { openTerminal, type Terminal } from './terminal.js'
 /** A test names what Windows lacks at its end: "needs sh", "needs modes", "needs links". */
 export const isWindows = process.platform === 'win32'
 
-/** A text is split at its spaces. */
+/** The words of a command line, or a text that is split at its spaces. */
 type CommandLine = string | readonly string[]
 
 /** A user with a home: what is saved, stored and written there, and ways to run the program. */
@@ -42,7 +42,7 @@ export class Sandbox {
     return launch(this, [...under, bin, ...splitWords(args)], options)
   }
 
-  /** Runs it to its end; a code of undefined stands for a signal. */
+  /** Runs the built program to its end. The code is undefined if a signal ended it. */
   spawn(args: CommandLine, options?: Options, ...under: string[]): Promise<ProcessResult> {
     return waitForResult(this.start(args, options, ...under))
   }
@@ -67,7 +67,7 @@ export class Sandbox {
     return existsSync(resolve(this.home, path))
   }
 
-  /** Saves settings past the program: a text as it is, an object with the version it leaves out. */
+  /** Writes the settings file without the program. An object need not have the version. */
   save(settings: string | Uint8Array | Record<string, unknown>): void {
     const isRaw = typeof settings === 'string' || settings instanceof Uint8Array
     this.write(this.file, isRaw ? settings : JSON.stringify({ version: 1, ...settings }))
@@ -90,7 +90,7 @@ export function toTextResult(text: string): Result {
   return { code: 0, out: text, err: '' }
 }
 
-/** The objects of a text that has one per line. */
+/** Parses a text that has one JSON object per line. */
 export function parseObjects(text: string): Record<string, unknown>[] {
   const lines = text.split('\n').filter(Boolean)
   return lines.map((line) => JSON.parse(line))

@@ -1,4 +1,7 @@
-// What a terminal shows after a program has moved its cursor. Styles are written as in a transcript: `^[[1m`.
+/*
+ * Shows what is on a terminal after a program has moved the cursor. Styles are written as in a
+ * transcript, such as `^[[1m`.
+ */
 
 const controls = /\u001b\[(?<parameters>[?\d;]*)(?<command>[A-Za-z])|(?<character>[\s\S])/gu
 
@@ -18,7 +21,7 @@ export class Screen {
     }
   }
 
-  /** The lines, without empty ones at the end. */
+  /** The lines of the screen, without empty ones at the end. */
   get lines(): string[] {
     const lines = this.#rows.map((row) =>
       row
@@ -29,7 +32,7 @@ export class Screen {
     return lines.slice(0, lines.findLastIndex((line) => line !== '') + 1)
   }
 
-  /** The same with the styles, each of which ends on its line. */
+  /** The same lines with their styles. A style that goes on in the next line is repeated there. */
   get styledLines(): string[] {
     return this.#rows.slice(0, this.lines.length).map((row) => {
       let style = ''
@@ -59,7 +62,7 @@ export class Screen {
     this.#rows[this.#row]?.splice(from)
   }
 
-  /** Keeps one style: that is enough for what this program prints. */
+  /** Keeps only the last style, because this program never combines two. */
   #setStyle(parameters: string): void {
     const isEnd = ['', '0', '22', '39'].includes(parameters)
     this.#style = isEnd ? '' : `^[[${parameters}m`

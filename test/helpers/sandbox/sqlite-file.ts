@@ -19,17 +19,18 @@ export function openDatabase(path: string): packaged.DatabaseSyncInstance {
   return db
 }
 
-/** Puts plants with ids from 1 up, named "Plant 1" and so on, into a store. */
+/** Inserts plants into a store, with the ids from 1 on and the names "Plant 1" and so on. */
 export function insertPlants(path: string, count: number): void {
   const db = new DatabaseSync(path)
-  // Not prepared: the packaged driver closes a file for good only when its statements are collected.
+  // The packaged driver closes a file only when its prepared statements are collected as garbage,
+  // so nothing is prepared here.
   db.exec(`
     WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ${count})
     INSERT OR IGNORE INTO plants (id, name) SELECT id, 'Plant ' || id FROM ids`)
   db.close()
 }
 
-/** Another process that has run a statement on a store, and keeps it open until its end. */
+/** Starts a process that runs a statement on a store, and keeps the store open until it ends. */
 export async function holdLock(path: string, sql: string) {
   const script = `
     const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
@@ -57,7 +58,7 @@ export function queryFile(path: string, sql: string, options = {}): Record<strin
   }
 }
 
-/** The ids in a store. Fails if the file is damaged. */
+/** Reads the ids in a store. It fails if the file is damaged. */
 export function readIds(path: string): number[] {
   expect(queryFile(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
   const sql = 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id'

@@ -9,7 +9,7 @@ import type { Store } from '../../../src/stores/store.js'
 
 type Writable = Pick<Store, 'write'>
 
-/** What a store needs to wait, with a timeout that no test reaches. */
+/** Builds the options of a store, with a timeout that no test reaches. */
 export function buildSqliteOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {
   const { signal } = new AbortController()
   const now = () => performance.now()
@@ -17,7 +17,7 @@ export function buildSqliteOptions(options: Partial<SqliteOptions> = {}): Sqlite
   return { timeoutMs: 3_600_000, runtime, ...options }
 }
 
-/** What addresses may leave open in a test: no home directory, nothing of this process. */
+/** Creates a context for addresses without a home directory and an environment. */
 export function createAddressContext(options: Partial<AddressContext> = {}): AddressContext {
   return {
     resolvePath: String,
@@ -30,7 +30,7 @@ export function createAddressContext(options: Partial<AddressContext> = {}): Add
   }
 }
 
-/** The address of a file that is not the program's own. */
+/** Creates the address of a file that is not the default store. */
 export function createFileAddress(path: string): SqliteAddress {
   return { scheme: 'sqlite', name: path, isDefault: false }
 }
@@ -40,7 +40,7 @@ export function closeAfterTest<Store extends { close(): Promise<void> }>(store: 
   return store
 }
 
-/** Collects the statements of connections that were closed: until then these keep their locks. */
+/** Frees statements of closed connections, which keep their locks until they are collected. */
 export async function endConnections(): Promise<void> {
   collectGarbage()
   await new Promise(setImmediate)

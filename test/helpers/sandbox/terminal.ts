@@ -16,11 +16,11 @@ export function openTerminal(
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, TERM: name, ...env },
   })
   let screen = ''
-  let seen = 0
-  let look = () => {}
+  let searchStart = 0
+  let checkScreen = () => {}
   pty.onData((data) => {
     screen += data
-    look()
+    checkScreen()
   })
   const ended = new Promise<{ code: number; screen: string }>((resolve) => {
     pty.onExit(({ exitCode, signal }) =>
@@ -28,16 +28,16 @@ export function openTerminal(
     )
   })
   checkSecretsAtEnd(ended.then(() => ({ argv: args, out: screen })))
-  /** Resolves when the screen holds the text, behind what the last call waited for. */
-  const see = (text: string) =>
+  /** Resolves when the screen has the text, after the text of the previous call. */
+  const waitForText = (text: string) =>
     new Promise<void>((resolve, reject) => {
-      look = () => {
-        const at = screen.indexOf(text, seen)
+      checkScreen = () => {
+        const at = screen.indexOf(text, searchStart)
         if (at < 0) return
-        seen = at + text.length
+        searchStart = at + text.length
         resolve()
       }
-      look()
+      checkScreen()
       const missing = `The program ended without showing ${JSON.stringify(text)}`
       void ended.then(() => reject(new Error(`${missing}:\n${screen}`)))
     })
@@ -46,11 +46,11 @@ export function openTerminal(
       return screen
     },
     type: (text: string) => pty.write(text),
-    see,
-    /** Waits for each question in turn, and types its answer. */
+    waitForText: waitForText,
+    /** Waits for the questions one after the other, and types the answer of each. */
     answer: async (...answers: [question: string, text: string][]) => {
       for (const [question, text] of answers) {
-        await see(question)
+        await waitForText(question)
         pty.write(text)
       }
     },

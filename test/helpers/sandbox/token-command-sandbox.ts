@@ -8,7 +8,7 @@ import { Sandbox } from './sandbox.js'
 
 export const token = 's3cret-of-one-address'
 export const fern = 'create --id 1 --name Fern --timeout 3s --output json --store'
-/** How a service answers an empty object when it accepts the token, and how it answers a create. */
+/** The response to an empty object, by which `auth login` sees that a service accepts the token. */
 export const accepts = buildJsonResponse(400, { error: 422, message: 'No NewPlant' })
 export const created = buildJsonResponse(200, { name: 'Fern' })
 export const posts = [created]
@@ -17,7 +17,7 @@ export function startRecorder(...answers: ScriptedResponse[]): Promise<ScriptedS
   return ScriptedServer.listen({ posts: answers.length === 0 ? posts : answers })
 }
 
-/** A token, as it is saved for addresses. */
+/** Builds the setting `tokens`, with one token for all addresses. */
 export function buildSavedTokens(...addresses: string[]) {
   const entry = { token, savedAt: '2026-01-02T03:04:05.678Z' }
   return Object.fromEntries(addresses.map((address) => [address, entry]))

@@ -12,30 +12,35 @@ export interface Post {
   index: number
 }
 
-/** Instead of the usual: an answer, the plant and a reset ("lose"), or neither ("hang"). */
+/**
+ * What a service does instead of creating the plant and answering: it sends a given response,
+ * creates the plant and resets the connection (`lose`), or does nothing (`hang`).
+ */
 export type Behaviour = Buffer | 'lose' | 'hang' | undefined
 
 interface ServiceScript {
-  /** whether it keeps keys, and says so */
+  /** Whether the service supports idempotency keys, and describes them in its OpenAPI. */
   isKeyed?: boolean
   behave?: ((post: Post) => Behaviour | Promise<Behaviour>) | undefined
 }
 
-/** Of this worker alone, on Linux: no other test gets the port of a service that is away. */
+/**
+ * On Linux, each worker has its own address, so no other test gets the port of a stopped service.
+ */
 const host =
   process.platform === 'linux' ? `127.0.1.${process.env['VITEST_POOL_ID'] ?? 1}` : '127.0.0.1'
 
-/** A service that keeps plants in memory, and answers as the specification says. */
+/** Starts a service that keeps plants in memory, and answers as the specification says. */
 export async function startPlantService({ isKeyed = true, behave }: ServiceScript = {}) {
   const posts: Post[] = []
-  const made = new Set<string>()
+  const createdIds = new Set<string>()
   const keys = new Map<string, string>()
   const create = (body: string, { id, key = '' }: Post): Buffer => {
     const { name, tag } = JSON.parse(body)
     const isRepeated = isKeyed && key !== '' && keys.get(key) === body
-    if (made.has(id) && !isRepeated)
+    if (createdIds.has(id) && !isRepeated)
       return buildJsonResponse(400, { error: 409, message: `Plant ${id} exists` })
-    made.add(id)
+    createdIds.add(id)
     keys.set(key, body)
     return buildJsonResponse(200, { name, tag })
   }
@@ -60,7 +65,12 @@ export async function startPlantService({ isKeyed = true, behave }: ServiceScrip
     host,
   })
   const address = `http://${host}:${service.port}`
-  // Whoever changes a plant removes its key.
+  // A change of a plant removes its idempotency key.
   const changeAll = () => keys.clear()
-  return Object.assign(service, { made, created: posts, address, changeAll })
+  return Object.assign(service, {
+    createdIds: createdIds,
+    receivedCreates: posts,
+    address,
+    changeAll,
+  })
 }

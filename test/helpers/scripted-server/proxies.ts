@@ -14,14 +14,14 @@ import { startForwardProxy } from './scripted-server.js'
 
 const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
 
-/** Of this machine, but not loopback: that is never reached through a proxy. */
+/** An address of this machine that is not loopback, which is never reached through a proxy. */
 export const ipv4 = addresses.find(
   ({ internal, family }) => !internal && family === 'IPv4',
 )?.address
 
 interface ProxyKind {
   canRun: boolean
-  /** @param tunnelPort where tunnels may lead, besides 443 */
+  /** @param tunnelPort the port to which tunnels are allowed, besides 443 */
   configure(port: number, tunnelPort: number | undefined): string
   command(config: string): string[]
   isUp: RegExp

@@ -4,22 +4,22 @@ import { onTestFinished } from 'vitest'
 
 interface RawAnswer {
   status: number
-  /** by names in small letters; what stands there twice is joined by a comma and a space */
+  /** The headers by lower-case names. The values of a repeated header are joined by a comma. */
   headers: Record<string, string>
   body: string
-  /** the status and the body; of an Error its `error`, where that is another, and its message */
+  /** The status and the body. Of an Error, it has the message, and the `error` if that differs. */
   text: string
 }
 
 export interface RawRequest {
   method?: string
   target?: string
-  /** besides the usual ones, or instead of them; undefined leaves one out */
+  /** These headers are added to the usual ones, or replace them. Undefined omits one. */
   headers?: Record<string, string | string[] | undefined>
   body?: string | Uint8Array
 }
 
-/** The bytes of a request that is in order but for what is asked for. */
+/** Builds the bytes of a valid request, with the changes that a test asks for. */
 export function buildRequest(
   token: string,
   { method = 'POST', target = '/plants', headers = {}, body = '' }: RawRequest = {},
@@ -45,14 +45,14 @@ export async function connectTo(endpoint: NetConnectOpts): Promise<RawConnection
   return connection
 }
 
-/** Sends a request on a connection of its own, and gives the answer; without one it is an error. */
+/** Sends a request on a connection of its own, and returns the answer. It fails without one. */
 export async function exchangeOnce(
   { endpoint, token }: { endpoint: NetConnectOpts; token: string },
   request: RawRequest = {},
 ): Promise<RawAnswer> {
   const connection = new RawConnection(endpoint)
   try {
-    const answer = await connection.send(buildRequest(token, request)).answer(request)
+    const answer = await connection.send(buildRequest(token, request)).readAnswer(request)
     if (!answer) throw new Error('The connection was closed without an answer')
     return answer
   } finally {
@@ -60,23 +60,23 @@ export async function exchangeOnce(
   }
 }
 
-/** What anything can be sent on, and what comes back is read by the letter. */
+/** A connection that sends any bytes, and parses answers strictly. */
 export class RawConnection {
   readonly socket: Socket
   #received = Buffer.alloc(0)
   #isEnded = false
-  #look = () => {}
+  notify = () => {}
 
   constructor(endpoint: NetConnectOpts) {
     const end = () => {
       this.#isEnded = true
-      this.#look()
+      this.notify()
     }
     this.socket = connect({ allowHalfOpen: true, ...endpoint })
     this.socket.on('end', end).on('error', end).on('close', end)
     this.socket.on('data', (chunk) => {
       this.#received = Buffer.concat([this.#received, chunk])
-      this.#look()
+      this.notify()
     })
   }
 
@@ -85,8 +85,8 @@ export class RawConnection {
     return this
   }
 
-  /** Undefined when the other side has closed instead. What is no answer is an error. */
-  async answer({ method = 'POST' }: { method?: string } = {}): Promise<RawAnswer | undefined> {
+  /** Returns the next answer, or undefined if the server has closed the connection instead. */
+  async readAnswer({ method = 'POST' }: { method?: string } = {}): Promise<RawAnswer | undefined> {
     for (;;) {
       const found = parseAnswer(this.#received, method)
       if (found) {
@@ -96,19 +96,20 @@ export class RawConnection {
       if (this.#isEnded && this.#received.length === 0) return undefined
       if (this.#isEnded) throw new Error(`No whole answer: ${this.#received.toString('latin1')}`)
       await new Promise<void>((resolve) => {
-        this.#look = resolve
+        this.notify = resolve
       })
     }
   }
 
-  async answers(): Promise<RawAnswer[]> {
+  async readAnswers(): Promise<RawAnswer[]> {
     const answers: RawAnswer[] = []
-    for (let next = await this.answer(); next; next = await this.answer()) answers.push(next)
+    for (let next = await this.readAnswer(); next; next = await this.readAnswer())
+      answers.push(next)
     return answers
   }
 }
 
-/** The answer at the start of these bytes, once it is whole, with a length (RFC 9112, 6.3). */
+/** Parses the answer at the start of the bytes; undefined until it is complete (RFC 9112, 6.3). */
 function parseAnswer(bytes: Buffer, method: string) {
   const start = bytes.indexOf('\r\n\r\n') + 4
   if (start < 4) return undefined
@@ -126,10 +127,10 @@ function parseAnswer(bytes: Buffer, method: string) {
     throw new Error(`No answer with a length: ${JSON.stringify([first, ...lines])}`)
   if (bytes.length < end) return undefined
   const body = bytes.toString('utf8', start, end)
-  return { answer: { status, headers, body, text: textOf(status, body) }, length: end }
+  return { answer: { status, headers, body, text: formatAnswer(status, body) }, length: end }
 }
 
-function textOf(status: number, body: string): string {
+function formatAnswer(status: number, body: string): string {
   const [, error, message = ''] = /^\{"error":(\d+),"message":(".*")\}$/.exec(body) ?? []
   if (error === undefined) return `${status} ${body}`.trimEnd()
   return `${status}${error === `${status}` ? '' : ` (${error})`} ${JSON.parse(message)}`

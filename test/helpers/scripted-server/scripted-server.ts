@@ -3,12 +3,12 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
 import { onTestFinished } from 'vitest'
 
-/** A port at which nothing listens, and that the system gives to no test that asks for any. */
+/** Nothing listens on this port, and the system never chooses it for a test. */
 export const closedPort = 9
 
 interface Received {
   line: string
-  /** by their names in lower case */
+  /** The headers by their lower-case names. */
   headers: Record<string, string>
   body: string
 }
@@ -16,9 +16,9 @@ interface Received {
 export type ScriptedResponse = string | Buffer | ((socket: Socket, request: Received) => void)
 
 interface Script {
-  /** what each POST gets in its turn; the last one is for all that follow */
+  /** The response to each POST in turn. The last one is repeated. */
   posts?: ScriptedResponse[]
-  /** what other requests get in turn, by their first lines without the query: "GET /plants/1" */
+  /** The responses to other requests, by their first lines without a query: `GET /plants/1`. */
   others?: Record<string, ScriptedResponse[]>
   openapi?: ScriptedResponse
   onConnect?(socket: Socket): void
@@ -26,7 +26,7 @@ interface Script {
   host?: string
 }
 
-/** A server that does what its script says, right or wrong, and keeps what it was sent. */
+/** A server that answers as its script says, and keeps the requests. */
 export class ScriptedServer extends EventEmitter<{ connection: []; request: [Received] }> {
   port = 0
   connections = 0
@@ -44,13 +44,13 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
   }
 
   static async listen(script: Script): Promise<ScriptedServer> {
-    const hostile = new ScriptedServer(script)
-    await hostile.listenAgain()
-    onTestFinished(() => hostile.close())
-    return hostile
+    const server = new ScriptedServer(script)
+    await server.listenAgain()
+    onTestFinished(() => server.close())
+    return server
   }
 
-  /** Listens again where it was. */
+  /** Listens again on the port that it had before. */
   async listenAgain(): Promise<void> {
     const { host = '127.0.0.1' } = this.#script
     await once(this.#server.listen(this.port, host), 'listening')
@@ -92,14 +92,14 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
       const isHello = chunk[0] === 0x16 && socket.bytesRead === chunk.length // of TLS
       if (isHello) return void socket.destroy()
       this.bytes = Buffer.concat([this.bytes, chunk])
-      rest = this.#take(Buffer.concat([rest, chunk]), socket)
+      rest = this.answerCompleteRequests(Buffer.concat([rest, chunk]), socket)
     })
     this.#script.onConnect?.(socket)
     this.emit('connection')
   }
 
-  /** Answers each request that is complete; gives the bytes of the one that is not. */
-  #take(bytes: Buffer, socket: Socket): Buffer {
+  /** Answers each complete request, and returns the bytes of an incomplete one. */
+  answerCompleteRequests(bytes: Buffer, socket: Socket): Buffer {
     const end = bytes.indexOf('\r\n\r\n')
     if (end < 0) return bytes
     const [line = '', ...fields] = bytes.toString('latin1', 0, end).split('\r\n')
@@ -115,7 +115,7 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
     this.requests.push(request)
     this.#answer(request, socket)
     this.emit('request', request)
-    return this.#take(bytes.subarray(next), socket)
+    return this.answerCompleteRequests(bytes.subarray(next), socket)
   }
 
   #answer(request: Received, socket: Socket): void {
@@ -131,8 +131,10 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
 }
 
 /**
- * A proxy that forwards requests in absolute form and opens every tunnel, all to one port if it is
- * given, or answers a status instead.
+ * Starts a proxy that forwards requests in absolute form, and opens every tunnel.
+ *
+ * @param options.to the port to which it connects; by default, that of each request
+ * @param options.refusal the status with which it answers every request instead
  */
 export async function startForwardProxy({ to, refusal }: { to?: number; refusal?: number } = {}) {
   const open = (socket: Socket) => {
@@ -154,7 +156,7 @@ export async function startForwardProxy({ to, refusal }: { to?: number; refusal?
   return proxy
 }
 
-/** Its headers for the proxy itself are left out (RFC 9110, 7.6.1). */
+/** Forwards a request without its headers for the proxy (RFC 9110, 7.6.1). */
 function forward(socket: Socket, { line, headers, body }: Received, to?: number): void {
   const [method = '', target = ''] = line.split(' ')
   const { hostname, port, pathname, search } = new URL(target)

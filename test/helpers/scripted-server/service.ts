@@ -15,14 +15,14 @@ import { runPlants } from '../sandbox/run.js'
 import { buildSqliteOptions, createFileAddress } from '../sandbox/store.js'
 import { createTemporaryFolder } from '../sandbox/temporary-folder.js'
 
-/** What a service accepts, unless it is told otherwise. */
+/** The token that a service accepts, unless a test sets another one. */
 export const testToken = 'plants_s3cret-TOKEN-that-no-output-may-hold'
 
 export type RunningService = Awaited<ReturnType<typeof serve>>
 
 interface Options {
   folder?: string
-  /** of a token of the store, which it then accepts instead of the usual one */
+  /** The rights of a token in the store, which the service then accepts instead of `testToken`. */
   rights?: string
   env?: Record<string, string>
   through?: string[]
@@ -45,7 +45,7 @@ export async function serve(args: string[] = [], options: Options = {}) {
 
 export const getStorePath = ({ folder }: { folder: string }) => join(folder, 'data/plants.db')
 
-/** A process that serves, and the service once its address is there. */
+/** Launches a process that serves. `ready` resolves when it has printed its address. */
 export function launchService(args: string[], folder: string, options: Options = {}) {
   const { env = { PLANTS_SERVE_TOKEN: testToken }, through = [], token = testToken } = options
   const port = args.includes('--socket') || args.includes('--port') ? [] : ['--port', '0']
@@ -58,12 +58,12 @@ export function launchService(args: string[], folder: string, options: Options =
   child.stderr?.on('data', (chunk: Buffer) => {
     err += chunk.toString()
   })
-  /** The code is what a shell sees. */
+  /** The code is the one that a shell reports, also for a signal. */
   const ended = child.then(({ exitCode, signal }) => {
     checkSecrets({ argv: ['serve', ...args], out, err })
     return { code: exitCode ?? 128 + (signal ? constants.signals[signal] : 0), out, err }
   })
-  const untilReady = async () => {
+  const waitUntilReady = async () => {
     while (!out.includes('\n')) {
       const event = await Promise.race([once(child.stdout ?? child, 'data'), ended])
       if (!Array.isArray(event)) throw new Error(`The service ended: ${JSON.stringify(event)}`)
@@ -85,7 +85,7 @@ export function launchService(args: string[], folder: string, options: Options =
       },
     }
   }
-  return { child, ended, ready: untilReady() }
+  return { child, ended, ready: waitUntilReady() }
 }
 
 export function toConnectOptions(address: string): NetConnectOpts {
@@ -101,7 +101,7 @@ export const quickStore: Pick<Store, 'write' | 'close'> = {
 }
 
 export function buildCreatedOutcome(change: Change): Outcome {
-  return change.type === 'create' ? { type: 'created', plant: change.plant } : unused()
+  return change.type === 'create' ? { type: 'created', plant: change.plant } : failUnexpectedCall()
 }
 
 export const testCaller: Caller = { name: 'test', rights }
@@ -137,7 +137,7 @@ export async function serveFile(path: string, basePath = ''): Promise<string> {
 }
 
 export function createLogTo(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
-  const output = { isTerminal: false, columns: 80, write, log: write, stream: unused }
+  const output = { isTerminal: false, columns: 80, write, log: write, stream: failUnexpectedCall }
   return { output, level: 'info', delayMs: 0, redact: String }
 }
 
@@ -173,11 +173,11 @@ export const limits = {
   bodyLimitBytes: 1_048_576,
 }
 
-function unused(): never {
+function failUnexpectedCall(): never {
   throw new Error('No test needs this')
 }
 
-/** What many wait for, until it is opened. */
+/** Creates a gate at which calls wait until the test opens it. */
 export function createGate() {
   let open = () => {}
   const opened = new Promise<undefined>((resolve) => {

@@ -12,7 +12,7 @@ async function asked() {
   const user = new Sandbox()
   const { url } = await ScriptedServer.listen({ posts: [accepts] })
   const typing = user.terminal(`auth login --store ${url}`)
-  await typing.see(`token for ${url}`)
+  await typing.waitForText(`token for ${url}`)
   return { typing, url, user }
 }
 

@@ -17,7 +17,7 @@ import { basename, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { canBecome, stranger } from '../../helpers/sandbox/linux.js'
+import { canBecomeStranger, stranger } from '../../helpers/sandbox/linux.js'
 import { readMode, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
@@ -49,7 +49,9 @@ function isWhole(file: string): boolean {
   return half > 0 && bytes.subarray(0, half).equals(bytes.subarray(half))
 }
 
-/** A file as if V8 had compiled another source of the same length, which is all that it compares. */
+/**
+ * A file as if V8 had compiled another source of the same length, which is all that it compares.
+ */
 function foreignCode(file: string): Buffer {
   const source = basename(file)
     .slice(`${process.version}-${process.arch}-`.length)
@@ -179,7 +181,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       expect([old, notes].map((path) => existsSync(path))).toEqual([false, true])
     })
 
-    test.runIf(canBecome)(
+    test.runIf(canBecomeStranger)(
       'is not read from a file of another user (needs root and setpriv)',
       async () => {
         const { user, file } = await afterStart()
@@ -189,7 +191,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       },
     )
 
-    test.runIf(canBecome)(
+    test.runIf(canBecomeStranger)(
       'is not taken from a folder of another user (needs root and setpriv)',
       async () => {
         const { user, cache, file } = await afterStart()

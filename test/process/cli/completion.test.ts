@@ -9,7 +9,10 @@ import { openTerminal, type Terminal } from '../../helpers/sandbox/terminal.js'
 const ready = 'ready> '
 const said = 'said() { printf "<%s>" said "$@"; echo; }'
 
-/** What each shell reads first. `said` shows the words that a line was made of, however the shell draws that. */
+/**
+ * What each shell reads first. `said` shows the words that a line was made of, however the shell
+ * draws that.
+ */
 const shells = {
   bash: {
     ...{ file: '.bashrc', args: ['--noprofile', '--rcfile', '.bashrc', '-i'] },
@@ -54,15 +57,15 @@ class Typist extends Sandbox {
 
   static async at(shell: Shell): Promise<Typist> {
     const typist = new Typist(shell)
-    await typist.#terminal.see(ready)
+    await typist.#terminal.waitForText(ready)
     return typist
   }
 
   /** The words that a line has become, which was typed, with its Tabs. */
   async type(line: string): Promise<string[]> {
     this.#terminal.type(`${line}\u0001said \r`) // Ctrl-A is the beginning of the line
-    await this.#terminal.see('<said>')
-    await this.#terminal.see(ready)
+    await this.#terminal.waitForText('<said>')
+    await this.#terminal.waitForText(ready)
     const [shown = ''] =
       this.screen
         .split('<said>')
@@ -77,7 +80,9 @@ class Typist extends Sandbox {
   }
 }
 
-/** What each line becomes when it is typed. An X after the Tab shows whether a blank was put there. */
+/**
+ * What each line becomes when it is typed. An X after the Tab shows whether a blank was put there.
+ */
 const lines: [typed: string, became: string[]][] = [
   ['plants cr\tX', ['plants', 'create', 'X']],
   ['plants create --na\tX', ['plants', 'create', '--name', 'X']],

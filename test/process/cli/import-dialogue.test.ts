@@ -9,7 +9,8 @@ import { openTerminal } from '../../helpers/sandbox/terminal.js'
 import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
 import { getStorePath, serve, testToken } from '../../helpers/scripted-server/service.js'
 
-// The dialogue of an import, on a terminal. Its columns are guessed in unit/cli/import-dialogue.test.ts.
+// The dialogue of an import, on a terminal. Its columns are guessed in
+// unit/cli/import-dialogue.test.ts.
 
 const enter = '\r'
 const down = '\x1b[B'
@@ -192,8 +193,8 @@ test('the dialogue fits into 40 columns', async () => {
   const env = { ...withoutCache, ...user.env, ...plain }
   const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, 40)
   await session.answer(['Is that right?', enter])
-  await session.see('the id?')
-  await session.see('⏎')
+  await session.waitForText('the id?')
+  await session.waitForText('⏎')
   expect(new Screen(40, session.screen).lines).toMatchInlineSnapshot(`
     [
       "list.csv is not UTF-8. Read as windows-1",
@@ -253,8 +254,8 @@ test('an import shows what would happen, and then asks again', async () => {
   const user = withFile(`${table}1.234;Malus;\n`)
   const session = user.terminal('import list.csv', plain)
   await session.answer(...columns)
-  await session.see('1 plant will be rejected:')
-  await session.see('list.csv:4: Invalid plant: the id must be an integer')
+  await session.waitForText('1 plant will be rejected:')
+  await session.waitForText('list.csv:4: Invalid plant: the id must be an integer')
   await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
   await session.answer(['Import 2 plants?', enter])
   expect((await session.ended).code).toBe(6)
@@ -265,7 +266,7 @@ test('an import in one transaction asks before it begins', async () => {
   const user = withFile(table)
   const session = user.terminal('import list.csv --atomic', plain)
   await session.answer(...columns)
-  await session.see('Import 2 plants?')
+  await session.waitForText('Import 2 plants?')
   expect(user.has(user.store)).toBe(false)
   session.type(enter)
   expect((await session.ended).code).toBe(0)

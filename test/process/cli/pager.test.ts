@@ -70,7 +70,7 @@ describe.skipIf(process.platform === 'win32')('another pager', () => {
       // A terminal whose program ends is closed soon, whether or not all of it was read.
       const script = `${bin} list --no-color; echo code $?; read line`
       const session = openTerminal('sh', ['-c', script], user.home, env)
-      await session.see('code 0')
+      await session.waitForText('code 0')
       const { screen } = session
       session.type('\r')
       await session.ended

@@ -98,7 +98,7 @@ test.each([
 test.each(['--tag wet', '1 2'])('delete %s spares what came while it asked', async (args) => {
   const user = await after('create --id 1 --name Moss --tag wet')
   const session = user.terminal(`delete ${args}`, plain)
-  await session.see('Delete Moss (id 1, tag wet)')
+  await session.waitForText('Delete Moss (id 1, tag wet)')
   await user.run('create --id 2 --name Moss --tag wet')
   session.type('y\r')
   await session.ended

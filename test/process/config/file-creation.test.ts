@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { becomeStranger, canBecome, stranger } from '../../helpers/sandbox/linux.js'
+import { becomeStranger, canBecomeStranger, stranger } from '../../helpers/sandbox/linux.js'
 import { readMode, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 test.skipIf(process.platform === 'win32')(
@@ -54,7 +54,7 @@ describe.each([
   ['with an empty HOME (needs Node as its runtime)', false],
   ['without a HOME and an account (needs root and setpriv)', true],
 ])('%s', (_, isStranger) => {
-  test.runIf(isStranger ? canBecome : process.env['PLANTS_BIN'] === undefined)(
+  test.runIf(isStranger ? canBecomeStranger : process.env['PLANTS_BIN'] === undefined)(
     'settings are in PLANTS_CONFIG_DIR, or the hint names it',
     async () => {
       const { user, run } = homeless(isStranger)
@@ -76,7 +76,7 @@ test('settings are in XDG_CONFIG_HOME where that is set', async () => {
   expect(user.has('xdg/plants/settings.json')).toBe(true)
 })
 
-test.runIf(canBecome)(
+test.runIf(canBecomeStranger)(
   'settings of a third user, or in a closed directory, are rejected (needs root and setpriv)',
   async () => {
     const user = new Sandbox({ timeout: '7s' })

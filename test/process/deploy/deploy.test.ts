@@ -17,7 +17,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { findBlocks, pages } from '../../helpers/expect/documents.js'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
-import { becomeStranger, canBecome, isInstalled, stranger } from '../../helpers/sandbox/linux.js'
+import {
+  becomeStranger,
+  canBecomeStranger,
+  isInstalled,
+  stranger,
+} from '../../helpers/sandbox/linux.js'
 import { bin } from '../../helpers/sandbox/process.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
@@ -62,7 +67,7 @@ test('Litestream replicates the store of the service, as its user', () => {
   )
 })
 
-test.runIf(canBecome).each(['docs/recipes.md', 'docs/backup.md'])(
+test.runIf(canBecomeStranger).each(['docs/recipes.md', 'docs/backup.md'])(
   'a user without rights makes the backups of %s with the environment of cron (needs root and setpriv)',
   (path) => {
     const folder = createTemporaryFolder()

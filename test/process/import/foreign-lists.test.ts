@@ -4,12 +4,15 @@ import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { Screen } from '../../helpers/sandbox/screen.js'
 import type { Terminal } from '../../helpers/sandbox/terminal.js'
 
-// Lists of 22 languages, imported by the plain command on a terminal, and through a pipe by its hints.
+// Lists of 22 languages, imported by the plain command on a terminal, and through a pipe by its
+// hints.
 
 const width = 80
 const fields = ['id', 'name', 'tag'] as const
 
-/** Answers as a person does who knows the list. Counts the answers that Enter alone did not give. */
+/**
+ * Answers as a person does who knows the list. Counts the answers that Enter alone did not give.
+ */
 class Person {
   readonly #session: Terminal
   readonly #list: ForeignList
@@ -37,11 +40,11 @@ class Person {
     if (cells.every((cell) => shown.includes(cell.normalize()))) return this.#type('\r')
     this.corrections.push('encoding')
     this.#type('\x1b[B\r')
-    await this.#session.see('Which encoding?')
+    await this.#session.waitForText('Which encoding?')
     this.#type(this.#list.encoding)
-    await this.#session.see(`❯ ${this.#list.encoding}`)
+    await this.#session.waitForText(`❯ ${this.#list.encoding}`)
     this.#type('\r')
-    await this.#session.see('Is that right?')
+    await this.#session.waitForText('Is that right?')
     this.#type('\r')
   }
 
@@ -59,8 +62,8 @@ class Person {
   }
 
   async #see(question: string): Promise<string[]> {
-    await this.#session.see(question)
-    await this.#session.see('⏎')
+    await this.#session.waitForText(question)
+    await this.#session.waitForText('⏎')
     // A question is shown in composed characters.
     return new Screen(width, this.#session.screen).lines.map((line) => line.normalize())
   }

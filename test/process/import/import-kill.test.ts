@@ -165,7 +165,7 @@ test.each<[string, () => Promise<Target>, () => Input]>([
     expect(code).toBeOneOf([rejected.length > 0 ? 6 : 0, 'SIGKILL'])
     if (code !== 'SIGKILL') expect(user.journals).toEqual([])
     if (rejected.length === 0) return
-    const found = user.rejected('rejects').map(({ line, record }) => ({ line, record }))
+    const found = user.readRejected('rejects').map(({ line, record }) => ({ line, record }))
     expect(found).toEqual(rejected.map(({ line, record }) => ({ line, record })))
   },
 )
@@ -213,7 +213,7 @@ test.runIf(canTrace).each([
   const run = await user.start(`${command} --rejects bad`, {}, ...tracing)
   expect(run.exitCode ?? run.signal).toBe(end)
   expect(parseCounts(user.read('out'))).toEqual({ created: 20_000, rejected: { 400: 1 } })
-  expect(user.rejected('bad')).toMatchObject([{ line: 20_001 }])
+  expect(user.readRejected('bad')).toMatchObject([{ line: 20_001 }])
   const err = expect.stringContaining('was imported before')
   expect(await user.run(command)).toMatchObject({ code: 2, err })
   expect(countPlants(user.store)).toBe(20_000)

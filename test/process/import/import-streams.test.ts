@@ -61,7 +61,7 @@ test('of three imports with one rejects file, one has it, and no record is lost'
   const results = await Promise.all(names.map(run))
   expect(results.map(({ code }) => code).toSorted()).toEqual([2, 2, 6])
   const winner = names[results.findIndex(({ code }) => code === 6)]
-  expect(user.rejected('bad')).toMatchObject([{ line: 1, record: `${winner} is no plant` }])
+  expect(user.readRejected('bad')).toMatchObject([{ line: 1, record: `${winner} is no plant` }])
 })
 
 describe.runIf(canTrace)('of two imports that write to one rejects file at once,', () => {
@@ -117,10 +117,12 @@ describe.runIf(canTrace)('of two imports that write to one rejects file at once,
     for (const name of interrupted) await interrupt(user, name)
     const err = expect.stringContaining(reason)
     expect(await runBoth(user, call)).toEqual({ one: 2, two: 6, err })
-    expect(user.rejected('out/bad')).toContainEqual(expect.objectContaining({ record: 'bad two' }))
+    expect(user.readRejected('out/bad')).toContainEqual(
+      expect.objectContaining({ record: 'bad two' }),
+    )
     // The other one still has its record.
     expect(await user.spawn(importOf('one').replace('out/bad', 'other'))).toMatchObject({ code: 6 })
-    expect(user.rejected('other')).toMatchObject([{ line: 2, record: 'bad one' }])
+    expect(user.readRejected('other')).toMatchObject([{ line: 2, record: 'bad one' }])
   })
 })
 
@@ -157,8 +159,8 @@ type Run = ReturnType<Sandbox['start']>
 
 /** Runs an import, with what it reads from stdin, and judges the most memory that it has had. */
 async function measured(world: Sandbox, line: string, input: (run: Run) => Iterable<Buffer>) {
-  // How much garbage V8 and JavaScriptCore (of the executable) keep before they collect it depends on their versions
-  // and on the machine, and would count as memory.
+  // How much garbage V8 and JavaScriptCore (of the executable) keep before they collect it depends
+  // on their versions and on the machine, and would count as memory.
   const env = { NODE_OPTIONS: '--max-semi-space-size=8', BUN_JSC_forceRAMSize: `${256 * mebibyte}` }
   const run = world.start(line, { env, stdin: 'pipe' })
   onTestFinished(() => void run.kill('SIGKILL'))

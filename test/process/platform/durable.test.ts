@@ -16,7 +16,10 @@ const backup = 'backup b.db'
 const log = 'data/plants.db-wal'
 const both = ['stderr', 'stdout']
 
-/** What must be synced before a command writes its answer, after others; and the streams that it writes to. */
+/**
+ * What must be synced before a command writes its answer, after others; and the streams that it
+ * writes to.
+ */
 const cases: [before: string[], command: string, synced: unknown[], told?: string[]][] = [
   [[], create, [log, 'data', '.']],
   [[], `${create} --store a.db`, ['a.db-wal', '.'], both],
@@ -45,7 +48,9 @@ async function tracedFolder(before: string[] = []) {
   for (const line of before) expect((await user.spawn(line)).code).toBe(0)
   user.write('input.ndjson', '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n')
   const disk = followDisk(user.home, join(createTemporaryFolder(), 'log'))
-  /** Runs a command; gives its exit code, the streams that it wrote to, and what was synced before. */
+  /**
+   * Runs a command; gives its exit code, the streams that it wrote to, and what was synced before.
+   */
   const run = async (line: string, env: Record<string, string> = {}) => {
     const { code } = await user.spawn(line, { env }, 'strace', ...disk.tracer)
     const { told, early } = disk.review()
@@ -88,7 +93,9 @@ describe.runIf(canTrace)('is on disk before it is told (needs strace):', () => {
       { method: 'PATCH', target: '/plants/1', body: '{"name":"Moss"}' },
       { method: 'DELETE', target: '/plants/1' },
     ])
-      statuses.push((await connection.send(buildRequest(token, request)).answer(request))?.status)
+      statuses.push(
+        (await connection.send(buildRequest(token, request)).readAnswer(request))?.status,
+      )
     const traced = readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, 'utf8')
     process.kill(parseInt(traced, 10), 'SIGTERM')
     const { code } = await service.ended
@@ -111,7 +118,8 @@ type What = keyof typeof names
 const kinds = Object.keys(names) as What[]
 
 /**
- * Follows what a program does with the files of a directory from now on. Relative paths are in this directory.
+ * Follows what a program does with the files of a directory from now on. Relative paths are in this
+ * directory.
  *
  * @param log the file that strace writes, outside of the directory
  */
@@ -141,12 +149,16 @@ function callsIn(trace: string): string[] {
 
 const succeeded = /^(?<name>\w+)\((?<fd>\d*)(?:<(?<open>.*?)>)?.*\) += \d+(?:<(?<opened>.*)>)?/
 
-/** What need not outlast a crash: locks, SQLite's shared memory, caches, and files until they are renamed. */
+/**
+ * What need not outlast a crash: locks, SQLite's shared memory, caches, and files until they are
+ * renamed.
+ */
 const isTemporary = (path: string) =>
   /-shm$|\.lock(?:$|\/)|\/\.cache(?:$|\/)|\/\.[^/]*plants-/.test(path)
 
 /**
- * @returns each write to a stream, with the files and directories that were synced since the one before; and what was
+ * @returns each write to a stream, with the files and directories that were synced since the one
+ * before; and what was
  *   told or renamed before the files that it is about were on disk. Paths are relative.
  */
 function reviewTrace(trace: string, directory: string, existing: Set<string>) {

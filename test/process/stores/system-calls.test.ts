@@ -106,7 +106,7 @@ describe.runIf(canTrace)('killed before any system call (needs strace)', () => {
       // A kill after the summary leaves no exit code.
       if (result.out === '' || !isHit) expect(code, err).toBe(6)
       expect(parseCounts(out)).toEqual({ created: good.length, rejected: { 400: bad.length } })
-      const rejected = sandbox.rejected('rejects.ndjson')
+      const rejected = sandbox.readRejected('rejects.ndjson')
       expect(rejected.map(({ record }) => record)).toEqual(bad)
       expect(rejected.map(({ line }) => lines[line - 1])).toEqual(bad)
       const expectedFiles = /^(data|plants\.ndjson|rejects\.ndjson)$/
@@ -213,7 +213,7 @@ describe.runIf(canTrace)('when any sync fails (needs strace)', () => {
       const { code, out } = isComplete ? result : await sandbox.run(importWithRejects)
       expect(code).toBe(6)
       expect(parseCounts(out)).toEqual({ created: 3, rejected: { 400: 1 } })
-      expect(sandbox.rejected('rejects.ndjson')).toHaveLength(1)
+      expect(sandbox.readRejected('rejects.ndjson')).toHaveLength(1)
     })
     expect([...codes].toSorted()).toEqual([5, 6, 74])
   })
@@ -256,7 +256,9 @@ describe.runIf(canTrace)('when any system call fails (needs strace)', () => {
   })
 })
 
-/** A call fails once. In a soak, all calls after it fail in other runs, too; otherwise only syncs. */
+/**
+ * A call fails once. In a soak, all calls after it fail in other runs, too; otherwise only syncs.
+ */
 function listCreateFaults(): { call: string; fault: Fault }[] {
   const calls = ['pwrite64', syncCalls, 'openat', 'ftruncate', mkdirCalls]
   return calls.flatMap((call) =>

@@ -61,13 +61,13 @@ describe.skipIf(isWindows)('with a token command (needs sh)', () => {
       await create(store, 0)
       valid = 's3cret-2'
       expect(await create(store, 50)).toEqual(new Set(['created']))
-      expect(service.made.size).toBe(100)
+      expect(service.createdIds.size).toBe(100)
       expect(secrets).toEqual(new Set(['s3cret-1', 's3cret-2']))
       valid = 's3cret-3'
       expect(await create(store, 100)).toEqual(new Set(['notSent']))
       letPass(2)
       expect(await create(store, 100)).toEqual(new Set(['created']))
-      expect(service.made.size).toBe(150)
+      expect(service.createdIds.size).toBe(150)
     },
   )
 

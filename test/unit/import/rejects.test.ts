@@ -43,7 +43,7 @@ test('records are rejected in their order, of several inputs', async () => {
     ...expected.map(({ error, line }) => ({ error, line })),
     { error: 422, line: undefined },
   ])
-  const kept = user.rejected('bad').map(({ line, record }) => ({ line, record }))
+  const kept = user.readRejected('bad').map(({ line, record }) => ({ line, record }))
   expect(kept).toEqual(expected.map(({ line, record }) => ({ line, record })))
 })
 

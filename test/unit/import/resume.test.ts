@@ -39,7 +39,7 @@ test('an import stops after the chunk with --max-errors records, and the same co
     expect(await user.import(command)).toMatchObject({ code: 6, created, rejected })
   const rejected = { 409: 1, 422: 3 }
   expect(await user.import(command)).toMatchObject({ code: 6, created: 6, rejected, err: resuming })
-  expect(user.rejected('bad').map(({ line }) => line)).toEqual([2, 8, 10, 13])
+  expect(user.readRejected('bad').map(({ line }) => line)).toEqual([2, 8, 10, 13])
   expect(checkpoints()).toEqual([])
 })
 
@@ -233,7 +233,7 @@ describe('the rejects file of an import that was stopped', () => {
     const other = 'plants --rejects other --max-errors 1'
     const err = expect.stringContaining(`. Its rejected records are in ${pathOf('rejects')}\n`)
     expect(await user.import(other)).toMatchObject({ created: 2, rejects: pathOf('other'), err })
-    expect(user.rejected('other')).toMatchObject([{ record: '{bad 2}' }])
+    expect(user.readRejected('other')).toMatchObject([{ record: '{bad 2}' }])
   })
 
   test.each([
@@ -255,8 +255,8 @@ describe('the rejects file of an import that was stopped', () => {
     expect(await user.import(`plants --rejects ${path}`)).toMatchObject(result)
     const [first, second] = [{ record: '{bad 1}' }, { record: '{bad 2}' }]
     const isOther = path === 'other'
-    expect(user.rejected('rejects')).toMatchObject(isOther ? [first] : [first, second])
-    expect(isOther ? user.rejected(path) : [second]).toMatchObject([second])
+    expect(user.readRejected('rejects')).toMatchObject(isOther ? [first] : [first, second])
+    expect(isOther ? user.readRejected(path) : [second]).toMatchObject([second])
   })
 
   test.skipIf(isWindows)('is for its owner alone when it goes on (needs modes)', async () => {
@@ -273,7 +273,10 @@ describe('the rejects file of an import that was stopped', () => {
       created: 1,
       skipped: 1,
     })
-    expect(user.rejected('rejects')).toMatchObject([{ record: '{bad 1}' }, { record: '{bad 2}' }])
+    expect(user.readRejected('rejects')).toMatchObject([
+      { record: '{bad 1}' },
+      { record: '{bad 2}' },
+    ])
   })
 })
 

@@ -45,7 +45,7 @@ async function illService(
     expect(user.journals).toHaveLength(1)
     isIll = false
     const result = await user.import(all)
-    expect([service.made, user.journals]).toEqual([once, []])
+    expect([service.createdIds, user.journals]).toEqual([once, []])
     return result
   }
   return { service, user, mended }
@@ -57,14 +57,14 @@ describe('an import into a service', () => {
     const user = importerAt(service.address, [...lines, lines.at(-1) ?? '', 'bad'])
     const counts = { code: 6, dryRun: true, created: lines.length, rejected: { 400: 1 } }
     expect(await user.import(`${all} --dry-run`)).toMatchObject(counts)
-    expect([service.created, user.journals]).toEqual([[], []])
+    expect([service.receivedCreates, user.journals]).toEqual([[], []])
   })
 
   test('needs to read only where an id exists, or for --id-from next', async () => {
     const service = await startPlantService()
     const user = importerAt(service.address)
     expect(await user.import(`${all} --id-from next`)).toMatchObject({ code: 1 })
-    expect(service.created).toEqual([])
+    expect(service.receivedCreates).toEqual([])
     expect(await user.import(all)).toMatchObject(complete)
     expect(await user.import(all)).toMatchObject({ code: 6, rejected: { 409: lines.length } })
     expect(user.journals).toEqual([])
@@ -149,7 +149,9 @@ describe('an import that is interrupted', () => {
     const stop = new AbortController()
     const ill = await illService(deed, { isKeyed })
     const result = ill.user.import(`${all} ${flags}`, undefined, { signal: stop.signal })
-    await expect.poll(() => ill.service.created.length, { interval: 5 }).toBeGreaterThan(half)
+    await expect
+      .poll(() => ill.service.receivedCreates.length, { interval: 5 })
+      .toBeGreaterThan(half)
     stop.abort(new PlantsError('interrupted', 'Interrupted'))
     return { ...ill, result }
   }
@@ -163,13 +165,13 @@ describe('an import that is interrupted', () => {
     )
     answers.open()
     expect(await result).toEqual(interrupted)
-    const unfinished = service.created.length - half
-    expect(service.made.size).toBe(service.created.length)
-    expect(service.made.size).toBeLessThan(lines.length)
+    const unfinished = service.receivedCreates.length - half
+    expect(service.createdIds.size).toBe(service.receivedCreates.length)
+    expect(service.createdIds.size).toBeLessThan(lines.length)
     // They come again, with their keys if there are any.
     const rejected = { created: lines.length - unfinished, rejected: { 409: unfinished } }
     expect(await mended()).toMatchObject(isKeyed ? complete : rejected)
-    expect(service.created).toHaveLength(lines.length + unfinished)
+    expect(service.receivedCreates).toHaveLength(lines.length + unfinished)
   })
 
   test('ends at once while its service wants to be left alone', async () => {

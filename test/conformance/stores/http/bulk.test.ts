@@ -41,7 +41,7 @@ async function imported({ isKeyed = true, behave, count = 100, ...options }: Imp
   const { access = {}, opening = {}, service: given, ...rest } = options
   const service = given ?? (await startPlantService({ isKeyed, behave }))
   const store = await openHttp(service.address, opening, access)
-  const { created: posts, made } = service
+  const { receivedCreates: posts, createdIds: made } = service
   return { service, posts, made, ...(await sent(store, creations(count), rest)) }
 }
 
@@ -53,7 +53,10 @@ function creations(count: number): Change[] {
   }))
 }
 
-/** How many changes went which way, which were rejected with which `error`, and why the rest was not sent. */
+/**
+ * How many changes went which way, which were rejected with which `error`, and why the rest was not
+ * sent.
+ */
 async function sent(store: HttpStore, changes: Change[], options?: WriteOptions) {
   const outcomes = await store.write(changes, options)
   const tally: Record<string, number> = {}

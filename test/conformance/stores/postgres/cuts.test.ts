@@ -108,7 +108,7 @@ test.each(moments)(
     }
     expect(line.cuts).toBe(2)
     expect(await database.sql(count)).toEqual([{ count: 2000 }])
-    expect(user.rejected('bad').map(({ line: at }) => at)).toEqual(
+    expect(user.readRejected('bad').map(({ line: at }) => at)).toEqual(
       Array.from({ length: 1000 }, (_, index) => 3 * index + 3),
     )
   },
