@@ -20,10 +20,10 @@ export function parseHttp(address: string, source: string): HttpAddress {
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }
 
-/** The same host, port and path. An address without a port means 80 or 443, by its scheme. */
+/** Changes only the scheme. The port stays, even if it is the default port of the old scheme. */
 export function formatWithScheme({ url }: HttpAddress, scheme: 'http:' | 'https:'): string {
   const changed = new URL(url)
-  changed.protocol = scheme // first, because a URL has no port that is the default of its scheme
+  changed.protocol = scheme // before the port, because a URL drops the default port of its scheme
   changed.port = url.port || (url.protocol === 'https:' ? '443' : '80')
   return changed.href.replace(/\/$/, '')
 }

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { parseJson } from '../../plant/json.js'
 import type { HttpRequest } from './http-client.js'
 
-/** A part of another shape says nothing of keys, and does not make the others invalid. */
+/** Ignores a part with an unexpected shape, so that it does not make the other parts invalid. */
 function ignoreInvalid<Schema extends z.ZodMiniType>(schema: Schema) {
   return z.catch(z.optional(schema), undefined)
 }

@@ -1,12 +1,13 @@
 import { parseStoredPlant } from './plant-request.js'
 import { type ResponseShape, responseSchemas } from './response-schemas.js'
 
-/** More of them would not help, and a response may have thousands. */
+/** More problems would not help, and a response may have thousands. */
 const maxProblems = 3
 
 /**
- * Why a body does not have the shape, such as "name must be a string, but is missing". Undefined
- * for one that has it.
+ * Explains why a body does not have the shape, such as "name must be a string, but is missing".
+ *
+ * @returns undefined for a body that has the shape
  */
 export function explainResponse(shape: ResponseShape, body: unknown): string | undefined {
   const { error } = responseSchemas[shape].safeParse(cutAfterProblem(body), { jitless: true })
@@ -16,7 +17,7 @@ export function explainResponse(shape: ResponseShape, body: unknown): string | u
   return problems?.join('; ')
 }
 
-/** A list up to its first item that is no plant: each further one would be an issue of zod. */
+/** Cuts a list after its first item that is no plant: zod would create an issue for each. */
 function cutAfterProblem(body: unknown): unknown {
   if (!Array.isArray(body)) return body
   const index = body.findIndex((item) => parseStoredPlant(item) === undefined)

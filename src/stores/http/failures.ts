@@ -17,7 +17,8 @@ import { excerpt, findCompression, parseError, readJson } from './plant-request.
 import type { ResponseShape } from './response-schemas.js'
 
 /**
- * Why a request has no result. If it is open whether it was done, only a repetition can settle it.
+ * Why a request has no result. If `isOutcomeUnknown`, the service may have processed it, and only a
+ * repetition can settle that.
  */
 interface Failure {
   error: PlantsError
@@ -36,13 +37,13 @@ export async function interpretResponse<T>(
   return value === undefined ? createFailure(client, request, response) : { value }
 }
 
-/** Whether the service rejects this plant, or does not have it. Other errors concern any plant. */
+/** Whether an error concerns one plant, and not the service and so all plants. */
 export function isPlantFailure({ kind, status = 0 }: PlantsError): boolean {
   if (kind === 'conflict' || kind === 'notFound') return true
   return kind === 'rejected' && [400, 413, 422].includes(status)
 }
 
-/** By the status, or by the `error` of a 400 response. */
+/** The kinds of errors by the status of the response, or by the `error` of a 400 response. */
 const kinds: Readonly<Record<number, ErrorKind>> = {
   301: 'accessDenied',
   302: 'accessDenied',
@@ -70,13 +71,13 @@ const notOffered =
 const unreadableHint =
   'Tell the operator that the service, or a proxy in front of it, must send uncompressed JSON in UTF-8'
 
-/** What a response without a result says. */
+/** The content of a response without a result. */
 interface FailedResponse {
   /** The `error` of the body; the status if the body is no Error. */
   error: number
   /** The message of the Error; undefined if the body is none. */
   message: string | undefined
-  /** Without the message: such as `http://localhost:4010 answered 500`. */
+  /** The answer without its message, such as `http://localhost:4010 answered 500`. */
   answer: string
   details: { status: number; requestId: string | undefined }
 }
@@ -103,35 +104,36 @@ async function createFailure(
       message === undefined ? text : `${answer}: ${message}`,
       failed.details,
     )
-  // A read changes nothing, so that its outcome is not unknown.
+  // A read changes nothing, so its outcome cannot be unknown.
   const isRead = kind === 'badResponse' && request.method === 'GET'
   const rejectedKind = isRead ? 'accessDenied' : kind
   const retryAfterMs = parseRetryAfter(headers)
   const rejection = new PlantsError(rejectedKind, text + describeDelay(retryAfterMs), {
     ...failed.details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: isUnreadable(response) ? unreadableHint : findHint(client, kind, failed),
+    hint: isUnreadable(response) ? unreadableHint : chooseHint(client, kind, failed),
     retryAfterMs,
   })
   return { error: rejection }
 }
 
-/** Another path may be unknown to the service as a whole. */
+/**
+ * Whether a 404 says that a plant is missing. On other paths, the service may lack the operation.
+ */
 function isMissingPlant({ path }: HttpRequest, { error, message, details }: FailedResponse) {
   const isNotFound = details.status === 404 && error === 404
   return isNotFound && message !== undefined && path.startsWith('/plants/')
 }
 
 function findKind({ error, message, details: { status } }: FailedResponse): ErrorKind {
-  // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id
-  // exists.
+  // A 409 without an Error may come from a proxy on the way, so nothing says that the id exists.
   if (status === 409 && message === undefined) return 'rejected'
   const isSpecific = status === 400 && [401, 403, 409].includes(error)
   const isRejection = status >= 400 && status < 500
   return kinds[isSpecific ? error : status] ?? (isRejection ? 'rejected' : 'badResponse')
 }
 
-function findHint(client: HttpClient, kind: ErrorKind, { message, details }: FailedResponse) {
+function chooseHint(client: HttpClient, kind: ErrorKind, { message, details }: FailedResponse) {
   const { address, access } = client
   const { status } = details
   if (kind === 'unauthorized') return access.tokenHint
@@ -150,7 +152,10 @@ function describeDelay(retryAfterMs: number | undefined): string {
   return retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
 }
 
-/** Seconds or a date (RFC 9110, 10.2.3), which is of the clock of the service. */
+/**
+ * Parses Retry-After: seconds, or a date by the clock of the service, which its header Date shows
+ * (RFC 9110, 10.2.3).
+ */
 function parseRetryAfter({
   date = '',
   'retry-after': text = '',
@@ -160,7 +165,11 @@ function parseRetryAfter({
   return delayMs > 0 ? delayMs : undefined
 }
 
-/** A read leaves nothing open. No repetition settles what needs https. */
+/**
+ * Creates the failure of a request that may have been processed. A read has changed nothing, so it
+ * can simply be tried again. If the cause is a PlantsError, as for a port that needs https, no
+ * repetition can settle the outcome.
+ */
 function createLossFailure(
   { method }: HttpRequest,
   kind: ErrorKind,
@@ -181,7 +190,7 @@ async function describeContent(
   const { status, headers, body, isCut } = response
   const target =
     headers.location === undefined ? undefined : parseUrl(headers.location, address.url.href)
-  // User information and query may hold secrets.
+  // The user information and the query of the new address may be secrets.
   if (target && status >= 300 && status < 400)
     return `, and redirects to ${excerpt(target.origin + target.pathname)}`
   if (body.length === 0) return ' with nothing'
@@ -201,7 +210,7 @@ async function describeContent(
   return ` with no ${expected.noun}${await explainShape(expected.shape, response)}: ${text}`
 }
 
-/** In brackets, why JSON does not have the shape. Empty for what is no JSON. */
+/** Explains in brackets why JSON does not have the shape. It is empty for a body without JSON. */
 async function explainShape(
   shape: ResponseShape | undefined,
   response: HttpResponse,
@@ -213,6 +222,7 @@ async function explainShape(
   return why === undefined ? '' : ` (${excerpt(why)})`
 }
 
+/** Why a service gave no response. */
 interface Reason {
   text?: string
   hint?: string
@@ -221,7 +231,7 @@ interface Reason {
 }
 
 const unreachable: Reason = { hint: 'Check the address and the network', isTransient: true }
-const slow: Reason = {
+const timedOut: Reason = {
   text: 'it timed out',
   hint: 'Check the address and the network, or wait longer with --timeout 2m',
   isTransient: true,
@@ -237,7 +247,7 @@ const untrusted: Reason = {
   hint: 'If you trust its issuer, add the certificate of the issuer with --ca-cert FILE',
 }
 
-/** By the code of an error of the system, of Node or of OpenSSL; that of a proxy has none. */
+/** The reasons by the code of an error of the system, Node.js or OpenSSL. A proxy's has no code. */
 const reasons: Readonly<Record<string, Reason>> = {
   ECONNREFUSED: {
     text: 'the connection was refused',
@@ -245,7 +255,7 @@ const reasons: Readonly<Record<string, Reason>> = {
     isTransient: true,
   },
   ENOTFOUND: { text: 'the host is unknown', hint: 'Check the address for typing errors' },
-  ...{ ETIMEDOUT: slow, TIMEOUT: slow, ECONNRESET: closed, EPIPE: closed },
+  ...{ ETIMEDOUT: timedOut, TIMEOUT: timedOut, ECONNRESET: closed, EPIPE: closed },
   ...{ EAI_AGAIN: unreachable, EHOSTUNREACH: unreachable, ENETUNREACH: unreachable },
   '': unreachable,
   ...{ EPROTO: noTls, ERR_SSL_WRONG_VERSION_NUMBER: noTls },
@@ -255,10 +265,10 @@ const reasons: Readonly<Record<string, Reason>> = {
 }
 
 const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
-const other: Reason = { hint: 'Check the address and the certificate of the service' }
+const otherReason: Reason = { hint: 'Check the address and the certificate of the service' }
 
-/** Elsewhere, others can read a token that is sent without TLS. */
-function hintWithoutTls(address: HttpAddress): string {
+/** Proposes plain HTTP. Beyond this machine, others could read the token, so it needs an option. */
+function describePlainAddress(address: HttpAddress): string {
   const plain = formatWithScheme(address, 'http:')
   if (isLoopback(address.url.hostname)) return `Try ${plain}`
   return `Check the port, or in a private network, try ${plain} with --allow-http`
@@ -270,13 +280,13 @@ function createNoResponseFailure(
   { cause, isSent }: NoResponse,
 ): Failure {
   const code = systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
-  const reason = reasons[code] ?? other
+  const reason = reasons[code] ?? otherReason
   const { text = describeReason(cause), isTransient } = reason
-  const hint = reason === noTls ? hintWithoutTls(address) : reason.hint
+  const hint = reason === noTls ? describePlainAddress(address) : reason.hint
   const known = cause instanceof PlantsError ? cause : undefined
   if (known && (!isSent || request.method === 'GET')) return { error: known }
   if (isSent) {
-    // A port that speaks TLS has hardly read the request, although no answer says so.
+    // The message of a port that speaks TLS says more than that it did not answer.
     const message =
       known?.message ??
       (cause instanceof CutResponseError
@@ -290,12 +300,12 @@ function createNoResponseFailure(
   return { error: new PlantsError(kind, message, { hint: ofProxy ? proxyHint : hint, cause }) }
 }
 
-/** Before a request is sent, only the proxy is looked up, and answers in HTTP. */
+/** Whether a failure before the request was sent concerns the proxy, which is contacted first. */
 function concernsProxy(code: string, { isTransient = false }: Reason): boolean {
   return isTransient || code === 'ENOTFOUND' || code.startsWith('HPE_')
 }
 
-/** A response in plain http that is no Error may be one of the proxy. */
+/** Names the proxy, from which a response in plain HTTP without an Error may come. */
 function describeForwarding({ address, access }: HttpClient): string {
   return address.url.protocol === 'http:' ? describeProxy(access.proxy) : ''
 }

@@ -15,7 +15,7 @@ import { callWhenOpen, createTransport } from './transport.js'
 
 export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** Below the base URL. */
+  /** The path below the base URL. */
   path: string
   idempotencyKey?: string
   body?: string
@@ -23,11 +23,13 @@ export interface HttpRequest<T = unknown> {
 }
 
 export interface Expected<T> {
-  /** As messages name it: "Plant". */
+  /** The name of the expected value in messages, such as "Plant". */
   noun: string
-  /** Of the JSON of the response. Undefined where no message says why it is another. */
+  /** The expected JSON. If it is set, a message says how the response differs from it. */
   shape?: ResponseShape
-  /** Undefined for another response with 200. */
+  /**
+   * Returns the value of a response with status 200, or undefined if it is not the expected one.
+   */
   read(response: HttpResponse): T | undefined
 }
 
@@ -55,18 +57,18 @@ export class CutResponseError extends Error {
 /** A plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
 const maxBodyBytes = 16 * 1_048_576
 
-/** Does not follow redirects. */
+/** Sends requests to a service. It follows no redirects, because the token is for one address. */
 export class HttpClient {
   readonly address: HttpAddress
   readonly options: HttpOptions
   access: ServiceAccess
   connectedAtMs: number | undefined
-  /** Once the service was asked whether it lists idempotency keys. */
+  /** Whether the service lists idempotency keys; undefined until it was asked. */
   keepsKeys: Promise<boolean> | undefined
-  /** A person knows of a repetition. */
+  /** Whether a warning has said that requests are repeated. */
   hasWarned = false
   #transport: Promise<Transport> | undefined
-  /** Trusts the certificates of the system, too. It is undefined where there are none. */
+  /** The transport that also trusts the certificates of the system, if there are any. */
   #systemTransport: Promise<Transport | undefined> | undefined
   #speaksTls: Promise<boolean> | undefined
 
@@ -136,14 +138,15 @@ export class HttpClient {
       })
     })
     let isOver = false
-    // After the response, an error concerns nobody.
+    // Before the response, `once` rejects with an error. After it, an error would end the process
+    // without this listener.
     outgoing.on('error', () => {
       isOver = true
     })
     const write = () => {
       if (isOver || outgoing.destroyed) return
       onSent()
-      // Without a body, too, nothing is written before this.
+      // Even the head of a request is written only by `end`.
       outgoing.end(request.body)
     }
     outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
@@ -154,8 +157,10 @@ export class HttpClient {
   }
 
   /**
-   * Whether the request is to be repeated with the certificates of the system: nothing of it was
-   * sent. They are not loaded before, because that takes longer than most commands.
+   * Begins to trust the certificates of the system, after a handshake failed for an unknown issuer.
+   * They are not loaded earlier, because that takes longer than most commands.
+   *
+   * @returns whether the request, of which nothing was sent, must be repeated
    */
   async #trustSystem(failed: Transport): Promise<boolean> {
     const { address, access, options } = this
@@ -170,9 +175,10 @@ export class HttpClient {
   }
 
   /**
-   * Explains a request in plain http whose port speaks TLS; any other is undefined.
+   * Examines whether a request in plain HTTP went to a port that speaks TLS.
    *
-   * @param cause why it has no response; undefined for one that may come from such a port
+   * @param cause why there is no response; undefined for a response that such a port may have sent
+   * @returns the failure that explains this, or undefined for any other port
    */
   async #examineTlsPort(
     target: Pick<URL, 'hostname' | 'port'>,
@@ -191,7 +197,7 @@ export class HttpClient {
     return { cause: createTlsPortError(this.address, cause), isSent: !isAnswered }
   }
 
-  /** Whether there is another token than one that was rejected. */
+  /** Looks the token up again, and returns whether it differs from the rejected one. */
   async renewToken(rejected: string): Promise<boolean> {
     const token = await this.access.renew?.()
     if (token === undefined || token === rejected) return false
@@ -205,7 +211,10 @@ export class HttpClient {
   }
 }
 
-/** Such as "Client sent an HTTP request to an HTTPS server", in text or HTML. */
+/**
+ * Whether a response may come from a port that speaks TLS. Such servers answer in text or HTML, for
+ * example "Client sent an HTTP request to an HTTPS server".
+ */
 function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
   return status === 400 && !isJsonType(headers['content-type'] ?? '')
 }
@@ -230,7 +239,7 @@ async function readResponse(incoming: http.IncomingMessage): Promise<HttpRespons
 function buildHeaders({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {
   return {
     accept: 'application/json',
-    // Without it, any encoding is acceptable (RFC 9110, 12.5.3).
+    // Without this header, a service could use any encoding (RFC 9110, 12.5.3).
     'accept-encoding': 'identity',
     authorization: `Bearer ${token}`,
     ...(body !== undefined && { 'content-type': 'application/json' }),

@@ -3,11 +3,11 @@ import type { ServiceAccess } from '../credentials.js'
 
 export interface HttpOptions {
   access: ServiceAccess
-  /** Limits a call with its retries. */
+  /** A call, with its retries, takes no longer than this. */
   timeoutMs: number
   runtime: Runtime
   retry?: number | undefined
-  /** Requests at once. */
+  /** So many requests are sent at once. */
   concurrency?: number | undefined
 }
 

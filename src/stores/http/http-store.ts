@@ -57,7 +57,7 @@ export class HttpStore implements Store {
       const isUnknown = type === 'unknown'
       const hint = isUnknown
         ? createUnknownHint(change, key, name, error)
-        : createHint(change, name, error)
+        : findHint(change, name, error)
       const { reason } = signal
       if (!(reason instanceof PlantsError)) {
         const { kind, message, cause } = error
@@ -86,12 +86,12 @@ export class HttpStore implements Store {
   }
 }
 
-/** To a service without the operation, "count" is an id or a path that it does not know. */
+/** Whether a service lacks the operation: it takes `count` for an id, or knows no such path. */
 function lacksOperation(error: unknown): boolean {
   return error instanceof PlantsError && [400, 404, 405, 422].includes(error.status ?? 0)
 }
 
-function createHint(change: Change, service: string, error: PlantsError): string | undefined {
+function findHint(change: Change, service: string, error: PlantsError): string | undefined {
   return error.mayBeOwnPlant ? describeLook(getTargetId(change), service) : error.hint
 }
 

@@ -44,7 +44,7 @@ export const httpKind: StoreKind<HttpAddress> = {
   },
 }
 
-/** People copy the address of the plants, which is not the base URL. */
+/** Finds a hint for an address that ends with /plants, which people copy as the base URL. */
 function findAddressHint({ url }: HttpAddress): string | undefined {
   if (!url.pathname.endsWith('/plants')) return undefined
   return 'Check the address: it must be the base URL, the part before /plants'

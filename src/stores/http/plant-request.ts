@@ -57,8 +57,9 @@ export const expectedPlant: Expected<Plant> = {
 }
 
 /**
- * As the other parsers of responses, accepts what a schema of `responseSchemas` accepts, without
- * zod: a create at a service would load it. `explainResponse` says why a response is not accepted.
+ * Accepts what the schema in `responseSchemas` accepts, as all parsers of responses do. They do not
+ * use zod, which every create at a service would have to load. `explainResponse` says why a
+ * response is not accepted.
  */
 export function parseResponsePlant(value: unknown): Plant | undefined {
   if (!isObject(value)) return undefined
@@ -84,7 +85,7 @@ export function readJson(
   return 'value' in parsed ? parsed.value : undefined
 }
 
-/** Its Content-Encoding, such as "gzip". */
+/** Returns the Content-Encoding of a compressed body, such as `gzip`. */
 export function findCompression(headers: HttpResponse['headers']): string | undefined {
   const encoding = headers['content-encoding'] ?? ''
   return encoding === '' || encoding.toLowerCase() === 'identity' ? undefined : encoding
@@ -102,7 +103,10 @@ export function parseResponseError(value: unknown): ErrorBody | undefined {
   return isInt32 && typeof message === 'string' ? { error, message } : undefined
 }
 
-/** One line of at most 200 characters. JSON can escape half of a surrogate pair, which is none. */
+/**
+ * Returns one line of at most 200 characters. It is made well-formed, because JSON can escape half
+ * of a surrogate pair.
+ */
 export function excerpt(text: string): string {
   const line = takeCharacters(text, 1000).replace(/\s+/g, ' ').trim()
   return truncate(line, 200).toWellFormed()

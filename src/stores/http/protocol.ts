@@ -3,14 +3,14 @@ import * as http from 'node:http'
 export interface Transport {
   request: typeof http.request
   target: { protocol: string; hostname: string; port: string; agent: http.Agent }
-  /** Where a proxy forwards each request, instead of opening tunnels. */
+  /** This is set if a proxy forwards each request, instead of opening a tunnel. */
   forwarding?: Forwarding
-  /** For a response of the proxy, which has not passed the request on. */
+  /** Creates the error for a response of the proxy, which has not passed the request on. */
   createProxyError?(status: number): Error
 }
 
 interface Forwarding {
-  /** It comes before the path of each request. */
+  /** The origin of the service, which precedes the path of each request. */
   origin: string
   headers: Record<string, string>
 }

@@ -9,7 +9,7 @@ interface ConnectionOptions {
   tls: { rejectUnauthorized: boolean; ca?: string | undefined; secureContext?: SecureContext }
 }
 
-/** Only the proxy receives the proxy credentials. */
+/** Creates tunnels through a proxy. Only the proxy gets its credentials, and not the service. */
 export async function createTunnels(
   url: URL,
   proxy: URL,
@@ -49,7 +49,10 @@ export async function createForwarding(
   return { request, target, forwarding: { origin: url.origin, headers }, createProxyError }
 }
 
-/** Of a proxy: Node would expect the certificate of the host that the Host header names. */
+/**
+ * Returns the name that the certificate of the proxy must have. By default, Node.js would expect
+ * that of the header Host, which names the service.
+ */
 function toServerName(hostname: string): string {
   return isIP(hostname) ? '' : hostname
 }

@@ -11,7 +11,7 @@ export async function* listPages(
   query: ReadQuery,
 ): AsyncGenerator<StoredPlant[]> {
   let { after, limit: left = Infinity } = query
-  // Two show whether a service ignores the order.
+  // Only a page with two plants or more shows whether a service ignores the order.
   const limit = Math.min(Math.max(left, query.desc ? 2 : 1), pageRows)
   let path: string | undefined = `/plants?${formatQuery({ ...query, limit })}`
   while (path !== undefined && left > 0) {
@@ -28,7 +28,10 @@ export async function* listPages(
   }
 }
 
-/** What is deleted or exported is what was asked for, even if the service ignores a parameter. */
+/**
+ * Rejects a plant that was not asked for, as when the service ignores a parameter. Otherwise it
+ * could be deleted.
+ */
 function assertSelected(client: HttpClient, { id, tag }: StoredPlant, query: ReadQuery): void {
   const { after, desc = false } = query
   if (after !== undefined && (desc ? id >= after : id <= after))
@@ -56,8 +59,8 @@ const expectedPage: Expected<Page> = {
 }
 
 /**
- * Of a Link header with `rel="next"` (RFC 8288), only the query: the token is for the base URL
- * alone.
+ * Returns the path of the next page, by a Link header with `rel="next"` (RFC 8288). Only the query
+ * is taken from the link, because the token must be sent to no other address.
  */
 function findNextPath(link: string): string | undefined {
   const target = /<(?<target>[^<>]*)>[^,<]*;\s*rel\s*=\s*"?next\b/i.exec(link)?.groups?.['target']

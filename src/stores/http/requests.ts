@@ -8,28 +8,28 @@ import type { HttpClient, HttpRequest } from './http-client.js'
 const backoff = { firstMs: 100, longestMs: 2000 }
 
 interface SendOptions {
-  /** Ends the retries, and unless `finishesSent` also a request in flight. */
+  /** This signal ends the retries and, unless `finishesSent`, also a request in flight. */
   signal?: AbortSignal
   finishesSent?: boolean
-  /** Of the timeout. */
+  /** The time from which the timeout counts. */
   startMs?: number
 }
 
-/** What the tries of one request share. */
+/** The state that all tries of one request share. */
 interface Call {
   signal: AbortSignal
-  /** End a request in flight. */
+  /** These signals end a request in flight. */
   inFlightSignals: AbortSignal[]
   startMs: number
-  /** The failure of a try that may have been processed. */
+  /** The failure of a try that the service may have processed. */
   unknownOutcome: PlantsError | undefined
 }
 
 /**
- * Repeats a request while it may succeed.
+ * Sends a request, and repeats it while it may succeed.
  *
- * @throws {PlantsError} that of a try which may have been processed, if no later one has settled
- * that; otherwise the last one, or the reason of the signal
+ * @throws {PlantsError} the failure of a try that may have been processed, if no later try has
+ *   settled that; otherwise the last failure, or the reason of the signal
  */
 export async function send<T>(
   client: HttpClient,
@@ -59,7 +59,7 @@ function sendUntilSettled<T>(client: HttpClient, request: HttpRequest<T>, call: 
 async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Call): Promise<T> {
   call.signal.throwIfAborted()
   const { token } = client.access
-  const response = await client.send(request, findTimeLeft(client, call), call.inFlightSignals)
+  const response = await client.send(request, findTimeLeftMs(client, call), call.inFlightSignals)
   const result = await interpretResponse(client, request, response)
   if ('value' in result) return result.value
   const { error, isOutcomeUnknown } = result
@@ -82,8 +82,8 @@ async function findPauseMs(
   if (error !== unknownOutcome && !error.isRetryable) return undefined
   signal.throwIfAborted()
   const { options } = client
-  const retryBudgetMs = findRetryBudget(client)
-  const elapsedMs = measureElapsed(client, call)
+  const retryBudgetMs = findRetryBudgetMs(client)
+  const elapsedMs = measureElapsedMs(client, call)
   const state = { tries, elapsedMs, retryBudgetMs, retryAfterMs: error.retryAfterMs }
   const pauseMs = findRetryPauseMs(backoff, state, options.runtime)
   if (pauseMs === undefined) return undefined
@@ -91,33 +91,37 @@ async function findPauseMs(
   return pauseMs
 }
 
-/** Says once that requests are repeated, because that may take long. */
+/** Warns once per store that requests are repeated, because that may take long. */
 async function warnOnce(client: HttpClient, call: Call, error: unknown): Promise<void> {
   const reason = call.unknownOutcome ?? error
   if (client.hasWarned || !(reason instanceof PlantsError)) return
   client.hasWarned = true
-  const leftMs = findRetryBudget(client) - measureElapsed(client, call)
+  const leftMs = findRetryBudgetMs(client) - measureElapsedMs(client, call)
   await client.access.notify(describeRetry(reason, leftMs))
 }
 
-function findRetryBudget({ options, connectedAtMs }: HttpClient): number {
+function findRetryBudgetMs({ options, connectedAtMs }: HttpClient): number {
   return chooseRetryBudgetMs(options, connectedAtMs !== undefined)
 }
 
-/** Milliseconds. Until connected, --retry counts; then --timeout. */
-function measureElapsed({ options, connectedAtMs }: HttpClient, { startMs }: Call): number {
+/**
+ * Measures the time that counts for the budget. Before the first connection, that is `retry`, and
+ * the time begins with the request. After it, that is the timeout, and the time of connecting is
+ * not counted.
+ */
+function measureElapsedMs({ options, connectedAtMs }: HttpClient, { startMs }: Call): number {
   return options.runtime.now() - Math.max(startMs, connectedAtMs ?? startMs)
 }
 
-/** The milliseconds for the next try. */
-function findTimeLeft(client: HttpClient, call: Call): number {
+/** Returns the time that the next try may take. */
+function findTimeLeftMs(client: HttpClient, call: Call): number {
   const { timeoutMs } = client.options
-  return client.connectedAtMs === undefined ? timeoutMs : timeoutMs - measureElapsed(client, call)
+  return client.connectedAtMs === undefined ? timeoutMs : timeoutMs - measureElapsedMs(client, call)
 }
 
 /**
- * A create has its own key: its conflict is with another plant, or with its own one if somebody has
- * changed that since.
+ * Whether a create has found its id taken. A repetition of a create has the same key, so the id
+ * belongs to another plant, or to its own plant if somebody has changed that since.
  */
 function isConflictOfCreate({ method }: HttpRequest, error: unknown): error is PlantsError {
   return method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
@@ -129,8 +133,9 @@ function markPossiblyOwn(error: PlantsError): PlantsError {
 }
 
 /**
- * A create that may have been processed is repeated only where its key prevents a second plant. The
- * service is asked once, even if that fails.
+ * Whether a request that may have been processed may be repeated. A create may only if the service
+ * supports idempotency keys, which prevent a second plant. It is asked only once, even if that
+ * fails.
  */
 async function mayRepeat(
   client: HttpClient,

@@ -14,8 +14,8 @@ const count = z
   .check(z.gte(0n, { error: countError }), z.lte(largestId, { error: countError }))
 
 /**
- * What a client accepts of a service. A Plant may have texts that no store here keeps, and null
- * stands for no tag.
+ * The responses that a client accepts. A Plant may have texts that our own stores reject, and a tag
+ * of null is taken for none.
  */
 export const responseSchemas = {
   plant: z.object({ name: buildString('name'), tag: z.nullish(buildString('tag')) }, { error }),

@@ -22,7 +22,7 @@ import { send } from './requests.js'
 export type Send = <T>(request: HttpRequest<T>) => Promise<T>
 type ChangeOfType<Type> = Extract<Change, { type: Type }>
 
-/** @throws {PlantsError} for what no answer settles, or the reason of the signal */
+/** @throws {PlantsError} a failure that leaves the outcome open, or the reason of the signal */
 export async function sendChange(ask: Send, change: Change): Promise<Outcome> {
   if (change.type === 'create') return sendCreate(ask, change)
   if (change.type === 'update') return sendUpdate(ask, change)
@@ -51,7 +51,10 @@ async function sendCreate(ask: Send, change: ChangeOfType<'create'>): Promise<Ou
   }
 }
 
-/** A complete record of an import is created, or changes the plant that has its id. */
+/**
+ * Sends an update. A service has no request that creates or changes a plant, so a complete record
+ * of an import is sent as a create first. If its id exists, it is sent as a change.
+ */
 async function sendUpdate(ask: Send, change: ChangeOfType<'update'>): Promise<Outcome> {
   const { patch, ifMissing, isFoundByName, key } = change
   const { id, ...fields } = patch
@@ -79,7 +82,7 @@ export function fetchPlant(ask: Send, id: bigint): Promise<StoredPlant | undefin
   return catchErrorsOfKinds(['notFound'], ask(requestForPlant('GET', id)))
 }
 
-/** Undefined for an error of these kinds. */
+/** Returns undefined if the action fails with an error of one of the kinds. */
 async function catchErrorsOfKinds<T>(
   kinds: ErrorKind[],
   action: Promise<T>,
@@ -93,8 +96,9 @@ async function catchErrorsOfKinds<T>(
 }
 
 /**
- * Sends several at once, but those of one id in their order. What fails for one plant is its
- * outcome; a failure of the service ends all, when those in flight have their outcomes.
+ * Sends several changes at once, but the changes of one id one after the other. A failure of one
+ * plant is the outcome of its change. After a failure of the service, no further change is sent,
+ * and those in flight still get their outcomes.
  */
 export async function sendChanges(
   client: HttpClient,
@@ -108,14 +112,14 @@ export async function sendChanges(
   setMaxListeners(0, stop) // each pause of a change adds a listener
   const ask: Send = (request) => send(client, request, { signal: stop, finishesSent: true })
   const outcomes: Outcome[] = []
-  const latest = new Map<bigint, Promise<void>>()
+  const lastSentById = new Map<bigint, Promise<void>>()
 
   const sendOne = async (index: number) => {
     if (stop.aborted) return
     const outcome = await tryToSend(ask, assertDefined(changes[index]), stop)
     if (!outcome) return
     outcomes[index] = explainConflict(outcome, isRepetition)
-    // Another failure than that of one plant is one of the service.
+    // Any failure but the rejection of one plant is a failure of the service.
     if (outcome.type === 'unknown' || outcome.type === 'notSent') failed.abort(outcome.error)
   }
 
@@ -125,8 +129,8 @@ export async function sendChanges(
       const index = next
       next += 1
       const id = getTargetId(assertDefined(changes[index]))
-      const done = Promise.resolve(latest.get(id)).then(() => sendOne(index))
-      latest.set(id, done)
+      const done = Promise.resolve(lastSentById.get(id)).then(() => sendOne(index))
+      lastSentById.set(id, done)
       await done
     }
   }
@@ -154,7 +158,7 @@ async function tryToSend(
   }
 }
 
-/** Adds that the plant which has the id may be that of an earlier try of the rejected change. */
+/** Adds to a conflict that the stored plant may come from an earlier try of the same change. */
 function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
   if (outcome.type !== 'rejected' || outcome.error.kind !== 'conflict') return outcome
   const { kind, error, message, hint, mayBeOwnPlant } = outcome.error

@@ -1,10 +1,11 @@
 /*
- * Plain http that was sent to a port that speaks TLS, as with `http://` in place of `https://`.
+ * Recognizes a port that speaks TLS, after a request in plain HTTP: somebody has written `http://`
+ * instead of `https://`.
  *
- * Servers tell it in three ways. Caddy and nginx answer 400, in text or HTML; others send an alert
- * of TLS (RFC 8446, 6.2). Both are answers to a request that was not understood, so nothing was
- * stored. What uses OpenSSL closes the connection without a byte, as a service does that fails
- * after it has stored a plant; what a port that speaks TLS has done then is unknown.
+ * Servers react in three ways. Caddy and nginx answer 400, in text or HTML. Others send a TLS alert
+ * (RFC 8446, 6.2). Both show that the request was not understood, so nothing was stored. Servers
+ * with OpenSSL close the connection without a byte. A service that fails after it has stored a
+ * plant does the same, so then the outcome is unknown.
  */
 
 import { once } from 'node:events'
@@ -14,7 +15,7 @@ import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import { formatWithScheme } from './address.js'
 
-/** Longer than a handshake takes on any network that is in use. */
+/** A handshake takes less time than this on any usual network. */
 const handshakeTimeoutMs = 1000
 
 export function createTlsPortError(address: HttpAddress, cause: unknown): PlantsError {
@@ -23,14 +24,14 @@ export function createTlsPortError(address: HttpAddress, cause: unknown): Plants
   return new PlantsError('accessDenied', message, { hint, cause })
 }
 
-/** Whether Node's HTTP parser failed because of an alert: a record of type 21, of version 3.x. */
+/** Whether the parser of node:http failed at a TLS alert: a record of type 21 and version 3.x. */
 export function isTlsAlert(error: unknown): boolean {
   if (!(error instanceof Error) || !('rawPacket' in error)) return false
   const { rawPacket } = error
   return rawPacket instanceof Uint8Array && rawPacket[0] === 0x15 && rawPacket[1] === 0x03
 }
 
-/** Whether a port speaks TLS. Nothing but a hello is sent. */
+/** Finds out whether a port speaks TLS by a handshake, without sending any data. */
 export async function speaksTls(
   { hostname, port }: Pick<URL, 'hostname' | 'port'>,
   signal: AbortSignal,

@@ -4,10 +4,10 @@ import type { HttpAddress } from '../address.js'
 import { defaultConcurrency, type HttpOptions } from './http-options.js'
 import { chooseProtocol, type Transport } from './protocol.js'
 
-/** Less than the idle timeout of most services. */
+/** This is less than the idle timeout of most services, which would close the connection. */
 const idleTimeoutMs = 4000
 
-/** Of the event loop. */
+/** So many iterations of the event loop pass before the first write to a new connection. */
 const iterationsBeforeWrite = 3
 
 /** @param secureContext what is trusted in place of the access's certificates and Node.js's list */
@@ -30,11 +30,11 @@ export async function createTransport(
 }
 
 /**
- * Calls at once for a connection that was kept alive.
+ * Calls a function when a connection may be written to: at once if it was kept alive.
  *
- * A new one may be closed as soon as it is accepted, as by a service at its connection limit. What
- * is written then may have been received, so that its outcome is unknown. So a new connection waits
- * for what has arrived with it: over TLS, an end needs one more iteration of the event loop.
+ * A service at its connection limit closes a new connection as soon as it has accepted it. A
+ * request that was written before the client notices has an unknown outcome. So the client waits
+ * until it would have noticed: over TLS, that takes one iteration of the event loop more.
  */
 export function callWhenOpen(socket: TLSSocket, call: () => void): void {
   const isKept = socket.encrypted ? socket.authorized : !socket.connecting

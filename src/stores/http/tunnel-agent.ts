@@ -1,8 +1,9 @@
 /*
- * Each connection to a service over https is a tunnel through the proxy (RFC 9110, 9.3.6). Node.js
- * parses the response to a CONNECT, so that its limits of headers hold. The package for tunnels
- * that was used before collected a head without a limit, and could not be stopped while a proxy
- * said nothing.
+ * Opens a tunnel through the proxy for each connection to a service over https (RFC 9110, 9.3.6).
+ *
+ * Node.js parses the response to a CONNECT, so its limit of headers holds. The package that was
+ * used before collected headers without a limit, and could not be stopped while a proxy sent
+ * nothing.
  */
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { Agent, type AgentOptions } from 'node:https'
@@ -12,7 +13,7 @@ import type { Duplex } from 'node:stream'
 interface Tunnels {
   /** Sends a request to the proxy. */
   request(options: RequestOptions): ClientRequest
-  /** Of each CONNECT, such as those with the credentials for the proxy. */
+  /** The headers of each CONNECT, such as the credentials for the proxy. */
   headers: Record<string, string>
   createProxyError(status: number): Error
 }
@@ -45,7 +46,7 @@ export class TunnelAgent extends Agent {
         return
       }
       socket.destroy()
-      // In TLS, the service waits for the client.
+      // In TLS, a service sends nothing before the client, so these bytes are from the proxy.
       const isMixed = statusCode === 200
       fail(
         isMixed
