@@ -2,15 +2,15 @@ import { isWindows, PlantsError, usageError } from '../errors.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
-  /** The directory of the store `local`. */
+  /** Returns the directory of the store `local`. */
   dataFolder(): Promise<string>
-  /** With libpq's variables. */
+  /** An address of a database is completed from libpq's variables in it, such as PGHOST. */
   env: Readonly<Record<string, string | undefined>>
-  /** Undefined for a user id without an account. */
+  /** Returns undefined if the user id has no account, as in some containers. */
   userName(): string | undefined
-  /** Collects the passwords of addresses. */
+  /** The passwords of addresses are added to these, so that no output shows them. */
   secrets: Set<string>
-  /** Other users can see it, so it must not contain a password. */
+  /** Other users can see the arguments of a process, so one must not contain a password. */
   isArgument: boolean
 }
 
@@ -19,39 +19,40 @@ export type Address = SqliteAddress | PostgresAddress | HttpAddress
 export interface SqliteAddress {
   scheme: 'sqlite'
   name: string
-  /** Whether it is `local`, whose directory is created if it is missing. */
+  /** This is true for `local`, whose directory is created if it is missing. */
   isDefault: boolean
 }
 
 export interface HttpAddress {
   scheme: 'http'
-  /** Without a trailing slash. Tokens are saved under it. */
+  /** This is the URL without a trailing slash. Tokens are saved under it. */
   name: string
-  /** The specification's base_url, without a trailing slash. */
+  /** This is the specification's base_url. Its path has no trailing slash, unless it is "/". */
   url: URL
 }
 
 export interface PostgresAddress {
   scheme: 'postgres'
   name: string
-  /** The complete address, without the password. */
+  /** This is the complete address without the password. */
   href: string
-  /** In the order in which they are tried. */
+  /** They are tried in this order. */
   hosts: PostgresHost[]
   user: string
   database: string
   password: string | undefined
   sslmode: (typeof sslModes)[number]
-  /** Absolute, or "system". By default that of libpq. */
+  /** This is an absolute path, or "system". If undefined, the default of libpq is used. */
   sslrootcert: string | undefined
-  /** The absolute paths of the client certificate and its key. */
+  /** These are the absolute paths of the client certificate and its key. */
   sslcert: string | undefined
   sslkey: string | undefined
+  /** A process opens at most so many connections to a server. */
   max: number
   targetSessionAttrs: (typeof targetSessionAttrs)[number]
 }
 
-/** An absolute path as the host is the folder of a Unix socket. */
+/** If the host is an absolute path, it is the folder of a Unix socket, as in libpq. */
 export interface PostgresHost {
   host: string
   port: number
@@ -65,16 +66,17 @@ export function isSocket({ host }: PostgresHost): boolean {
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
 /**
- * Which server is used: the first that accepts writes, or the first that answers. libpq has more
+ * These choose the first server that accepts writes, or the first one that answers. libpq has
+ * further values, which this program does not support
  * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS).
  */
 export const targetSessionAttrs = ['read-write', 'any'] as const
 
-/** A hint with the forms of an address. */
+/** This hint lists the forms of an address. */
 export const addressForms =
   'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
 
-/** Does not repeat the text, which may have a password. */
+/** @param source names the address, because its text may contain a password */
 export function createAddressError(source: string, why: string, hint = addressForms): PlantsError {
   return usageError(`${source} ${why}`, hint)
 }
@@ -86,10 +88,13 @@ export function createNoStoreError(
   return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
 }
 
-/** Credentials are saved under it, so that it may be shown where a token could be. */
+/**
+ * Returns true for a text under which credentials are saved: a service, or a database with its
+ * user. It contains no secret, so it may be shown where somebody may have typed a token by mistake.
+ */
 export function isLoginAddress(text: string): boolean {
   return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
 }
 
-/** Has the passwords of libpq (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
+/** libpq keeps its passwords here (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
 export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'

@@ -7,8 +7,9 @@ import {
 } from '../plant/plant.js'
 
 /**
- * What `Store.write` does to one plant. If `isFoundByName`, the id was found by the name of the
- * plant: a plant that has the id and another name is another one, and stays as it is.
+ * `Store.write` makes these changes, each of which concerns one plant. If `isFoundByName`, an
+ * import has found the id by the name of the plant. Somebody may have changed that plant since: if
+ * it now has another name, the record means another plant, and the change is rejected.
  */
 export type Change = Create | Update | { type: 'delete'; id: bigint }
 
@@ -16,11 +17,11 @@ export interface Create {
   type: 'create'
   plant: NewPlant
   /**
-   * 1 to 255 visible ASCII characters. It is compared only if the id exists: a create with the key
-   * and the content of the stored plant succeeds again.
+   * The idempotency key has 1 to 255 visible ASCII characters. It is compared only if the id
+   * exists: a create with the key and the fields of the stored plant succeeds again.
    */
   key?: string | undefined
-  /** By default an error. */
+  /** By default, a create whose id exists is rejected. */
   ifExists?: Exclude<ExistsPolicy, 'update'> | undefined
   isFoundByName?: boolean | undefined
 }
@@ -28,21 +29,29 @@ export interface Create {
 export interface Update {
   type: 'update'
   patch: PlantPatch
-  /** By default `error`. */
+  /** The default is `error`: without a plant that has the id, the update is rejected. */
   ifMissing?: 'error' | 'create' | undefined
-  /** At a service, the key of the create. */
+  /** With `ifMissing: 'create'`, a service gets this idempotency key with the create. */
   key?: string | undefined
   isFoundByName?: boolean | undefined
 }
 
-/** Of a record whose id exists: `same` skips one that equals the plant, and rejects any other. */
+/**
+ * If the id of a record exists, `same` skips a record that equals the plant and rejects any other,
+ * `skip` skips every record, and `update` changes the plant.
+ */
 export const existsPolicies = ['same', 'skip', 'update'] as const
 type ExistsPolicy = (typeof existsPolicies)[number]
 
 /**
- * What became of a change: a service does not report what the plant was `before`; of what is
- * `unknown`, no answer came; for what is `notSent`, the store was not asked, because it failed
- * before.
+ * What became of a change:
+ *
+ * - `updated`: a service does not report what the plant was `before`.
+ * - `rejected`: nothing was stored, because of this change itself.
+ * - `unknown`: it was sent, and no answer says whether it was stored.
+ * - `notSent`: it was not sent, because an earlier one failed.
+ *
+ * Only a service has the last two. A direct store throws instead.
  */
 export type Outcome =
   | { type: 'created' | 'deleted'; plant: StoredPlant }
@@ -50,7 +59,10 @@ export type Outcome =
   | { type: 'skipped' }
   | { type: 'rejected' | 'unknown' | 'notSent'; error: Problem }
 
-/** Without a stack, which would take a kilobyte for each of millions of records. */
+/**
+ * A problem is an error without a stack. An import may have millions of rejected records, and each
+ * stack would take a kilobyte.
+ */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
 }
@@ -69,7 +81,7 @@ export function getTargetId(change: Change): bigint {
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
 
-/** Throws the error of what failed. */
+/** Makes one change, and throws if it is not made. */
 export async function writeOne(
   store: { write(changes: readonly Change[]): Promise<Outcome[]> },
   change: Change,
@@ -98,10 +110,15 @@ export function createConstraintOutcome(change: Change, reason: string): Outcome
 export const constraintHint =
   'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
+/**
+ * Decides what becomes of a create whose id exists.
+ *
+ * @param stored undefined if it is unknown which plant has the id
+ */
 export function createExistsOutcome(change: Create, stored: StoredPlant | undefined): Outcome {
   const { plant, ifExists, isFoundByName } = change
-  const other = findOtherNameOutcome(change, stored)
-  if (other) return other
+  const otherNameOutcome = findOtherNameOutcome(change, stored)
+  if (otherNameOutcome) return otherNameOutcome
   const isEqual = ifExists === 'same' && stored !== undefined && haveEqualFields(stored, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
   const [different, differs] =
@@ -112,7 +129,7 @@ export function createExistsOutcome(change: Create, stored: StoredPlant | undefi
   return createRejectedOutcome(createProblem('conflict', message))
 }
 
-/** The outcome of a change that `isFoundByName`, if the plant with its id has another name. */
+/** Rejects a change that `isFoundByName`, if the plant with its id has another name. */
 export function findOtherNameOutcome(
   change: Create | Update,
   stored: StoredPlant | undefined,
@@ -122,6 +139,7 @@ export function findOtherNameOutcome(
   return createRejectedOutcome(createProblem('conflict', `Plant ${stored.id} now has another name`))
 }
 
+/** Decides what becomes of an update without a plant that has the id, and without a name. */
 export function createMissingOutcome({ patch, ifMissing }: Update): Outcome {
   if (ifMissing !== 'create') return createRejectedOutcome(createNotFoundProblem(patch.id))
   const message = `Invalid plant: the name is missing, and no plant has id ${patch.id}`

@@ -2,7 +2,7 @@ import type { SecureContext } from 'node:tls'
 import type { PlantsError } from '../errors.js'
 import type { PostgresHost } from './address.js'
 
-/** Where a token is sent. The token is saved under the name. */
+/** A token is sent to this URL, and saved under this name. */
 export interface TokenTarget {
   readonly name: string
   readonly url: URL
@@ -11,18 +11,19 @@ export interface TokenTarget {
 /** Resolves to undefined if no certificates of the system are found. */
 export type CreateSystemContext = () => Promise<SecureContext | undefined>
 
-/** How to reach a service: the token, and how the request travels. */
+/** What a client needs to reach a service: the token, and how requests travel. */
 export interface ServiceAccess {
   token: string
+  /** An error about the token has this hint, which says where the token can be corrected. */
   tokenHint: string
-  /** Looks the token up again. Throws like the first lookup. */
+  /** Looks the token up again, because it may have expired. It throws like the first lookup. */
   renew?: (() => Promise<string | undefined>) | undefined
   userAgent: string
-  /** PEM certificates that are trusted instead of those of Node.js and of the system. */
+  /** These PEM certificates are trusted instead of those of Node.js and of the system. */
   ca: string | undefined
   /**
    * Adds the certificates of the system to those of Node.js. Call it only after a handshake failed
-   * for an unknown issuer: it takes about 50 ms. Undefined if only `ca` is trusted.
+   * for an unknown issuer, because it takes about 50 ms. It is undefined if only `ca` is trusted.
    */
   createSystemContext?: CreateSystemContext | undefined
   proxy: string | undefined
@@ -30,18 +31,18 @@ export interface ServiceAccess {
   trace?: ((line: string) => void) | undefined
 }
 
-/** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
+/** A `rejected` token is wrong or revoked. The state is `unknown` if no response settles it. */
 export type TokenCheck =
   | { state: 'accepted' }
   | { state: 'rejected' | 'unknown'; error: PlantsError }
 
-/** How to log in to a database. */
+/** What a client needs to log in to a database. */
 export interface Login {
   findPassword(host: PostgresHost): string | undefined
   passwordHint: string
-  /** PEM; those of Node.js if undefined. */
+  /** These PEM certificates are trusted; if undefined, those of Node.js are. */
   ca: string | undefined
-  /** As for a service; only for `sslmode=verify-full` without `ca`. */
+  /** This does what it does for a service. It is defined for `sslmode=verify-full` without `ca`. */
   createSystemContext?: CreateSystemContext | undefined
   cert: string | undefined
   key: string | undefined

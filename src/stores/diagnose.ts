@@ -8,12 +8,12 @@ export interface CheckResult {
   hint?: string | undefined
 }
 
-/** What a check of `plants doctor` found. */
+/** The result of one check of `plants doctor`. */
 export interface Finding extends CheckResult {
   check: string
 }
 
-/** An error of the check is its finding. An interruption ends all checks. */
+/** If the check throws, its error is the finding. Only an interruption ends all checks. */
 export async function runCheck(
   check: string,
   examine: () => Promise<CheckResult>,
@@ -30,14 +30,14 @@ const missingRightsHint =
   'Change the permissions of the file, or see Least privilege in docs/databases.md'
 
 interface CheckedStore {
-  /** Of the address. */
+  /** The message names the store by this, which is the name of its address. */
   name: string
-  /** Of several servers, the one that is used is named. */
+  /** If there are several servers, the message also names the one that is used. */
   serverCount: number
 }
 
 /**
- * Closes the store.
+ * Checks that the store can do what its rights say, and closes it.
  *
  * @throws {PlantsError} if the store can do nothing, or not even what its rights say
  */
@@ -48,7 +48,7 @@ export async function checkRights(
   try {
     const storeRights = await store.findRights()
     const server = await store.findServer()
-    // A server that is read-only is used because the address allows it.
+    // A server that is read-only is only used if the address allows it, so this is no failure.
     const expected = server?.isReadOnly ? readOnlyRights : rights
     const usable = expected.filter((right) => storeRights.includes(right))
     const missing = expected.filter((right) => !storeRights.includes(right))
@@ -60,7 +60,7 @@ export async function checkRights(
     const findings = missing.length === 0 ? [] : [describeMissingRights(missing)]
     if (server && (serverCount > 1 || server.isReadOnly)) findings.push(describeServer(server))
     const message = findings.length === 0 ? name : `${name}: ${findings.join('. ')}`
-    // A store that this user can only read may be meant so.
+    // It may be intended that this user can only read the store, so this is no failure.
     if (missing.includes('create')) return { state: 'warning', message, hint: missingRightsHint }
     return { state: 'ok', message }
   } finally {

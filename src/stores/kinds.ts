@@ -7,7 +7,9 @@ import { type Capabilities, Lack, type StoreKind } from './store-kind.js'
 
 export type Capability = keyof Capabilities
 
-/** In the order in which they are asked for an address: a path can look like anything. */
+/**
+ * For an address, the kinds are asked in this order. A file is last, because any text is a path.
+ */
 const kinds: {
   readonly [Scheme in Address['scheme']]: StoreKind<Extract<Address, { scheme: Scheme }>>
 } = {
@@ -20,7 +22,7 @@ export function findKind(address: Address): StoreKind {
   return kinds[address.scheme]
 }
 
-/** @param source names the address in messages */
+/** @param source messages name the text by this, because it may contain a password */
 export async function parseAddress(
   text: string,
   source: string,
@@ -38,7 +40,7 @@ export function hasCapability(address: Address, capability: Capability): boolean
   return !(findKind(address).capabilities[capability] instanceof Lack)
 }
 
-/** The kinds that have a capability, such as "a service". */
+/** Lists the nouns of the kinds that have a capability, such as "a service". */
 export function describeKindsWith(capability: Capability): string {
   const capable = Object.values(kinds).filter(
     ({ capabilities }) => !(capabilities[capability] instanceof Lack),
@@ -47,7 +49,7 @@ export function describeKindsWith(capability: Capability): string {
 }
 
 /**
- * @param option that asks for it; without one, the command cannot do without it
+ * @param option asks for the capability. Without it, the command as a whole needs the capability.
  * @throws {PlantsError} `usage` if the kind of the address lacks it
  */
 export function requireCapability<Name extends Capability>(

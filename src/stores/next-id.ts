@@ -4,16 +4,20 @@ import { buildPlant, type Plant, type StoredPlant } from '../plant/plant.js'
 import { unwrapOutcome } from './change.js'
 import type { Store } from './store.js'
 
-/** With `next`, the store chooses the id. */
+/** The id `next` lets the store choose the id. */
 export type InputPlant = Plant & { id: bigint | 'next' }
 
 type Readable = Pick<Store, 'read'>
 
-/** Above the ids of the store, if any, and the known id. */
-export async function findNextId(store: Readable | undefined, known?: bigint): Promise<bigint> {
-  let greatest = known
+/**
+ * Returns an id that is 1 above the greatest id of the store and `knownId`, or 1 if there is none.
+ *
+ * @param store undefined for a store that does not exist yet
+ */
+export async function findNextId(store: Readable | undefined, knownId?: bigint): Promise<bigint> {
+  let greatest = knownId
   for await (const [plant] of store?.read({ desc: true, limit: 1, inPages: true }) ?? [])
-    if (plant && (known === undefined || plant.id > known)) greatest = plant.id
+    if (plant && (knownId === undefined || plant.id > knownId)) greatest = plant.id
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
   throw new PlantsError(
@@ -26,8 +30,9 @@ export async function findNextId(store: Readable | undefined, known?: bigint): P
 }
 
 /**
- * Creates a plant with the next id. If another plant takes that id first, it tries the one after
- * it, up to a hundred times. A read that lags may offer an id again that is taken.
+ * Creates a plant with the next id. If another plant takes that id first, this tries the next one,
+ * up to a hundred times. Each try starts above the id that was takenId, because a replica that lags
+ * may not know of it yet.
  *
  * @throws {PlantsError} `unknownOutcome` if a try had no answer, and a plant has its id now
  */
@@ -35,14 +40,14 @@ export async function createNext(
   store: Readable & Pick<Store, 'write'>,
   { name, tag }: Omit<InputPlant, 'id'>,
 ): Promise<StoredPlant> {
-  let taken: bigint | undefined
+  let takenId: bigint | undefined
   for (let tries = 0; tries < 100; tries += 1) {
-    const id = await findNextId(store, taken)
+    const id = await findNextId(store, takenId)
     const [outcome] = await store.write([{ type: 'create', plant: buildPlant(id, name, tag) }])
     if (outcome?.type !== 'rejected' || outcome.error.kind !== 'conflict')
       return unwrapOutcome(assertDefined(outcome)).plant
     if (outcome.error.mayBeOwnPlant) throw createUnknownOutcomeError(id, outcome.error.hint)
-    taken = id
+    takenId = id
   }
   throw new PlantsError('conflict', 'Other clients took every next id first', { hint: 'Try again' })
 }

@@ -1,7 +1,7 @@
 /**
- * Decides what becomes of changes, one after the other, given the stored plants that have their
- * ids. It reads and writes nothing: a direct store looks the plants up, and then does what the plan
- * says.
+ * Decides what becomes of changes, given the stored plants that have their ids. Changes of the same
+ * id are planned one after the other: after a create and a deletion, nothing is left to do. The
+ * plan reads and writes nothing. A direct store looks the plants up before, and carries it out.
  */
 import { applyPatch, haveEqualFields, type NewPlant, type StoredPlant } from '../plant/plant.js'
 import {
@@ -16,13 +16,13 @@ import {
   type Update,
 } from './change.js'
 
-/** A plant, with the idempotency key of the create that stored it, if that had one. */
+/** If the create that stored the plant had an idempotency key, this has it, too. */
 export interface KeyedPlant {
   plant: NewPlant
   key?: string | undefined
 }
 
-/** What a direct store does for changes, and the outcome of each of them. */
+/** A direct store inserts, updates and deletes these plants. Then the changes have the outcomes. */
 export interface Plan {
   outcomes: Outcome[]
   created: readonly KeyedPlant[]
@@ -33,8 +33,8 @@ export interface Plan {
 type PlantsById = Map<bigint, KeyedPlant>
 
 /**
- * Plans creates as if no plant had their ids, and these differed. It takes a third of the time of
- * `planChanges`.
+ * Plans creates as if no plant had their ids, and no two of them had the same. The store finds out
+ * if that is wrong. This takes a third of the time of `planChanges`.
  */
 export function planNewPlants(creates: readonly Create[]): Plan {
   const outcomes = creates.map(({ plant }): Outcome => ({ type: 'created', plant }))
@@ -43,7 +43,7 @@ export function planNewPlants(creates: readonly Create[]): Plan {
 
 /** @param stored the plants that have the ids of the changes */
 export function planChanges(stored: readonly KeyedPlant[], changes: readonly Change[]): Plan {
-  const before: PlantsById = new Map(stored.map((each) => [each.plant.id, each]))
+  const before: PlantsById = new Map(stored.map((keyed) => [keyed.plant.id, keyed]))
   const after: PlantsById = new Map(before)
   const outcomes = changes.map((change) => applyChange(after, change))
   return { outcomes, ...findDifferences(before, after) }
@@ -66,7 +66,7 @@ function applyCreate(plants: PlantsById, change: Create): Outcome {
   return createExistsOutcome(change, stored.plant)
 }
 
-/** Whether this create has stored the plant before, and nothing has changed it since. */
+/** Returns true if this create has stored the plant before, and nothing has changed it since. */
 function isRepetition({ plant, key }: Create, stored: KeyedPlant): boolean {
   return key !== undefined && key === stored.key && haveEqualFields(plant, stored.plant)
 }
@@ -83,7 +83,8 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
     plants.set(plant.id, { plant })
     return { type: 'created', plant }
   }
-  // An import that is repeated changes nothing, and so keeps the idempotency key.
+  // An update removes the idempotency key. An import that is repeated must not remove it, so an
+  // update that changes no field is not carried out.
   const isUnchanged = mayCreate ? haveEqualFields(plant, stored) : Object.keys(patch).length === 1
   if (!isUnchanged) plants.set(plant.id, { plant })
   return { type: 'updated', plant, before: stored }
@@ -100,10 +101,10 @@ function findDifferences(before: PlantsById, after: PlantsById): Omit<Plan, 'out
   const created: KeyedPlant[] = []
   const replaced: KeyedPlant[] = []
   const deleted: StoredPlant[] = []
-  for (const [id, each] of after) {
+  for (const [id, keyed] of after) {
     const old = before.get(id)
-    if (!old) created.push(each)
-    else if (each !== old) replaced.push(each)
+    if (!old) created.push(keyed)
+    else if (keyed !== old) replaced.push(keyed)
   }
   for (const [id, { plant }] of before) if (!after.has(id)) deleted.push(plant)
   return { created, replaced, deleted }

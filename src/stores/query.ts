@@ -1,63 +1,76 @@
 import type { FieldName } from '../plant/fields.js'
 
-/** What a list selects, and its order. */
+/** What a list selects, and in which order. */
 export interface ReadQuery {
-  /** Only ids greater than this one; only smaller ones if `desc` sorts by id. */
+  /** Only ids greater than this one are selected; only smaller ones if `desc` sorts by id. */
   after?: bigint | undefined
-  /** At least 1. */
+  /** At most so many plants are selected. It is at least 1. */
   limit?: number | undefined
-  /** False for plants without one. */
+  /** Only plants with this tag are selected; with `false`, only plants without a tag. */
   tag?: string | false | undefined
-  /** Part of any text, in any case: see `foldText`. */
+  /** The name or the tag must contain this, whatever its case and its accents: see `foldText`. */
   search?: string | undefined
   signal?: AbortSignal | undefined
   /**
-   * By default `id`. By the folded text (`foldText`), then by its code points, then by id; plants
-   * without one last.
+   * The default is `id`. Another field sorts by its folded text (`foldText`), then by its code
+   * points, then by id. Plants without the field come last.
    */
   sort?: FieldName | undefined
   desc?: boolean | undefined
-  /** In the order of ids, each page at a moment of its own: the first one comes sooner. */
+  /**
+   * By default, a list is one consistent snapshot. With this, each page may show a later moment
+   * than the page before it, and the first one comes sooner. It requires the order of ids.
+   */
   inPages?: boolean | undefined
 }
 
-/** In characters, at a service: the time of a search grows with them. */
+/**
+ * A service accepts a search of at most so many characters, because its time grows with them.
+ */
 export const maxSearchLength = 200
 
 export interface CountQuery extends Pick<ReadQuery, 'tag' | 'search' | 'signal'> {
-  /** In bounded steps, each at a moment of its own, between which the event loop runs. */
+  /**
+   * By default, a count is of one moment. With this, it is made in steps of bounded time, between
+   * which the event loop runs and the store may change, so that a service stays responsive.
+   */
   inSteps?: boolean | undefined
 }
 
-/** How many plants have each text. The key of plants without a tag is undefined. */
+/** The values are the numbers of plants with each text. The key for no tag is undefined. */
 export type TextCounts = Map<string | undefined, bigint>
 
 export function addCount(counts: TextCounts, text: string | undefined, count: bigint): void {
   counts.set(text, (counts.get(text) ?? 0n) + count)
 }
 
-/** Bounds the memory of a list. */
+/** A page has at most so many plants, which bounds the memory of a list. */
 export const pageRows = 1000
 
-/** @param readPage returns at most `rows` rows after an id, and none at the end */
+/**
+ * Yields page after page in the order of ids, until the limit or the end.
+ *
+ * @param readPage returns at most `rows` rows whose ids follow `after`, and none at the end
+ */
 export async function* readInPages<Row extends { id: bigint }>(
   { after, limit = Infinity, signal }: ReadQuery,
   readPage: (after: bigint | undefined, rows: number) => Promise<Row[]>,
 ): AsyncIterable<Row[]> {
-  let last = after
-  for (let left = limit; left > 0; ) {
+  let lastId = after
+  for (let remainingRows = limit; remainingRows > 0; ) {
     signal?.throwIfAborted()
-    const page = await readPage(last, Math.min(left, pageRows))
+    const page = await readPage(lastId, Math.min(remainingRows, pageRows))
     if (page.length === 0) return
     yield page
-    last = page.at(-1)?.id
-    left -= page.length
+    lastId = page.at(-1)?.id
+    remainingRows -= page.length
   }
 }
 
+/** Formats the query of a URL for a list at a service, such as `limit=10&tag=shade`. */
 export function formatQuery({ limit, desc, after, tag, search }: ReadQuery): string {
   const order = desc ? 'desc' : undefined
   const parameters = { limit, order, after, ...(tag === false ? { noTag: true } : { tag }), search }
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
-  return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
+  const pairs = Object.entries(parameters).filter(([, value]) => value !== undefined)
+  return pairs.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
 }

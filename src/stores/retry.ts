@@ -1,9 +1,9 @@
 /**
- * How long a call of a store is repeated.
+ * Decides how long a call of a store is repeated, which is called its retry budget.
  *
- * A call has a retry budget. A store that has answered before will probably answer again, so the
- * budget is the timeout. One that never answered may not be running at all, so that its budget is
- * short unless the caller sets it.
+ * A store that has answered before will probably answer again, so the budget is the timeout. A
+ * store that has never answered may not be running at all. So its budget is two seconds, unless the
+ * user sets it with `--retry`.
  */
 import type { PlantsError } from '../errors.js'
 import { type Backoff, chooseBackoffMs } from '../platform/retry.js'
@@ -13,9 +13,9 @@ import type { Runtime } from '../platform/runtime.js'
 const defaultRetryMs = 2000
 
 interface BudgetOptions {
-  /** Limits a call with its retries. */
+  /** A call with its retries takes no longer than this. */
   timeoutMs: number
-  /** Replaces the budget of a store that has not answered yet, in milliseconds. */
+  /** This is the budget of a store that has not answered yet, in milliseconds. */
   retry?: number | undefined
 }
 
@@ -27,19 +27,22 @@ export function chooseRetryBudgetMs(
 }
 
 interface RetryState {
-  /** So far, from 1 on. */
+  /** So many tries have failed. It is at least 1. */
   tries: number
-  /** Since the call began, or since the store was connected. */
+  /** This is the time since the call began or, if that is later, since the store was connected. */
   elapsedMs: number
   retryBudgetMs: number
-  /** The pause that the store asks for. */
+  /** The store asks for a pause of this length, as with the header Retry-After. */
   retryAfterMs?: number | undefined
 }
 
-/** The last try begins this long before the budget is used up, or a tenth of it if that is less. */
+/**
+ * The last try begins so long before the budget is used up, or a tenth of the budget if that is
+ * less. It would fail without an answer if it began later.
+ */
 const longestReserveMs = 1000
 
-/** Returns the pause before the next try; undefined if there is no time for one. */
+/** @returns the pause before the next try, or undefined if there is no time for another try */
 export function findRetryPauseMs(
   backoff: Backoff,
   { tries, elapsedMs, retryBudgetMs, retryAfterMs = 0 }: RetryState,

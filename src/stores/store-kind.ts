@@ -15,35 +15,36 @@ import type { Finding } from './diagnose.js'
 import type { DirectStore, Store } from './store.js'
 
 export interface StoreKind<A extends Address = Address> {
-  /** As messages name it, such as "a file". */
+  /** Messages name the kind by this, such as "a file". */
   readonly noun: string
-  /** What a store of this kind asks for. The text of an address may contain a password. */
+  /** A store of this kind asks for this credential, which its address may contain. */
   readonly credential: 'token' | 'password' | undefined
   readonly capabilities: Offers<A>
 
-  /** Whether the text is meant as an address of this kind, right or wrong. */
+  /** Returns true if the text is meant as an address of this kind, even if it is not valid. */
   matches(text: string): boolean
   /**
-   * @param source names the text in messages
-   * @throws {PlantsError} `usage`, without the text, which may contain a password
+   * @param source messages name the text by this, such as "PLANTS_STORE". They never quote it,
+   *   because it may contain a password.
+   * @throws {PlantsError} `usage`
    */
   parse(text: string, source: string, context: AddressContext): Promise<A>
-  /** The complete address without its password, as it is saved. */
+  /** Formats the complete address without its password, as it is saved. */
   format(address: A): string
-  /** Whether it is the store `local`, which need not exist yet. */
+  /** Returns true for the store `local`, which need not exist yet. */
   isDefault(address: A): boolean
-  /** Whether the path is a file of the store, which an export must not replace. */
+  /** Returns true if the path is a file of the store, which an export must not replace. */
   ownsFile(address: A, path: string): Promise<boolean>
-  /** A hint for an address that may be wrong, for when the store does not have a plant. */
+  /** Returns a hint if the address may be the reason why the store does not have a plant. */
   findAddressHint(address: A): string | undefined
-  /** A warning if others could read or change what the connection carries. */
+  /** Returns a warning if others could read or change what the connection carries. */
   findNetworkRisk(address: A): Promise<string | undefined>
-  /** The address of a server of the same store that accepts changes, where it has several. */
+  /** If a store may be used at a standby, this changes the address to its primary server. */
   toWritable(address: A): Promise<A>
 
   /** Looks up the credential. The store itself is opened by the opener. */
   createOpener(address: A, context: OpenContext): Promise<StoreOpener>
-  /** The checks of `plants doctor`, each as soon as it is done. They change nothing. */
+  /** Makes the checks of `plants doctor`, and yields each as soon as it is done. */
   diagnose(address: A, context: DoctorContext): AsyncIterable<Finding>
 }
 
@@ -59,14 +60,18 @@ export interface Capabilities<A extends Address = Address> {
   token: TokenAccess<A>
 }
 
-/** Each capability, or why the kind lacks it. */
+/** A kind has each capability, or says why it lacks it. */
 type Offers<A extends Address> = {
   readonly [Name in keyof Capabilities]: Capabilities<A>[Name] | Lack
 }
 
-/** Why a kind lacks a capability. `createLackError` makes a sentence of it. */
+/** Says why a kind lacks a capability. `createLackError` makes a sentence of it. */
 export class Lack {
-  /** Continues "garden.db is a file, …". Of what an option asks for, it continues "a service …". */
+  /**
+   * This ends a sentence about the kind. For a capability that a command needs, the sentence is
+   * "garden.db is a file, " and then `why`. For one that an option asks for, it is "--OPTION is not
+   * supported at ADDRESS: a service ", and then `why`.
+   */
   readonly why: string
   readonly hint: string
 
@@ -78,7 +83,7 @@ export class Lack {
 
 interface DirectAccess<A extends Address> {
   createOpener(address: A, context: OpenContext): Promise<DirectStoreOpener>
-  /** A store can be created only where one server is named. */
+  /** A store can be created only if the address names one server. */
   countServers(address: A): number
   /** Whether its transactions have `createRows`. */
   takesRows?: true
@@ -94,7 +99,10 @@ interface BackupAccess<A extends Address> {
 }
 
 interface BackupContext extends OpenContext {
-  /** Throws if a backup with more than twice as many plants must stay. */
+  /**
+   * Called when the file is a backup with more than twice as many plants, which may be a mistake.
+   * Throws to keep that backup.
+   */
   onLarger(message: string): Promise<void>
 }
 
@@ -106,7 +114,7 @@ interface RestoreAccess<A extends Address> {
 }
 
 interface RestoreContext extends OpenContext {
-  /** For the name of the file that keeps the previous contents. */
+  /** The name of the file that keeps the previous contents has this time. */
   at: Date
 }
 
@@ -116,43 +124,46 @@ interface TokenAccess<A extends Address> {
   verify(address: A, context: OpenContext): Promise<TokenCheck>
 }
 
-/** What a store needs from whoever opens it. Each kind takes what it uses. */
+/** Whoever opens a store gives this. Each kind takes from it what it uses. */
 export interface OpenContext {
-  /** Limits a call with its retries. */
+  /** A call with its retries takes no longer than this. */
   timeoutMs: number
   runtime: Runtime
-  /** How long to try to reach a store that has not answered yet, in milliseconds. */
+  /** A store that has not answered yet is tried for so long, in milliseconds. */
   retry?: number | undefined
-  /** Requests at once. */
+  /** A client sends at most so many requests at once. */
   concurrency?: number | undefined
   /** @throws {PlantsError} `unauthorized` without a token, `usage` if others could read it */
   findAccess(target: TokenTarget): Promise<ServiceAccess>
   findLogin(address: PostgresAddress): Promise<Login>
-  /** Called for a new store that is not the default one. */
+  /** This is called for a new store that is not the default one. */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  /** Called for a store that other users can change. */
+  /** This is called for a new store that other users can change. */
   onExposed?: (warning: string) => Promise<void>
-  /** The store does not answer, and is tried until its budget is over; undefined: it is back. */
+  /**
+   * Called with the failure of a store that does not answer, and is tried until its budget is over.
+   * Called with undefined when it answers again.
+   */
   onUnreachable?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
 export interface DoctorContext extends OpenContext {
-  /** Names the check of the store, such as "store garden". */
+  /** The check of the store has this name, such as "store garden". */
   storeCheck: string
-  /** Whether to leave out checks that read all plants. */
+  /** If this is true, checks that read all plants are left out. */
   isQuick: boolean
 }
 
-/** Loads the module of the store when it opens one. */
+/** An opener loads the module of its store only when it opens one, because that takes time. */
 export interface StoreOpener {
-  /** Creates a missing file, and nothing else. */
+  /** A missing file is created. A missing store of another kind is an error. */
   open(): Promise<Store>
-  /** Returns undefined for a missing file. A service is not asked yet. */
+  /** Returns undefined for a missing file. Opening a service sends no request yet. */
   openExisting(): Promise<Store | undefined>
 }
 
 export interface DirectStoreOpener extends StoreOpener {
-  /** Creates a missing store. Returns whether it was missing. */
+  /** Creates the store if it is missing, and then returns true. */
   init(): Promise<boolean>
   open(): Promise<DirectStore>
   openExisting(): Promise<DirectStore | undefined>

@@ -5,20 +5,20 @@ import type { Change, Outcome } from './change.js'
 import type { CountQuery, ReadQuery, TextCounts } from './query.js'
 import type { Right, TokenStore } from './tokens.js'
 
-/** Where plants are kept. What a service cannot do is absent. */
+/** Plants are kept in a store. A service lacks the methods that it cannot offer. */
 export interface Store {
-  /** Leaves out the ids that do not exist. */
+  /** The result has no entry for an id that does not exist. */
   get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>>
-  /** Yields at most a few MiB at once: one consistent snapshot, unless it is read in pages. */
+  /** Yields a few MiB at once at most. All is one consistent snapshot, unless it is in pages. */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
-  /** The same snapshot as lines of a file, where the store makes them faster than of plants. */
+  /** Yields the same snapshot as lines of a file. A store has this if it is faster than `read`. */
   readLines?(query: ReadQuery, format: LineFormat): AsyncIterable<PlantLines>
   count(query?: CountQuery): Promise<bigint>
-  /** Counts the plants of each text, at one moment. Takes memory for the texts that differ. */
+  /** Counts the plants of each text, at one moment. All different texts are kept in memory. */
   countBy?(field: TextName, query?: CountQuery): Promise<TextCounts>
   /**
-   * Returns an outcome for each change, in their order. A direct store makes them in one
-   * transaction: when it resolves, they are on disk.
+   * Returns an outcome for each change, in the order of the changes. A direct store makes them in
+   * one transaction: when this resolves, they are on the disk.
    *
    * @throws {PlantsError} `unavailable`, `accessDenied` or `constraint` when nothing was stored,
    * `unknownOutcome` when that is unknown, and the reason of the signal. A service throws nothing
@@ -30,28 +30,30 @@ export interface Store {
     work: (transaction: Transaction) => Promise<T>,
     options?: TransactionOptions<T>,
   ): Promise<T>
-  /** The state of a checkpoint; undefined if there is none. */
+  /** Returns the state of a checkpoint, or undefined if there is none with the id. */
   findCheckpoint?(id: string): Promise<string | undefined>
   readonly tokens?: TokenStore
   /**
-   * The rights of the store's own credentials, in the order of `rights`. The server of a database
-   * may be read-only nevertheless.
+   * Returns the rights of the store's own credentials, in the order of the constant `rights`. They
+   * may include changes although the server of the database is read-only now.
    */
   findRights?(): Promise<readonly Right[]>
-  /** The server of a database that is used now; undefined for a file. */
+  /** Returns the server of a database that is used now, or undefined for a file. */
   findServer?(): Promise<StoreServer | undefined>
   /**
-   * Rejects if the store could not do now what `needs` names, by default to create plants. To read,
-   * it takes no lock that a writer may hold.
+   * Rejects if the store cannot do now what `needs` names. If that is only to read, the check takes
+   * no lock, for which it would have to wait while another program writes.
+   *
+   * @param needs the default is to create plants
    */
   check?(needs?: readonly Right[]): Promise<void>
   close(): Promise<void>
 }
 
 export interface StoreServer {
-  /** Its host and its port. */
+  /** This is the host and the port, such as `db.example.com:5432`. */
   name: string
-  /** It accepts no changes now, such as a standby. */
+  /** This is true for a server that accepts no changes now, such as a standby. */
   isReadOnly: boolean
 }
 
@@ -66,36 +68,43 @@ export interface LineFormat {
 }
 
 export interface PlantLines {
-  /** The number of plants. */
+  /** The content has the lines of so many plants. */
   length: number
   content: string | Uint8Array
 }
 
 export interface WriteOptions {
   signal?: AbortSignal | undefined
-  /** An interrupted import may have sent these changes before. Only a service asks. */
+  /**
+   * True if an interrupted import may have sent these changes before. A service needs this to
+   * explain conflicts, which may be with the plants of that import.
+   */
   isRepetition?: boolean
-  /** Is called, maybe more than once, when a server has the changes, and this process waits. */
+  /**
+   * Called when the server has the changes and this process only waits. It may be called more than
+   * once.
+   */
   onWait?: (() => void) | undefined
 }
 
 export interface TransactionOptions<T> {
-  /** Whether `work` is called again after `unavailable`. */
+  /** If this is true, `work` is called again after a failure of the kind `unavailable`. */
   isRepeatable?: boolean
-  /** Whether what `work` wrote is committed, by its result. By default it is. */
+  /** Returns false to roll back what `work` wrote. By default, it is committed. */
   shouldCommit?(result: T): boolean
 }
 
 export interface Transaction {
   write: Store['write']
   /**
-   * Of several processes with one import, one goes on.
+   * Replaces the state of a checkpoint. If several processes run the same import, only one of them
+   * finds the state that it expects, and goes on.
    *
    * @throws {CheckpointMovedError} unless the state is `from`
    */
   saveCheckpoint(change: CheckpointChange): Promise<void>
   /**
-   * Creates all plants, without an object for each and its outcome. Only SQLite can.
+   * Creates all plants, without an object for each plant and for its outcome. Only SQLite has this.
    *
    * @throws {RowsRejectedError} if one of them cannot be created, or may be no plant. The whole
    * transaction is then rolled back.
@@ -103,9 +112,10 @@ export interface Transaction {
   createRows?(rows: NewPlantRows): Promise<void>
 }
 
-/** A store does not create all of the rows. What else becomes of each, `write` can tell. */
+/** Thrown if not all rows can be created. To learn what becomes of each, call `write` with them. */
 export class RowsRejectedError extends Error {}
 
+/** The state `undefined` means that there is no checkpoint with the id. */
 export interface CheckpointChange {
   id: string
   from: string | undefined

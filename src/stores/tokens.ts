@@ -4,7 +4,7 @@ export interface TokenStore {
   /** @param digest the SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
   add(digest: Uint8Array, token: NewToken): Promise<Token>
-  /** Includes revoked ones, in the order of creation. */
+  /** Lists all tokens in the order in which they were created, revoked ones too. */
   list(): AsyncIterable<Token[]>
   revoke(id: bigint, at: Date): Promise<Token | undefined>
 }
@@ -12,32 +12,37 @@ export interface TokenStore {
 export const rights = ['create', 'read', 'update', 'delete'] as const
 export type Right = (typeof rights)[number]
 
-/** What a store can do whose server is read-only. */
+/** A store whose server is read-only has these rights. */
 export const readOnlyRights: readonly Right[] = ['read']
 
 export const defaultRights: readonly Right[] = ['create', 'read']
 
-/** Such as "The store does not allow this user to update or delete plants". */
+/** Describes rights, as in "The store does not allow this user to update or delete plants". */
 export function describeMissingRights(missing: readonly Right[]): string {
   return `The store does not allow this user to ${formatRights(missing)} plants`
 }
 
-/** Such as "create, update or delete". */
+/** Formats rights as a list of words: "create, update or delete". */
 export function formatRights(alternatives: readonly Right[]): string {
   const last = alternatives.slice(-1)
-  const others = alternatives.slice(0, -1).join(', ')
-  return [others, ...last].filter((text) => text !== '').join(' or ')
+  const first = alternatives.slice(0, -1).join(', ')
+  return [first, ...last].filter((text) => text !== '').join(' or ')
 }
 
 type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 
 export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at'
 
-/** @param times in milliseconds, in the order of `tokenColumns` */
+/**
+ * Builds a token from the values of a row, which has the columns of `tokenColumns`.
+ *
+ * @param rightNames separated by commas
+ * @param times in milliseconds since 1970
+ */
 export function buildToken(
   id: bigint,
   note: string | null,
-  words: string,
+  rightNames: string,
   times: (bigint | string | null)[],
 ): Token {
   const [createdAt, expiresAt, revokedAt] = times.map((time) =>
@@ -46,7 +51,7 @@ export function buildToken(
   return {
     id,
     note: note ?? undefined,
-    rights: rights.filter((right) => words.split(',').includes(right)),
+    rights: rights.filter((right) => rightNames.split(',').includes(right)),
     createdAt: assertDefined(createdAt),
     expiresAt,
     revokedAt,
@@ -56,7 +61,7 @@ export function buildToken(
 export interface Token {
   id: bigint
   note: string | undefined
-  /** In the order of `rights`. */
+  /** These have the order of the constant `rights`. */
   rights: readonly Right[]
   createdAt: Date
   expiresAt: Date | undefined
@@ -68,7 +73,10 @@ export function isValid({ revokedAt, expiresAt }: Token, time: number): boolean 
   return !revokedAt && !(expiresAt && expiresAt.getTime() <= time)
 }
 
-/** 256 random bits. Secret scanners recognize the prefix. */
+/**
+ * A token has 256 random bits, so nobody can guess it. Its prefix lets scanners that look for
+ * secrets in repositories recognize it.
+ */
 export function createToken(): string {
   return `plants_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')}`
 }

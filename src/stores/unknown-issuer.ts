@@ -1,7 +1,7 @@
 import { systemCode } from '../errors.js'
 
 /**
- * Codes of OpenSSL for a certificate whose issuer is in no list that is trusted
+ * OpenSSL reports one of these codes if the issuer of a certificate is in no list that is trusted
  * (https://docs.openssl.org/master/man3/X509_STORE_CTX_get_error/).
  */
 const codes = [
@@ -12,7 +12,7 @@ const codes = [
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]
 
-/** Whether a handshake failed only because the issuer of the certificate is not trusted. */
+/** Returns true if a handshake failed only because the issuer of the certificate is not trusted. */
 export function isUnknownIssuer(error: unknown): boolean {
   return codes.includes(systemCode(error) ?? '')
 }
