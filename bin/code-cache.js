@@ -1,6 +1,7 @@
-// Runs dist with what V8 has compiled before. A start calls hundreds of functions, which V8
-// compiles when they are first called: Node's own compile cache (node:module) keeps none of those.
-// The cache is optional: what fails is left out. docs/design/decisions.md says why there is one.
+// Runs the program in dist with a cache of the functions that V8 has compiled in earlier runs. The
+// compile cache of Node.js (node:module) has only the functions that are compiled when a file is
+// loaded, and not the hundreds that a start calls. If anything fails, the program runs without the
+// cache. docs/design/decisions.md says why there is one.
 const fs = require('node:fs')
 const { dirname } = require('node:path')
 const { Script } = require('node:vm')
@@ -8,21 +9,22 @@ const { Script } = require('node:vm')
 const maxAgeMs = 30 * 24 * 60 * 60 * 1000
 const cacheFile = /^v\d+\.\d+\.\d+\S*-\w+-\S+\.js-[\d.]+$/
 
-// Nothing waits for the writer of a pipe. Windows has neither.
+// O_NONBLOCK keeps a pipe in place of a file from blocking. Windows has neither of the two flags.
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
 const readFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 
-/** Runs `dist/main.js`. Without a folder, nothing is cached. */
+/** Runs `dist/main.js`. If `folder` is undefined, nothing is cached. */
 exports.startFrom = async (dist, folder) => {
   const cache = folder && attempt(() => openCache(folder))
   const modules = new Map()
   const scripts = new Map()
   await load('./main.js').start()
   const isKnown = ({ cachedDataRejected }) => cachedDataRejected === false // It is undefined without data.
-  // Another command also calls other functions of the files that were cached.
+  // A command may have loaded files that are not cached yet. Then all of its files are cached
+  // again, because it may also have called further functions of the cached ones.
   if (![...scripts.values()].every(isKnown)) attempt(() => save(cache, scripts))
 
-  /** `require`, for the files in dist, which do not import each other in a circle. */
+  /** Loads a module as `require` does. The files in dist do not import each other in a circle. */
   function load(id) {
     if (!id.startsWith('./')) return require(id)
     if (modules.has(id)) return modules.get(id)
@@ -30,7 +32,7 @@ exports.startFrom = async (dist, folder) => {
     const filename = `${dist}${id.slice(1)}` // `join` for each would take 3 ms.
     const code = fs.readFileSync(filename, 'utf8')
     const source = `(function(exports,require,module,__filename,__dirname){${code}\n})`
-    const file = cache && id !== './main.js' ? `${cache}/${keyOf(id, filename)}` : undefined
+    const file = cache && id !== './main.js' ? `${cache}/${toCacheName(id, filename)}` : undefined
     const cachedData = file && attempt(() => read(file))
     const script = new Script(source, { filename, cachedData })
     if (file) scripts.set(file, script)
@@ -47,9 +49,9 @@ function attempt(action) {
 }
 
 /**
- * The cache is executed. So its folder is no link, belongs to the user, and nobody else can write to
- * it. Each file is checked as well: whoever can rename in the directory above can exchange the
- * folder after this.
+ * The cache is executed, so its folder must be no link, must belong to the user, and nobody else
+ * may write to it. Each file is checked as well, because somebody who can rename files in the
+ * directory above could exchange the folder after this check.
  */
 function openCache(folder) {
   if (!fs.existsSync(folder)) makeFolder(folder)
@@ -61,23 +63,24 @@ function isPrivate({ uid, mode }) {
   return process.platform === 'win32' || (uid === process.getuid?.() && (mode & 0o022) === 0)
 }
 
-/** At most two folders, one by one: in /proc, a recursive mkdir of Node.js never ends. */
+/** Creates at most two folders, one by one, because a recursive mkdir never ends in /proc. */
 function makeFolder(folder) {
   if (!fs.existsSync(dirname(folder))) fs.mkdirSync(dirname(folder), 0o700)
   fs.mkdirSync(folder, 0o700)
 }
 
 /**
- * V8 compares only the length of a source. The name of a file has a hash of what was built, and the
- * time shows a change by hand.
+ * Names a file of the cache. V8 itself compares only the length of a source, so the name identifies
+ * its content: by the hash in the name of a built file, and by its time if somebody has changed it.
  */
-function keyOf(id, filename) {
+function toCacheName(id, filename) {
   return `${process.version}-${process.arch}-${id.slice(2)}-${fs.statSync(filename).mtimeMs}`
 }
 
 /**
- * V8 does not notice damage, and crashes: a file has its data twice. A hash would take longer. What
- * is checked and read is the descriptor: a name can get another file in between.
+ * Reads a file of the cache. V8 crashes on damaged data, so a file has its data twice, which takes
+ * less time to compare than a hash. The file is opened once, checked and read, because its name
+ * could get another file in between.
  */
 function read(file) {
   const fd = fs.openSync(file, readFlags)
@@ -97,10 +100,11 @@ function save(cache, scripts) {
   for (const [file, script] of scripts) {
     const data = script.createCachedData()
     fs.rmSync(file, { force: true })
-    // Exclusively, which follows no link.
+    // The flag `x` follows no link.
     fs.writeFileSync(file, Buffer.concat([data, data]), { mode: 0o600, flag: 'wx' })
   }
-  // Only what has the form of `keyOf`: the folder may have been exchanged for another of the user.
+  // Only files with names of the cache are removed, because somebody may have exchanged the folder
+  // for another one of the user.
   for (const name of fs.readdirSync(cache).filter((entry) => cacheFile.test(entry))) {
     const file = `${cache}/${name}`
     if (Date.now() - fs.lstatSync(file).mtimeMs > maxAgeMs) fs.rmSync(file)

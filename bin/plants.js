@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// An old Node.js parses this file, too, and says what it needs: Node.js 12 knows neither `?.` nor
-// node:fs.
+// An old Node.js must be able to run this file, to say which version is needed. So it uses neither
+// `?.` nor node:fs, which Node.js 12 does not know.
 const { existsSync } = require('fs')
 const { isAbsolute, join } = require('path')
 
@@ -13,14 +13,14 @@ if (major < 20 || (major === 20 && minor < 19))
 else if (!existsSync(join(dist, 'main.js')))
   fail('plants is not built\n  Build it with: npm run build')
 else if ('bun' in versions) require(join(dist, 'main.js')).start()
-else void require('./code-cache.js').startFrom(dist, cacheFolder())
+else void require('./code-cache.js').startFrom(dist, findCacheFolder())
 
 function fail(message) {
   process.stderr.write(`${message}\n`)
   process.exitCode = 70
 }
 
-function cacheFolder() {
+function findCacheFolder() {
   const base =
     env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache')) || ''
   return isAbsolute(base) && !env.NODE_DISABLE_COMPILE_CACHE ? join(base, 'plants') : undefined
