@@ -7,10 +7,10 @@ import type { Io } from '../platform/io.js'
 import type { InputPlant } from '../stores/next-id.js'
 
 /**
- * Prompts on stderr for the fields that are not known. Throws `interrupted` on Ctrl-C and Ctrl-D,
- * `terminated` on SIGTERM.
+ * Asks on stderr for the fields that are not known.
  *
  * @param mayBeNext whether the store may choose the id
+ * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, and `terminated` on SIGTERM
  */
 export async function askForPlant(
   known: { [field in keyof InputPlant]: InputPlant[field] | undefined },
@@ -35,13 +35,21 @@ export async function askForPlant(
   return { id, name, tag }
 }
 
-/** Asks on stderr, without echo. Throws as `askForPlant` does. */
+/**
+ * Asks on stderr for a secret, which is not shown.
+ *
+ * @throws {PlantsError} what `askForPlant` throws
+ */
 export function askForSecret(message: string, check: Check, io: Io): Promise<string> {
-  const question = { message, mask: false, validate: validator(check) }
+  const question = { message, mask: false, validate: createValidator(check) }
   return prompt(io, (context) => password(question, context))
 }
 
-/** The default is no. Throws `interrupted` without a confirmation, and as `askForPlant` does. */
+/**
+ * Asks a question to which Enter answers no.
+ *
+ * @throws {PlantsError} `interrupted` without a confirmation, or what `askForPlant` throws
+ */
 export async function askToConfirm(message: string, refusal: string, io: Io): Promise<void> {
   const isConfirmed = await prompt(io, (context) => confirm({ message, default: false }, context))
   if (!isConfirmed) throw new PlantsError('interrupted', refusal)
@@ -49,9 +57,9 @@ export async function askToConfirm(message: string, refusal: string, io: Io): Pr
 
 export interface Choice<T> {
   value: T
-  /** One line of the list. */
+  /** The text of the choice in the list, on one line. */
   name: string
-  /** What stays on the screen beside the question; by default the name. */
+  /** The text that stays beside the question after the choice; by default the name. */
   short?: string
 }
 
@@ -62,7 +70,11 @@ interface ChoiceQuestion<T> {
   initial?: T | undefined
 }
 
-/** Throws `interrupted` on Escape, too, and otherwise as `askForPlant` does. */
+/**
+ * Asks for one of a few choices.
+ *
+ * @throws {PlantsError} what `askForPlant` throws, and `interrupted` also on Escape
+ */
 export function askToChoose<T>(question: ChoiceQuestion<T>, io: Io): Promise<T> {
   const { message, initial } = question
   const choices = question.choices.map(escapeChoice)
@@ -73,9 +85,9 @@ export function askToChoose<T>(question: ChoiceQuestion<T>, io: Io): Promise<T> 
 }
 
 /**
- * As `askToChoose`, of many choices: what is typed filters them.
+ * Asks for one of many choices, which a typed text filters. It throws what `askToChoose` throws.
  *
- * @param find the choices for what is typed, or all
+ * @param find returns the choices for a typed text, or all choices without one
  */
 export function askToSearch<T>(
   message: string,
@@ -87,7 +99,7 @@ export function askToSearch<T>(
   return prompt(io, (context) => search(config, context), { endsOnEscape: true })
 }
 
-/** A terminal of 24 lines shows the question, the list and what stands above them. */
+/** With this many lines, a terminal of 24 lines also shows the question and what is above it. */
 const maxListLines = 12
 
 function escapeChoice<T>({ value, name, short = name }: Choice<T>): Required<Choice<T>> {
@@ -101,12 +113,12 @@ async function ask(
   check: Check,
   io: Io,
 ): Promise<string> {
-  const validate = validator((text) => check(text.trim()))
+  const validate = createValidator((text) => check(text.trim()))
   const text = await prompt(io, (context) => input({ ...question, validate }, context))
   return text.trim()
 }
 
-function validator(check: Check): (text: string) => string | true {
+function createValidator(check: Check): (text: string) => string | true {
   return (text) => {
     const isUtf8 = !text.includes('\uFFFD')
     const problem = isUtf8 ? check(text) : 'The input is not UTF-8. Use a UTF-8 terminal'
@@ -122,23 +134,23 @@ async function prompt<T>(
   { endsOnEscape = false } = {},
 ): Promise<T> {
   const stdin = io.stdin.stream()
-  const ended = new AbortController()
+  const ending = new AbortController()
   // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
-  const close = () => ended.abort()
+  const close = () => ending.abort()
   stdin.once('pause', close)
   // Readline tells a lone Escape from the beginning of the bytes of an arrow.
   const closeOnEscape = (_: unknown, key?: { name?: string }) => {
     if (endsOnEscape && key?.name === 'escape') close()
   }
   stdin.on('keypress', closeOnEscape)
-  // What was typed or pasted after an answer, which readline drops, is for the next prompt.
+  // Readline drops what is typed or pasted after an answer, so it is kept for the next prompt.
   let rest = ''
   const keepRest = (typed: Buffer) => {
     rest = /(?:\r\n?|\n)(?<rest>.*)/s.exec(typed.toString('latin1'))?.groups?.['rest'] ?? ''
   }
   stdin.on('data', keepRest)
   try {
-    const signal = AbortSignal.any([io.handleSignals(), ended.signal])
+    const signal = AbortSignal.any([io.handleSignals(), ending.signal])
     return await show({ input: stdin, output: io.stderr.stream(), signal })
   } catch (error) {
     io.handleSignals().throwIfAborted()

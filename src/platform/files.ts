@@ -104,7 +104,7 @@ export function resolveLink(path: string): string {
   return isLink ? realpathSync(path) : path
 }
 
-/** Of settings, certificates and their keys, which have some kilobytes. */
+/** Settings, certificates and keys have some kilobytes, so a larger file is a mistake. */
 const maxSmallFileBytes = 16 * 1_048_576
 
 /**
@@ -127,7 +127,7 @@ export function readSmallFile(path: string): { bytes: Buffer; stats: Stats } {
   }
 }
 
-/** As `readSmallFile`, of anything that ends, such as the output of another program. */
+/** Reads anything that ends, such as the output of another program, up to 16 MiB. */
 export function readSmallStream(path: string): Buffer {
   const fd = openSync(path, 'r')
   const parts: Buffer[] = []

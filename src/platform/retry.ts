@@ -1,6 +1,6 @@
 /*
- * The one loop that repeats what may succeed later. Its callers decide which errors those are and
- * how long to repeat. The stores share `stores/retry.ts` for that.
+ * The only loop of the program that repeats an action which may succeed later. Its callers decide
+ * which errors those are and how long to repeat. The stores share `stores/retry.ts` for that.
  */
 import { type Runtime, wait } from './runtime.js'
 
@@ -32,7 +32,7 @@ interface RetryOptions {
    * @param tries how many tries there were, at least 1
    */
   findPauseMs(error: unknown, tries: number): number | undefined | Promise<number | undefined>
-  /** Called before each pause. */
+  /** This is called before each pause. */
   onRetry?(error: unknown): void | Promise<void>
   /**
    * Returns the signals that end a pause. It is not called before the first pause, because it may
