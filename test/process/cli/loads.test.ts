@@ -15,7 +15,7 @@ const drivers = ['driver', 'sqlite-store']
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 130, []],
   ['create --help', [['create', '--help']], 8, 136, []],
-  ['a Tab', [tab], 8, 136, []],
+  ['a Tab', [tab], 8, 137, []],
   ['create', [fern], 10, 162, drivers],
   ['get', [fern, ['get', '1']], 10, 162, drivers],
   ['list', [fern, ['list']], 10, 157, drivers],
