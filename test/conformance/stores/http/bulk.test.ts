@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { PlantPatch } from '../../../../src/plant/plant.js'
 import type { Change } from '../../../../src/stores/change.js'
 import type { ServiceAccess } from '../../../../src/stores/credentials.js'
@@ -21,31 +21,28 @@ import { createGate } from '../../../helpers/scripted-server/service.js'
 import { openHttp } from './steps.js'
 
 const busy = buildJsonResponse(503, { error: 503, message: 'Not now' }, { 'Retry-After': '0' })
-const tenth = (behave: Behaviour) => (post: Post) => (post.index % 10 === 9 ? behave : undefined)
-const from = (first: number, behave: Behaviour) => (post: Post) =>
-  post.index < first ? undefined : behave
-const forPlant = (id: string, behave: Behaviour) => (post: Post) =>
-  post.id === id ? behave : undefined
 
-interface Import extends WriteOptions {
+/** Every tenth request meets the behaviour; the others are answered as usual. */
+function behaveAtEveryTenth(behaviour: Behaviour) {
+  return ({ index }: Post) => (index % 10 === 9 ? behaviour : undefined)
+}
+
+interface ImportOptions extends WriteOptions {
   access?: Partial<ServiceAccess>
-  opening?: Partial<HttpOptions>
-  service?: Awaited<ReturnType<typeof startPlantService>>
-  isKeyed?: boolean
-  behave?(post: Post): Behaviour | Promise<Behaviour>
+  httpOptions?: Partial<HttpOptions>
   count?: number
 }
 
+type PlantService = Awaited<ReturnType<typeof startPlantService>>
+
 /** Creates plants in a service with one write. */
-async function imported({ isKeyed = true, behave, count = 100, ...options }: Import) {
-  const { access = {}, opening = {}, service: given, ...rest } = options
-  const service = given ?? (await startPlantService({ isKeyed, behave }))
-  const store = await openHttp(service.address, opening, access)
-  const { receivedCreates: posts, createdIds: made } = service
-  return { service, posts, made, ...(await sent(store, creations(count), rest)) }
+async function importPlants(service: PlantService, options: ImportOptions = {}) {
+  const { access, httpOptions, count = 100, ...writeOptions } = options
+  const store = await openHttp(service.address, httpOptions, access)
+  return writeAndCount(store, buildCreates(count), writeOptions)
 }
 
-function creations(count: number): Change[] {
+function buildCreates(count: number): Change[] {
   return Array.from({ length: count }, (_, id) => ({
     type: 'create',
     plant: { id: BigInt(id), name: `Fern ${id}` },
@@ -54,138 +51,210 @@ function creations(count: number): Change[] {
 }
 
 /**
- * How many changes went which way, which were rejected with which `error`, and why the rest was not
- * sent.
+ * Writes changes, and counts their outcomes by type.
+ *
+ * @returns also which changes were rejected or are unknown, with their `error`, and why the rest
+ *   was not sent
  */
-async function sent(store: HttpStore, changes: Change[], options?: WriteOptions) {
+async function writeAndCount(store: HttpStore, changes: Change[], options?: WriteOptions) {
   const outcomes = await store.write(changes, options)
-  const tally: Record<string, number> = {}
-  const rejections: [index: number, error: number][] = []
-  let error: unknown
+  const counts: Record<string, number> = {}
+  const failures: { index: number; error: number }[] = []
+  let stopReason: unknown
   for (const [index, outcome] of outcomes.entries()) {
-    tally[outcome.type] = (tally[outcome.type] ?? 0) + 1
-    if (outcome.type === 'notSent') error ??= outcome.error
-    else if ('error' in outcome) rejections.push([index, outcome.error.error])
+    counts[outcome.type] = (counts[outcome.type] ?? 0) + 1
+    if (outcome.type === 'notSent') stopReason ??= outcome.error
+    else if ('error' in outcome) failures.push({ index, error: outcome.error.error })
   }
-  return { outcomes, error, tally, rejections }
+  return { outcomes, counts, failures, stopReason }
 }
 
-const runtimeOf = ({ now }: TestClock) => ({ ...buildSqliteOptions().runtime, now })
+function buildRuntime({ now }: TestClock) {
+  return { ...buildSqliteOptions().runtime, now }
+}
 
-/** All are created, and the service has made each once. */
-const complete = (count = 100) => ({
-  ...{ error: undefined, tally: { created: count } },
-  made: new Set(Array.from({ length: count }, (_, id) => `${id}`)),
+/** All plants are created, and the service has each of them. */
+async function expectComplete(service: PlantService, options: ImportOptions = {}) {
+  const { counts, stopReason } = await importPlants(service, options)
+  const { count = 100 } = options
+  expect({ counts, stopReason }).toEqual({ counts: { created: count }, stopReason: undefined })
+  expect(service.createdIds).toEqual(new Set(Array.from({ length: count }, (_, id) => `${id}`)))
+}
+
+test('each plant is created once while every tenth connection is reset after a plant is stored', async () => {
+  const service = await startPlantService({ behave: behaveAtEveryTenth('lose') })
+  await expectComplete(service, { count: 1000 })
+  expect(service.receivedCreates.length).toBeGreaterThan(1100)
+  expect(service.receivedCreates.every(({ id, key }) => key === `import-${id}`)).toBe(true)
 })
 
-describe('a service in trouble', () => {
-  test('gets every plant once when every tenth connection is reset after a plant is stored', async () => {
-    const { posts, ...result } = await imported({ behave: tenth('lose'), count: 1000 })
-    expect(result).toMatchObject(complete(1000))
-    expect(posts.length).toBeGreaterThan(1100)
-    expect(posts.every(({ id, key }) => key === `import-${id}`)).toBe(true)
-  })
+test('a plant is sent again if the service says that it has not stored it, with keys or without', async () => {
+  for (const isKeyed of [true, false])
+    await expectComplete(await startPlantService({ isKeyed, behave: behaveAtEveryTenth(busy) }))
+})
 
-  test('is sent again what it says that it has not stored, with keys or without', async () => {
-    for (const isKeyed of [true, false])
-      expect(await imported({ isKeyed, behave: tenth(busy) })).toMatchObject(complete())
-  })
-
-  test('that fails for one plant leaves that one unknown', async () => {
-    const time = createClock()
-    let tries = 0
-    const behave = ({ id }: Post): Behaviour => {
+test('a service that fails for one plant until the timeout leaves that one unknown', async () => {
+  const clock = createClock()
+  let tries = 0
+  const service = await startPlantService({
+    behave: ({ id }) => {
       if (id !== '5') return undefined
       tries += 1
-      if (tries === 3) time.pass()
+      if (tries === 3) clock.pass()
       return buildJsonResponse(500, {})
-    }
-    const opening = { runtime: runtimeOf(time), concurrency: 2 }
-    const expected = { tally: { created: 19, unknown: 1 }, rejections: [[5, 502]] }
-    expect(await imported({ behave, count: 20, opening })).toMatchObject(expected)
+    },
   })
-
-  test.each<[string, Behaviour, (time: TestClock) => void, string]>([
-    ['503', busy, (time) => time.pass(), 'unavailable'],
-    ['no answer', 'hang', (time) => time.timeOut(), 'noResponse'],
-  ])('is given up after the timeout: %s', async (_, answer, end, kind) => {
-    const time = createClock()
-    const behave = ({ index }: Post): Behaviour => {
-      if (index >= 17) end(time) // eight are in flight
-      return index < 10 ? undefined : answer
-    }
-    const opening = { runtime: runtimeOf(time), concurrency: 8 }
-    const { tally, error, outcomes, made } = await imported({ behave, opening })
-    const { unknown = 0, notSent = 0 } = tally
-    expect(error).toMatchObject({ kind })
-    expect([tally['created'], unknown + notSent, unknown > 0]).toEqual([10, 90, answer === 'hang'])
-    const created = outcomes.flatMap(({ type }, id) => (type === 'created' ? [`${id}`] : []))
-    // those that came first, whichever they were
-    expect([...made.keys()].toSorted()).toEqual(created.toSorted())
-  })
-
-  test('gets every plant once when it goes away and comes back', async () => {
-    const service = await startPlantService({
-      behave: async ({ index }) => {
-        if (index !== 50) return undefined
-        await service.close()
-        return 'hang'
-      },
-    })
-    const access = { notify: () => service.listenAgain() }
-    expect(await imported({ service, access })).toMatchObject(complete())
+  const httpOptions = { runtime: buildRuntime(clock), concurrency: 2 }
+  expect(await importPlants(service, { count: 20, httpOptions })).toMatchObject({
+    counts: { created: 19, unknown: 1 },
+    failures: [{ index: 5, error: 502 }],
   })
 })
 
-test('as many connections as the limit are open at once', async () => {
+test.each<{ answer: string; behaviour: Behaviour; end(clock: TestClock): void; kind: string }>([
+  { answer: '503', behaviour: busy, end: (clock) => clock.pass(), kind: 'unavailable' },
+  { answer: 'nothing', behaviour: 'hang', end: (clock) => clock.timeOut(), kind: 'noResponse' },
+])(
+  'a service is given up after the timeout if it answers $answer',
+  async ({ behaviour, end, kind }) => {
+    const clock = createClock()
+    const service = await startPlantService({
+      behave: ({ index }) => {
+        // By then eight requests wait for their answers.
+        if (index >= 17) end(clock)
+        return index < 10 ? undefined : behaviour
+      },
+    })
+    const httpOptions = { runtime: buildRuntime(clock), concurrency: 8 }
+    const { counts, stopReason, outcomes } = await importPlants(service, { httpOptions })
+    expect(stopReason).toMatchObject({ kind })
+    const { created, unknown = 0, notSent = 0 } = counts
+    expect({ created, others: unknown + notSent }).toEqual({ created: 10, others: 90 })
+    expect(unknown > 0).toBe(behaviour === 'hang')
+    // These are the plants that came first, whichever they were.
+    const createdIds = outcomes.flatMap(({ type }, id) => (type === 'created' ? [`${id}`] : []))
+    expect([...service.createdIds].toSorted()).toEqual(createdIds.toSorted())
+  },
+)
+
+test('each plant is created once when the service closes and listens again', async () => {
+  const service = await startPlantService({
+    behave: async ({ index }) => {
+      if (index !== 50) return undefined
+      await service.close()
+      return 'hang'
+    },
+  })
+  await expectComplete(service, { access: { notify: () => service.listenAgain() } })
+})
+
+test('a write opens as many connections as the limit', async () => {
   const full = createGate()
-  const behave = async ({ index }: Post): Promise<Behaviour> => {
-    if (index === 2) full.open()
-    await (index < 3 ? full.wait() : new Promise(setImmediate))
-    return undefined
-  }
-  const { service, ...result } = await imported({ behave, opening: { concurrency: 3 } })
-  expect(result).toMatchObject(complete())
+  const service = await startPlantService({
+    behave: async ({ index }) => {
+      if (index === 2) full.open()
+      await (index < 3 ? full.wait() : new Promise(setImmediate))
+      return undefined
+    },
+  })
+  await expectComplete(service, { httpOptions: { concurrency: 3 } })
   expect(service.connections).toBe(3)
 })
 
-const taken = buildJsonResponse(400, { error: 409, message: 'Had that' })
-const missing = buildJsonResponse(404, { error: 404, message: 'No plant has id 1' })
+const conflict = buildJsonResponse(400, { error: 409, message: 'Had that' })
+const notFound = buildJsonResponse(404, { error: 404, message: 'No plant has id 1' })
 const changed = buildJsonResponse(200, { id: 1, name: 'Bracken', tag: 'theirs' })
 const bracken = { id: 1n, name: 'Bracken' }
 const untagged = { id: 1n, tag: null }
-const post = 'POST /plants {"id":1,"name":"Bracken"}'
-const patch = 'PATCH /plants/1 {"name":"Bracken"}'
+const postBracken = 'POST /plants {"id":1,"name":"Bracken"}'
+const patchBracken = 'PATCH /plants/1 {"name":"Bracken"}'
 const patchTag = 'PATCH /plants/1 {"tag":null}'
-const updated = { tally: { updated: 1 }, rejections: [] }
-const rejected = (error: number) => ({ tally: { rejected: 1 }, rejections: [[0, error]] })
+const updated = { counts: { updated: 1 }, failures: [] }
 
-test.each<[string, PlantPatch, posts: Buffer[], patches: Buffer[], object, unknown[]]>([
-  ['is changed after 409', bracken, [taken], [changed], updated, [post, patch]],
-  ['may be gone by then', bracken, [taken], [missing], rejected(404), [post, patch]],
-  ['is only changed without a name', untagged, [], [changed], updated, [patchTag]],
-  ['needs a name to be created', untagged, [], [missing], rejected(422), [patchTag]],
-])('a plant of an import that updates %s', async (_, given, posts, patches, expected, requests) => {
+function buildRejected(error: number) {
+  return { counts: { rejected: 1 }, failures: [{ index: 0, error }] }
+}
+
+interface UpdateCase {
+  title: string
+  patch: PlantPatch
+  posts: Buffer[]
+  patches: Buffer[]
+  requests: string[]
+  expected: object
+}
+
+test.each<UpdateCase>([
+  {
+    title: 'is a PATCH after a POST that is a conflict',
+    patch: bracken,
+    posts: [conflict],
+    patches: [changed],
+    requests: [postBracken, patchBracken],
+    expected: updated,
+  },
+  {
+    title: 'is rejected if the plant is deleted between',
+    patch: bracken,
+    posts: [conflict],
+    patches: [notFound],
+    requests: [postBracken, patchBracken],
+    expected: buildRejected(404),
+  },
+  {
+    title: 'without a name is only a PATCH',
+    patch: untagged,
+    posts: [],
+    patches: [changed],
+    requests: [patchTag],
+    expected: updated,
+  },
+  {
+    title: 'without a name cannot create a plant',
+    patch: untagged,
+    posts: [],
+    patches: [notFound],
+    requests: [patchTag],
+    expected: buildRejected(422),
+  },
+])('an update that may create $title', async ({ patch, posts, patches, requests, expected }) => {
   const service = await ScriptedServer.listen({ posts, others: { 'PATCH /plants/1': patches } })
-  const change: Change = { type: 'update', patch: given, ifMissing: 'create' }
-  expect(await sent(await openHttp(service.url), [change])).toMatchObject(expected)
+  const change: Change = { type: 'update', patch, ifMissing: 'create' }
+  const store = await openHttp(service.url)
+  expect(await writeAndCount(store, [change])).toMatchObject(expected)
   expect(service.requests.map(({ line, body }) => `${line} ${body}`)).toEqual(requests)
 })
 
-test.each<[string, Behaviour, number]>([
-  ['400', buildJsonResponse(400, { error: 17, message: 'No ferns' }), 17],
-  ['422 without an Error', buildJsonResponse(422, {}), 422],
-])('an answer about one plant is recorded, and the others go on: %s', async (_, behave, error) => {
-  const expected = { tally: { created: 99, rejected: 1 }, rejections: [[5, error]] }
-  expect(await imported({ behave: forPlant('5', behave) })).toMatchObject(expected)
+test.each<{ answer: string; response: Buffer; error: number }>([
+  {
+    answer: '400',
+    response: buildJsonResponse(400, { error: 17, message: 'No ferns' }),
+    error: 17,
+  },
+  { answer: '422 without an Error', response: buildJsonResponse(422, {}), error: 422 },
+])('the others are created if the answer for one plant is $answer', async ({ response, error }) => {
+  const service = await startPlantService({
+    behave: ({ id }) => (id === '5' ? response : undefined),
+  })
+  expect(await importPlants(service)).toMatchObject({
+    counts: { created: 99, rejected: 1 },
+    failures: [{ index: 5, error }],
+  })
 })
 
-test.each([404, 409])('the status %i without an Error ends all', async (status) => {
-  const behave = from(3, buildJsonResponse(status, {}))
-  const { tally, error } = await imported({ behave, count: 10, opening: { concurrency: 1 } })
-  expect(tally).toEqual({ created: 3, notSent: 7 })
-  expect(error).toMatchObject({ kind: 'rejected', status })
-})
+test.each([404, 409])(
+  'no more plants are sent after a status %i without an Error',
+  async (status) => {
+    const response = buildJsonResponse(status, {})
+    const service = await startPlantService({
+      behave: ({ index }) => (index < 3 ? undefined : response),
+    })
+    const options = { count: 10, httpOptions: { concurrency: 1 } }
+    const { counts, stopReason } = await importPlants(service, options)
+    expect(counts).toEqual({ created: 3, notSent: 7 })
+    expect(stopReason).toMatchObject({ kind: 'rejected', status })
+  },
+)
 
 test('a service is asked once whether it keeps keys, and given up after an unknown outcome', async () => {
   const service = await ScriptedServer.listen({
@@ -193,8 +262,8 @@ test('a service is asked once whether it keeps keys, and given up after an unkno
     openapi: buildResponse(404),
   })
   const store = await openHttp(service.url, { concurrency: 1 })
-  const { tally, error } = await sent(store, creations(10))
-  expect(tally).toEqual({ unknown: 1, notSent: 9 })
-  expect(error).toMatchObject({ kind: 'noResponse' })
+  const { counts, stopReason } = await writeAndCount(store, buildCreates(10))
+  expect(counts).toEqual({ unknown: 1, notSent: 9 })
+  expect(stopReason).toMatchObject({ kind: 'noResponse' })
   expect(service.lines).toEqual(['POST /plants', 'GET /openapi.json'])
 })
