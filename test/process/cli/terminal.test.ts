@@ -35,7 +35,7 @@ test.each<
     'proposes next, which is the greatest id plus 1',
     ['create --id 41 --name Moss'],
     'create --name Fern --tag shade',
-    { '? id, or next (next)': '\r' },
+    { '? id, or next for the greatest id plus 1 (next)': '\r' },
     [moss(41), { id: 42, name: 'Fern', tag: 'shade' }],
   ],
   [
@@ -56,14 +56,14 @@ test.each<
     'takes the answers of all questions from one paste',
     [],
     'create',
-    { 'next (next)': '1\r\nFern\r\nshade\r\n' },
+    { 'plus 1 (next)': '1\r\nFern\r\nshade\r\n' },
     [{ id: 1, name: 'Fern', tag: 'shade' }],
   ],
   [
     'takes a paste up to a wrong answer',
     [],
     'create',
-    { 'next (next)': 'x\r1\rFern\r', 'an integer': '\x7f1\rFe', name: 'rn\rshade\r' },
+    { 'plus 1 (next)': 'x\r1\rFern\r', 'an integer': '\x7f1\rFe', name: 'rn\rshade\r' },
     [{ id: 1, name: 'Fern', tag: 'shade' }],
   ],
 ])('create %s', async (_, given, command, turns, plants) => {
@@ -77,7 +77,7 @@ test.each<
 test('create takes the id that is next when the questions are answered', async () => {
   const user = new Sandbox()
   const session = user.terminal('create', plain)
-  await session.answer(['? id, or next (next)', '\r'], ['name', 'Fern'])
+  await session.answer(['? id, or next for the greatest id plus 1 (next)', '\r'], ['name', 'Fern'])
   await user.run('create --id 1 --name Moss')
   await session.answer(['Fern', '\r'], ['tag', '\r'])
   await session.ended
