@@ -1,29 +1,22 @@
+/*
+ * Responses without a result: which kind of error a status and an Error mean, and what a response
+ * that is no Plant Store's contains. no-response.ts has the requests that got none.
+ */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
-import { describeReason, type ErrorKind, PlantsError, systemCode } from '../../errors.js'
+import { type ErrorKind, PlantsError } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
-import { isTimeout } from '../../platform/runtime.js'
-import { isLoopback, parseUrl } from '../../platform/urls.js'
-import type { HttpAddress } from '../address.js'
-import { formatWithScheme } from './address.js'
+import { parseUrl } from '../../platform/urls.js'
+import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import {
-  CutResponseError,
-  type HttpClient,
-  type HttpRequest,
-  type HttpResponse,
-  type NoResponse,
-} from './http-client.js'
+  createLossFailure,
+  createNoResponseFailure,
+  describeForwarding,
+  type Failure,
+  proxyHint,
+} from './no-response.js'
 import { excerpt, findCompression, parseError, readJson } from './plant-request.js'
 import type { ResponseShape } from './response-schemas.js'
-
-/**
- * Why a request has no result. If `isOutcomeUnknown`, the service may have processed it, and only a
- * repetition can settle that.
- */
-interface Failure {
-  error: PlantsError
-  isOutcomeUnknown?: boolean
-}
 
 type Result<T> = { value: T } | Failure
 
@@ -165,23 +158,6 @@ function parseRetryAfter({
   return delayMs > 0 ? delayMs : undefined
 }
 
-/**
- * Creates the failure of a request that may have been processed. A read has changed nothing, so it
- * can simply be tried again. If the cause is a PlantsError, as for a port that needs https, no
- * repetition can settle the outcome.
- */
-function createLossFailure(
-  { method }: HttpRequest,
-  kind: ErrorKind,
-  message: string,
-  details: Pick<PlantsError, 'status' | 'requestId' | 'hint' | 'cause'>,
-): Failure {
-  const isOutcomeUnknown = !(details.cause instanceof PlantsError)
-  if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOutcomeUnknown }
-  const hint = 'Try again later'
-  return { error: new PlantsError('unavailable', message, { ...details, hint }) }
-}
-
 async function describeContent(
   { address }: HttpClient,
   { expected }: HttpRequest,
@@ -220,96 +196,4 @@ async function explainShape(
   const { explainResponse } = await import('./explain-response.js')
   const why = explainResponse(shape, body)
   return why === undefined ? '' : ` (${excerpt(why)})`
-}
-
-/** Why a service gave no response. */
-interface Reason {
-  text?: string
-  hint?: string
-  /** Whether the same request may arrive a moment later. */
-  isTransient?: boolean
-}
-
-const unreachable: Reason = { hint: 'Check the address and the network', isTransient: true }
-const timedOut: Reason = {
-  text: 'it timed out',
-  hint: 'Check the address and the network, or wait longer with --timeout 2m',
-  isTransient: true,
-}
-const closed: Reason = {
-  text: 'the connection was closed',
-  hint: 'If the address is right, the service has too many connections: try again later',
-  isTransient: true,
-}
-/** The hint is that of `hintWithoutTls`. */
-const noTls: Reason = { text: 'the TLS handshake failed' }
-const untrusted: Reason = {
-  hint: 'If you trust its issuer, add the certificate of the issuer with --ca-cert FILE',
-}
-
-/** The reasons by the code of an error of the system, Node.js or OpenSSL. A proxy's has no code. */
-const reasons: Readonly<Record<string, Reason>> = {
-  ECONNREFUSED: {
-    text: 'the connection was refused',
-    hint: 'Check that the service is running. To start one: plants serve',
-    isTransient: true,
-  },
-  ENOTFOUND: { text: 'the host is unknown', hint: 'Check the address for typing errors' },
-  ...{ ETIMEDOUT: timedOut, TIMEOUT: timedOut, ECONNRESET: closed, EPIPE: closed },
-  ...{ EAI_AGAIN: unreachable, EHOSTUNREACH: unreachable, ENETUNREACH: unreachable },
-  '': unreachable,
-  ...{ EPROTO: noTls, ERR_SSL_WRONG_VERSION_NUMBER: noTls },
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
-  ...{ DEPTH_ZERO_SELF_SIGNED_CERT: untrusted, SELF_SIGNED_CERT_IN_CHAIN: untrusted },
-  ...{ UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted, UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted },
-}
-
-const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
-const otherReason: Reason = { hint: 'Check the address and the certificate of the service' }
-
-/** Proposes plain HTTP. Beyond this machine, others could read the token, so it needs an option. */
-function describePlainAddress(address: HttpAddress): string {
-  const plain = formatWithScheme(address, 'http:')
-  if (isLoopback(address.url.hostname)) return `Try ${plain}`
-  return `Check the port, or in a private network, try ${plain} with --allow-http`
-}
-
-function createNoResponseFailure(
-  { address, access }: HttpClient,
-  request: HttpRequest,
-  { cause, isSent }: NoResponse,
-): Failure {
-  const code = systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
-  const reason = reasons[code] ?? otherReason
-  const { text = describeReason(cause), isTransient } = reason
-  const hint = reason === noTls ? describePlainAddress(address) : reason.hint
-  const known = cause instanceof PlantsError ? cause : undefined
-  if (known && (!isSent || request.method === 'GET')) return { error: known }
-  if (isSent) {
-    // The message of a port that speaks TLS says more than that it did not answer.
-    const message =
-      known?.message ??
-      (cause instanceof CutResponseError
-        ? `The response of ${address.name} ${cause.message}`
-        : `${address.name} received the request, but did not answer: ${text}`)
-    return createLossFailure(request, 'noResponse', message, { cause, hint: known?.hint })
-  }
-  const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${text}`
-  const kind = isTransient ? 'unavailable' : 'accessDenied'
-  const ofProxy = access.proxy !== undefined && concernsProxy(code, reason)
-  return { error: new PlantsError(kind, message, { hint: ofProxy ? proxyHint : hint, cause }) }
-}
-
-/** Whether a failure before the request was sent concerns the proxy, which is contacted first. */
-function concernsProxy(code: string, { isTransient = false }: Reason): boolean {
-  return isTransient || code === 'ENOTFOUND' || code.startsWith('HPE_')
-}
-
-/** Names the proxy, from which a response in plain HTTP without an Error may come. */
-function describeForwarding({ address, access }: HttpClient): string {
-  return address.url.protocol === 'http:' ? describeProxy(access.proxy) : ''
-}
-
-function describeProxy(proxy: string | undefined): string {
-  return proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
 }
