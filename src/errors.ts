@@ -24,7 +24,7 @@ export const errorKinds = {
   notFound: { error: 404, exitCode: 1 },
   conflict: { error: 409, exitCode: 1 }, // a plant with the id exists
   constraint: { error: 422, exitCode: 1 }, // a constraint that somebody added to the store
-  unwell: { error: 500, exitCode: 1 }, // a check found a problem
+  checkFailed: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
   // Nothing was stored, and somebody must change something first.
   accessDenied: { error: 503, exitCode: 4 },

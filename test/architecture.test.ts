@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
-import { listed } from '../src/cli/commands/index.js'
+import { listedCommands } from '../src/cli/commands/index.js'
 import exemptions from './exemptions.json'
 import {
   findExports,
@@ -147,7 +147,10 @@ test('the process is touched by platform and main alone', () => {
 })
 
 test('a message names no option, command or variable of the command line: a service sends it, too', () => {
-  const names = Object.entries(listed).flatMap(([name, { aliases = [] }]) => [name, ...aliases])
+  const names = Object.entries(listedCommands).flatMap(([name, { aliases = [] }]) => [
+    name,
+    ...aliases,
+  ])
   const words = RegExp(
     `(?<![\\w-])--[a-z][\\w-]*|\\bplants (?:${names.join('|')})\\b|\\bPLANTS_[A-Z_]*`,
     'g',

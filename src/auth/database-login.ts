@@ -7,7 +7,7 @@ import { quoteWord } from '../platform/shell.js'
 import { isSocket, type PostgresAddress, type PostgresHost } from '../stores/address.js'
 import type { Login } from '../stores/credentials.js'
 
-interface FoundPassword {
+interface PasswordSource {
   origin: string
   /** Returns the password for a host. A password file may have another one for each. */
   findFor(host: PostgresHost): string | undefined
@@ -24,7 +24,7 @@ export function findPassword(
   address: PostgresAddress,
   io: Io,
   log: (line: string) => void,
-): FoundPassword | undefined {
+): PasswordSource | undefined {
   const found = findGivenPassword(address, io) ?? readPasswordFile(address, io, log)
   for (const host of address.hosts) {
     const secret = found?.findFor(host)
@@ -34,7 +34,7 @@ export function findPassword(
   return found
 }
 
-function findGivenPassword({ password }: PostgresAddress, { env }: Io): FoundPassword | undefined {
+function findGivenPassword({ password }: PostgresAddress, { env }: Io): PasswordSource | undefined {
   if (password !== undefined) return { origin: 'the address', findFor: () => password }
   const variable = env['PGPASSWORD']
   return variable ? { origin: 'PGPASSWORD', findFor: () => variable } : undefined
@@ -44,7 +44,7 @@ function readPasswordFile(
   address: PostgresAddress,
   { env: { PGPASSFILE, APPDATA }, resolvePath }: Io,
   log: (line: string) => void,
-): FoundPassword | undefined {
+): PasswordSource | undefined {
   const ofWindows = isWindows && APPDATA && join(APPDATA, 'postgresql', 'pgpass.conf')
   const path = resolvePath(PGPASSFILE || ofWindows || '~/.pgpass')
   const stats = unlessSystemError(() => statSync(path))

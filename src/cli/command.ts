@@ -1,24 +1,8 @@
 import { Command, Option, type ParseOptionsResult } from 'commander'
-import { outputFormats, parseChoice } from '../config/option-values.js'
-import type { OptionValues } from '../config/resolve.js'
-import { getSetting, type SettingName, settingNames } from '../config/setting-table.js'
+import { parseChoice } from '../config/option-values.js'
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
-
-/** Every command has these options, before or after its name. */
-export interface GlobalOptions {
-  store?: string
-  output?: string
-  timeout?: string
-  caCert?: string
-  allowHttp?: boolean
-  verbose?: boolean
-  quiet?: boolean
-  input?: boolean
-  color?: boolean
-  /** All values of the command, with those of the environment and the settings file. */
-  values: OptionValues
-}
+import { createGlobalOptions, type GlobalOptions } from './global-options.js'
 
 /** What the commands of one line share. */
 export interface CommandLine {
@@ -35,7 +19,7 @@ export interface CommandLine {
 export type CommandDefinition = (command: PlantsCommand) => void
 
 /** The hint for options that exclude each other. */
-export const leaveOut = 'Leave one of them out'
+export const leaveOutHint = 'Leave one of them out'
 
 /**
  * A command of commander that adds three things: examples in its help, an error for an option that
@@ -215,7 +199,7 @@ export class PlantsCommand extends Command {
     this.on(`option:${option.name()}`, () =>
       this.#recordFailure(() => {
         if (typeof this.getOptionValue(name) === 'string')
-          throw usageError(`${option.long} cannot be used with --${name}`, leaveOut)
+          throw usageError(`${option.long} cannot be used with --${name}`, leaveOutHint)
       }),
     )
   }
@@ -226,7 +210,7 @@ export class PlantsCommand extends Command {
     if (!this.#isGiven(name) || option.variadic || this.#repeatable.has(option)) return
     const isNegated = this.getOptionValue(name) === false
     const problem = isNegated ? `cannot be used with --no-${name}` : 'was given twice'
-    throw usageError(`${option.long} ${problem}`, leaveOut)
+    throw usageError(`${option.long} ${problem}`, leaveOutHint)
   }
 
   /** Whether the command line has the option, after the command or before its name. */
@@ -282,7 +266,7 @@ export class PlantsCommand extends Command {
    */
   addGlobalOptions(shown: readonly string[]): void {
     this.optionsGroup('Options:')
-    for (const option of globalOptions()) {
+    for (const option of createGlobalOptions()) {
       const { long = '' } = option
       if (this.options.some((own) => own.long === long)) continue
       this.addOption(option.hideHelp(!shown.includes(long)))
@@ -315,33 +299,6 @@ export function isNamed(command: Command, word: string): boolean {
 }
 
 /** Returns the words that lead to a command, such as `stores add`. It is empty for the program. */
-export function findFullName(command: Command): string {
-  return command.parent ? `${findFullName(command.parent)} ${command.name()}`.trim() : ''
-}
-
-export function globalOptions(): Option[] {
-  return [
-    ...settingNames.flatMap((name) =>
-      getSetting(name).flags === undefined ? [] : [createSettingOption(name)],
-    ),
-    new Option('-v, --verbose', 'log requests and responses to stderr'),
-    new Option('-q, --quiet', 'print only data and errors'),
-    new Option('--no-input', 'never prompt or start a pager'),
-    new Option('--no-color', 'do not use colours'),
-  ]
-}
-
-/** Creates the option of a setting. Its value is parsed later, with the saved settings. */
-export function createSettingOption(name: SettingName): Option {
-  const { flags = `--${name} <command>`, description, variable } = getSetting(name)
-  const option = new Option(flags, description)
-  // Completion offers these choices.
-  if (name === 'output') option.argChoices = [...outputFormats]
-  return variable === undefined ? option : option.env(variable)
-}
-
-/** Whether the program may wait for a person, who answers a question or quits a pager. */
-export function mayWaitForPerson({ input }: Pick<GlobalOptions, 'input'>, { env }: Io): boolean {
-  const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
-  return input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI')
+export function getCommandPath(command: Command): string {
+  return command.parent ? `${getCommandPath(command.parent)} ${command.name()}`.trim() : ''
 }

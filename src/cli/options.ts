@@ -9,9 +9,10 @@ import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idRule } from '../plant/fields.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { type Right, rights } from '../stores/tokens.js'
-import type { GlobalOptions, PlantsCommand } from './command.js'
+import type { PlantsCommand } from './command.js'
+import type { GlobalOptions } from './global-options.js'
 
-export const rareOptions = 'Rare options:'
+export const rareOptionsHeading = 'Rare options:'
 
 export interface FilterOptions extends GlobalOptions {
   /** The tag of the plants; false for plants without a tag. */

@@ -56,7 +56,7 @@ export async function changePlants(
   const isSilent = context.reporter.isQuiet && !isDryRun
   const text = (plants: PrintedPlant[]) =>
     isSilent ? '' : plants.map((plant) => `${formatLine(plant)}\n`).join('')
-  const results = applyInPages(changes, store, options, context)
+  const results = applyPages(changes, store, options, context)
   return printResults(results, context.createPrinter({ text }, isSingle), context, options)
 }
 
@@ -71,7 +71,7 @@ export function* splitIntoPages<T>(items: readonly T[]): Generator<T[]> {
     yield items.slice(from, from + changesPerPage)
 }
 
-async function* applyInPages(
+async function* applyPages(
   changes: readonly Change[],
   store: Store | undefined,
   { isDryRun, missing = [] }: ChangeOptions,

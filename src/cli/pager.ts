@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { omitSecrets } from '../auth/token.js'
 import { isWindows, PlantsError } from '../errors.js'
 import { type Io, type Output, replaceOutput } from '../platform/io.js'
-import { type GlobalOptions, mayWaitForPerson } from './command.js'
+import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 /**
  * Shows the output of an action in a pager, if stdout is a terminal. Warnings and errors go to the

@@ -12,7 +12,7 @@ import type { StoredPlant } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { formatOption } from '../platform/shell.js'
 import type { OpenContext } from '../stores/store-kind.js'
-import { type GlobalOptions, mayWaitForPerson } from './command.js'
+import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 export interface ContextOptions extends GlobalOptions, Pick<OpenContext, 'retry' | 'concurrency'> {}
 

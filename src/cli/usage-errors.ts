@@ -7,34 +7,34 @@
  * rebuilt the line that was meant. That took 33 functions, and a check of each word.
  */
 import type { Command } from 'commander'
-import { isWord } from '../config/option-values.js'
+import { isPlainWord } from '../config/option-values.js'
 import { type PlantsError, usageError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { passwordFile } from '../stores/address.js'
-import { findFullName, leaveOut, type RejectedLine } from './command.js'
+import { getCommandPath, leaveOutHint, type RejectedLine } from './command.js'
 import { beginsWithLongDash, hyphensHint } from './options.js'
 
-const search = 'To search: --search TEXT, in quotes if it has spaces'
+const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
 
 /** What to do instead of an argument that a command, or a command of a group, does not take. */
 const argumentHints: Readonly<Record<string, string>> = {
   create: 'Use --id and --name "Bleeding Heart", in quotes if it has spaces, or --file for JSON',
-  list: search,
+  list: searchFilterHint,
   'list ID': 'To show plants by id: plants get ID',
-  count: `${search}. To count by a field: --by FIELD`,
+  count: `${searchFilterHint}. To count by a field: --by FIELD`,
   serve: 'To choose the store: --store PATH. To choose the port: --port NUMBER',
   doctor: 'To choose the store: --store ADDRESS',
   tokens: 'To give a note: --note TEXT, in quotes if it has spaces',
   auth: 'To choose the service: --store ADDRESS. The token is read from a prompt, or with --from-stdin',
 }
 
-const toSearch = 'To search: plants list --search TEXT'
-const toReplace = 'For plants that exist: plants import --if-exists update'
+const searchHint = 'To search: plants list --search TEXT'
+const replaceHint = 'For plants that exist: plants import --if-exists update'
 
 /** Words that other programs use, twenty at most, because a wrong hint is worse than none. */
-const foreignWords: ReadonlyMap<string, string> = new Map([
-  ['search', toSearch],
-  ['find', toSearch],
+const hintsForOtherTools: ReadonlyMap<string, string> = new Map([
+  ['search', searchHint],
+  ['find', searchHint],
   ['edit', 'To change a plant: plants update ID'],
   ['view', 'To show a plant: plants get ID'],
   ['remove', 'To delete plants: plants delete ID'],
@@ -49,13 +49,13 @@ const foreignWords: ReadonlyMap<string, string> = new Map([
   ['--debug', 'To log requests and responses: --verbose'],
   ['-n', 'To limit the number of plants: --limit NUMBER'],
   ['--offset', 'To list the plants after an id: --after ID'],
-  ['--overwrite', toReplace],
-  ['--upsert', toReplace],
-  ['--update', toReplace],
+  ['--overwrite', replaceHint],
+  ['--upsert', replaceHint],
+  ['--update', replaceHint],
   ['--out', 'To write a file: plants export FILE'],
 ])
 
-const secretOptions: ReadonlyMap<string, string> = new Map([
+const hintsForSecrets: ReadonlyMap<string, string> = new Map([
   [
     '--token',
     'Set PLANTS_TOKEN, or save one with: plants auth login. For serve: PLANTS_SERVE_TOKEN',
@@ -79,18 +79,18 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
     return usageError(`${flag} needs a value`, formatUsageHint(command))
   }
   const sentence = message.replace('error: ', '')
-  const hint = code === 'commander.conflictingOption' ? leaveOut : formatUsageHint(command)
+  const hint = code === 'commander.conflictingOption' ? leaveOutHint : formatUsageHint(command)
   return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
 }
 
 export function createUnknownCommandError(parent: Command, word: string): PlantsError {
   const names = parent.commands.map((command) => command.name())
-  const foreign = parent.parent ? undefined : foreignWords.get(word)
+  const foreign = parent.parent ? undefined : hintsForOtherTools.get(word)
   return createUnknownWordError('command', word, foreign ?? suggestName(word, names), parent)
 }
 
 function createUnknownOptionError(command: Command, option: string): PlantsError {
-  const secretHint = secretOptions.get(option)
+  const secretHint = hintsForSecrets.get(option)
   if (secretHint !== undefined)
     return usageError(
       `A ${option.slice(2)} is not accepted on the command line, where other users can see it`,
@@ -98,7 +98,7 @@ function createUnknownOptionError(command: Command, option: string): PlantsError
     )
   const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
   if (names.includes(option)) return usageError(`${option} takes no value`, 'Leave it out')
-  const hint = suggestName(option, names) ?? foreignWords.get(option)
+  const hint = suggestName(option, names) ?? hintsForOtherTools.get(option)
   return createUnknownWordError('option', option, hint, command)
 }
 
@@ -109,13 +109,13 @@ function createUnknownWordError(
   command: Command,
 ) {
   return usageError(
-    `Unknown ${what}${isWord(word) ? ` ${word}` : ''}`,
+    `Unknown ${what}${isPlainWord(word) ? ` ${word}` : ''}`,
     hint ?? formatHelpHint(command),
   )
 }
 
 function createExcessError(command: Command): PlantsError {
-  const name = findFullName(command)
+  const name = getCommandPath(command)
   const [group = ''] = name.split(' ')
   const areIds = command.args.every((word) => parseDecimalId(word) !== undefined)
   const hint =
@@ -126,12 +126,12 @@ function createExcessError(command: Command): PlantsError {
 }
 
 function formatUsageHint(command: Command): string {
-  const usage = `${findFullName(command)} ${command.usage()}`.trim()
+  const usage = `${getCommandPath(command)} ${command.usage()}`.trim()
   return `Usage: plants ${usage}. ${formatHelpHint(command)}`
 }
 
 function formatHelpHint(command: Command): string {
-  return `See: plants ${`${findFullName(command)} --help`.trim()}`
+  return `See: plants ${`${getCommandPath(command)} --help`.trim()}`
 }
 
 /**
@@ -143,7 +143,7 @@ function suggestName(word: string, names: readonly string[]): string | undefined
   const { length } = typed.replace(/^--/, '')
   if (length < 4) return undefined
   for (const edits of length < 6 ? [0, 1] : [0, 1, 2]) {
-    const near = names.filter((name) => isNear(typed, name, edits))
+    const near = names.filter((name) => isWithinEdits(typed, name, edits))
     if (near.length > 0) return near.length === 1 ? `Did you mean ${near[0]}?` : undefined
   }
   return undefined
@@ -153,15 +153,15 @@ function suggestName(word: string, names: readonly string[]): string | undefined
  * Whether two words differ by at most `edits` letters that were added, left out, changed or
  * exchanged with the next one.
  */
-function isNear(one: string, other: string, edits: number): boolean {
+function isWithinEdits(one: string, other: string, edits: number): boolean {
   if (one === other) return true
   if (edits === 0 || Math.abs(one.length - other.length) > edits) return false
-  if (one[0] === other[0]) return isNear(one.slice(1), other.slice(1), edits)
+  if (one[0] === other[0]) return isWithinEdits(one.slice(1), other.slice(1), edits)
   const isExchanged = one[0] === other[1] && one[1] === other[0]
   return (
-    isNear(one.slice(1), other, edits - 1) ||
-    isNear(one, other.slice(1), edits - 1) ||
-    isNear(one.slice(1), other.slice(1), edits - 1) ||
-    (isExchanged && isNear(one.slice(2), other.slice(2), edits - 1))
+    isWithinEdits(one.slice(1), other, edits - 1) ||
+    isWithinEdits(one, other.slice(1), edits - 1) ||
+    isWithinEdits(one.slice(1), other.slice(1), edits - 1) ||
+    (isExchanged && isWithinEdits(one.slice(2), other.slice(2), edits - 1))
   )
 }

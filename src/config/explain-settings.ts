@@ -7,7 +7,7 @@ export function explainInvalidSettings(bytes: Buffer): string {
   if (!isUtf8(bytes)) return 'not UTF-8'
   const text = decodeSettings(bytes)
   const value = parseJsonText(text)
-  if (value === undefined) return `not JSON (${findErrorPlace(text)})`
+  if (value === undefined) return `not JSON (${locateJsonError(text)})`
   return `invalid: ${findSettingsProblems(value).slice(0, 5).join('; ')}`
 }
 
@@ -16,7 +16,7 @@ export function explainInvalidSettings(bytes: Buffer): string {
  * position, and those of other engines never do. The message itself is not shown, because it quotes
  * the text, which may be a token.
  */
-function findErrorPlace(text: string): string {
+function locateJsonError(text: string): string {
   const position = readPosition(text)
   if (position === undefined) return `line ${findUnreadableLine(text)}`
   const before = text.slice(0, position).split('\n')

@@ -25,16 +25,16 @@ export function createDurationParser(
   defaultUnit = 's',
 ) {
   return (flag: string, text: string): number => {
-    const { amount = '', unit = defaultUnit } = amountAndUnit.exec(text)?.groups ?? {}
-    const milliseconds = Math.round(parseFloat(amount) * (units[unit] ?? Number.NaN))
+    const { amount = '', unit = defaultUnit } = durationPattern.exec(text)?.groups ?? {}
+    const milliseconds = Math.round(parseFloat(amount) * (msPerUnit[unit] ?? Number.NaN))
     if (milliseconds >= min && milliseconds <= max) return milliseconds
     throw createValueError(flag, rule, text, example)
   }
 }
 
-const amountAndUnit = /^(?<amount>\d{1,9}(?:\.\d{1,3})?)(?<unit>ms|s|m|h|d)?$/
+const durationPattern = /^(?<amount>\d{1,9}(?:\.\d{1,3})?)(?<unit>ms|s|m|h|d)?$/
 
-const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const msPerUnit: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** A timer cannot wait for longer than 24.8 days. */
 const longestTimeoutMs = 24 * 86_400_000
@@ -95,7 +95,7 @@ export function findChoice<W extends string>(
 }
 
 export function createValueError(name: string, rule: string, text: string, example?: string) {
-  const message = `${name} must be ${rule}${isWord(text) ? `, but was "${text}"` : ''}`
+  const message = `${name} must be ${rule}${isPlainWord(text) ? `, but was "${text}"` : ''}`
   const option = name.startsWith('-') ? `${name} ` : ''
   return usageError(message, example && `For example: ${option}${example}`)
 }
@@ -104,6 +104,6 @@ export function createValueError(name: string, rule: string, text: string, examp
  * Whether a text is a plain word, which an error may repeat. Anything else may be a secret that was
  * typed in the wrong place.
  */
-export function isWord(text: string): boolean {
+export function isPlainWord(text: string): boolean {
   return /^[a-z-]{1,20}$/i.test(text)
 }

@@ -8,8 +8,9 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import type { TokenCheck, TokenTarget } from '../../stores/credentials.js'
 import { requireCapability } from '../../stores/kinds.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
+import type { GlobalOptions } from '../global-options.js'
 import { assertTokenIsSafe, findAccess, lookUpToken } from '../store-access.js'
 
 interface LoginOptions extends GlobalOptions {

@@ -4,8 +4,9 @@ import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { requireCapability } from '../../stores/kinds.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
+import type { GlobalOptions } from '../global-options.js'
 
 interface BackupOptions extends GlobalOptions {
   yes?: true

@@ -11,7 +11,8 @@ import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
+import type { GlobalOptions } from '../global-options.js'
 import { SettingsContext } from '../settings-context.js'
 
 export function define(command: PlantsCommand): void {

@@ -8,7 +8,7 @@ import { hasCapability } from '../../stores/kinds.js'
 import { createNext, findNextId, type InputPlant } from '../../stores/next-id.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { addRetry, rareOptions, warnOfEmptyTexts } from '../options.js'
+import { addRetry, rareOptionsHeading, warnOfEmptyTexts } from '../options.js'
 import { type PlantOptions, readPlant } from '../plant-input.js'
 
 interface CreateOptions extends PlantOptions {
@@ -31,7 +31,7 @@ export function define(command: PlantsCommand): void {
     .option('-t, --tag <text>', 'tag of the plant, such as shade')
     .option('-f, --file <path>', 'read the plant as JSON from a file, or from stdin with "-"')
     .option('--dry-run', 'show what would be created and where, without creating it')
-    .optionsGroup(rareOptions)
+    .optionsGroup(rareOptionsHeading)
     .value(
       '--idempotency-key <key>',
       'make the command safe to repeat: a repeat with this key returns the same plant',

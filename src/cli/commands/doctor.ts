@@ -10,8 +10,9 @@ import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { type Finding, runCheck } from '../../stores/diagnose.js'
 import { findKind } from '../../stores/kinds.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
+import type { GlobalOptions } from '../global-options.js'
 
 interface DoctorOptions extends GlobalOptions {
   quick?: true
@@ -47,7 +48,7 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   await printer.end()
   if (failures === 0) return
   const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
-  throw new PlantsError('unwell', message, { hint: 'Follow the hints above' })
+  throw new PlantsError('checkFailed', message, { hint: 'Follow the hints above' })
 }
 
 function formatFinding({ check, state, message, hint }: Finding, style: Style): string {

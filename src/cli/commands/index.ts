@@ -1,7 +1,7 @@
 import type { CommandDefinition } from '../command.js'
 
 /** The groups of commands, with the global options that the help of their commands lists. */
-export const groups = {
+export const commandGroups = {
   'Plants:': ['--store', '--output'],
   'Store:': ['--store', '--output'],
   'Service:': ['--store'],
@@ -10,13 +10,13 @@ export const groups = {
 
 /** A command in the help of the program. Its file is loaded when a command line names it. */
 interface ListedCommand {
-  group: keyof typeof groups
+  group: keyof typeof commandGroups
   summary: string
   aliases?: readonly string[]
   load(): Promise<{ define: CommandDefinition }>
 }
 
-export const listed: Readonly<Record<string, ListedCommand>> = {
+export const listedCommands: Readonly<Record<string, ListedCommand>> = {
   create: {
     group: 'Plants:',
     summary: 'create a plant',

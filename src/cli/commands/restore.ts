@@ -2,8 +2,9 @@ import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { requireCapability } from '../../stores/kinds.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
+import type { GlobalOptions } from '../global-options.js'
 import { confirmReplacement, parseBackupPath } from './backup.js'
 
 interface RestoreOptions extends GlobalOptions {

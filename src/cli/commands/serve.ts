@@ -23,9 +23,10 @@ import { TokenCache } from '../../server/token-cache.js'
 import type { DirectStore } from '../../stores/store.js'
 import type { DirectStoreOpener } from '../../stores/store-kind.js'
 import { isValid, type Right, type TokenStore } from '../../stores/tokens.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { parseRights, rareOptions, rightsRule } from '../options.js'
+import type { GlobalOptions } from '../global-options.js'
+import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
 
 interface ServeOptions extends GlobalOptions {
   host: string
@@ -81,7 +82,7 @@ export function define(command: PlantsCommand): void {
     .value('--tls-cert <path>', 'file of the PEM certificate and its chain', parseText)
     .value('--tls-key <path>', 'file of the PEM private key', parseText)
     .value('--allow <rights>', `rights to offer; by default all, ${rightsRule}`, parseRights)
-    .optionsGroup(rareOptions)
+    .optionsGroup(rareOptionsHeading)
     .addOption(
       new Option('--socket <path>', 'listen on a Unix socket instead of a port, for a proxy')
         .argParser((path) => parseText('--socket', path))

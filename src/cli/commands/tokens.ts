@@ -10,8 +10,9 @@ import {
   type Token,
   type TokenStore,
 } from '../../stores/tokens.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
+import type { GlobalOptions } from '../global-options.js'
 import { parseRights, rightsRule } from '../options.js'
 
 interface CreateTokenOptions extends GlobalOptions {

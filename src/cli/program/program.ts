@@ -2,8 +2,9 @@ import { CommanderError, Help, type Option } from 'commander'
 import { version } from '../../../package.json'
 import { usageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
-import { type CommandLine, globalOptions, PlantsCommand, RejectedLine } from '../command.js'
-import { groups, listed } from '../commands/index.js'
+import { type CommandLine, PlantsCommand, RejectedLine } from '../command.js'
+import { commandGroups, listedCommands } from '../commands/index.js'
+import { createGlobalOptions } from '../global-options.js'
 
 /**
  * Runs a command line.
@@ -62,8 +63,8 @@ export async function buildProgram(
     .configureHelp({ commandUsage, subcommandTerm, optionDescription })
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
     .addHelpText('after', '\nMore help: plants help COMMAND')
-  for (const option of globalOptions()) program.addOption(option)
-  for (const [name, { group, summary, aliases = [], load }] of Object.entries(listed)) {
+  for (const option of createGlobalOptions()) program.addOption(option)
+  for (const [name, { group, summary, aliases = [], load }] of Object.entries(listedCommands)) {
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
     const isNeeded = !line || line.argv.some((word) => word === name || aliases.includes(word))
     if (!isNeeded) continue
@@ -72,7 +73,7 @@ export async function buildProgram(
     if (command.commands.length > 0)
       command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
     for (const each of [command, ...command.commands])
-      if (each instanceof PlantsCommand) each.addGlobalOptions(groups[group])
+      if (each instanceof PlantsCommand) each.addGlobalOptions(commandGroups[group])
   }
   if (line?.argv[0] === '__complete') addCompletion(program, io)
   return program

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { getProxyForUrl } from 'proxy-from-env'
-import { type GlobalOptions, globalOptions, PlantsCommand } from '../../../src/cli/command.js'
+import { PlantsCommand } from '../../../src/cli/command.js'
+import { createGlobalOptions, type GlobalOptions } from '../../../src/cli/global-options.js'
 import { run } from '../../../src/cli/program/run.js'
 import type { Io, Output } from '../../../src/platform/io.js'
 import { checkSecrets } from '../expect/secrets.js'
@@ -37,7 +38,7 @@ export async function runPlants(argv: string[], options: RunOptions = {}): Promi
 /** Parses the global options of a line, for tests of code below the commands. */
 export function readOptions(argv: string[], io: Io): GlobalOptions {
   const command = new PlantsCommand('plants', io, { argv })
-  for (const option of globalOptions()) command.addOption(option)
+  for (const option of createGlobalOptions()) command.addOption(option)
   command.parseOptions(argv)
   return command.readOptions()
 }

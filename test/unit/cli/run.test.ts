@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { globalOptions } from '../../../src/cli/command.js'
+import { createGlobalOptions } from '../../../src/cli/global-options.js'
 import { PlantsError } from '../../../src/errors.js'
 import { commandNames } from '../../helpers/expect/documents.js'
 import { type RunOptions, runPlants } from '../../helpers/sandbox/run.js'
@@ -20,7 +20,7 @@ test.each([['--help'], ['-h'], ['help'], []])(
     expect(lines.length, 'lines of a screen').toBeLessThanOrEqual(50)
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
     for (const name of commandNames) expect(out).toMatch(new RegExp(`^  ${name} `, 'm'))
-    for (const { long } of globalOptions()) expect(out).toContain(` ${long} `)
+    for (const { long } of createGlobalOptions()) expect(out).toContain(` ${long} `)
   },
 )
 

@@ -13,7 +13,7 @@ import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
 import { findKind, hasCapability, requireCapability } from '../../../stores/kinds.js'
-import { leaveOut, type PlantsCommand } from '../../command.js'
+import { leaveOutHint, type PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
 import type { ContextOptions } from '../../settings-context.js'
@@ -172,7 +172,7 @@ function parseMap(flag: string, text: string, before: ImportPlan['map'] = {}): I
         'name=Kind,tag=Family',
       )
     if (map[field] !== undefined)
-      throw usageError(`${flag} names two columns for the ${field}`, leaveOut)
+      throw usageError(`${flag} names two columns for the ${field}`, leaveOutHint)
     map[field] = parts.join('=').trim()
   }
   return map

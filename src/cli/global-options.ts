@@ -1,0 +1,47 @@
+import { Option } from 'commander'
+import { outputFormats } from '../config/option-values.js'
+import type { OptionValues } from '../config/resolve.js'
+import { getSetting, type SettingName, settingNames } from '../config/setting-table.js'
+import type { Io } from '../platform/io.js'
+
+/** Every command has these options, before or after its name. */
+export interface GlobalOptions {
+  store?: string
+  output?: string
+  timeout?: string
+  caCert?: string
+  allowHttp?: boolean
+  verbose?: boolean
+  quiet?: boolean
+  input?: boolean
+  color?: boolean
+  /** All values of the command, with those of the environment and the settings file. */
+  values: OptionValues
+}
+
+export function createGlobalOptions(): Option[] {
+  return [
+    ...settingNames.flatMap((name) =>
+      getSetting(name).flags === undefined ? [] : [createSettingOption(name)],
+    ),
+    new Option('-v, --verbose', 'log requests and responses to stderr'),
+    new Option('-q, --quiet', 'print only data and errors'),
+    new Option('--no-input', 'never prompt or start a pager'),
+    new Option('--no-color', 'do not use colours'),
+  ]
+}
+
+/** Creates the option of a setting. Its value is parsed later, with the saved settings. */
+export function createSettingOption(name: SettingName): Option {
+  const { flags = `--${name} <command>`, description, variable } = getSetting(name)
+  const option = new Option(flags, description)
+  // Completion offers these choices.
+  if (name === 'output') option.argChoices = [...outputFormats]
+  return variable === undefined ? option : option.env(variable)
+}
+
+/** Whether the program may wait for a person, who answers a question or quits a pager. */
+export function mayWaitForPerson({ input }: Pick<GlobalOptions, 'input'>, { env }: Io): boolean {
+  const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
+  return input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI')
+}
