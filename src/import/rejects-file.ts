@@ -104,15 +104,7 @@ export function appendRows(
     const isKnown = saved.file !== undefined
     const fd = isKnown ? openFile(path) : createFile(path, isResumed)
     try {
-      const stats = fs.fstatSync(fd)
-      assertOwnFile(path, stats, anotherFile)
-      const { dev, ino, size } = fs.fstatSync(fd, { bigint: true })
-      const file = `${dev}:${ino}`
-      const writtenBytes = countWrittenBytes(fd, saved, bytes)
-      const isAsSaved = size === BigInt(length + writtenBytes) && (saved.file ?? file) === file
-      if (!isAsSaved) throw createOverwriteError(path)
-      // If somebody else has created the file, everybody may be allowed to read it.
-      if ((stats.mode & 0o077) !== 0) fs.fchmodSync(fd, 0o600)
+      const { file, writtenBytes } = checkFile(fd, saved, bytes)
       writeRemainder(fd, bytes, writtenBytes, length)
       if (isFirst) {
         assertFirst(fd, path, bytes)
@@ -123,6 +115,26 @@ export function appendRows(
       fs.closeSync(fd)
     }
   })
+}
+
+/**
+ * Makes sure that the file belongs to this user and is as the import has left it, and that nobody
+ * else can read it.
+ *
+ * @param bytes the rows to append, of which an interrupted run may have written the beginning
+ */
+function checkFile(fd: number, saved: RejectsFile, bytes: Buffer) {
+  const { path, length } = saved
+  const stats = fs.fstatSync(fd)
+  assertOwnFile(path, stats, anotherFile)
+  const { dev, ino, size } = fs.fstatSync(fd, { bigint: true })
+  const file = `${dev}:${ino}`
+  const writtenBytes = countWrittenBytes(fd, saved, bytes)
+  const isAsSaved = size === BigInt(length + writtenBytes) && (saved.file ?? file) === file
+  if (!isAsSaved) throw createOverwriteError(path)
+  // If somebody else has created the file, everybody may be allowed to read it.
+  if ((stats.mode & 0o077) !== 0) fs.fchmodSync(fd, 0o600)
+  return { file, writtenBytes }
 }
 
 // O_NOFOLLOW keeps a symbolic link from leading to a file of somebody else. Windows has no such

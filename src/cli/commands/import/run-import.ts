@@ -210,33 +210,44 @@ async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Pro
  * - A dry run of a direct store rolls each chunk back.
  * - A dry run without a store, or at a service, only computes the outcomes.
  */
-async function openTarget(
+function openTarget(
   isResumable: boolean,
   { dryRun }: ImportPlan,
   context: CommandContext,
 ): Promise<ImportTarget> {
-  const { address, io } = context
-  const isService = !hasCapability(address, 'direct')
-  const opener = isService ? undefined : await context.createDirectOpener()
-  const directStore = await (dryRun ? opener?.openExisting() : opener?.open())
-  if (directStore && !dryRun) return { store: directStore, direct: directStore }
-  if (directStore) {
-    // Each chunk is rolled back at its end, and not all of them together, so that other writers do
-    // not wait for the whole dry run.
-    const transaction: ImportTarget['direct']['transaction'] = (work, options) =>
-      directStore.transaction(work, { ...options, shouldCommit: () => false })
-    return { store: directStore, direct: { transaction } }
-  }
-  if (isService && dryRun)
-    await context.warn(`The dry run checks only the input, not which ids exist at ${address.name}`)
-  if (dryRun) {
-    const write = (changes: readonly Change[]) => planOutcomes(changes, isService)
-    return { direct: createTransactions(write) }
-  }
+  const isDirect = hasCapability(context.address, 'direct')
+  if (!dryRun) return isDirect ? openDirectStore(context) : openService(isResumable, context)
+  return isDirect ? openForDryRun(context) : planForService(context)
+}
+
+async function openDirectStore(context: CommandContext): Promise<ImportTarget> {
+  const store = await (await context.createDirectOpener()).open()
+  return { store, direct: store }
+}
+
+async function openService(isResumable: boolean, context: CommandContext): Promise<ImportTarget> {
   const store = await context.openOrCreateStore()
   const send = store.write.bind(store)
-  const direct = isResumable ? await openJournal(context.openContext, io) : createTransactions(send)
+  const direct = isResumable
+    ? await openJournal(context.openContext, context.io)
+    : createTransactions(send)
   return { store, send, direct }
+}
+
+async function openForDryRun(context: CommandContext): Promise<ImportTarget> {
+  const store = await (await context.createDirectOpener()).openExisting()
+  if (!store) return { direct: createTransactions((changes) => planOutcomes(changes, false)) }
+  // Each chunk is rolled back at its end, and not all of them together, so that other writers do
+  // not wait for the whole dry run.
+  const transaction: ImportTarget['direct']['transaction'] = (work, options) =>
+    store.transaction(work, { ...options, shouldCommit: () => false })
+  return { store, direct: { transaction } }
+}
+
+async function planForService(context: CommandContext): Promise<ImportTarget> {
+  const name = context.address.name
+  await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
+  return { direct: createTransactions((changes) => planOutcomes(changes, true)) }
 }
 
 /** Computes the outcomes of a dry run without a store, or at a service, which is not asked. */
