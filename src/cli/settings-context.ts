@@ -65,8 +65,8 @@ export class SettingsContext {
       for (const name of listSettings('user')) Reflect.deleteProperty(file.saved, name)
     const settings = new EffectiveSettings({ values: options.values, io, file })
     const context = new SettingsContext(settings, options, io, formats)
-    const { warning } = file
-    if (warning) await context.warn(`${warning.what}. Fix it with: ${warning.command}`)
+    const { permissionWarning: warning } = file
+    if (warning) await context.warn(`${warning.message}. Fix it with: ${warning.command}`)
     return context
   }
 

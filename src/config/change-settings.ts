@@ -1,7 +1,8 @@
 /*
- * A change of the settings file must never lose a token. So conf reads, changes and writes the
- * whole file under a lock, which ends with its process, and a copy of the file is kept until the
- * new one was read back: settings-copy.ts says why.
+ * Changes the settings file. Two processes may change it at once, and either may be killed, but no
+ * token may be lost. So conf reads, changes and writes the whole file under a lock, which the
+ * system releases when the process ends. A copy of the file is kept until the new one was read
+ * back: settings-copy.ts says why.
  */
 import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
@@ -43,7 +44,8 @@ export async function changeSettings<Result>(
   timeoutMs: number,
   change: (settings: Settings) => Result,
 ): Promise<Result> {
-  const conf = await import('conf') // takes long to load, so the lock is acquired after it
+  // To load conf takes long, and others would wait for the lock meanwhile.
+  const conf = await import('conf')
   const path = await findSettingsPath(io)
   try {
     makeFolder(dirname(path))
@@ -51,7 +53,8 @@ export async function changeSettings<Result>(
     const release = await acquireLock(toLockPath(target), timeoutMs, io)
     try {
       recoverSettings(target)
-      await readLockedSettings(path, io) // an error of conf would quote an invalid file
+      // This rejects an invalid file, of which an error of conf would quote a part.
+      await readLockedSettings(path, io)
       return changeWithCopy(target, conf.default, change)
     } finally {
       release()
@@ -73,7 +76,7 @@ function changeWithCopy<Result>(
     const settings = new ConfClass<SavedSettings>({
       cwd: dirname(target),
       configName: basename(target),
-      fileExtension: '', // the name has it
+      fileExtension: '', // The name of the file ends with it already.
       configFileMode: 0o600,
       accessPropertiesByDotNotation: false,
       serialize: (saved) => {
@@ -95,9 +98,12 @@ function changeWithCopy<Result>(
   }
 }
 
-/** conf does not always sync the file, or give one that it writes in place its mode. */
+/**
+ * Checks what conf has written, and completes it: conf does not always sync the file, and does not
+ * set the mode of a file that it writes into.
+ */
 function assertWritten(target: string, text: string): void {
-  const fd = openSync(target, 'r+') // Windows syncs no file that is open for reading only
+  const fd = openSync(target, 'r+') // Windows cannot sync a file that is open for reading only.
   try {
     if (readFileSync(fd, 'utf8') !== text) throwPartialWriteError(target)
     fchmodSync(fd, 0o600)
@@ -122,26 +128,29 @@ export function assertStoreName(name: string): void {
   )
 }
 
-/** @throws {PlantsError} `usage` for a setting that has no effect at the address */
+/**
+ * @throws {PlantsError} `usage` for a setting that has no effect at the address, such as a token
+ *   command for a file
+ */
 export function assertSettingsFor(address: Address, saved: SavedStore): void {
   for (const name of listSettings('store')) {
     const { needs } = getSetting(name)
     if (saved[name] === undefined || needs === undefined || hasCapability(address, needs)) continue
-    const others = describeKindsWith(needs)
-    const message = `--${name} is for ${others}, and ${address.name} is ${findKind(address).noun}`
+    const kinds = describeKindsWith(needs)
+    const message = `--${name} is for ${kinds}, and ${address.name} is ${findKind(address).noun}`
     throw usageError(message, `Leave --${name} out`)
   }
 }
 
 export function omitKey<Fields extends object>(fields: Fields, name: string): Fields {
-  const others = { ...fields }
-  Reflect.deleteProperty(others, name)
-  return others
+  const remaining = { ...fields }
+  Reflect.deleteProperty(remaining, name)
+  return remaining
 }
 
 /**
- * Parses a setting as it is saved: a switch as true or false, a path as an absolute one, and any
- * other text unchanged.
+ * Parses the value of a setting into what is saved: true or false for a switch, an absolute path,
+ * and any other text unchanged, such as `30s`.
  *
  * @throws {PlantsError} `usage` for an invalid value
  */

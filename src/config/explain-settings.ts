@@ -1,6 +1,13 @@
+/*
+ * Says what is wrong with a settings file that `parseSettings` did not accept. A start with valid
+ * settings does not load this file, because it loads zod.
+ */
 import { isUtf8 } from 'node:buffer'
 import { findSettingsProblems } from './settings-schema.js'
 import { decodeSettings, parseJsonText } from './settings-text.js'
+
+/** A person corrects one value after the other, so more sentences would not help. */
+const maxProblems = 5
 
 /** Says why settings are not accepted, such as `invalid: version must be 1`. */
 export function explainInvalidSettings(bytes: Buffer): string {
@@ -8,7 +15,7 @@ export function explainInvalidSettings(bytes: Buffer): string {
   const text = decodeSettings(bytes)
   const value = parseJsonText(text)
   if (value === undefined) return `not JSON (${locateJsonError(text)})`
-  return `invalid: ${findSettingsProblems(value).slice(0, 5).join('; ')}`
+  return `invalid: ${findSettingsProblems(value).slice(0, maxProblems).join('; ')}`
 }
 
 /**
@@ -19,8 +26,8 @@ export function explainInvalidSettings(bytes: Buffer): string {
 function locateJsonError(text: string): string {
   const position = readPosition(text)
   if (position === undefined) return `line ${findUnreadableLine(text)}`
-  const before = text.slice(0, position).split('\n')
-  return `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`
+  const lines = text.slice(0, position).split('\n')
+  return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`
 }
 
 function readPosition(text: string): number | undefined {
@@ -33,14 +40,21 @@ function readPosition(text: string): number | undefined {
   }
 }
 
-/** Returns the number of the first line up to which the text cannot be the beginning of JSON. */
+/**
+ * Returns the number of the line in which the text stops being the beginning of JSON. For a text
+ * that only ends too early, this is its last line.
+ */
 function findUnreadableLine(text: string): number {
   const lines = text.trimEnd().split('\n')
-  const index = lines.findIndex((_, at) => !isBeginning(lines.slice(0, at + 1).join('\n')))
+  const index = lines.findIndex((_, last) => !isBeginning(lines.slice(0, last + 1).join('\n')))
   return (index === -1 ? lines.length - 1 : index) + 1
 }
 
-/** Whether a text that ends with a line becomes JSON when its brackets are closed. */
+/**
+ * Whether the first lines of a text can be the beginning of JSON: `{"stores": {"garden":` is one,
+ * because it becomes JSON with a value and the brackets `}}`. Strings are left out first, because
+ * they may contain brackets.
+ */
 function isBeginning(text: string): boolean {
   const closers: string[] = []
   for (const bracket of text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[[\]{}]/g) ?? []) {

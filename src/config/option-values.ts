@@ -1,33 +1,45 @@
+/*
+ * Parsers of the values of options, environment variables and saved settings. A parser receives the
+ * name of what has the value, such as `--limit`, for the error of a wrong one.
+ */
 import { usageError } from '../errors.js'
 
-/** Creates the parser of an option whose value is a whole number from `min` to `max`. */
-export function createNumberParser(what: string, min: number, max: number, example: string) {
+/**
+ * Creates the parser of an option whose value is a whole number from `min` to `max`.
+ *
+ * @param noun what the error calls the number, such as `a port`
+ */
+export function createNumberParser(noun: string, min: number, max: number, example: string) {
   return (flag: string, text: string): number => {
+    // With more than 16 digits, no number is a safe integer.
     const number = /^(?:0|[1-9]\d{0,15})$/.test(text) ? parseInt(text, 10) : Number.NaN
     if (number >= min && number <= max) return number
-    throw createValueError(flag, `${what} from ${min} to ${max}`, text, example)
+    throw createValueError(flag, `${noun} from ${min} to ${max}`, text, example)
   }
 }
 
 export const parseCount = createNumberParser('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
 
 /**
- * Creates the parser of an option whose value is a duration, such as `30s`, `90d` or `1.5`. It
- * returns milliseconds, from `min` to `max`.
+ * Creates the parser of an option whose value is a duration, such as `30s`, `90d` or `1.5`. The
+ * parser returns milliseconds.
  *
+ * @param rule what the error says of a valid value, such as `a duration from 0 to 1h`
+ * @param minMs the shortest valid duration
+ * @param maxMs the longest valid duration
  * @param defaultUnit the unit of a number without one; with "", a unit is required
  */
 export function createDurationParser(
   rule: string,
-  min: number,
-  max: number,
+  minMs: number,
+  maxMs: number,
   example: string,
   defaultUnit = 's',
 ) {
   return (flag: string, text: string): number => {
     const { amount = '', unit = defaultUnit } = durationPattern.exec(text)?.groups ?? {}
     const milliseconds = Math.round(parseFloat(amount) * (msPerUnit[unit] ?? Number.NaN))
-    if (milliseconds >= min && milliseconds <= max) return milliseconds
+    if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds
     throw createValueError(flag, rule, text, example)
   }
 }
@@ -36,7 +48,7 @@ const durationPattern = /^(?<amount>\d{1,9}(?:\.\d{1,3})?)(?<unit>ms|s|m|h|d)?$/
 
 const msPerUnit: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** A timer cannot wait for longer than 24.8 days. */
+/** `setTimeout` takes at most 2^31 - 1 ms, which are 24.8 days. A longer time would be 1 ms. */
 const longestTimeoutMs = 24 * 86_400_000
 const timeoutRule = 'a duration such as 500ms, 30s or 2m, up to 24d'
 export const parseTimeout = createDurationParser(timeoutRule, 0, longestTimeoutMs, '30s')
@@ -55,17 +67,22 @@ export function parseOutput(
   return parseChoice(flag, text, formats, 'See: plants --help')
 }
 
+/** Whether the output consists of JSON values: one document, or one value for each line. */
 export function isJson(format: string | undefined): boolean {
   return format === 'json' || format === 'ndjson'
 }
 
 export function parseSwitch(name: string, text: string): boolean {
-  const word = text.toLowerCase()
-  if (['1', 'true', 'yes', 'on'].includes(word)) return true
-  if (['0', 'false', 'no', 'off'].includes(word)) return false
+  const typed = text.toLowerCase()
+  if (['1', 'true', 'yes', 'on'].includes(typed)) return true
+  if (['0', 'false', 'no', 'off'].includes(typed)) return false
   throw createValueError(name, 'true or false', text)
 }
 
+/**
+ * Returns a text that is not empty. An unset variable of a shell leaves an empty one, and `--store
+ * "$UNSET"` must not change the default store.
+ */
 export function parseText(flag: string, text: string): string {
   const isOption = flag.startsWith('-')
   const hint = isOption ? 'Give a value, or leave the option out' : 'Give a value, or remove it'
@@ -74,26 +91,32 @@ export function parseText(flag: string, text: string): string {
   return text
 }
 
-export function parseChoice<W extends string>(
+export function parseChoice<Choice extends string>(
   flag: string,
   text: string,
-  choices: readonly W[],
+  choices: readonly Choice[],
   hint?: string,
-): W {
-  const word = findChoice(choices, text)
-  if (word !== undefined) return word
+): Choice {
+  const choice = findChoice(choices, text)
+  if (choice !== undefined) return choice
   throw usageError(createValueError(flag, `one of ${choices.join(', ')}`, text).message, hint)
 }
 
 /** Finds the choice that a text names, in upper or lower case. */
-export function findChoice<W extends string>(
-  choices: readonly W[],
+export function findChoice<Choice extends string>(
+  choices: readonly Choice[],
   text: string | undefined,
-): W | undefined {
+): Choice | undefined {
   const typed = text?.toLowerCase()
-  return choices.find((word) => word === typed)
+  return choices.find((choice) => choice === typed)
 }
 
+/**
+ * Creates the error of a wrong value: `--port must be a port from 0 to 65535, but was "high"`, with
+ * the hint `For example: --port 4010`.
+ *
+ * @param name the option, variable or argument that has the value
+ */
 export function createValueError(name: string, rule: string, text: string, example?: string) {
   const message = `${name} must be ${rule}${isPlainWord(text) ? `, but was "${text}"` : ''}`
   const option = name.startsWith('-') ? `${name} ` : ''

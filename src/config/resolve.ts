@@ -1,3 +1,7 @@
+/*
+ * Finds the effective value of each setting, where it comes from, and the address of the store.
+ * docs/settings.md has the order of the sources.
+ */
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
@@ -22,7 +26,11 @@ export interface SettingSource {
   origin: string
 }
 
-/** The part of a commander command that keeps the value of each option, and its source. */
+/**
+ * The part of a commander command that keeps the value of each option, and its source: commander
+ * calls them `cli`, `env`, `config` and `default`. `store` is added here for what is saved with a
+ * store.
+ */
 export interface OptionValues {
   getOptionValue(key: string): unknown
   getOptionValueSource(key: string): string | undefined
@@ -33,12 +41,13 @@ export interface OptionValues {
  * The settings that are in effect. An option overrides an environment variable, which overrides
  * what is saved with the store, then what is saved for all stores, then the default.
  *
- * The saved values are added to those of commander, which has the options and variables. Only one
- * store is read, so that its token and its token command are used for no other store.
+ * The saved values are added to those of commander, which has the options and variables already.
+ * The settings of one saved store are added at most, and only if the store was named by its saved
+ * name: its token command must not run for any other address.
  */
 export class EffectiveSettings {
   readonly file: SettingsFile
-  /** The saved name of the store, if it is used. */
+  /** The saved name of the store; undefined if it was chosen by its address, or is `local`. */
   readonly storeName: string | undefined
   readonly #values: OptionValues
   readonly #io: Io
@@ -57,10 +66,12 @@ export class EffectiveSettings {
 
   #addSaved(name: SettingName, value: string | boolean | undefined, source: 'config' | 'store') {
     const key = toOptionKey(name)
-    const isGiven = ['cli', 'env'].includes(this.#values.getOptionValueSource(key) ?? '')
-    if (value !== undefined && !isGiven) this.#values.setOptionValueWithSource(key, value, source)
+    const isOverridden = ['cli', 'env'].includes(this.#values.getOptionValueSource(key) ?? '')
+    if (value !== undefined && !isOverridden)
+      this.#values.setOptionValueWithSource(key, value, source)
   }
 
+  /** Finds the value of a setting, not parsed yet, with its source. */
   findSource(name: SettingName): SettingSource {
     const { storeName } = this
     const { path } = this.file
@@ -87,11 +98,16 @@ export class EffectiveSettings {
   getValue<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
     const { value, origin } = this.findSource(name)
     if (value === undefined) return undefined
-    // The parser in the entry of the setting returns a value of this type.
+    // SettingValue is the type that the parser of this setting returns.
     return getSetting(name).parse(origin, value) as SettingValue<Name>
   }
 
-  /** @throws {PlantsError} `usage` for an unknown store */
+  /**
+   * Finds the address of the store.
+   *
+   * @param setting a name or an address to use instead of the effective setting
+   * @throws {PlantsError} `usage` for an unknown store
+   */
   async findAddress(
     { value = 'local', origin, source } = this.findSource('store'),
   ): Promise<Address> {
@@ -103,6 +119,12 @@ export class EffectiveSettings {
   }
 }
 
+/**
+ * Parses an address, relative to the directories and variables of this process.
+ *
+ * @param origin messages name the address by this, because it may contain a password
+ * @param isArgument whether it is on the command line, where other users can see a password
+ */
 export function resolveAddress(
   text: string,
   origin: string,
@@ -124,7 +146,7 @@ export function resolveAddress(
 
 /**
  * Formats the setting `store` for output: a saved name stays as it is, an address loses its
- * secrets, and a text that is neither becomes `***`.
+ * password, and a text that is neither becomes `***`, because it may be a token.
  */
 export async function formatStore(
   text: string,
@@ -133,7 +155,8 @@ export async function formatStore(
 ): Promise<string> {
   if (text === 'local' || (isStoreName(text) && findSavedStore(saved, text))) return text
   try {
-    const address = await resolveAddress(text, '', io, { env: {} }) // variables may be wrong, too
+    // The variables are left out, because a wrong PGPORT would hide an address that is correct.
+    const address = await resolveAddress(text, '', io, { env: {} })
     const mayHavePassword = findKind(address).credential === 'password'
     return mayHavePassword ? address.name : text
   } catch (error) {
@@ -142,7 +165,10 @@ export async function formatStore(
   }
 }
 
-/** Lists the saved stores, without entries whose key cannot be the name of a store. */
+/**
+ * Lists the saved stores. An entry whose key is not the name of a store is left out, because no
+ * command line can name it.
+ */
 export function listNamedStores({
   stores = {},
 }: SavedSettings): [name: string, store: SavedStore][] {
@@ -151,7 +177,7 @@ export function listNamedStores({
 
 /**
  * @throws {PlantsError} `usage` for an unknown store. The message does not repeat the name, because
- *   somebody may have pasted a token in its place.
+ *   somebody may have pasted a token instead of it.
  */
 export function getSavedStore(
   name: string,

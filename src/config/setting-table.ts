@@ -1,6 +1,10 @@
 import type { Capability } from '../stores/kinds.js'
 import { parseOutput, parseSwitch, parseText, parseTimeout } from './option-values.js'
 
+/*
+ * The only list of the settings. An option of the command line, an environment variable, help, the
+ * schema of the settings file and the commands `config` and `stores add` all follow from an entry.
+ */
 const settingsTable = {
   store: {
     flags: '-s, --store <address>',
@@ -55,12 +59,18 @@ const settingsTable = {
 } satisfies Record<string, Setting>
 
 interface Setting {
-  /** The flags of the option that every command has; undefined for a setting that is only saved. */
+  /** Every command has the option with these flags. A setting without flags can only be saved. */
   flags?: string
+  /** The environment variable that has the value, such as `PLANTS_STORE`. */
   variable?: string
+  /** The parts of the settings file in which the setting can be saved. */
   scopes: Scope[]
+  /**
+   * @param source the error of a wrong value names it by this, such as `--timeout`
+   * @throws {PlantsError} `usage`
+   */
   parse(source: string, text: string): unknown
-  /** The default value, or a text that says what applies without one. */
+  /** The default value, or a text for people that says what happens without a value. */
   default: string | { text: string }
   description: string
   /** The setting is saved as true or false, not as a string. */
@@ -76,7 +86,8 @@ export type SettingName = keyof typeof settingsTable
 export type SettingValue<Name extends SettingName> = ReturnType<
   (typeof settingsTable)[Name]['parse']
 >
-export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
+// TypeScript takes the keys of any object for strings, because the object might have more of them.
+export const settingNames = Object.keys(settingsTable) as SettingName[]
 
 export function getSetting(name: SettingName): Setting {
   return settingsTable[name]
@@ -86,6 +97,7 @@ export function listSettings(scope: Scope): SettingName[] {
   return settingNames.filter((name) => getSetting(name).scopes.includes(scope))
 }
 
+/** Returns the default for people: `30s`, or a description such as `none`. */
 export function getDefault(name: SettingName): string {
   const { default: defaultValue } = getSetting(name)
   return typeof defaultValue === 'string' ? defaultValue : defaultValue.text
@@ -96,6 +108,7 @@ export function toOptionKey(name: SettingName): string {
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
+/** Returns the text of a value that commander has: switches are true or false there. */
 export function toSettingText(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }

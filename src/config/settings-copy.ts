@@ -1,10 +1,18 @@
 /*
- * The settings file holds tokens, and conf may leave it cut: a short write, as on a full disk, is
- * no error to it, and where SNAP is set, or where a rename would cross file systems, it writes in
- * place. So the file is copied to a name next to it before conf writes it, and the copy stays
- * until the new file was read back. Whoever finds a copy while holding the lock follows a process
- * that was killed in between: a valid file is complete, and a copy next to it may hold a token
- * that was removed: see docs/design/decisions.md.
+ * Keeps a copy of the settings file while conf writes it, so that no token is ever lost.
+ *
+ * conf may leave the file truncated. It takes a short write, as on a full disk, for a success. And
+ * where the variable SNAP is set, or where a rename would cross file systems, it writes into the
+ * file itself instead of replacing it. So a change has three steps, all under the lock:
+ *
+ * 1. `copySettings` copies settings.json to settings.json.copy.
+ * 2. conf writes settings.json, which is then read back.
+ * 3. `removeCopy` removes the copy. If step 2 failed, `restoreCopy` makes it the settings again.
+ *
+ * A process that holds the lock and sees a copy therefore knows that another one was killed in
+ * between. Then a valid settings.json is complete, and its copy is removed, because it may hold a
+ * token that was removed from the settings. An invalid settings.json is replaced by its copy.
+ * docs/design/decisions.md says why conf is used nevertheless, and what the lock is.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -15,7 +23,10 @@ import { explainWriteAccess, readSmallFile, resolveLink, syncFolder } from '../p
 import type { Runtime } from '../platform/runtime.js'
 import { parseSettings, toCopyPath, toLockPath } from './settings-text.js'
 
-/** Copies the settings. If the disk has no room for them, this fails before they are changed. */
+/**
+ * Copies the settings, or creates an empty copy if there are none. On a full disk, this fails
+ * before the settings are changed.
+ */
 export function copySettings(target: string): void {
   const copy = toCopyPath(target)
   const file = new AtomicFile(copy, { path: toTemporaryPath(copy) })
@@ -27,6 +38,7 @@ export function copySettings(target: string): void {
   }
 }
 
+/** Makes the copy the settings again. An empty copy says that there was no file. */
 export function restoreCopy(target: string): void {
   const copy = toCopyPath(target)
   if (statSync(copy).size > 0) replaceFile(copy, target)
@@ -44,19 +56,20 @@ export function removeCopy(target: string): void {
 /** Completes the change of a process that was killed. The caller holds the lock. */
 export function recoverSettings(target: string): void {
   if (existsSync(toCopyPath(target))) {
-    if (isValid(target)) removeCopy(target)
+    if (hasValidSettings(target)) removeCopy(target)
     else if (isOwnCopy(toCopyPath(target))) restoreCopy(target)
   }
   removeTemporaryFiles(target)
 }
 
-function isValid(target: string): boolean {
+function hasValidSettings(target: string): boolean {
   const file = unlessSystemError(() => readSmallFile(target))
   return file !== undefined && parseSettings(file.bytes) !== undefined
 }
 
 /**
- * Whether this user's change made the copy. A file of anybody else must not become the settings.
+ * Whether a change that this user made has left the copy. A file that anybody else could have
+ * written must not become the settings, and neither must one that is not settings.
  */
 function isOwnCopy(copy: string): boolean {
   const file = unlessSystemError(() => readSmallFile(copy))
@@ -65,8 +78,8 @@ function isOwnCopy(copy: string): boolean {
 }
 
 /**
- * Removes the temporary files of killed processes: that of the copy, and those of conf, whose names
- * end with a time and six random digits.
+ * Removes the temporary files that killed processes have left. conf names its own like
+ * `settings.json.tmp-1764347755f3a09c`: with the time in seconds and six random digits.
  */
 export function removeTemporaryFiles(target: string): void {
   const folder = dirname(target)
@@ -84,7 +97,7 @@ function toTemporaryPath(copy: string): string {
 
 /**
  * Waits for a change that another process is making, and completes one whose process was killed. A
- * user who may not write there changes nothing, and reads the file as it is.
+ * user who may not write into the folder can complete nothing, and reads the file as it is.
  *
  * @throws {PlantsError} `unavailable` after the timeout
  */

@@ -1,3 +1,7 @@
+/*
+ * Reads the settings file, which holds tokens and commands that are executed. So a file that
+ * somebody else could have written is not read, and one that others can read is reported.
+ */
 import { existsSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import { inputError, isWindows, systemCode, systemReason } from '../errors.js'
@@ -11,8 +15,10 @@ export interface SettingsFile {
   /** The absolute path of the file, which need not exist. */
   path: string
   saved: SavedSettings
-  /** What is wrong if other users can read the file, and the command that corrects it. */
-  warning?: { what: string; command: string } | undefined
+  /**
+   * Set if other users can read the file: a sentence that says so, and the command that ends it.
+   */
+  permissionWarning?: { message: string; command: string } | undefined
 }
 
 export async function findSettingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
@@ -29,11 +35,12 @@ const defaultLockTimeoutMs = 30_000
 
 /**
  * Reads the settings file. A missing file has no settings. If it is missing or invalid, another
- * process may be changing it, or may have been killed meanwhile, so that change is completed first.
+ * process may be writing it now, or was killed while it did. So this waits for that process, or
+ * completes its change, and then reads the file again.
  *
- * @param lockTimeoutMs how long to wait for that change
+ * @param lockTimeoutMs how long to wait for the other process
  * @throws {PlantsError} `input` for a file that is invalid, unreadable, or that others can change,
- *   and `unavailable` if the change takes longer
+ *   and `unavailable` if the other process takes longer
  */
 export async function readSettings(
   io: Io,
@@ -41,8 +48,8 @@ export async function readSettings(
 ): Promise<SettingsFile> {
   const path = await findSettingsPath(io)
   let content = readContent(path, io)
-  const isOnlyMissing = content.state === 'missing' && !existsSync(toCopyPath(path))
-  if (content.state !== 'valid' && !isOnlyMissing) {
+  const neverExisted = content.state === 'missing' && !existsSync(toCopyPath(path))
+  if (content.state !== 'valid' && !neverExisted) {
     const { recoverForReader } = await import('./settings-copy.js')
     await recoverForReader(path, lockTimeoutMs, io)
     content = readContent(path, io)
@@ -68,8 +75,8 @@ function readContent(path: string, io: Io): Content {
     const reason = systemReason(error)
     if (reason === undefined) throw error
     const isDenied = code === 'EACCES' || code === 'EPERM'
-    const step = isDenied ? 'Change the permissions of the file' : 'Move it away'
-    const hint = `${step}, or set PLANTS_CONFIG_DIR to another directory`
+    const remedy = isDenied ? 'Change the permissions of the file' : 'Move it away'
+    const hint = `${remedy}, or set PLANTS_CONFIG_DIR to another directory`
     throw inputError(`The settings in ${path} could not be read: ${reason}`, hint, error)
   }
   const { bytes, stats } = file
@@ -79,12 +86,12 @@ function readContent(path: string, io: Io): Content {
 }
 
 function assertOnlyOwnerWrites(path: string, stats: Stats): void {
-  const why = explainWriteAccess(stats)
-  if (why === undefined) return
+  const reason = explainWriteAccess(stats)
+  if (reason === undefined) return
   const hint = isTrusted(stats.uid)
     ? `Check what the file contains, then run: ${toChmodCommand(path)}`
     : 'Set PLANTS_CONFIG_DIR to a directory of your own'
-  throw inputError(`The settings file ${path} was not read, because it ${why}`, hint)
+  throw inputError(`The settings file ${path} was not read, because it ${reason}`, hint)
 }
 
 function toChmodCommand(path: string): string {
@@ -95,15 +102,15 @@ async function toSettingsFile(content: Content, path: string, io: Io): Promise<S
   if (content.state === 'missing') return { path, saved: { version: 1 } }
   if (content.state === 'invalid') {
     const { explainInvalidSettings } = await import('./explain-settings.js')
-    const why = explainInvalidSettings(content.bytes)
+    const problem = explainInvalidSettings(content.bytes)
     throw inputError(
-      `The settings in ${path} are ${why}`,
+      `The settings in ${path} are ${problem}`,
       'Correct the file, or move it to another place',
     )
   }
   const { saved, stats } = content
   for (const { token } of Object.values(saved.tokens ?? {})) io.secrets.add(token)
   if (isWindows || (stats.mode & 0o077) === 0) return { path, saved }
-  const what = `Other users can read the settings in ${path} ${formatMode(stats.mode)}`
-  return { path, saved, warning: { what, command: toChmodCommand(path) } }
+  const message = `Other users can read the settings in ${path} ${formatMode(stats.mode)}`
+  return { path, saved, permissionWarning: { message, command: toChmodCommand(path) } }
 }

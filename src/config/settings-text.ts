@@ -11,7 +11,10 @@ export function toCopyPath(settingsPath: string): string {
   return `${settingsPath}.copy`
 }
 
-/** Returns the path of the file that is locked while settings are changed. It is never removed. */
+/**
+ * Returns the path of the file that is locked while settings are changed. It is never removed: a
+ * process that waits for the lock of a removed file would not see the lock of its successor.
+ */
 export function toLockPath(settingsPath: string): string {
   return `${settingsPath}.lock`
 }
@@ -37,14 +40,12 @@ export function parseJsonText(text: string): unknown {
   }
 }
 
-/**
- * Decodes the settings. Editors of Windows begin a file with a byte order mark, which is dropped.
- */
+/** Decodes the settings without the byte order mark, with which editors of Windows begin a file. */
 export function decodeSettings(bytes: Buffer): string {
   return bytes.toString().replace(/^\uFEFF/, '')
 }
 
-/** Accepts the same values as `settingsSchema`. */
+/** Whether a value is valid: the same values are valid for `settingsSchema`, as a test checks. */
 export function isSavedSettings(value: unknown): value is SavedSettings {
   if (!isObject(value) || value['version'] !== 1 || !hasSettings(value, 'user')) return false
   const { stores, tokens } = value
@@ -76,7 +77,10 @@ function isString(value: unknown): boolean {
   return typeof value === 'string'
 }
 
-/** Finds a saved store, and no inherited property such as `constructor`. */
+/**
+ * Finds a saved store. A name such as `constructor` finds none, although every object inherits such
+ * a property.
+ */
 export function findSavedStore(
   { stores = {} }: SavedSettings,
   name: string,

@@ -92,9 +92,9 @@ async function* examine(
   })
   yield await runCheck('settings', async () => {
     if (context instanceof PlantsError) throw context
-    const { path, warning } = context.settings.file
+    const { path, permissionWarning: warning } = context.settings.file
     if (!warning) return { state: 'ok', message: path }
-    return { state: 'warning', message: warning.what, hint: `Fix it with: ${warning.command}` }
+    return { state: 'warning', message: warning.message, hint: `Fix it with: ${warning.command}` }
   })
   if (context instanceof PlantsError) return
   const { address, settings, openContext } = context
