@@ -1,3 +1,7 @@
+/*
+ * Finds the token for a service. A token is sent to one address only, and over HTTP without TLS
+ * only to this machine, unless a person allows more.
+ */
 import type { SavedSettings } from '../config/settings-schema.js'
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
@@ -6,10 +10,10 @@ import type { TokenTarget } from '../stores/credentials.js'
 import { parseToken, readTokenVariable } from './token.js'
 
 interface CredentialContext {
-  /** The saved name of the store, if the command line named it by that. */
+  /** The saved name of the store; undefined if it was chosen by its address. */
   storeName: string | undefined
   tokenCommand: string | undefined
-  /** The token command is ended after this time. */
+  /** The token command is ended when it takes longer. */
   timeoutMs: number
   file: { path: string; saved: SavedSettings }
 }
@@ -17,6 +21,7 @@ interface CredentialContext {
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
+  /** Where the token comes from, for people: `PLANTS_TOKEN`, or the path of the settings file. */
   origin: string
   /** The time at which a token from the settings file was saved, in ISO 8601. */
   savedAt?: string | undefined
@@ -25,14 +30,17 @@ export interface Credential {
 /**
  * Finds the token of a store: PLANTS_TOKEN, or else what the token command of the store prints, or
  * else the token that was saved for exactly this address.
+ *
+ * @throws {PlantsError} `usage` for a text that cannot be a token, or what `runTokenCommand` throws
  */
 export async function findToken(
   { name }: TokenTarget,
   { storeName = name, tokenCommand: command, timeoutMs, file }: CredentialContext,
   io: Io,
 ): Promise<Credential | undefined> {
-  const variable = readTokenVariable('PLANTS_TOKEN', io)
-  if (variable !== undefined) return { token: variable, source: 'variable', origin: 'PLANTS_TOKEN' }
+  const variableToken = readTokenVariable('PLANTS_TOKEN', io)
+  if (variableToken !== undefined)
+    return { token: variableToken, source: 'variable', origin: 'PLANTS_TOKEN' }
   if (command !== undefined) {
     const { runTokenCommand } = await import('./token-command.js')
     const token = await runTokenCommand(command, { address: name, storeName, timeoutMs }, io)
@@ -45,6 +53,7 @@ export async function findToken(
   return { token, source: 'file', origin: file.path, savedAt }
 }
 
+/** The own properties are asked, because every object inherits others, such as `constructor`. */
 function findSavedToken({ tokens = {} }: SavedSettings, address: string) {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
@@ -56,13 +65,14 @@ export function createNoTokenError({ name }: TokenTarget, storeFlag: string): Pl
 
 /** @throws {PlantsError} `usage` if others could read the token in transit */
 export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void {
-  if (allowHttp || !isOpenToAll(target)) return
+  if (allowHttp || !isSentInTheClear(target)) return
   throw usageError(
     `The token was not sent to ${target.name}: without TLS, others could read it`,
     'Use an https:// address. On a network that only you use, add --allow-http',
   )
 }
 
-function isOpenToAll({ url }: TokenTarget): boolean {
+/** Whether the token would pass a network without TLS. */
+function isSentInTheClear({ url }: TokenTarget): boolean {
   return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

@@ -1,3 +1,6 @@
+/*
+ * Finds the password and the certificates for a PostgreSQL database, where `psql` finds them.
+ */
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isWindows, unlessSystemError, usageError } from '../errors.js'
@@ -8,8 +11,9 @@ import { isSocket, type PostgresAddress, type PostgresHost } from '../stores/add
 import type { Login } from '../stores/credentials.js'
 
 interface PasswordSource {
+  /** Where the password comes from, for people: `the address`, or the path of a file. */
   origin: string
-  /** Returns the password for a host. A password file may have another one for each. */
+  /** Returns the password for a host. A password file may have a different one for each host. */
   findFor(host: PostgresHost): string | undefined
 }
 
@@ -25,33 +29,35 @@ export function findPassword(
   io: Io,
   log: (line: string) => void,
 ): PasswordSource | undefined {
-  const found = findGivenPassword(address, io) ?? readPasswordFile(address, io, log)
+  const source = findGivenPassword(address, io) ?? readPasswordFile(address, io, log)
   for (const host of address.hosts) {
-    const secret = found?.findFor(host)
-    // If the address contains it anyway, a `***` there would reveal which part it is.
+    const secret = source?.findFor(host)
+    // A secret is redacted in all output. If the password is also a part of the address, such as
+    // the name of the database, `***` in a printed address would reveal which part it is.
     if (secret && !address.href.includes(secret)) io.secrets.add(secret)
   }
-  return found
+  return source
 }
 
 function findGivenPassword({ password }: PostgresAddress, { env }: Io): PasswordSource | undefined {
   if (password !== undefined) return { origin: 'the address', findFor: () => password }
-  const variable = env['PGPASSWORD']
-  return variable ? { origin: 'PGPASSWORD', findFor: () => variable } : undefined
+  const secret = env['PGPASSWORD']
+  return secret ? { origin: 'PGPASSWORD', findFor: () => secret } : undefined
 }
 
+/** Returns undefined if the file has no password for any of the hosts. */
 function readPasswordFile(
   address: PostgresAddress,
   { env: { PGPASSFILE, APPDATA }, resolvePath }: Io,
   log: (line: string) => void,
 ): PasswordSource | undefined {
-  const ofWindows = isWindows && APPDATA && join(APPDATA, 'postgresql', 'pgpass.conf')
-  const path = resolvePath(PGPASSFILE || ofWindows || '~/.pgpass')
+  const windowsPath = isWindows && APPDATA && join(APPDATA, 'postgresql', 'pgpass.conf')
+  const path = resolvePath(PGPASSFILE || windowsPath || '~/.pgpass')
   const stats = unlessSystemError(() => statSync(path))
   if (!stats?.isFile()) return undefined
   if (!isWindows && (stats.mode & 0o077) !== 0) {
-    const why = `other users can access it ${formatMode(stats.mode)}`
-    log(`* password file ${path} ignored: ${why}. Fix it with: chmod 600 ${quoteWord(path)}`)
+    const reason = `other users can access it ${formatMode(stats.mode)}`
+    log(`* password file ${path} ignored: ${reason}. Fix it with: chmod 600 ${quoteWord(path)}`)
     return undefined
   }
   const text = unlessSystemError(() => readFileSync(path, 'utf8')) ?? ''
@@ -59,29 +65,43 @@ function readPasswordFile(
   return address.hosts.some(findFor) ? { origin: path, findFor } : undefined
 }
 
-/** The format is that of https://www.postgresql.org/docs/current/libpq-pgpass.html. */
+/**
+ * Finds the password in a file with lines such as `db.example.com:5432:plants:ann:secret`, of which
+ * the first that matches counts. `*` matches everything, and `\:` is a colon.
+ * https://www.postgresql.org/docs/current/libpq-pgpass.html describes the format.
+ */
 export function parsePasswordFile(
   text: string,
   { user, database }: Pick<PostgresAddress, 'user' | 'database'>,
   { host, port }: PostgresHost,
 ): string | undefined {
-  const name = host === '/var/run/postgresql' ? 'localhost' : host // the default folder of sockets
+  // libpq calls the server at its default folder of sockets localhost, too.
+  const name = host === '/var/run/postgresql' ? 'localhost' : host
   const wanted = [name, String(port), database, user]
   const removeEscapes = (field = '') => field.replace(/\\(.)/gs, '$1')
   for (const line of text.split(/\r?\n/)) {
     const fields = line.split(unescapedColon)
-    const isFor = wanted.every(
-      (value, at) => fields[at] === '*' || removeEscapes(fields[at]) === value,
+    const matches = wanted.every(
+      (value, column) => fields[column] === '*' || removeEscapes(fields[column]) === value,
     )
-    if (!isFor || fields.length < 5 || line.startsWith('#')) continue
+    if (!matches || fields.length < 5 || line.startsWith('#')) continue
+    // A password may contain colons that are not escaped.
     return removeEscapes(fields.slice(4).join(':')) || undefined
   }
   return undefined
 }
 
+/**
+ * Matches a colon that ends a field: in `a\:b`, the colon is escaped and belongs to the field. In
+ * `a\\:b`, the backslash is escaped, so the field is `a\` and ends there.
+ */
 const unescapedColon = /(?<=(?<!\\)(?:\\\\)*):/
 
 /**
+ * Reads the certificates that a login needs: none without TLS. The server is verified with those of
+ * `sslrootcert`, or else of --ca-cert. `sslmode=prefer` verifies no server, so --ca-cert, which may
+ * be set for other stores, is not read for it.
+ *
  * @throws {PlantsError} `usage` for `verify-ca` without a root certificate, and `input` for files
  *   that cannot be used
  */
@@ -89,8 +109,8 @@ export async function readLoginCertificates(
   { hosts, name, sslmode, sslrootcert, sslcert, sslkey }: PostgresAddress,
   caPath: string | undefined,
 ): Promise<Pick<Login, 'ca' | 'cert' | 'key'>> {
-  const none = { ca: undefined, cert: undefined, key: undefined }
-  if (sslmode === 'disable' || hosts.every(isSocket)) return none
+  const noCertificates = { ca: undefined, cert: undefined, key: undefined }
+  if (sslmode === 'disable' || hosts.every(isSocket)) return noCertificates
   const root = sslrootcert ?? (sslmode === 'prefer' ? undefined : caPath)
   if (root === undefined && sslmode === 'verify-ca')
     throw usageError(
@@ -101,6 +121,6 @@ export async function readLoginCertificates(
     throw usageError(`${name} has sslcert or sslkey, but not both`, 'Set both')
   const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
   const ca = root === undefined || root === 'system' ? undefined : readCertificates(root)
-  if (sslcert === undefined || sslkey === undefined) return { ...none, ca }
+  if (sslcert === undefined || sslkey === undefined) return { ...noCertificates, ca }
   return { ca, ...readKeyPair(sslcert, sslkey, 'sslcert and sslkey') }
 }

@@ -4,33 +4,38 @@ import type { Io } from '../platform/io.js'
 import { findTokenProblem, omitSecrets } from './token.js'
 
 /**
- * This variable gives the address to the command. If it is set already, a token command has called
- * this program, and would call it again without end.
+ * A token command reads from this variable for which address it is asked. If this process has the
+ * variable itself, it was started by a token command, and running that again would never end.
  */
 const loopVariable = 'PLANTS_TOKEN_FOR'
 
 /**
  * Runs the token command of a store, and returns the token that it prints.
  *
- * The command gets an empty stdin, because the one of this process may contain a plant. At the
- * timeout, only its shell is ended: in a process group of its own, the command could be ended as a
- * whole, but could not ask for a password on the terminal.
+ * The command gets an empty stdin, because the stdin of this process may contain a plant. At the
+ * timeout, only the shell of the command is ended, and what it has started may go on. A separate
+ * process group could be ended as a whole, but only the group of the terminal may read from it, and
+ * the command may ask there for a password.
  *
- * @throws {PlantsError} `unauthorized`, without the output of the command, or the reason of a
- * signal
+ * @throws {PlantsError} `unauthorized`, without the output of the command, which may be a secret;
+ *   `interrupted` or `terminated` after a signal
  */
 export async function runTokenCommand(
   command: string,
   { address, storeName, timeoutMs }: { address: string; storeName: string; timeoutMs: number },
   io: Io,
 ): Promise<string> {
-  const fail = (why: string, cause?: unknown) =>
-    new PlantsError('unauthorized', `The token command of ${storeName} printed no token: ${why}`, {
-      hint: 'Try it in a shell: it must print a token, and nothing else on stdout',
-      cause,
-    })
+  const createFailure = (reason: string, cause?: unknown) =>
+    new PlantsError(
+      'unauthorized',
+      `The token command of ${storeName} printed no token: ${reason}`,
+      {
+        hint: 'Try it in a shell: it must print a token, and nothing else on stdout',
+        cause,
+      },
+    )
   if (io.env[loopVariable] !== undefined)
-    throw fail('a token command cannot call plants with another token command')
+    throw createFailure('a token command cannot call plants with another token command')
   const signal = io.handleSignals()
   const child = execa(command, {
     shell: true,
@@ -39,20 +44,21 @@ export async function runTokenCommand(
     reject: false,
     env: { ...omitSecrets(io.env), [loopVariable]: address },
     extendEnv: false,
-    timeout: Math.max(timeoutMs, 1), // execa takes 0 for no timeout
+    timeout: Math.max(timeoutMs, 1), // To execa, 0 means no timeout.
     maxBuffer: 65_536,
     cancelSignal: signal,
     forceKillAfterDelay: 500,
   })
-  // A process that the command leaves behind may keep its stdout open.
+  // A process that the command has left in the background may keep stdout open, and execa would
+  // wait for its end.
   child.once('exit', () => setTimeout(() => child.stdout.destroy(), 200).unref())
   const { stdout, exitCode, timedOut, cause } = await child
   signal.throwIfAborted()
-  if (timedOut) throw fail(`it did not finish within ${timeoutMs / 1000} s`, cause)
+  if (timedOut) throw createFailure(`it did not finish within ${timeoutMs / 1000} s`, cause)
   const end = exitCode === undefined ? 'a signal' : `exit code ${exitCode}`
-  if (exitCode !== 0) throw fail(`it failed with ${end}`, cause)
+  if (exitCode !== 0) throw createFailure(`it failed with ${end}`, cause)
   const token = stdout.trim()
-  const failure = findTokenProblem(token)
-  if (failure !== undefined) throw fail(`its output ${failure}`)
+  const problem = findTokenProblem(token)
+  if (problem !== undefined) throw createFailure(`its output ${problem}`)
   return token
 }

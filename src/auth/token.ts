@@ -3,19 +3,21 @@ import type { Io } from '../platform/io.js'
 
 /**
  * Reads a token from a variable. An empty variable is an error, because it is probably a mistake,
- * and a token from another source would take its place silently.
+ * such as an unset secret of a CI job, and another token would be used silently.
+ *
+ * @throws {PlantsError} `usage`, without the token
  */
 export function readTokenVariable(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', { env }: Io) {
-  const given = env[variable]?.trim()
-  if (given === '') throw usageError(`${variable} is empty`, 'Set it to a token, or unset it')
-  return given && parseToken(given, variable)
+  const token = env[variable]?.trim()
+  if (token === '') throw usageError(`${variable} is empty`, 'Set it to a token, or unset it')
+  return token && parseToken(token, variable)
 }
 
-/** Anybody who reaches the service could guess a shorter token. */
+/** A shorter token can be guessed by anybody who reaches the service. */
 const minServeTokenLength = 16
 
 /**
- * Reads the only token that the service accepts, if it is set.
+ * Reads PLANTS_SERVE_TOKEN. If it is set, it is the only token that the service accepts.
  *
  * @throws {PlantsError} `usage`, without the token
  */
@@ -31,27 +33,36 @@ export function readServeToken(io: Io): string | undefined {
 
 /** @throws {PlantsError} `usage`, without the token */
 export function parseToken(token: string, source: string): string {
-  const why = findTokenProblem(token)
-  if (why === undefined) return token
-  throw usageError(`${source} ${why}`, 'Copy the token again, without any other text')
+  const problem = findTokenProblem(token)
+  if (problem === undefined) return token
+  throw usageError(`${source} ${problem}`, 'Copy the token again, without any other text')
 }
 
+/**
+ * Says why a text is not a token, or returns undefined for one: `b64token` in
+ * https://www.rfc-editor.org/rfc/rfc6750#section-2.1.
+ */
 export function findTokenProblem(token: string): string | undefined {
   if (token === '') return 'is empty'
   if (token.length > 4096) return 'is longer than 4096 characters'
-  if (/^[\w.~+/-]+=*$/.test(token)) return undefined // RFC 6750, 2.1
+  if (/^[\w.~+/-]+=*$/.test(token)) return undefined
   return 'contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
 }
 
 /**
- * Copies the environment for another program, without the secrets of this one. Secrets that other
- * programs need, such as the password of a proxy, stay.
+ * Copies the environment for another program, such as a pager, without the secrets that are meant
+ * for this one. Secrets that other programs need, such as the password of a proxy, stay.
  */
 export function omitSecrets(env: Io['env']): Io['env'] {
   const isSecret = (name: string, text = '') =>
     ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) ||
-    (name === 'PLANTS_STORE' && /[@=]/.test(text)) // such as a database with its password
+    (name === 'PLANTS_STORE' && mayContainPassword(text))
   return Object.fromEntries(
     Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)),
   )
+}
+
+/** Whether a store may be a database with its password, in `user:password@host` or `password=…`. */
+function mayContainPassword(address: string): boolean {
+  return /[@=]/.test(address)
 }
