@@ -380,7 +380,8 @@ test('an interrupted import of a file that has changed since is rejected', async
 })
 
 test('options that were typed are not taken from an interrupted import', async () => {
-  const rows = `Nr;Art\n1;Rosé\nx;Moss\n${'\n'.repeat(300_000)}7;Malus\n`
+  const farRow = `${'\n'.repeat(1_000_000)}7;Malus\n` // in another chunk
+  const rows = `Nr;Art\n1;Rosé\nx;Moss\n${farRow}`
   const user = withFile(latin1(rows))
   const typed = 'import list.csv --encoding windows-1252'
   const session = user.terminal(`${typed} --max-errors 1`, plain)
