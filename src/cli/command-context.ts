@@ -10,7 +10,7 @@ import type { DirectStore, Store } from '../stores/store.js'
 import type { DirectStoreOpener, OpenContext, StoreOpener } from '../stores/store-kind.js'
 import { type ContextOptions, SettingsContext } from './settings-context.js'
 
-/** What a command works with: its store, its settings, and the terminal. */
+/** What a command works with: its store, its settings, its output and its terminal. */
 export class CommandContext extends SettingsContext {
   readonly address: Address
   readonly openContext: OpenContext
@@ -45,7 +45,7 @@ export class CommandContext extends SettingsContext {
     io: Io,
     formats?: readonly OutputFormat[],
   ): Promise<CommandContext> {
-    const { settings } = await SettingsContext.read(options, io, formats)
+    const { settings } = await SettingsContext.read(options, io, { formats })
     return new CommandContext(settings, await settings.findAddress(), options, io, formats)
   }
 
@@ -59,12 +59,14 @@ export class CommandContext extends SettingsContext {
     return new CommandContext(settings, address, options, io)
   }
 
+  /** Returns the context of a command that prints plants: it has all formats, also CSV and TSV. */
   static forPlants(options: ContextOptions, io: Io): Promise<CommandContext> {
     return CommandContext.from(options, io, outputFormats)
   }
 
   /**
-   * Opens the store; undefined for a default store that does not exist yet.
+   * Opens the store. Returns undefined for a default store that does not exist yet: it has no
+   * plants.
    *
    * @throws {PlantsError} `unavailable` for any other store that does not exist
    */
@@ -104,7 +106,10 @@ export class CommandContext extends SettingsContext {
     return direct.createOpener(this.address, { ...this.openContext, ...changes })
   }
 
-  /** Describes the store in a question, such as `prod (/srv/garden.db)`; undefined for `local`. */
+  /**
+   * Describes the store in a question, such as `prod (/srv/garden.db)`. For `local`, which is what
+   * people expect, this returns undefined.
+   */
   describeStore(): string | undefined {
     const { address, settings } = this
     if (findKind(address).isDefault(address)) return undefined
@@ -121,7 +126,7 @@ export class CommandContext extends SettingsContext {
   }
 }
 
-/** Loads what finds tokens and passwords. A store in a file needs none, and starts sooner. */
+/** Loads what finds tokens and passwords. A store in a file needs neither, so it starts sooner. */
 function loadStoreAccess() {
   return import('./store-access.js')
 }

@@ -3,15 +3,16 @@ import { parseChoice } from '../config/option-values.js'
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { createGlobalOptions, type GlobalOptions } from './global-options.js'
+import { RejectedLine } from './rejected-line.js'
 
-/** What the commands of one line share. */
+/** The state of one command line, which the program and its subcommands share. */
 export interface CommandLine {
   readonly argv: readonly string[]
-  /** The last command whose options were parsed. */
+  /** The command whose options were parsed last, so that an error is printed as they say. */
   command?: PlantsCommand
   /**
-   * The first value that is wrong. It is thrown when the whole line is parsed, because an option
-   * that follows may say how an error is printed.
+   * The error of the first wrong value. It is thrown only when the whole line is parsed, because
+   * an option that follows may say how errors are printed: `--limit x --output json`.
    */
   failure?: PlantsError
 }
@@ -22,11 +23,13 @@ export type CommandDefinition = (command: PlantsCommand) => void
 export const leaveOutHint = 'Leave one of them out'
 
 /**
- * A command of commander that adds three things: examples in its help, an error for an option that
- * is given twice, and errors that are printed like all others.
+ * A command of commander, with what commander lacks: examples in the help, settings from `io`
+ * instead of the process, and errors that are thrown instead of printed. It also rejects mistakes
+ * that commander accepts: an option that is given twice, and an option that became the value of the
+ * one before it, because a variable of the shell was empty.
  */
 export class PlantsCommand extends Command {
-  /** Help shows these lines below the usage, three at most. */
+  /** Help shows these lines below the usage. There are three at most. */
   examples: readonly string[] = []
   readonly #io: Io
   readonly #line: CommandLine
@@ -52,7 +55,11 @@ export class PlantsCommand extends Command {
     return this.#line.argv
   }
 
-  /** Adds an option whose value is parsed. The error of a wrong value names the option. */
+  /**
+   * Adds an option whose value is parsed.
+   *
+   * @param parse receives the long flag, such as `--limit`, for the error of a wrong value
+   */
   value<T>(
     flags: string,
     description: string,
@@ -66,7 +73,7 @@ export class PlantsCommand extends Command {
    * Adds an option that may be repeated, with one value each time. A variadic option of commander
    * (`<value...>`) would also take the arguments that follow.
    *
-   * @param parse receives the result of the previous values
+   * @param parse receives what it has returned for the values before this one
    */
   repeatableValue<T>(
     flags: string,
@@ -88,7 +95,9 @@ export class PlantsCommand extends Command {
     choices: readonly string[],
     defaultValue?: string,
   ): this {
-    const option = new Option(flags, description).choices(choices) // which completion offers
+    // Completion offers the choices. The parser that commander adds with them is replaced below,
+    // because it rejects JSON for json.
+    const option = new Option(flags, description).choices(choices)
     return this.#addParsed(option, (flag, text) => parseChoice(flag, text, choices), defaultValue)
   }
 
@@ -111,7 +120,8 @@ export class PlantsCommand extends Command {
   /**
    * Sets the function that runs the command.
    *
-   * @param run gets the options under the names that commander makes of their flags
+   * @param run receives the options under the names that commander makes of their flags, such as
+   *   `dryRun` for `--dry-run`
    */
   handler<Options extends GlobalOptions, Args extends unknown[]>(
     run: (options: Options, io: Io, ...args: Args) => Promise<void>,
@@ -128,18 +138,22 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Returns the options of the command line, also those before the name of the command. `values`
-   * also has those of the environment.
+   * Returns the options of the command line, before and after the name of the command. Those that
+   * only the environment has are in `values`, because a command tells the two apart: `plants doctor
+   * --output csv` is an error, and with PLANTS_OUTPUT=csv, `plants doctor` prints its default.
    */
   readOptions(): GlobalOptions {
     this.#inheritOptions()
     this.#readEnvironment()
-    const given = Object.entries(this.opts()).filter(
+    const lineOptions = Object.entries(this.opts()).filter(
       ([key]) => this.getOptionValueSource(key) !== 'env',
     )
-    return { ...Object.fromEntries(given), values: this }
+    return { ...Object.fromEntries(lineOptions), values: this }
   }
 
+  /**
+   * Takes over options that stand before the name of the command, unless they stand after it, too.
+   */
   #inheritOptions(): void {
     const { parent } = this
     if (!(parent instanceof PlantsCommand)) return
@@ -150,8 +164,8 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Replaces what commander has read from the environment of the process. It takes every value of a
-   * switch for true, even `0`, and an empty variable for a value.
+   * Replaces what commander has read from the environment of the process. Commander takes every
+   * value of a switch for true, even `0`, and an empty variable for a value.
    */
   #readEnvironment(): void {
     for (const option of this.options) {
@@ -168,7 +182,8 @@ export class PlantsCommand extends Command {
   /** Adds an option, and rejects mistakes in its use that commander would accept. */
   override addOption(option: Option): this {
     if (option.negate) this.#rejectNegatedValue(option)
-    if (!option.required) return super.addOption(option)
+    const takesValue = option.required // Commander calls it this: the value is required.
+    if (!takesValue) return super.addOption(option)
     const { parseArg } = option
     const parse = (text: string, before: unknown) =>
       this.#recordFailure(() => {
@@ -180,6 +195,7 @@ export class PlantsCommand extends Command {
     return super.addOption(option.argParser(parse))
   }
 
+  /** Records the error of `parse` in the line, and then returns the value that was there before. */
   #recordFailure(parse: () => unknown, before?: unknown): unknown {
     try {
       return parse()
@@ -191,8 +207,8 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Rejects `--tag shade --no-tag`. Commander has one name for both, so that its `conflicts` cannot
-   * tell them apart.
+   * Rejects `--tag shade --no-tag`. For commander, both are the option `tag`, so its `conflicts`
+   * cannot tell them apart.
    */
   #rejectNegatedValue(option: Option): void {
     const name = option.attributeName()
@@ -207,46 +223,44 @@ export class PlantsCommand extends Command {
   /** Rejects `--name Fern --name Moss`, and `--no-tag --tag shade`. */
   #rejectRepetition(option: Option): void {
     const name = option.attributeName()
-    if (!this.#isGiven(name) || option.variadic || this.#repeatable.has(option)) return
+    const mayRepeat = option.variadic || this.#repeatable.has(option)
+    if (mayRepeat || !this.#isOnCommandLine(name)) return
     const isNegated = this.getOptionValue(name) === false
     const problem = isNegated ? `cannot be used with --no-${name}` : 'was given twice'
     throw usageError(`${option.long} ${problem}`, leaveOutHint)
   }
 
   /** Whether the command line has the option, after the command or before its name. */
-  #isGiven(key: string): boolean {
+  #isOnCommandLine(key: string): boolean {
     const { parent } = this
     if (this.getOptionValueSource(key) === 'cli') return true
-    return parent instanceof PlantsCommand && parent.#isGiven(key)
+    return parent instanceof PlantsCommand && parent.#isOnCommandLine(key)
   }
 
   /**
    * Rejects `plants create --name $UNSET --tag shade`. The shell removes an empty variable, and
-   * commander takes the next option for the value.
+   * commander takes `--tag` for the name. `--name=--tag` is accepted: there, somebody means it.
    */
   #rejectSwallowedFlag({ long = '', short }: Option, text: string): void {
     const [flag = ''] = text.split('=', 1)
-    const swallowed = this.options.find((each) => each.long === flag)
+    const swallowed = this.options.find((option) => option.long === flag)
     if (!swallowed && flag !== '--help') return
-    // Short flags may be joined, such as -qn.
-    const flags = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`)
+    // The flag before the text may be --name, or end short flags that are joined, such as -qn.
+    const flagPattern = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`)
     const { argv } = this.#line
     const index = argv.findIndex(
-      (word, position) => word === text && flags.test(argv[position - 1] ?? ''),
+      (word, position) => word === text && flagPattern.test(argv[position - 1] ?? ''),
     )
     if (index === -1) return
     const hint = `If that is the value, write: ${long}=VALUE`
     this.#line.failure ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
-    if (swallowed?.required)
-      this.#setSwallowedOption(
-        swallowed,
-        text === flag ? argv[index + 1] : text.slice(flag.length + 1),
-      )
+    const swallowedValue = text === flag ? argv[index + 1] : text.slice(flag.length + 1)
+    if (swallowed?.required) this.#setSwallowedOption(swallowed, swallowedValue)
   }
 
   /**
-   * Sets an option that was taken for a value, because it may say how the error is printed. If an
-   * option follows it instead of its value, commander parses that one itself.
+   * Sets an option that was taken for a value, because it may say how the error is printed:
+   * `--name --output json`. If its own value is missing, too, it stays unset.
    */
   #setSwallowedOption(option: Option, value: string | undefined): void {
     if (value !== undefined && !value.startsWith('-'))
@@ -260,45 +274,24 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Adds the global options to a command.
+   * Adds the global options to a command, except those that it has itself.
    *
-   * @param shown the long flags of the options that the help of the command lists
+   * @param visibleFlags the long flags of the options that the help of the command lists
    */
-  addGlobalOptions(shown: readonly string[]): void {
+  addGlobalOptions(visibleFlags: readonly string[]): void {
     this.optionsGroup('Options:')
     for (const option of createGlobalOptions()) {
       const { long = '' } = option
-      if (this.options.some((own) => own.long === long)) continue
-      this.addOption(option.hideHelp(!shown.includes(long)))
+      if (this.options.some((existing) => existing.long === long)) continue
+      this.addOption(option.hideHelp(!visibleFlags.includes(long)))
     }
     this.addHelpText('after', '\nGlobal options: plants --help')
   }
 
   /**
-   * Throws instead of printing, as commander would, so that all errors are printed in one place.
+   * Throws an error, which commander would print: all errors are printed in one place, `run`.
    */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
     throw this.#line.failure ?? new RejectedLine(this, code, message)
   }
-}
-
-/** A command line that commander rejects. `explainRejectedLine` writes the error for people. */
-export class RejectedLine extends Error {
-  readonly command: PlantsCommand
-  readonly code: string
-
-  constructor(command: PlantsCommand, code: string, message: string) {
-    super(message)
-    this.command = command
-    this.code = code
-  }
-}
-
-export function isNamed(command: Command, word: string): boolean {
-  return command.name() === word || command.aliases().includes(word)
-}
-
-/** Returns the words that lead to a command, such as `stores add`. It is empty for the program. */
-export function getCommandPath(command: Command): string {
-  return command.parent ? `${getCommandPath(command.parent)} ${command.name()}`.trim() : ''
 }

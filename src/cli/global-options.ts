@@ -4,7 +4,10 @@ import type { OptionValues } from '../config/resolve.js'
 import { getSetting, type SettingName, settingNames } from '../config/setting-table.js'
 import type { Io } from '../platform/io.js'
 
-/** Every command has these options, before or after its name. */
+/**
+ * The options of every command, before or after its name. `input` and `color` are true unless the
+ * line has `--no-input` or `--no-color`.
+ */
 export interface GlobalOptions {
   store?: string
   output?: string
@@ -15,7 +18,9 @@ export interface GlobalOptions {
   quiet?: boolean
   input?: boolean
   color?: boolean
-  /** All values of the command, with those of the environment and the settings file. */
+  /**
+   * The values of all options, also those of the environment. `EffectiveSettings` adds saved ones.
+   */
   values: OptionValues
 }
 
@@ -31,7 +36,10 @@ export function createGlobalOptions(): Option[] {
   ]
 }
 
-/** Creates the option of a setting. Its value is parsed later, with the saved settings. */
+/**
+ * Creates the option of a setting. `EffectiveSettings` parses its value, as it parses values of
+ * other sources.
+ */
 export function createSettingOption(name: SettingName): Option {
   const { flags = `--${name} <command>`, description, variable } = getSetting(name)
   const option = new Option(flags, description)
@@ -40,7 +48,10 @@ export function createSettingOption(name: SettingName): Option {
   return variable === undefined ? option : option.env(variable)
 }
 
-/** Whether the program may wait for a person, who answers a question or quits a pager. */
+/**
+ * Whether the program may wait for a person, who answers a question or quits a pager. Many services
+ * for continuous integration set `CI`, and some of them have a terminal that nobody reads.
+ */
 export function mayWaitForPerson({ input }: Pick<GlobalOptions, 'input'>, { env }: Io): boolean {
   const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
   return input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI')

@@ -14,7 +14,12 @@ export function isSingle(args: readonly string[]): boolean {
   return args.length === 1 && args[0] !== '-'
 }
 
-/** Returns the ids of the arguments, or for `-` those of stdin, each of them once. */
+/**
+ * Reads the ids of the arguments, or of the lines of stdin if the only argument is `-`. An id that
+ * occurs twice is returned once.
+ *
+ * @throws {PlantsError} `usage` for a wrong argument, and `input` for a wrong line
+ */
 export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
@@ -23,33 +28,35 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
       'Leave out either "-" or the ids',
     )
   const ids = new Set<bigint>()
-  let line = 0
-  for await (const text of readStdinLines(io)) {
-    line += 1
-    if (text.trim() !== '') ids.add(parseIdLine(text.trim(), line))
+  let lineNumber = 0
+  for await (const line of readStdinLines(io)) {
+    lineNumber += 1
+    if (line.trim() !== '') ids.add(parseIdLine(line.trim(), lineNumber))
   }
   return [...ids]
 }
 
 const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'
 
-function parseIdLine(text: string, line: number): bigint {
+/** Parses a line that has an id, or a plant as JSON, as `plants list --output ndjson` prints it. */
+function parseIdLine(text: string, lineNumber: number): bigint {
   const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: parseDecimalId(text) } }
   const id = 'value' in parsed && isObject(parsed.value) ? parsed.value['id'] : undefined
   if (typeof id === 'bigint') return id
-  const shown = JSON.stringify(shorten(text))
-  const message = `Line ${line} of stdin is neither an id nor a plant with an id: ${shown}`
+  const quoted = JSON.stringify(shorten(text))
+  const message = `Line ${lineNumber} of stdin is neither an id nor a plant with an id: ${quoted}`
   throw inputError(message, linesHint)
 }
 
 /**
- * Yields the lines of stdin, which end only at a line feed. `readline` would end them at U+2028,
- * too: what follows that in the name of a plant could be an id, which would be deleted.
+ * Yields the lines of stdin, which end only at a line feed. `readline` also ends a line at U+2028,
+ * which may be in the name of a plant: if 7 follows it there, `plants delete -` would delete plant
+ * 7.
  */
 async function* readStdinLines(io: Io): AsyncGenerator<string> {
   const decode = createUtf8Decoder('Stdin')
   const tooLong = () => inputError('A line of stdin is longer than a plant can be', linesHint)
-  const maxBytes = 6 * maxDocumentBytes // an escape takes six bytes
+  const maxBytes = 6 * maxDocumentBytes // JSON may escape each byte in six, such as \u0041.
   try {
     for await (const block of joinWholeLines(io.stdin.chunks(), { maxBytes, tooLong }))
       yield* decode(block).replace(/\n$/, '').split('\n')

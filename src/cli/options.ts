@@ -1,3 +1,6 @@
+/*
+ * Options that several commands share.
+ */
 import {
   createDurationParser,
   createValueError,
@@ -12,10 +15,11 @@ import { type Right, rights } from '../stores/tokens.js'
 import type { PlantsCommand } from './command.js'
 import type { GlobalOptions } from './global-options.js'
 
+/** Help lists the options that few people need below this heading, after all others. */
 export const rareOptionsHeading = 'Rare options:'
 
 export interface FilterOptions extends GlobalOptions {
-  /** The tag of the plants; false for plants without a tag. */
+  /** Only plants with this tag match; with false, only those without a tag. */
   tag?: string | false
   search?: string
 }
@@ -37,6 +41,7 @@ export interface QueryOptions extends FilterOptions {
   after?: bigint
 }
 
+/** Adds the options of `list` and `export`: filters, order and limits. */
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; not at a service'
   const after = 'only plants after this id; with --desc, only those before it'
@@ -68,15 +73,18 @@ export async function warnOfEmptyTexts(
 
 export const rightsRule = `separated by commas: ${rights.join(', ')}`
 
+/** Parses rights such as `create,read` into the order of `rights`, each of them once. */
 export function parseRights(flag: string, text: string): readonly Right[] {
-  const words = text.split(',').map((word) => word.trim())
-  const chosen = words.map((word) => findChoice(rights, word))
+  const chosen = text.split(',').map((name) => findChoice(rights, name.trim()))
   if (!chosen.includes(undefined)) return rights.filter((right) => chosen.includes(right))
   const rule = `one or more of ${rights.join(', ')}, separated by commas`
   throw createValueError(flag, rule, text, 'create,read')
 }
 
-/** Whether a text begins with a dash that word processors and chats make of hyphens. */
+/**
+ * Whether a text begins with a dash that is not a hyphen. Word processors and chats change `--id`
+ * to `–id`, and people copy commands from there.
+ */
 export function beginsWithLongDash(text: string): boolean {
   return /^[\u2010-\u2015\u2212]/.test(text)
 }
@@ -95,6 +103,7 @@ export function parseId(name: string, text: string): bigint {
   throw usageError(message, chooseIdHint(text))
 }
 
+/** Chooses the hint for what somebody probably meant by a text that is not an id. */
 function chooseIdHint(text: string): string {
   if (beginsWithLongDash(text)) return hyphensHint
   if (/[,;]/.test(text)) return 'Separate ids by spaces: 1 2 3'

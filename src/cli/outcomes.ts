@@ -1,9 +1,9 @@
 /*
- * Changes several plants: pages of changes go to the store, and the outcomes of each page are
- * printed before the next one. A failure of one plant does not end the others. The worst error
- * decides the exit code.
+ * Changes or shows several plants, page by page: a page of changes goes to the store, and its
+ * outcomes are printed before the next page begins. So after a crash or a full disk, the output
+ * tells which plants were changed, except for one page. The failure of one plant does not end the
+ * others. Each error is reported when it occurs, and the worst one decides the exit code.
  */
-
 import { assertDefined, PlantsError, systemCode } from '../errors.js'
 import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
@@ -27,7 +27,10 @@ interface ChangeOptions {
   /** Whether JSON output is one value instead of an array. */
   isSingle: boolean
   ignoresMissing?: boolean
-  /** Ids that no plant had when a person was asked. A plant that got one since is not changed. */
+  /**
+   * Ids that no plant had when a person was asked to confirm. They are reported as not found, even
+   * if a plant with such an id was created since: nobody has confirmed its change.
+   */
   missing?: readonly bigint[]
 }
 
@@ -37,8 +40,16 @@ interface PrintedPlant extends StoredPlant {
   before?: StoredPlant | undefined
 }
 
+/** What is printed for a plant, or the error that is reported instead. */
 export type PlantResult = { plant: PrintedPlant } | { error: Problem }
 
+/**
+ * Changes plants, and prints them.
+ *
+ * @param store undefined for a default store that does not exist yet, in which no plant is found
+ * @returns how many plants were changed
+ * @throws {PlantsError} the worst error, which is reported already
+ */
 export async function changePlants(
   verb: 'update' | 'delete',
   changes: readonly Change[],
@@ -48,11 +59,11 @@ export async function changePlants(
 ): Promise<number> {
   const { isSingle, isDryRun } = options
   const style = await context.createStreamStyle()
-  const what = isDryRun ? `Would ${verb}` : { update: 'Updated', delete: 'Deleted' }[verb]
+  const prefix = isDryRun ? `Would ${verb}` : { update: 'Updated', delete: 'Deleted' }[verb]
   const formatLine = (plant: PrintedPlant) =>
     plant.before
-      ? describeChange(what, plant.before, plant, style)
-      : `${what} ${describePlant(plant, style)}`
+      ? describeChange(prefix, plant.before, plant, style)
+      : `${prefix} ${describePlant(plant, style)}`
   const isSilent = context.reporter.isQuiet && !isDryRun
   const text = (plants: PrintedPlant[]) =>
     isSilent ? '' : plants.map((plant) => `${formatLine(plant)}\n`).join('')
@@ -61,8 +72,8 @@ export async function changePlants(
 }
 
 /**
- * A page is one transaction, or is in flight at a service. If stdout cannot be written, as on a
- * full disk, the output lacks no more changes than these.
+ * A page is one transaction of a direct store, and its requests to a service are sent concurrently.
+ * If stdout cannot be written, as on a full disk, the output lacks at most the changes of one page.
  */
 const changesPerPage = 64
 
@@ -82,20 +93,22 @@ async function* applyPages(
     signal.throwIfAborted()
     const outcomes =
       isDryRun || !store ? await planOutcomes(page, store) : await store.write(page, { signal })
-    yield outcomes.flatMap((outcome, at) =>
-      toResult(outcome, getTargetId(assertDefined(page[at])), isDryRun, context),
+    yield outcomes.flatMap((outcome, index) =>
+      toResult(outcome, getTargetId(assertDefined(page[index])), isDryRun, context),
     )
     if (outcomes.some(({ type }) => type === 'notSent')) return
   }
   yield missing.map((id) => ({ error: createNotFoundProblem(id) }))
 }
 
+/** Finds the outcomes that changes would have, without making them. */
 async function planOutcomes(page: Change[], store: Store | undefined): Promise<Outcome[]> {
   const stored = await store?.get(page.map(getTargetId))
   const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
   return planChanges(plants, page).outcomes
 }
 
+/** A skipped change has no result: the array that replaces it is empty. */
 function toResult(
   outcome: Outcome,
   id: bigint,
@@ -110,14 +123,14 @@ function toResult(
   const { kind, message, hint } = outcome.error
   if (outcome.type !== 'unknown' || hint !== undefined) return outcome
   // Several requests are in flight, so the hint must name the plant whose outcome is unknown.
-  const look = `Look at it with: plants get ${id}${storeFlag}`
-  return {
-    error: createProblem(kind, message, `Whether plant ${id} was changed is unknown. ${look}`),
-  }
+  const lookupHint = `Look at it with: plants get ${id}${storeFlag}`
+  const unknownHint = `Whether plant ${id} was changed is unknown. ${lookupHint}`
+  return { error: createProblem(kind, message, unknownHint) }
 }
 
 /**
- * Prints results as they come, and reports their errors.
+ * Prints results as they come, and reports their errors. `get` uses it, too: it changes nothing, as
+ * a dry run.
  *
  * @returns how many plants had no error
  * @throws {PlantsError} the worst error after the last page. It is reported already.
@@ -126,31 +139,34 @@ export async function printResults(
   pages: AsyncIterable<PlantResult[]>,
   printer: Printer<PrintedPlant>,
   context: CommandContext,
-  { ignoresMissing = false, isDryRun = true }: Partial<ChangeOptions> = {},
+  { ignoresMissing = false, isDryRun: changesNothing = true }: Partial<ChangeOptions> = {},
 ): Promise<number> {
   let succeeded = 0
   let worst: PlantsError | undefined
-  // If the reader of stdout has ended, as `head` does, the changes still go on.
+  // A reader of stdout that ends early, as `head` does, must not stop changes halfway.
   const ignoreClosedReader = (error: unknown) => {
-    if (isDryRun || systemCode(error) !== 'EPIPE') throw error
+    if (changesNothing || systemCode(error) !== 'EPIPE') throw error
   }
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))
     if (plants.length > 0) await printer.printRows(plants).catch(ignoreClosedReader)
     succeeded += plants.length
-    for (const reason of findProblems(page, ignoresMissing)) {
-      const error = toStoreError(reason, context)
+    for (const problem of findProblems(page, ignoresMissing)) {
+      const error = toStoreError(problem, context)
       await context.reporter.reportError(error)
       worst = chooseWorse(worst, error)
     }
   }
-  // An error without any result prints no empty list.
+  // If everything failed, there is no list to end: JSON output would be an empty array.
   if (succeeded > 0 || !worst) await printer.end().catch(ignoreClosedReader)
   if (worst) throw new PlantsError(worst.kind, worst.message, { isReported: true })
   return succeeded
 }
 
-/** Returns each problem once: all changes that were not sent to a failed service share theirs. */
+/**
+ * Returns each problem once. When a service fails, all changes that are not sent share one problem,
+ * which is reported once.
+ */
 function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Problem[] {
   const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
   return [...problems].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
@@ -161,10 +177,12 @@ function chooseWorse(first: PlantsError | undefined, second: PlantsError): Plant
   return first && first.exitCode >= second.exitCode ? first : second
 }
 
-/** Adds the name of the store to an error of a missing plant: it may be the wrong store. */
-function toStoreError(reason: Problem, { address, storeFlag }: CommandContext): PlantsError {
-  const { kind, message } = reason
-  if (kind !== 'notFound') return toError(reason)
+/**
+ * Adds the store to the error of a missing plant, because somebody may have chosen the wrong one.
+ */
+function toStoreError(problem: Problem, { address, storeFlag }: CommandContext): PlantsError {
+  const { kind, message } = problem
+  if (kind !== 'notFound') return toError(problem)
   const addressHint = findKind(address).findAddressHint(address)
   const hint = addressHint ?? `List the plants with: plants list${storeFlag}`
   return new PlantsError(kind, `${message} in ${address.name}`, { hint })

@@ -1,3 +1,9 @@
+/*
+ * Shows long output in a pager, such as less. Three things can end it: the action, when it has
+ * written everything; a person, who quits the pager; and a signal, such as Ctrl-C. The pager is
+ * started with the first text, and this waits for its end in every case, because it owns the
+ * terminal until then.
+ */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -8,8 +14,9 @@ import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 /**
  * Shows the output of an action in a pager, if stdout is a terminal. Warnings and errors go to the
- * pager, too, as those of git do. If a person quits the pager, the action ends with EPIPE. After
- * Ctrl-C, it ends with the interruption, which is not reported.
+ * pager, too, as those of git do. If a person quits the pager, the next text that the action writes
+ * fails with EPIPE, as if a pipe were closed. After Ctrl-C, the action ends with the interruption,
+ * which is not reported.
  */
 export async function runInPager(
   options: Pick<GlobalOptions, 'input'>,
@@ -24,7 +31,7 @@ export async function runInPager(
   const quit = new AbortController()
   const signal = AbortSignal.any([io.handleSignals(), quit.signal])
   const start = () => {
-    const started = execa(command, {
+    const child = execa(command, {
       shell: true,
       stdin: 'pipe',
       stdout: 'inherit',
@@ -35,26 +42,27 @@ export async function runInPager(
       env: { LESS: 'FRX', LESSCHARSET: 'utf-8', ...omitSecrets(io.env) },
       extendEnv: false,
     })
-    started.once('exit', () =>
+    child.once('exit', () =>
       quit.abort(Object.assign(new Error('The pager has ended'), { code: 'EPIPE' })),
     )
-    return started
+    return child
   }
   let pager: ReturnType<typeof start> | undefined
   const write = async (text: string) => {
     signal.throwIfAborted()
-    pager ??= start() // at the first text, because an action without output needs no pager
+    pager ??= start()
     if (pager.stdin.write(text)) return
+    // A person who reads slowly must not make the output pile up in memory.
     await once(pager.stdin, 'drain', { signal }).catch((error: unknown) => {
       signal.throwIfAborted()
       throw error
     })
   }
   const { columns, stream } = io.stdout
-  const shown: Output = { isTerminal: true, columns, write, log: write, stream }
-  const stderr = io.stderr.isTerminal ? shown : io.stderr
+  const pagerOutput: Output = { isTerminal: true, columns, write, log: write, stream }
+  const stderr = io.stderr.isTerminal ? pagerOutput : io.stderr
   try {
-    await action(replaceOutput(io, { stdout: shown, stderr, handleSignals: () => signal }))
+    await action(replaceOutput(io, { stdout: pagerOutput, stderr, handleSignals: () => signal }))
   } catch (error) {
     const { reason } = io.handleSignals()
     if (!(reason instanceof PlantsError)) throw error
@@ -67,8 +75,8 @@ export async function runInPager(
 }
 
 /**
- * Returns the command of the pager, or undefined if its program is not installed: then a shell
- * would print an error instead of the text.
+ * Finds the command of the pager: PAGER, or else less. Returns undefined if there is to be none, or
+ * if its program is not installed: a shell would print an error instead of the text.
  */
 function findPager({ env }: Io): string | undefined {
   const command = env['PAGER']?.trim() ?? (env['TERM'] === 'dumb' ? '' : 'less')
@@ -77,6 +85,6 @@ function findPager({ env }: Io): string | undefined {
   const isPath = /[\\/]/.test(program)
   const folders = isPath ? [''] : (env['PATH'] ?? '').split(delimiter)
   const names = isWindows ? [program, `${program}.exe`] : [program]
-  const isThere = folders.some((folder) => names.some((name) => existsSync(join(folder, name))))
-  return isThere ? command : undefined
+  const isInstalled = folders.some((folder) => names.some((name) => existsSync(join(folder, name))))
+  return isInstalled ? command : undefined
 }

@@ -1,3 +1,6 @@
+/*
+ * Reads the plant that `plants create` creates.
+ */
 import { inputError, PlantsError, usageError } from '../errors.js'
 import { describeUnknownFields } from '../output/output.js'
 import { isObject, parseJson } from '../plant/json.js'
@@ -25,8 +28,14 @@ const onePlantHint =
   'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
 
 /**
- * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. No
- * store is open meanwhile, because a person may take long to answer.
+ * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. This
+ * must happen before the store is opened, because a person may take long to answer.
+ *
+ * Stdin is read if neither options nor a file have the plant, and stdin is not a terminal: `echo
+ * '{"id":1,"name":"Fern"}' | plants create`, also with `--id next`, which only says who chooses the
+ * id.
+ *
+ * @throws {PlantsError} `usage`, `input` for a file that is not JSON, and `invalid` for its content
  */
 export async function readPlant(
   options: PlantOptions,
@@ -56,28 +65,32 @@ async function readPlantFromOptions(
 ): Promise<InputPlant> {
   const { id, name, tag, idempotencyKey } = options
   const isNext = id === 'next'
-  // A text that is not an id stays a text, so that all wrong fields are reported together.
-  const given = {
+  // An id that is not a number stays a text, so that `acceptPlant` reports all wrong fields at
+  // once.
+  const fields = {
     ...(id !== undefined && { id: parseDecimalId(id) ?? id }),
     ...(name !== undefined && { name }),
     ...(tag !== undefined && { tag }),
   }
   const hasId = id !== undefined && !isNext
-  const valid = parsePlant({ name: '', ...given, ...(!hasId && { id: 0n }) })
+  // `parsePlant` accepts only complete plants. A name and an id that are missing are replaced by
+  // valid ones, so that it says whether the fields that are there are valid. Otherwise a person
+  // would be asked for the rest first, and then be told that the first one is wrong.
+  const validFields = parsePlant({ name: '', ...fields, ...(!hasId && { id: 0n }) })
   const isComplete = id !== undefined && name !== undefined
-  if (isComplete || !valid || !context.mayAsk) {
-    const both =
+  if (isComplete || !validFields || !context.mayAsk) {
+    const incompleteHint =
       'Give both --id and --name. To read the plant from stdin, give neither of them, nor --tag'
-    const digits = 'Give the id in plain digits. To let the store choose it: --id next'
-    const isText = typeof given.id === 'string' && !isNext
-    const fieldsHint = isText ? digits : 'Correct the options'
-    return acceptPlant(given, isNext, isComplete ? fieldsHint : both, context)
+    const idHint = 'Give the id in plain digits. To let the store choose it: --id next'
+    const isIdInvalid = typeof fields.id === 'string' && !isNext
+    const invalidHint = isIdInvalid ? idHint : 'Correct the options'
+    return acceptPlant(fields, isNext, isComplete ? invalidHint : incompleteHint, context)
   }
   const { askForPlant } = await import('./prompts.js')
-  // A create with an idempotency key must have the same id when it is repeated, so the store may
-  // not choose it.
+  // When a create with an idempotency key is repeated, it must have the same id. The store would
+  // choose another one.
   const mayBeNext = idempotencyKey === undefined
-  return askForPlant({ id: hasId ? valid.id : id, name, tag }, mayBeNext, context.io)
+  return askForPlant({ id: hasId ? validFields.id : id, name, tag }, mayBeNext, context.io)
 }
 
 async function readPlantJson(path: string, { io }: CommandContext): Promise<unknown> {
@@ -95,21 +108,22 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
 /**
  * Accepts a plant, and warns of fields that plants do not have.
  *
+ * @param isNext whether the store chooses the id. The plant is then checked with a valid one
  * @throws {PlantsError} `invalid` with a sentence for each wrong field
  */
 async function acceptPlant(
-  given: unknown,
+  input: unknown,
   isNext: boolean,
   hint: string,
   { reporter }: CommandContext,
 ): Promise<InputPlant> {
-  const value = isNext && isObject(given) ? { ...given, id: 0n } : given
+  const value = isNext && isObject(input) ? { ...input, id: 0n } : input
   const plant = parsePlant(value)
   if (!plant) {
     const { findProblems } = await import('../plant/schema.js')
     throw new PlantsError('invalid', describeInvalidPlant(findProblems(value)), { hint })
   }
-  const unknown = isObject(value) ? listOtherFields(value).map(shorten) : []
-  if (unknown.length > 0) await reporter.warn(describeUnknownFields(unknown), 'warning')
+  const unknownFields = isObject(value) ? listOtherFields(value).map(shorten) : []
+  if (unknownFields.length > 0) await reporter.warn(describeUnknownFields(unknownFields), 'warning')
   return isNext ? { ...plant, id: 'next' } : plant
 }

@@ -1,3 +1,8 @@
+/*
+ * Asks questions on stderr with @inquirer/prompts. All of them go through `prompt`, which adds what
+ * that package lacks: Ctrl-D and Escape end a question, a signal ends it with the error of the
+ * signal, and what is typed after an answer is kept for the next question.
+ */
 import { confirm, input, password, search, select } from '@inquirer/prompts'
 import { PlantsError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
@@ -48,18 +53,19 @@ export function askForSecret(message: string, check: Check, io: Io): Promise<str
 /**
  * Asks a question to which Enter answers no.
  *
+ * @param declined the message of the error if the answer is no
  * @throws {PlantsError} `interrupted` without a confirmation, or what `askForPlant` throws
  */
-export async function askToConfirm(message: string, refusal: string, io: Io): Promise<void> {
+export async function askToConfirm(message: string, declined: string, io: Io): Promise<void> {
   const isConfirmed = await prompt(io, (context) => confirm({ message, default: false }, context))
-  if (!isConfirmed) throw new PlantsError('interrupted', refusal)
+  if (!isConfirmed) throw new PlantsError('interrupted', declined)
 }
 
 export interface Choice<T> {
   value: T
   /** The text of the choice in the list, on one line. */
   name: string
-  /** The text that stays beside the question after the choice; by default the name. */
+  /** The text that stays next to the question after the choice; by default the name. */
   short?: string
 }
 
@@ -106,6 +112,7 @@ function escapeChoice<T>({ value, name, short = name }: Choice<T>): Required<Cho
   return { value, name: escapeControlChars(name), short: escapeControlChars(short) }
 }
 
+/** Returns what is wrong with an answer, or undefined for one that is accepted. */
 type Check = (text: string) => string | undefined
 
 async function ask(
@@ -120,6 +127,7 @@ async function ask(
 
 function createValidator(check: Check): (text: string) => string | true {
   return (text) => {
+    // Node.js has replaced bytes that are not UTF-8 by U+FFFD.
     const isUtf8 = !text.includes('\uFFFD')
     const problem = isUtf8 ? check(text) : 'The input is not UTF-8. Use a UTF-8 terminal'
     return problem === undefined ? true : escapeControlChars(problem)
@@ -138,29 +146,32 @@ async function prompt<T>(
   // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
   const close = () => ending.abort()
   stdin.once('pause', close)
-  // Readline tells a lone Escape from the beginning of the bytes of an arrow.
+  // An arrow key sends bytes that begin with those of Escape. Readline tells the two apart.
   const closeOnEscape = (_: unknown, key?: { name?: string }) => {
     if (endsOnEscape && key?.name === 'escape') close()
   }
   stdin.on('keypress', closeOnEscape)
-  // Readline drops what is typed or pasted after an answer, so it is kept for the next prompt.
-  let rest = ''
-  const keepRest = (typed: Buffer) => {
-    rest = /(?:\r\n?|\n)(?<rest>.*)/s.exec(typed.toString('latin1'))?.groups?.['rest'] ?? ''
+  // Readline drops what is typed or pasted after the end of an answer. So what follows the first
+  // line break of the last bytes is put back, for the next prompt. Latin-1 keeps every byte as it
+  // is, also those of a character that is cut.
+  let typeAhead = ''
+  const keepTypeAhead = (bytes: Buffer) => {
+    const match = /(?:\r\n?|\n)(?<typeAhead>.*)/s.exec(bytes.toString('latin1'))
+    typeAhead = match?.groups?.['typeAhead'] ?? ''
   }
-  stdin.on('data', keepRest)
+  stdin.on('data', keepTypeAhead)
   try {
     const signal = AbortSignal.any([io.handleSignals(), ending.signal])
     return await show({ input: stdin, output: io.stderr.stream(), signal })
   } catch (error) {
     io.handleSignals().throwIfAborted()
-    const names = ['ExitPromptError', 'AbortPromptError']
-    if (!(error instanceof Error) || !names.includes(error.name)) throw error
+    const promptErrors = ['ExitPromptError', 'AbortPromptError']
+    if (!(error instanceof Error) || !promptErrors.includes(error.name)) throw error
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {
     stdin.off('pause', close)
     stdin.off('keypress', closeOnEscape)
-    stdin.off('data', keepRest)
-    if (rest !== '') stdin.unshift(Buffer.from(rest, 'latin1'))
+    stdin.off('data', keepTypeAhead)
+    if (typeAhead !== '') stdin.unshift(Buffer.from(typeAhead, 'latin1'))
   }
 }

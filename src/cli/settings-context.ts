@@ -16,18 +16,25 @@ import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 export interface ContextOptions extends GlobalOptions, Pick<OpenContext, 'retry' | 'concurrency'> {}
 
-/** What a command works with that needs no store: its settings, and the terminal. */
+/**
+ * What a command works with that needs no store: its settings, its output and its terminal. A
+ * command with a store has a `CommandContext`.
+ */
 export class SettingsContext {
   readonly settings: EffectiveSettings
   readonly options: ContextOptions
   readonly io: Io
   readonly output: OutputFormat
   readonly reporter: Reporter
-  /** Hints add this to commands, such as " --store ./garden.db". It is empty without --store. */
+  /**
+   * The option --store of this command line, such as " --store ./garden.db", or "" without it.
+   * Hints add it to commands, so that they are about the same store.
+   */
   readonly storeFlag: string
 
   /**
-   * @param formats the formats of the command: another one in the settings is ignored
+   * @param formats the formats of the command. A setting with another format is ignored, because it
+   *   was made for other commands
    * @throws {PlantsError} `usage` for an option --output with another format
    */
   constructor(
@@ -36,32 +43,35 @@ export class SettingsContext {
     io: Io,
     formats: readonly OutputFormat[] = commonFormats,
   ) {
-    const chosen = settings.getValue('output')
+    const requestedFormat = settings.getValue('output')
     if (options.output !== undefined) parseOutput('--output', options.output, formats)
-    const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
+    const defaultFormat = io.stdout.isTerminal ? 'text' : 'ndjson'
     this.settings = settings
     this.options = options
     this.io = io
-    this.output = formats.find((format) => format === chosen) ?? usual
-    this.reporter = new Reporter(io, isJson(chosen), options)
+    this.output = formats.find((format) => format === requestedFormat) ?? defaultFormat
+    this.reporter = new Reporter(io, isJson(requestedFormat), options)
     this.storeFlag = formatOption('store', options.store)
   }
 
   /**
    * Reads the settings.
    *
-   * @param leavesOutUserSettings whether the settings for all stores are left out, as for a command
-   *   that changes them: a wrong one would prevent its own repair
+   * @param formats the formats of the command
+   * @param ignoresUserSettings whether the settings for all stores are ignored. `config set` does
+   *   that: a wrong value, which somebody edited into the file, would prevent its own correction
    * @throws {PlantsError} `usage` for an invalid setting, and `input` for an invalid file
    */
   static async read(
     options: ContextOptions,
     io: Io,
-    formats?: readonly OutputFormat[],
-    leavesOutUserSettings = false,
+    {
+      formats,
+      ignoresUserSettings = false,
+    }: { formats?: readonly OutputFormat[] | undefined; ignoresUserSettings?: boolean } = {},
   ): Promise<SettingsContext> {
     const file = await readSettings(io)
-    if (leavesOutUserSettings)
+    if (ignoresUserSettings)
       for (const name of listSettings('user')) Reflect.deleteProperty(file.saved, name)
     const settings = new EffectiveSettings({ values: options.values, io, file })
     const context = new SettingsContext(settings, options, io, formats)
@@ -75,6 +85,7 @@ export class SettingsContext {
     return this.settings.getValue('timeout') ?? 0
   }
 
+  /** Whether a person is there to answer a question. */
   get mayAsk(): boolean {
     const { stdin, stderr } = this.io
     return mayWaitForPerson(this.options, this.io) && stdin.isTerminal && stderr.isTerminal
@@ -84,38 +95,48 @@ export class SettingsContext {
     return this.reporter.warn(text, label)
   }
 
-  async confirm(question: string, refusal: string): Promise<void> {
+  /**
+   * @throws {PlantsError} `interrupted` with the message `declined`, unless a person answers yes
+   */
+  async confirm(question: string, declined: string): Promise<void> {
     const { askToConfirm } = await import('./prompts.js')
-    await askToConfirm(question, refusal, this.io)
+    await askToConfirm(question, declined, this.io)
   }
 
-  /** Prints what was done: fields for programs, or a sentence unless --quiet. */
+  /**
+   * Prints what was done: fields for programs, or a sentence for people, which --quiet suppresses.
+   */
   async print(fields: object, sentence: string, format = this.output): Promise<void> {
     if (format !== 'text' || !this.reporter.isQuiet)
       await this.printResult(fields, sentence, format)
   }
 
-  /** Prints what was asked for: fields for programs, or a text. */
+  /** Prints what was asked for: fields for programs, or a text for people, also with --quiet. */
   async printResult(fields: object, text: string, format = this.output): Promise<void> {
     if (format === 'text') return writeStdout(this.io, `${text}\n`)
     if (isJson(format)) return writeStdout(this.io, `${toJson(fields)}\n`)
-    // The specification's Plant has no id.
+    // Only CSV and TSV are left. They have a column for the id only if the plant has one, because
+    // the Plant of the specification has none.
     const names = fieldNames.filter((name) => name !== 'id' || name in fields)
     await this.createPrinter({ fields: names }).printRows([fields])
   }
 
-  /** Prints a word for a shell, or the fields if JSON was requested. */
+  /**
+   * Prints one value, such as a token. Stdout is often a variable of a shell, so it is JSON only if
+   * somebody has asked for that.
+   */
   printWord(word: string, fields: object): Promise<void> {
-    const shown = this.io.stdout.isTerminal ? quoteIfNeeded(word) : word
-    return writeStdout(this.io, `${this.reporter.isJson ? toJson(fields) : shown}\n`)
+    const text = this.io.stdout.isTerminal ? quoteIfNeeded(word) : word
+    return writeStdout(this.io, `${this.reporter.isJson ? toJson(fields) : text}\n`)
   }
 
-  /** @param isSingle whether JSON is one value in place of an array */
+  /** @param isSingle whether JSON output is one value instead of an array */
   createPrinter<Row extends object>(layout: Layout<Row>, isSingle = false): Printer<Row> {
     const format = isSingle && this.output === 'json' ? 'ndjson' : this.output
     return new Printer(this.io, format, layout)
   }
 
+  /** Creates a printer of a table for people, and of fields for programs. */
   async createTablePrinter<Row extends object>(
     titles: string[],
     formatCells: (row: Row) => string[],
@@ -127,14 +148,15 @@ export class SettingsContext {
     return this.createPrinter({ ...layout, text })
   }
 
+  /** @param firstRows the widths of a table are those of this many plants */
   createPlantPrinter<Row extends PlantRecord = StoredPlant>(
     fields: readonly Column[] = fieldNames,
-    first = 0,
+    firstRows = 0,
   ): Promise<Printer<Row>> {
     const formatCell = (value: unknown) => (value === undefined ? '' : quoteIfNeeded(String(value)))
     const titles = fields.map((name) => name.toUpperCase())
     const formatCells = (plant: Row) => fields.map((name) => formatCell(plant[name]))
-    return this.createTablePrinter(titles, formatCells, { fields, firstRows: first })
+    return this.createTablePrinter(titles, formatCells, { fields, firstRows })
   }
 
   createStreamStyle(stream = this.io.stdout): Promise<Style> {

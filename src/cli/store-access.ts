@@ -1,3 +1,7 @@
+/*
+ * Finds the credentials, certificates and proxy of the store, and logs where they come from. The
+ * stores themselves know neither settings nor options.
+ */
 import type { SecureContext } from 'node:tls'
 import { version } from '../../package.json'
 import {
@@ -17,7 +21,7 @@ import type { Login, ServiceAccess, TokenTarget } from '../stores/credentials.js
 import { findKind } from '../stores/kinds.js'
 import type { SettingsContext } from './settings-context.js'
 
-/** Looks up the token of a store; undefined if there is none. */
+/** Looks up the token of a store, and returns undefined if there is none. */
 export function lookUpToken(
   target: TokenTarget,
   { settings, timeoutMs, io }: SettingsContext,
@@ -35,30 +39,30 @@ export function assertTokenIsSafe(target: TokenTarget, settings: EffectiveSettin
 /**
  * Finds what a client of a service needs: its token, its proxy and the certificates to trust.
  *
- * @param given a token that is not saved yet
+ * @param newToken a token that is not saved yet, which `auth login` checks
  * @throws {PlantsError} `unauthorized` without a token, or what `assertTokenIsSafe` throws
  */
 export async function findAccess(
   target: TokenTarget,
   context: SettingsContext,
-  given?: Credential,
+  newToken?: Credential,
 ): Promise<ServiceAccess> {
   const { settings, reporter, storeFlag, io } = context
-  const found = given ?? (await lookUpToken(target, context))
-  if (!found) throw createNoTokenError(target, storeFlag)
-  reporter.log(`* token from ${found.origin}`)
+  const credential = newToken ?? (await lookUpToken(target, context))
+  if (!credential) throw createNoTokenError(target, storeFlag)
+  reporter.log(`* token from ${credential.origin}`)
   assertTokenIsSafe(target, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await findProxy(target.url, io) : undefined
-  if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // without its password
+  if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // `host` leaves out its password.
   const caPath = findCertificatesPath(settings, io)
   return {
-    token: found.token,
+    token: credential.token,
     tokenHint:
-      found.source === 'file'
+      credential.source === 'file'
         ? `The token was saved. Save another with: plants auth login${storeFlag}`
-        : `The token comes from ${found.origin}: change it there`,
-    renew: found.source === 'command' ? createRenewal(target, context) : undefined,
+        : `The token comes from ${credential.origin}: change it there`,
+    renew: credential.source === 'command' ? createRenewal(target, context) : undefined,
     userAgent: `plants/${version}`,
     ca: caPath && (await import('../platform/certificates.js')).readCertificates(caPath),
     createSystemContext: caPath === undefined ? () => loadSystemContext(io) : undefined,
@@ -68,13 +72,16 @@ export async function findAccess(
   }
 }
 
-/** Creates a function that runs the token command again, at most once a minute. */
+/**
+ * Creates a function that runs the token command again, at most once a minute. A service may reject
+ * the tokens of many requests in flight at once, and each of them asks for a new one.
+ */
 function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
   const { io } = context
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   return () => {
     if (renewal && io.now() - renewal.at < 60_000) return renewal.token
-    const token = lookUpToken(target, context).then((newer) => newer?.token)
+    const token = lookUpToken(target, context).then((credential) => credential?.token)
     renewal = { token, at: io.now() }
     return token
   }
@@ -93,24 +100,28 @@ async function loadSystemContext(
   return createSystemContext(io.env, pair)
 }
 
+/** Finds what a client of a database needs: its password and its certificates. */
 export async function findLogin(
   address: PostgresAddress,
   { settings, reporter, io }: SettingsContext,
 ): Promise<Login> {
-  const found = findPassword(address, io, (line) => reporter.log(line))
-  reporter.log(`* password from ${found?.origin ?? 'no source'}`)
+  const password = findPassword(address, io, (line) => reporter.log(line))
+  reporter.log(`* password from ${password?.origin ?? 'no source'}`)
   const certificates = await readLoginCertificates(address, findCertificatesPath(settings, io))
+  // Only verify-full also trusts the certificates of the system: verify-ca does not compare the
+  // name of the server, so that a certificate of any server would do.
   const trustsSystem = address.sslmode === 'verify-full' && certificates.ca === undefined
   return {
-    findPassword: (host) => found?.findFor(host),
-    passwordHint: found
-      ? `The password comes from ${found.origin}: change it there`
+    findPassword: (host) => password?.findFor(host),
+    passwordHint: password
+      ? `The password comes from ${password.origin}: change it there`
       : `Set PGPASSWORD, or write the password to ${passwordFile}`,
     ...certificates,
     createSystemContext: trustsSystem ? () => loadSystemContext(io, certificates) : undefined,
   }
 }
 
+/** Warns if others could read or change what the connection to a store carries. */
 export async function warnOfExposure(address: Address, reporter: Reporter): Promise<void> {
   const risk = await findKind(address).findNetworkRisk(address)
   if (risk !== undefined) await reporter.warn(risk)

@@ -1,22 +1,30 @@
 /*
  * Explains command lines that commander rejects.
  *
- * A hint is a fixed sentence: that of the command, that of a word which other programs use, or the
- * suggestion of one name, which is never executed. Part of the line may be a token or a password in
- * the wrong place, so an error repeats nothing but a word of letters and dashes. An earlier version
- * rebuilt the line that was meant. That took 33 functions, and a check of each word.
+ * A hint is a fixed sentence. There is one for each command that is often given a wrong argument,
+ * and one for each word that comes from another program, such as `search`. For a typing error, it
+ * names the one command or option that was probably meant. No hint is ever executed.
+ *
+ * A part of the line may be a token or a password in the wrong place, so an error repeats nothing
+ * but a word of letters and dashes. An earlier version rebuilt the line that was meant, with all of
+ * its arguments. That took 33 functions, and each word had to be checked for secrets.
  */
 import type { Command } from 'commander'
 import { isPlainWord } from '../config/option-values.js'
 import { type PlantsError, usageError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { passwordFile } from '../stores/address.js'
-import { getCommandPath, leaveOutHint, type RejectedLine } from './command.js'
+import { leaveOutHint } from './command.js'
+import { getCommandPath } from './command-names.js'
 import { beginsWithLongDash, hyphensHint } from './options.js'
+import type { RejectedLine } from './rejected-line.js'
 
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
 
-/** What to do instead of an argument that a command, or a command of a group, does not take. */
+/**
+ * What to do instead of an argument that a command, or a subcommand of it, does not take. The key
+ * `list ID` is for arguments that are all ids, as in `plants list 7`.
+ */
 const argumentHints: Readonly<Record<string, string>> = {
   create: 'Use --id and --name "Bleeding Heart", in quotes if it has spaces, or --file for JSON',
   list: searchFilterHint,
@@ -31,7 +39,10 @@ const argumentHints: Readonly<Record<string, string>> = {
 const searchHint = 'To search: plants list --search TEXT'
 const replaceHint = 'For plants that exist: plants import --if-exists update'
 
-/** Words that other programs use, twenty at most, because a wrong hint is worse than none. */
+/**
+ * What to do instead of a command or an option that other programs have. The list stays short,
+ * because a wrong hint is worse than none.
+ */
 const hintsForOtherTools: ReadonlyMap<string, string> = new Map([
   ['search', searchHint],
   ['find', searchHint],
@@ -55,6 +66,10 @@ const hintsForOtherTools: ReadonlyMap<string, string> = new Map([
   ['--out', 'To write a file: plants export FILE'],
 ])
 
+/**
+ * What to do instead of an option with a secret, which other users would see in a list of
+ * processes.
+ */
 const hintsForSecrets: ReadonlyMap<string, string> = new Map([
   [
     '--token',
@@ -63,6 +78,9 @@ const hintsForSecrets: ReadonlyMap<string, string> = new Map([
   ['--password', `Set PGPASSWORD, or write it to ${passwordFile}`],
 ])
 
+/**
+ * Makes an error for people of what commander throws. Its codes are part of commander's interface.
+ */
 export function explainRejectedLine({ command, code, message }: RejectedLine): PlantsError {
   const [word = ''] = command.args
   if (command.args.some(beginsWithLongDash))
@@ -70,7 +88,8 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
   if (code === 'commander.unknownCommand') return createUnknownCommandError(command, word)
   if (code === 'commander.excessArguments') return createExcessError(command)
   if (code === 'commander.unknownOption') {
-    // Only commander's sentence has the option: in quotes, with a value that is joined to it.
+    // Only the sentence of commander has the option, in quotes: "unknown option '--tokn=s3cret'".
+    // The value that is joined to it is left out, because it may be a secret.
     const quoted = message.slice(message.indexOf("'") + 1, -1)
     return createUnknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
@@ -85,8 +104,9 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
 
 export function createUnknownCommandError(parent: Command, word: string): PlantsError {
   const names = parent.commands.map((command) => command.name())
-  const foreign = parent.parent ? undefined : hintsForOtherTools.get(word)
-  return createUnknownWordError('command', word, foreign ?? suggestName(word, names), parent)
+  const isSubcommand = parent.parent !== null
+  const hint = isSubcommand ? undefined : hintsForOtherTools.get(word)
+  return createUnknownWordError('command', word, hint ?? suggestName(word, names), parent)
 }
 
 function createUnknownOptionError(command: Command, option: string): PlantsError {
@@ -103,13 +123,13 @@ function createUnknownOptionError(command: Command, option: string): PlantsError
 }
 
 function createUnknownWordError(
-  what: string,
+  noun: 'command' | 'option',
   word: string,
   hint: string | undefined,
   command: Command,
 ) {
   return usageError(
-    `Unknown ${what}${isPlainWord(word) ? ` ${word}` : ''}`,
+    `Unknown ${noun}${isPlainWord(word) ? ` ${word}` : ''}`,
     hint ?? formatHelpHint(command),
   )
 }
@@ -135,33 +155,34 @@ function formatHelpHint(command: Command): string {
 }
 
 /**
- * Suggests the only name that differs by one letter, or by two if the word has six letters or more.
- * A short word resembles too many names.
+ * Suggests the name that differs least, if it is the only one: by one letter, or by two if the word
+ * has six letters or more. A word of three letters resembles too many names.
  */
 function suggestName(word: string, names: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
   const { length } = typed.replace(/^--/, '')
   if (length < 4) return undefined
-  for (const edits of length < 6 ? [0, 1] : [0, 1, 2]) {
-    const near = names.filter((name) => isWithinEdits(typed, name, edits))
-    if (near.length > 0) return near.length === 1 ? `Did you mean ${near[0]}?` : undefined
+  for (const maxEdits of length < 6 ? [0, 1] : [0, 1, 2]) {
+    const similar = names.filter((name) => isWithinEdits(typed, name, maxEdits))
+    if (similar.length > 0) return similar.length === 1 ? `Did you mean ${similar[0]}?` : undefined
   }
   return undefined
 }
 
 /**
- * Whether two words differ by at most `edits` letters that were added, left out, changed or
- * exchanged with the next one.
+ * Whether a name becomes what was typed by at most `maxEdits` typing errors: a letter that is too
+ * many, missing, wrong, or exchanged with the next one. This is the optimal string alignment
+ * distance. Both words are compared from their first letters on, and each call removes some.
  */
-function isWithinEdits(one: string, other: string, edits: number): boolean {
-  if (one === other) return true
-  if (edits === 0 || Math.abs(one.length - other.length) > edits) return false
-  if (one[0] === other[0]) return isWithinEdits(one.slice(1), other.slice(1), edits)
-  const isExchanged = one[0] === other[1] && one[1] === other[0]
+function isWithinEdits(typed: string, name: string, maxEdits: number): boolean {
+  if (typed === name) return true
+  if (maxEdits === 0 || Math.abs(typed.length - name.length) > maxEdits) return false
+  if (typed[0] === name[0]) return isWithinEdits(typed.slice(1), name.slice(1), maxEdits)
+  const isExchanged = typed[0] === name[1] && typed[1] === name[0]
   return (
-    isWithinEdits(one.slice(1), other, edits - 1) ||
-    isWithinEdits(one, other.slice(1), edits - 1) ||
-    isWithinEdits(one.slice(1), other.slice(1), edits - 1) ||
-    (isExchanged && isWithinEdits(one.slice(2), other.slice(2), edits - 1))
+    isWithinEdits(typed.slice(1), name, maxEdits - 1) ||
+    isWithinEdits(typed, name.slice(1), maxEdits - 1) ||
+    isWithinEdits(typed.slice(1), name.slice(1), maxEdits - 1) ||
+    (isExchanged && isWithinEdits(typed.slice(2), name.slice(2), maxEdits - 1))
   )
 }

@@ -60,7 +60,7 @@ export async function saveSetting(
   name: SettingName,
   text: string,
 ): Promise<void> {
-  const context = await SettingsContext.read(options, io, undefined, true)
+  const context = await SettingsContext.read(options, io, { ignoresUserSettings: true })
   const { settings } = context
   const { changeSettings, parseSavedValue } = await import('../../config/change-settings.js')
   const isStore = name === 'store'
@@ -90,7 +90,7 @@ async function formatSavedStore(
 }
 
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
-  const context = await SettingsContext.read(options, io, undefined, true)
+  const context = await SettingsContext.read(options, io, { ignoresUserSettings: true })
   const { changeSettings } = await import('../../config/change-settings.js')
   const removed = await changeSettings(io, context.timeoutMs, (all) => {
     const isSaved = all.has(name)

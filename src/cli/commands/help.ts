@@ -1,4 +1,5 @@
-import { isNamed, type PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
+import { isNamed } from '../command-names.js'
 
 export function define(command: PlantsCommand): void {
   command

@@ -2,41 +2,51 @@ import { CommanderError, Help, type Option } from 'commander'
 import { version } from '../../../package.json'
 import { usageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
-import { type CommandLine, PlantsCommand, RejectedLine } from '../command.js'
+import { type CommandLine, PlantsCommand } from '../command.js'
 import { commandGroups, listedCommands } from '../commands/index.js'
 import { createGlobalOptions } from '../global-options.js'
+import { RejectedLine } from '../rejected-line.js'
+
+/** What a command line asks commander for. Every other output is written by the command itself. */
+export interface Page {
+  type: 'help' | 'version' | 'none'
+  text: string
+}
 
 /**
- * Runs a command line.
+ * Runs a command line, and returns the page that it asks for.
  *
- * @returns the help or the version that the line asks for; otherwise an empty text
  * @throws {PlantsError} `usage` for an invalid line, or the error of the command
  */
-export async function runCommand(line: CommandLine, io: Io): Promise<string> {
-  let page = ''
-  const program = await buildProgram(io, line, (text) => {
-    page += text
+export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
+  let text = ''
+  let asksForVersion = false
+  const program = await buildProgram(io, line, (written) => {
+    text += written
   })
   try {
     await program.parseAsync(line.argv, { from: 'user' })
   } catch (error) {
     if (error instanceof RejectedLine)
       throw (await import('../usage-errors.js')).explainRejectedLine(error)
-    if (!(error instanceof CommanderError)) throw error // commander throws its own after help
+    // Commander ends a line that asks for help or the version with an error of its own class.
+    if (!(error instanceof CommanderError)) throw error
+    asksForVersion = error.code === 'commander.version'
     if (error.exitCode !== 0 && program.args.length === 0)
       throw usageError('A command is missing', 'See: plants --help')
   }
-  // After help, no handler has thrown this error.
+  // A line that asks for help runs no handler, which would have thrown this error.
   if (line.failure) throw line.failure
-  return page
+  if (text === '') return { type: 'none', text }
+  return { type: asksForVersion ? 'version' : 'help', text }
 }
 
 /**
  * Builds the program with the commands that a line names. To load all of them would take a third of
  * the time of a start.
  *
- * @param line the command line; without it, all commands are built
- * @param write receives help
+ * @param line the command line; without it, the program has all commands
+ * @param write receives help and the version
  */
 export async function buildProgram(
   io: Io,
@@ -47,7 +57,8 @@ export async function buildProgram(
   const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
   const program = new PlantsCommand('plants', io, line ?? { argv: [] })
     .usage('<command> [options]')
-    .enablePositionalOptions() // otherwise `-s` in `create --name -s` would be an option
+    // Otherwise the program would take `-s` in `create --name -s` for its own option.
+    .enablePositionalOptions()
     .exitOverride()
     .showSuggestionAfterError(false)
     .helpOption('-h, --help', 'show this help')
@@ -58,22 +69,28 @@ export async function buildProgram(
       writeErr: write,
       getOutHelpWidth: width,
       getErrHelpWidth: width,
-      getOutHasColors: () => false, // otherwise commander opens the stream
+      getOutHasColors: () => false, // Otherwise commander asks process.stdout, and so opens it.
     })
-    .configureHelp({ commandUsage, subcommandTerm, optionDescription })
+    .configureHelp({
+      commandUsage: formatUsage,
+      subcommandTerm: formatSubcommandTerm,
+      optionDescription: describeOption,
+    })
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
     .addHelpText('after', '\nMore help: plants help COMMAND')
   for (const option of createGlobalOptions()) program.addOption(option)
   for (const [name, { group, summary, aliases = [], load }] of Object.entries(listedCommands)) {
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
+    // A value that is called like a command only loads a file too many.
     const isNeeded = !line || line.argv.some((word) => word === name || aliases.includes(word))
     if (!isNeeded) continue
     const { define } = await load()
     define(command)
     if (command.commands.length > 0)
       command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
-    for (const each of [command, ...command.commands])
-      if (each instanceof PlantsCommand) each.addGlobalOptions(commandGroups[group])
+    for (const commandOrSubcommand of [command, ...command.commands])
+      if (commandOrSubcommand instanceof PlantsCommand)
+        commandOrSubcommand.addGlobalOptions(commandGroups[group])
   }
   if (line?.argv[0] === '__complete') addCompletion(program, io)
   return program
@@ -95,16 +112,18 @@ function addCompletion(program: PlantsCommand, io: Io): void {
 }
 
 /** Describes an option without its variable, which `plants config list` shows. */
-function optionDescription(option: Option): string {
+function describeOption(option: Option): string {
   return new Help().optionDescription(Object.create(option, { envVar: { value: undefined } }))
 }
 
-function commandUsage(command: PlantsCommand): string {
+/** Formats the usage of a command, with its examples below. */
+function formatUsage(command: PlantsCommand): string {
   const usage = new Help().commandUsage(command)
   const examples = command.examples.map((line) => `\n  ${line}`)
   return examples.length > 0 ? `${usage}\n\nExamples:${examples.join('')}` : usage
 }
 
-function subcommandTerm(command: PlantsCommand): string {
+/** Formats a line of the list of subcommands, such as `add <name> <address>`, without [options]. */
+function formatSubcommandTerm(command: PlantsCommand): string {
   return `${command.name()} ${command.usage().replace(/\[options\] ?/, '')}`.trimEnd()
 }

@@ -10,9 +10,12 @@ import { type CommandLine, PlantsCommand } from '../command.js'
 import { runInPager } from '../pager.js'
 import { runCommand } from './program.js'
 
-/** Runs a command line, reports its error, and returns the exit code. */
+/**
+ * Runs a command line, reports its error, and returns the exit code. Every error of the program
+ * ends here.
+ */
 export async function run(argv: string[], io: Io): Promise<number> {
-  // These tokens are redacted in the output of every command, also of those that do not read them.
+  // These tokens are redacted in the output of every command, even if it does not read them.
   for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
     const token = io.env[name]?.trim()
     if (token) io.secrets.add(token)
@@ -22,6 +25,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     await runLine(line, io)
     return 0
   } catch (error) {
+    // The reader of stdout has seen enough, as `head` does.
     if (systemCode(error) === 'EPIPE') return 0
     const failure = error instanceof PlantsError ? error : createDefectError(error)
     if (!failure.isReported) await reportFailure(failure, line, io)
@@ -45,12 +49,14 @@ async function runLine(line: CommandLine, io: Io): Promise<void> {
       'An argument is not UTF-8, or contains U+FFFD',
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
-  // Alone, -v is the version, as in other programs. With a command, it is --verbose.
+  // `plants -v` shows the version, as other programs do. With a command, -v is --verbose.
   if (argv.length === 1 && argv[0] === '-v') return writeStdout(io, `${version}\n`)
   const page = await runCommand(line, io)
-  if (page === `${version}\n`) await writeStdout(io, page)
-  else if (page !== '')
-    await runInPager(line.command?.readOptions() ?? {}, io, (shown) => writeStdout(shown, page))
+  if (page.type === 'version') await writeStdout(io, page.text)
+  else if (page.type === 'help')
+    await runInPager(line.command?.readOptions() ?? {}, io, (pagedIo) =>
+      writeStdout(pagedIo, page.text),
+    )
 }
 
 /**
@@ -59,14 +65,14 @@ async function runLine(line: CommandLine, io: Io): Promise<void> {
 async function reportFailure(failure: PlantsError, line: CommandLine, io: Io): Promise<void> {
   const { command = new PlantsCommand('plants', io, line) } = line
   const { output, color = true } = command.readOptions()
-  // The store may be what is wrong, and the settings are read without it.
+  // An unknown store would be an error of its own, and no store is needed to print an error.
   command.setOptionValueWithSource('store', 'local', 'cli')
   let format = findChoice(outputFormats, output)
   try {
     const file = await readSettings(io, 0)
     format = new EffectiveSettings({ values: command, io, file }).getValue('output')
   } catch (error) {
-    // Only the first error is reported. If the settings are wrong, too, the next command says so.
+    // Only one error is reported. If the settings are wrong, too, the next command says so.
     if (!(error instanceof PlantsError)) throw error
   }
   await new Reporter(io, isJson(format), { color }).reportError(failure)

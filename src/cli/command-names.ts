@@ -1,0 +1,11 @@
+import type { Command } from 'commander'
+
+/** Whether a command has this name, or this alias. */
+export function isNamed(command: Command, name: string): boolean {
+  return command.name() === name || command.aliases().includes(name)
+}
+
+/** Returns the words that select a command, such as `stores add`, or "" for the program itself. */
+export function getCommandPath(command: Command): string {
+  return command.parent ? `${getCommandPath(command.parent)} ${command.name()}`.trim() : ''
+}

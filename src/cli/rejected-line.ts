@@ -1,0 +1,13 @@
+import type { Command } from 'commander'
+
+/** A command line that commander rejects. `explainRejectedLine` makes a PlantsError of it. */
+export class RejectedLine extends Error {
+  readonly command: Command
+  readonly code: string
+
+  constructor(command: Command, code: string, message: string) {
+    super(message)
+    this.command = command
+    this.code = code
+  }
+}
