@@ -8,7 +8,7 @@ import { createGlobalOptions } from '../global-options.js'
 import { RejectedLine } from '../rejected-line.js'
 
 /** What a command line asks commander for. Every other output is written by the command itself. */
-export interface Page {
+interface Page {
   type: 'help' | 'version' | 'none'
   text: string
 }
@@ -69,7 +69,7 @@ export async function buildProgram(
       writeErr: write,
       getOutHelpWidth: width,
       getErrHelpWidth: width,
-      getOutHasColors: () => false, // Otherwise commander asks process.stdout, and so opens it.
+      getOutHasColors: () => false, // Otherwise commander opens the stream of stdout.
     })
     .configureHelp({
       commandUsage: formatUsage,
