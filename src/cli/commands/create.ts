@@ -1,11 +1,12 @@
 import { createValueError } from '../../config/option-values.js'
 import { PlantsError, usageError } from '../../errors.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
-import { buildPlant, isIdempotencyKey, omitId } from '../../plant/plant.js'
+import { buildPlant, isIdempotencyKey, omitId, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { writeOne } from '../../stores/change.js'
 import { hasCapability } from '../../stores/kinds.js'
 import { createNext, findNextId, type InputPlant } from '../../stores/next-id.js'
+import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addRetry, rareOptionsHeading, warnOfEmptyTexts } from '../options.js'
@@ -22,9 +23,9 @@ export function define(command: PlantsCommand): void {
     .description(
       'Create a plant from options, JSON or prompts. If options name it, stdin is not read.',
     )
-    .argument('[-]', 'read the plant as JSON from stdin', (word) => {
-      if (word !== '-') command.error('', { code: 'commander.excessArguments' })
-      return word
+    .argument('[-]', 'read the plant as JSON from stdin', (argument) => {
+      if (argument !== '-') command.error('', { code: 'commander.excessArguments' })
+      return argument
     })
     .option('-i, --id <int64>', 'id of the plant, or next: the greatest id plus 1')
     .option('-n, --name <text>', 'name of the plant')
@@ -56,59 +57,105 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
   const plant = await readPlant(dash ? { ...options, file: dash } : options, context)
   await warnOfEmptyTexts(options, context.reporter)
   try {
-    await (options.dryRun ? preview : createOne)(plant, options, context)
+    if (options.dryRun) await previewCreate(plant, options, context)
+    else await createAndPrint(plant, options, context)
   } catch (error) {
-    const isConflict = error instanceof PlantsError && error.kind === 'conflict'
-    // The error of a service has a hint already, and with `next`, the user has given no id.
-    if (!isConflict || error.hint || plant.id === 'next') throw error
-    const hint = `Look at it with: plants get ${plant.id}${context.storeFlag}`
-    throw new PlantsError('conflict', error.message, { ...error, hint })
+    throw addLookupHint(error, plant, context)
   }
 }
 
-async function createOne(
-  { id, name, tag }: InputPlant,
-  { idempotencyKey: key }: CreateOptions,
+async function createAndPrint(
+  plant: InputPlant,
+  { idempotencyKey }: CreateOptions,
   context: CommandContext,
 ): Promise<void> {
   const store = await context.openOrCreateStore()
   try {
-    const created =
-      id === 'next'
-        ? await createNext(store, { name, tag })
-        : (await writeOne(store, { type: 'create', plant: buildPlant(id, name, tag), key })).plant
-    const sentence = `Planted ${describePlant(created, await context.createStreamStyle())}`
-    // The specification's Plant has no id, but one that the store chose is the result.
-    await context.print(id === 'next' ? created : omitId(created), sentence)
+    const created = await createPlant(store, plant, idempotencyKey)
+    // The Plant of the specification has no id. One that the store chose is printed nevertheless,
+    // because the caller cannot know it.
+    const fields = plant.id === 'next' ? created : omitId(created)
+    const style = await context.createStreamStyle()
+    await context.print(fields, `Planted ${describePlant(created, style)}`)
   } finally {
     await store.close()
   }
 }
 
-/** Prints what would be created, and where. At a service, no request is made. */
-async function preview(
+async function createPlant(
+  store: Store,
   { id, name, tag }: InputPlant,
-  { idempotencyKey: key }: CreateOptions,
+  key: string | undefined,
+): Promise<StoredPlant> {
+  if (id === 'next') return createNext(store, { name, tag })
+  const plant = buildPlant(id, name, tag)
+  const { plant: created } = await writeOne(store, { type: 'create', plant, key })
+  return created
+}
+
+/** What a dry run prints: fields for programs, and the parts of a sentence for people. */
+interface Preview {
+  fields: object
+  plant: string
+  location: string
+}
+
+async function previewCreate(
+  plant: InputPlant,
+  { idempotencyKey }: CreateOptions,
   context: CommandContext,
 ): Promise<void> {
-  const { address } = context
-  const isDirect = hasCapability(address, 'direct')
-  const store = isDirect ? await (await context.createDirectOpener()).openExisting() : undefined
+  const preview = hasCapability(context.address, 'direct')
+    ? await previewInStore(plant, idempotencyKey, context)
+    : await previewAtService(plant, context)
+  const sentence = `Would plant ${preview.plant} in ${preview.location}`
+  await context.printResult({ dryRun: true, ...preview.fields }, sentence)
+}
+
+/** Makes no request, so the service may still reject the plant. */
+async function previewAtService(
+  { id, name, tag }: InputPlant,
+  context: CommandContext,
+): Promise<Preview> {
+  const fields = tag === undefined ? { name } : { name, tag }
+  const location = quoteIfNeeded(context.address.name)
+  // The service would choose the next id, so there is none to print.
+  if (id === 'next') return { fields, plant: quoteIfNeeded(name), location }
+  const style = await context.createStreamStyle()
+  return { fields, plant: describePlant(buildPlant(id, name, tag), style), location }
+}
+
+/** Creates the plant in a transaction that is rolled back, which finds every conflict. */
+async function previewInStore(
+  { id, name, tag }: InputPlant,
+  key: string | undefined,
+  context: CommandContext,
+): Promise<Preview> {
+  const store = await (await context.createDirectOpener()).openExisting()
   try {
     const plant = buildPlant(id === 'next' ? await findNextId(store) : id, name, tag)
-    const change = { type: 'create' as const, plant, key }
-    await store?.transaction((tried) => writeOne(tried, change), { shouldCommit: () => false })
-    const place =
-      quoteIfNeeded(address.name) + (isDirect && !store ? ', which would be created' : '')
-    const isNumbered = isDirect || id !== 'next'
-    const shown = isNumbered
-      ? describePlant(plant, await context.createStreamStyle())
-      : quoteIfNeeded(name)
-    const fields = id === 'next' && isDirect ? plant : omitId(plant)
-    await context.printResult({ dryRun: true, ...fields }, `Would plant ${shown} in ${place}`)
+    const create = { type: 'create' as const, plant, key }
+    await store?.transaction((transaction) => writeOne(transaction, create), {
+      shouldCommit: () => false,
+    })
+    const location = quoteIfNeeded(context.address.name)
+    return {
+      fields: id === 'next' ? plant : omitId(plant),
+      plant: describePlant(plant, await context.createStreamStyle()),
+      location: store ? location : `${location}, which would be created`,
+    }
   } finally {
     await store?.close()
   }
+}
+
+/** Says how to look at the plant that has the id already. */
+function addLookupHint(error: unknown, { id }: InputPlant, { storeFlag }: CommandContext): unknown {
+  const isConflict = error instanceof PlantsError && error.kind === 'conflict'
+  // The conflict of an idempotency key and that of a service have a hint of their own.
+  if (!isConflict || error.hint || id === 'next') return error
+  const hint = `Look at it with: plants get ${id}${storeFlag}`
+  return new PlantsError('conflict', error.message, { ...error, hint })
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

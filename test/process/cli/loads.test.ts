@@ -16,11 +16,11 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['--help', [['--help']], 6, 130, []],
   ['create --help', [['create', '--help']], 8, 136, []],
   ['a Tab', [tab], 8, 137, []],
-  ['create', [fern], 10, 162, drivers],
+  ['create', [fern], 10, 163, drivers],
   ['get', [fern, ['get', '1']], 10, 162, drivers],
   ['list', [fern, ['list']], 10, 157, drivers],
-  ['create at a service', [service], 12, 167, ['http-store']],
-  ['create in a database', [database], 12, 276, ['postgres-store']],
+  ['create at a service', [service], 12, 168, ['http-store']],
+  ['create in a database', [database], 12, 277, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)
