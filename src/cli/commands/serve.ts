@@ -2,13 +2,7 @@ import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
-import {
-  createDurationParser,
-  createNumberParser,
-  createValueError,
-  parseCount,
-  parseText,
-} from '../../config/option-values.js'
+import { parseCount, parseText } from '../../config/option-values.js'
 import { isWindows, PlantsError, usageError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
@@ -16,7 +10,6 @@ import { escapeControlChars, redact, redactJson } from '../../platform/escape.js
 import { findOpenFileLimit } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { quoteWord } from '../../platform/shell.js'
-import { parseUrl } from '../../platform/urls.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
@@ -27,6 +20,7 @@ import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
+import { parseBasePath, parseOrigin, parsePort, parseSize, parseTimer } from '../serve-values.js'
 
 interface ServeOptions extends GlobalOptions {
   host: string
@@ -105,10 +99,11 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
   const { startService } = await import('../../server/service.js')
   const service = await startService(buildServiceOptions(options, context))
   try {
-    // Signals are handled from here on: whoever reads the address may send one at once.
+    // A program that reads the address may send a signal at once, so they are handled before that.
     const signal = io.handleSignals()
     const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
-    // The address is written like a line of the log, for which no slow reader blocks the service.
+    // Nothing waits for the reader of the address: a slow one must not keep the service from a
+    // drain.
     void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
     if (!signal.aborted) await once(signal, 'abort')
   } finally {
@@ -129,22 +124,22 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
   if (options.adminHost !== undefined && adminPort === undefined)
     throw usageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
-  const never = new AbortController().signal
-  const runtime = { handleSignals: () => never, now: io.now, random: io.random }
-  const given = readServeToken(io)
+  const neverAborted = new AbortController().signal
+  const runtime = { handleSignals: () => neverAborted, now: io.now, random: io.random }
+  const fixedToken = readServeToken(io)
   const connectionLimit = fitConnections(options.connectionLimit, findOpenFileLimit())
   return {
     openStore: async (events) =>
-      openStoreToServe(await context.createDirectOpener({ ...events, runtime }), given, context),
+      openStoreToServe(
+        await context.createDirectOpener({ ...events, runtime }),
+        fixedToken,
+        context,
+      ),
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options, io, warn)
-      if (connectionLimit < options.connectionLimit)
-        warn(
-          `The limit of open files of this process allows only ${connectionLimit} connections. ` +
-            `Raise it (LimitNOFILE= in systemd, ulimit -Hn as root) for ${options.connectionLimit}`,
-        )
-      if (given !== undefined)
-        return createFixedTokenSource(given, {
+      warnOfConnectionLimit(options.connectionLimit, connectionLimit, warn)
+      if (fixedToken !== undefined)
+        return createFixedTokenSource(fixedToken, {
           name: 'PLANTS_SERVE_TOKEN',
           rights: options.allow ?? ['create'],
         })
@@ -156,7 +151,7 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
     cors: options.cors ?? [],
     tls: findTlsFiles(options, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort },
-    usesStoreTokens: given === undefined,
+    usesStoreTokens: fixedToken === undefined,
     limits: {
       bodyLimitBytes: options.bodyLimit,
       requestTimeoutMs: options.requestTimeout,
@@ -174,13 +169,14 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
 
 async function openStoreToServe(
   opener: DirectStoreOpener,
-  givenToken: string | undefined,
+  fixedToken: string | undefined,
   context: CommandContext,
 ): Promise<DirectStore> {
   opener.assertCanServe()
-  // A service with PLANTS_SERVE_TOKEN creates a missing store, because in a container there may be
-  // nobody to do it. Without that token, an empty store would have none, and accept no client.
-  if (givenToken === undefined) {
+  // With PLANTS_SERVE_TOKEN, a missing store is created, because in a container there may be nobody
+  // to do it. Without that token, tokens are in the store: a new store would have none, and no
+  // client could use the service.
+  if (fixedToken === undefined) {
     const store = await opener.openExisting()
     if (!store)
       throw context.createNoStoreError(
@@ -188,11 +184,15 @@ async function openStoreToServe(
       )
     await store.close()
   }
-  // `open` also makes a backup that is served a store in use.
+  // Unlike `openExisting`, `open` adds a write-ahead log to a file that was a backup until now.
   return opener.open()
 }
 
-/** @throws {PlantsError} `unauthorized` if the store has no valid token */
+/**
+ * Returns a function that finds the caller of a request by its token.
+ *
+ * @throws {PlantsError} `unauthorized` if the store has no valid token
+ */
 async function openStoredTokens(tokens: TokenStore, context: CommandContext): Promise<TokenSource> {
   const { address, io } = context
   if (await hasValidToken(tokens, io.time())) {
@@ -210,18 +210,33 @@ function formatCreateToken({ storeFlag }: CommandContext): string {
 }
 
 /**
- * These files are for the store, its log, the log of the service and the admin port, with a margin.
+ * So many files are kept for what is no connection of a client: the store with its log, the log of
+ * the service, the admin port, and what Node.js has open, with a margin.
  */
-const otherOpenFiles = 128
+const reservedFiles = 128
 
 /**
- * Returns how many connections fit the limit of open files. Beyond that one, the system would close
- * every new connection, so that strangers could lock out all others.
+ * Returns how many connections fit into the limit of open files. At that limit, every new
+ * connection would be closed without an answer, so that a stranger with many connections could lock
+ * out everybody.
  */
-function fitConnections(wanted: number, openFileLimit: number | undefined): number {
-  if (openFileLimit === undefined) return wanted
-  const room = Math.max(openFileLimit - otherOpenFiles, Math.ceil(openFileLimit / 2))
-  return Math.min(wanted, room)
+function fitConnections(connectionLimit: number, openFileLimit: number | undefined): number {
+  if (openFileLimit === undefined) return connectionLimit
+  // A limit below 256 files is divided equally.
+  const usableFiles = Math.max(openFileLimit - reservedFiles, Math.ceil(openFileLimit / 2))
+  return Math.min(connectionLimit, usableFiles)
+}
+
+function warnOfConnectionLimit(
+  requested: number,
+  effective: number,
+  warn: (text: string) => void,
+): void {
+  if (effective < requested)
+    warn(
+      `The limit of open files of this process allows only ${effective} connections. ` +
+        `Raise it (LimitNOFILE= in systemd, ulimit -Hn as root) for ${requested}`,
+    )
 }
 
 async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean> {
@@ -244,39 +259,4 @@ function warnOfPermissions({ tlsKey }: ServeOptions, io: Io, warn: (text: string
   const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
   if ((mode & 0o077) !== 0)
     warn(`Other users can read the TLS key. Fix it with: chmod 600 ${quoteWord(path)}`)
-}
-
-const parsePort = createNumberParser('a port', 0, 65_535, '4010')
-const parseTimer = createDurationParser('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
-
-/**
- * An origin must be written as `new URL(…).origin` writes it, because browsers send it like that.
- */
-function parseOrigin(text: string, before: string[] = []): string[] {
-  if (text === '*' || parseUrl(text)?.origin === text) return [...before, text]
-  throw createValueError(
-    '--cors',
-    'an origin without a path, or *',
-    text,
-    'https://garden.example.com',
-  )
-}
-
-const bytesPerUnit: Record<string, number> = { b: 1, kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }
-
-function parseSize(flag: string, text: string): number {
-  const { amount = '', unit = 'b' } =
-    /^(?<amount>[1-9]\d{0,11})(?<unit>B|KiB|MiB|GiB)?$/i.exec(text)?.groups ?? {}
-  const bytes = parseInt(amount, 10) * (bytesPerUnit[unit.toLowerCase()] ?? Number.NaN)
-  if (bytes <= 1_073_741_824) return bytes
-  throw createValueError(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
-}
-
-/** Returns "" or "/v1", without a trailing slash. */
-function parseBasePath(flag: string, text = ''): string {
-  const path = text.replace(/\/+$/, '')
-  // Clients resolve `.` and `..` before they send a path.
-  const isDot = /\/\.{1,2}(?:\/|$)/.test(path)
-  if (/^(?:\/[\w.~-]+)*$/.test(path) && !isDot) return path
-  throw createValueError(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
 }

@@ -1,0 +1,51 @@
+/*
+ * Parsers of the values that only options of `plants serve` have.
+ */
+import {
+  createDurationParser,
+  createNumberParser,
+  createValueError,
+} from '../config/option-values.js'
+import { parseUrl } from '../platform/urls.js'
+
+export const parsePort = createNumberParser('a port', 0, 65_535, '4010')
+export const parseTimer = createDurationParser(
+  'a duration from 1ms to 24d',
+  1,
+  24 * 86_400_000,
+  '30s',
+)
+
+/**
+ * Parses one more value of --cors. An origin must be written as `new URL(…).origin` writes it,
+ * because browsers send it like that, and it is compared as a text:
+ * https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin.
+ */
+export function parseOrigin(text: string, before: string[] = []): string[] {
+  if (text === '*' || parseUrl(text)?.origin === text) return [...before, text]
+  throw createValueError(
+    '--cors',
+    'an origin without a path, or *',
+    text,
+    'https://garden.example.com',
+  )
+}
+
+const bytesPerUnit: Record<string, number> = { b: 1, kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }
+
+export function parseSize(flag: string, text: string): number {
+  const { amount = '', unit = 'b' } =
+    /^(?<amount>[1-9]\d{0,11})(?<unit>B|KiB|MiB|GiB)?$/i.exec(text)?.groups ?? {}
+  const bytes = parseInt(amount, 10) * (bytesPerUnit[unit.toLowerCase()] ?? Number.NaN)
+  if (bytes <= 1_073_741_824) return bytes
+  throw createValueError(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
+}
+
+/** Returns a path such as `/v1` without a slash at its end; of `/`, nothing remains. */
+export function parseBasePath(flag: string, text = ''): string {
+  const path = text.replace(/\/+$/, '')
+  // Clients resolve `.` and `..` before they send a path, so that no request could have such a one.
+  const hasDotSegment = /\/\.{1,2}(?:\/|$)/.test(path)
+  if (/^(?:\/[\w.~-]+)*$/.test(path) && !hasDotSegment) return path
+  throw createValueError(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
+}
