@@ -55,35 +55,36 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   assertTokenIsSafe(store, settings)
   const token = await readToken(options, store, context)
   io.secrets.add(token)
-  const given = { token, source: 'file', origin: 'this login' } as const
+  const newToken = { token, source: 'file', origin: 'this login' } as const
   const check = await tokenAccess.verify(address, {
     ...context.openContext,
-    findAccess: (target) => findAccess(target, context, given),
+    findAccess: (target) => findAccess(target, context, newToken),
   })
   assertWorthSaving(check, store)
   const savedAt = new Date(io.time()).toISOString()
   await changeSettings(io, timeoutMs, (saved) => {
     saved.set('tokens', { ...saved.get('tokens', {}), [store.name]: { token, savedAt } })
   })
-  const checked = check.state === 'accepted'
-  if (!checked) {
+  const isChecked = check.state === 'accepted'
+  if (!isChecked) {
     const { message, hint } = check.error
     const advice = hint === undefined ? '' : `. ${hint}`
     await context.warn(`The token was saved, but could not be checked: ${message}${advice}`)
   }
   if (io.env['PLANTS_TOKEN'] !== undefined)
     await context.warn('PLANTS_TOKEN is still set and takes precedence')
-  const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`
+  const text = `Saved the token for ${store.name}${isChecked ? ', which accepts it' : ''}`
   await context.print(
-    { ...describeTarget(store, settings), source: 'file', savedAt, checked },
+    { ...describeTarget(store, settings), source: 'file', savedAt, checked: isChecked },
     text,
   )
 }
 
 /**
- * Rejects a token that would be of no use. A token is saved for exactly one address, so if the
- * check shows that the address must be changed, such as `http://` for a port that speaks TLS, no
- * command would find the token again. If the service is only not running now, the token is saved.
+ * Rejects a token that would be of no use. A token is saved for exactly one address. So if the
+ * check shows that this address is wrong, such as `http://` for a port that speaks TLS, no command
+ * would find the token again after the address is corrected. A service that is unreachable now is
+ * no reason: somebody may save tokens before it runs.
  *
  * @throws {PlantsError} the error of the check, with the hint that nothing was saved
  */
@@ -95,7 +96,8 @@ function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
     const hint = 'Nothing was saved. Copy the token again, or ask for a new one'
     throw new PlantsError('unauthorized', message, { ...error, hint })
   }
-  if (error.kind !== 'accessDenied') return
+  const isAddressWrong = error.kind === 'accessDenied'
+  if (!isAddressWrong) return
   const advice = error.hint === undefined ? '' : `. ${error.hint}`
   const hint = `Nothing was saved${advice}`
   throw new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
@@ -104,15 +106,15 @@ function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = findTokenTarget(context)
-  const removed = await changeSettings(io, context.timeoutMs, (saved) => {
+  const isRemoved = await changeSettings(io, context.timeoutMs, (saved) => {
     const tokens = saved.get('tokens', {})
     const isSaved = Object.hasOwn(tokens, store.name)
     if (isSaved) saved.set('tokens', omitKey(tokens, store.name))
     return isSaved
   })
   if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')
-  const text = `${removed ? 'Removed the' : 'There is no saved'} token for ${store.name}`
-  await context.print({ ...describeTarget(store, context.settings), removed }, text)
+  const text = `${isRemoved ? 'Removed the' : 'There is no saved'} token for ${store.name}`
+  await context.print({ ...describeTarget(store, context.settings), removed: isRemoved }, text)
 }
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
@@ -131,8 +133,8 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
 }
 
 async function requireToken(store: TokenTarget, context: CommandContext): Promise<Credential> {
-  const found = await lookUpToken(store, context)
-  if (found) return found
+  const credential = await lookUpToken(store, context)
+  if (credential) return credential
   throw createNoTokenError(store, context.storeFlag)
 }
 
@@ -157,8 +159,8 @@ async function readToken(
     )
   const { askForSecret } = await import('../prompts.js')
   const check = (text: string) => {
-    const failure = findTokenProblem(text.trim())
-    return failure && `A token ${failure}`
+    const problem = findTokenProblem(text.trim())
+    return problem && `A token ${problem}`
   }
   return (await askForSecret(`token for ${store.name}`, check, io)).trim()
 }

@@ -31,6 +31,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
   const { address } = context
   const { backUp } = requireCapability(address, 'backup')
   const file = io.resolvePath(path)
+  // A backup with far fewer plants than the one before it may be that of the wrong store.
   const onLarger = async (message: string) => {
     if (!options.yes) await confirmReplacement(message, context)
   }
@@ -46,11 +47,21 @@ export function parseBackupPath(text: string): string {
   throw usageError('A backup cannot be written to stdout or read from stdin', 'Name a file')
 }
 
+/**
+ * Asks whether something may be replaced.
+ *
+ * @param reason a sentence that says what exists
+ * @param addition continues the question, such as `, and keep a copy next to it`
+ * @throws {PlantsError} `usage` where nobody can be asked, and `interrupted` for no
+ */
 export async function confirmReplacement(
-  what: string,
+  reason: string,
   context: CommandContext,
-  how = '',
+  addition = '',
 ): Promise<void> {
-  if (!context.mayAsk) throw usageError(what, `To replace it${how}, add --yes`)
-  await context.confirm(`${escapeControlChars(what)}. Replace it${how}?`, 'Nothing was replaced')
+  if (!context.mayAsk) throw usageError(reason, `To replace it${addition}, add --yes`)
+  await context.confirm(
+    `${escapeControlChars(reason)}. Replace it${addition}?`,
+    'Nothing was replaced',
+  )
 }

@@ -1,3 +1,9 @@
+/*
+ * Completion of command lines. A script for each shell calls `plants __complete SHELL LINE` with
+ * the line up to the cursor. The candidates come from the commands and options of commander, so
+ * that no script needs a change when one is added. Commander itself cannot say what may follow in a
+ * line that is not complete, so `findPosition` goes through its words.
+ */
 import type { Argument, Command, Option } from 'commander'
 import { listNamedStores } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
@@ -24,9 +30,10 @@ export function define(command: PlantsCommand): void {
 type Candidate = readonly [word: string, description: string]
 
 /**
- * Prints the candidates for the last word of a line, each with a tab and its meaning. The
- * completion script of the shell calls this with the line up to the cursor. Without candidates, the
- * shell offers files.
+ * Prints the candidates for the last word of a line, each with a tab and its description, except
+ * for bash, which shows no descriptions. Without candidates, the shell offers files.
+ *
+ * @param line the line up to the cursor, such as `plants list --ta`
  */
 export async function printCompletions(
   shell: string | undefined,
@@ -36,17 +43,20 @@ export async function printCompletions(
 ): Promise<void> {
   const [, ...words] = splitWords(line)
   const text = words.pop() ?? ''
-  const all = await findCandidates(text, words, await buildProgram(words), io)
-  const found = all.filter(([word]) => word.startsWith(text))
-  // bash ends a word at these characters, and inserts what comes after the last one.
-  const from = shell === 'bash' ? text.search(/[^=:]*$/) : 0
-  const lines = found.map(([word, description]) =>
-    shell === 'bash' ? `${word.slice(from)}\n` : `${word}\t${description}\n`,
+  const candidates = await findCandidates(text, words, await buildProgram(words), io)
+  const matching = candidates.filter(([word]) => word.startsWith(text))
+  // For bash, `=` and `:` end a word, so that of `--output=json` it replaces only what follows `=`.
+  const insertFrom = shell === 'bash' ? text.search(/[^=:]*$/) : 0
+  const lines = matching.map(([word, description]) =>
+    shell === 'bash' ? `${word.slice(insertFrom)}\n` : `${word}\t${description}\n`,
   )
   await writeStdout(io, lines.join(''))
 }
 
-/** The words of a line, without their quotes; the last one is being typed, and may be empty. */
+/**
+ * Splits a line into words without their quotes, as a shell would. The last word is being typed: it
+ * may be empty, and its quotes may be open.
+ */
 export function splitWords(line: string): string[] {
   const word = /(?:[^\s'"\\]|\\.?|'[^']*'?|"(?:[^"\\]|\\.)*"?)+/gs
   const words = Array.from(line.matchAll(word), ([text]) =>
@@ -76,22 +86,22 @@ async function findCandidates(
   return argument ? listValues(argument, io) : listOptions(command)
 }
 
-/** The place in a line of the word that is being typed. */
+/** What the words before the one that is being typed say about it. */
 interface Position {
   command: Command
   /** The number of operands of the command before this word. */
   operandCount: number
-  /** The option whose value this word is, if any. */
+  /** The option whose value this word is, as after `--output`. */
   pending: Option | undefined
 }
 
-/** @returns undefined after `--`, where nothing is an option or a command */
+/** Returns undefined after `--`, where nothing is an option or a command. */
 function findPosition(before: readonly string[], program: Command): Position | undefined {
   let command = program
   let operandCount = 0
   let pending: Option | undefined
   for (const word of before) {
-    const subcommand = command.commands.find((each) => isNamed(each, word))
+    const subcommand = command.commands.find((candidate) => isNamed(candidate, word))
     if (word === '--') return undefined
     if (pending) pending = undefined
     else if (word.startsWith('-')) pending = findOptionWithValue(command, word)
@@ -113,15 +123,18 @@ function findOptionWithValue({ options }: Command, word: string): Option | undef
 }
 
 function listOptions({ options }: Command): Candidate[] {
-  const all = options.map(({ long = '', description }): Candidate => [long, description])
-  return [...all, ['--help', 'show this help']]
+  const candidates = options.map(({ long = '', description }): Candidate => [long, description])
+  return [...candidates, ['--help', 'show this help']]
 }
 
 function listCommands({ commands }: Command): Candidate[] {
-  return commands.map((each) => [each.name(), each.summary() || each.description()])
+  return commands.map((command) => [command.name(), command.summary() || command.description()])
 }
 
-/** Lists the choices of an option or an argument, or the names of stores. */
+/**
+ * Lists the choices of an option or an argument. One that is called `<store>` or `<address>` has
+ * the names of stores.
+ */
 async function listValues(operand: Option | Argument, io: Io): Promise<Candidate[]> {
   if (operand.argChoices) return operand.argChoices.map((word) => [word, ''])
   const name =

@@ -54,6 +54,7 @@ async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<v
   await context.printWord(entry.value, entry)
 }
 
+/** Saves a setting for all stores. `stores use` calls this for the setting `store`. */
 export async function saveSetting(
   options: GlobalOptions,
   io: Io,
@@ -64,13 +65,15 @@ export async function saveSetting(
   const { settings } = context
   const { changeSettings, parseSavedValue } = await import('../../config/change-settings.js')
   const isStore = name === 'store'
-  const saved = isStore
+  const savedValue = isStore
     ? await formatSavedStore(text, context)
     : await parseSavedValue(name, name, text, io)
-  await changeSettings(io, context.timeoutMs, (all) => all.set(name, saved))
+  await changeSettings(io, context.timeoutMs, (saved) => saved.set(name, savedValue))
   const { source, origin } = settings.findSource(name)
   if (source === 'variable') await context.warn(`${origin} is still set and takes precedence`)
-  const value = isStore ? await formatStore(String(saved), io, settings.file.saved) : String(saved)
+  const value = isStore
+    ? await formatStore(String(savedValue), io, settings.file.saved)
+    : String(savedValue)
   await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
 }
 
@@ -92,13 +95,13 @@ async function formatSavedStore(
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io, { ignoresUserSettings: true })
   const { changeSettings } = await import('../../config/change-settings.js')
-  const removed = await changeSettings(io, context.timeoutMs, (all) => {
-    const isSaved = all.has(name)
-    if (isSaved) all.delete(name)
+  const isRemoved = await changeSettings(io, context.timeoutMs, (saved) => {
+    const isSaved = saved.has(name)
+    if (isSaved) saved.delete(name)
     return isSaved
   })
-  const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
-  await context.print({ name, removed }, sentence)
+  const sentence = isRemoved ? `Removed the setting ${name}` : `The setting ${name} was not saved`
+  await context.print({ name, removed: isRemoved }, sentence)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
@@ -113,17 +116,18 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
     source,
     description,
   }: Awaited<ReturnType<typeof findEntry>>) => {
-    const shown = value === undefined ? '-' : quoteIfNeeded(value)
-    return [name, shown, source, description]
+    const valueCell = value === undefined ? '-' : quoteIfNeeded(value)
+    return [name, valueCell, source, description]
   }
   const printer = await context.createTablePrinter(titles, formatCells)
   await printer.printAll([entries])
 }
 
+/** Finds what is printed of a setting. An address is printed without its password. */
 async function findEntry(name: SettingName, settings: EffectiveSettings, io: Io) {
   const { value, source } = settings.findSource(name)
   const { saved } = settings.file
-  const shown =
+  const printedValue =
     name === 'store' && value !== undefined ? await formatStore(value, io, saved) : value
-  return { name, value: shown, source, description: getSetting(name).description }
+  return { name, value: printedValue, source, description: getSetting(name).description }
 }

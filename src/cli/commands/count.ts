@@ -41,7 +41,7 @@ async function count(options: CountOptions, io: Io): Promise<void> {
       )
     }
     const printer = await context.createPlantPrinter<PlantRecord>([by, 'count'])
-    // A store counts in steps, between which a signal arrives, and then ends the count.
+    // A store counts in steps. A signal that arrives between two of them ends the count.
     const query = { tag, search, signal: io.handleSignals() }
     const counts: TextCounts = store ? await findCounts(store, by, query) : new Map()
     await printer.printAll(toRecords(sortGroups(counts), by, context.output === 'text'))
@@ -50,36 +50,39 @@ async function count(options: CountOptions, io: Io): Promise<void> {
   }
 }
 
-/** How many plants have a text, which is undefined for plants without a tag. */
+/** The plants with the same name or tag. The text is undefined for plants without a tag. */
 interface Group {
   text: string | undefined
   count: bigint
-  /** What a sorted list compares, as `toSortKey` makes it. */
-  key: string
+  /** Texts with the same key differ only in case and accents, such as Fern and fern. */
+  sortKey: string
 }
 
 /** Returns the most frequent text first. Equal counts are in the order of a sorted list. */
 function sortGroups(counts: TextCounts): Group[] {
   const groups = Array.from(counts, ([text, count]) => {
-    return { text, count, key: toSortKey(foldText(text ?? '')) }
+    return { text, count, sortKey: toSortKey(foldText(text ?? '')) }
   })
   return groups.sort(compareGroups)
 }
 
-function compareGroups(one: Group, other: Group): number {
-  if (one.count !== other.count) return one.count > other.count ? -1 : 1
-  if (one.text === undefined) return 1
-  if (other.text === undefined) return -1
-  if (one.key !== other.key) return one.key < other.key ? -1 : 1
-  return toSortKey(one.text) < toSortKey(other.text) ? -1 : 1
+function compareGroups(left: Group, right: Group): number {
+  if (left.count !== right.count) return left.count > right.count ? -1 : 1
+  if (left.text === undefined) return 1
+  if (right.text === undefined) return -1
+  if (left.sortKey !== right.sortKey) return left.sortKey < right.sortKey ? -1 : 1
+  return toSortKey(left.text) < toSortKey(right.text) ? -1 : 1
 }
 
-/** Yields few records at once for programs, because there may be as many texts as plants. */
+/**
+ * Yields records. There may be as many texts as plants, so programs get them in small pages, which
+ * need little memory at once.
+ */
 function* toRecords(groups: Group[], by: TextName, isTable: boolean): Generator<PlantRecord[]> {
-  const none = isTable ? '(none)' : undefined
-  const toRecord = ({ text = none, count }: Group): PlantRecord => ({ [by]: text, count })
+  const noText = isTable ? '(none)' : undefined
+  const toRecord = ({ text = noText, count }: Group): PlantRecord => ({ [by]: text, count })
   if (isTable) {
-    // The widths of a table depend on all of its rows, and it has a header without any.
+    // The widths of a table depend on all of its rows. Without rows, it still has a header.
     yield groups.map(toRecord)
     return
   }
@@ -87,7 +90,9 @@ function* toRecords(groups: Group[], by: TextName, isTable: boolean): Generator<
     yield groups.slice(start, start + pageRows).map(toRecord)
 }
 
-/** A direct store counts itself. A service has no such operation, so its plants are read. */
+/**
+ * A direct store counts itself. The API of a service has no such operation, so all plants are read.
+ */
 async function findCounts(store: Store, by: TextName, query: CountQuery): Promise<TextCounts> {
   if (store.countBy) return store.countBy(by, query)
   const counts: TextCounts = new Map()

@@ -33,27 +33,36 @@ export function define(command: PlantsCommand): void {
 async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Promise<void> {
   assertIdsOrFilters(options, args)
   const isDryRun = options.dryRun === true
+  // A plant that matched a filter may be deleted by another process before this one does it.
   const ignoresMissing = options.ignoreMissing === true || hasFilter(options)
   const context = await CommandContext.forPlants(options, io)
-  const givenIds = await readIds(args, io)
-  const asks = !isDryRun && options.yes !== true
-  if (asks && (!context.mayAsk || args.includes('-')))
+  const argumentIds = await readIds(args, io)
+  const needsConfirmation = !isDryRun && options.yes !== true
+  // With "-", stdin has the ids, so that it cannot have the answer.
+  const canConfirm = context.mayAsk && !args.includes('-')
+  if (needsConfirmation && !canConfirm)
     throw usageError(
       'Deleting plants requires confirmation',
       'To delete them without confirmation, add --yes',
     )
   const store = await context.openStore()
   try {
-    const { ids, shown } = hasFilter(options)
-      ? await findMatchingPlants(store, options, asks)
-      : await findPlants(store, givenIds, asks)
-    if (shown.length > 0) await confirm(shown, context)
+    const { ids, plantsToConfirm } = hasFilter(options)
+      ? await findMatchingPlants(store, options, needsConfirmation)
+      : await findPlants(store, argumentIds, needsConfirmation)
+    if (plantsToConfirm.length > 0) await confirm(plantsToConfirm, context)
 
-    const known = new Set(asks ? shown.map(({ id }) => id) : ids)
-    const changes = Array.from(known, (id) => ({ type: 'delete' as const, id }))
-    const missing = ids.filter((id) => !known.has(id))
-    const how = { isDryRun, isSingle: isSingle(args) && !ignoresMissing, ignoresMissing, missing }
-    const count = await changePlants('delete', changes, store, how, context)
+    // Only what was confirmed is deleted. Without a question, the store finds what is missing.
+    const idsToDelete = new Set(needsConfirmation ? plantsToConfirm.map(({ id }) => id) : ids)
+    const changes = Array.from(idsToDelete, (id) => ({ type: 'delete' as const, id }))
+    const missing = ids.filter((id) => !idsToDelete.has(id))
+    const changeOptions = {
+      isDryRun,
+      isSingle: isSingle(args) && !ignoresMissing,
+      ignoresMissing,
+      missing,
+    }
+    const count = await changePlants('delete', changes, store, changeOptions, context)
     if (hasFilter(options))
       await context.warn(`${isDryRun ? 'Would delete' : 'Deleted'} ${formatPlantCount(count)}`)
   } finally {
@@ -80,41 +89,47 @@ function assertIdsOrFilters(options: DeleteOptions, args: readonly string[]): vo
 
 interface PlantsToDelete {
   ids: readonly bigint[]
-  /** The plants that the question shows. They are not read if nobody is asked. */
-  shown: readonly StoredPlant[]
+  /** The plants that the question names. The list is empty if nobody is asked. */
+  plantsToConfirm: readonly StoredPlant[]
 }
 
 async function findMatchingPlants(
   store: Store | undefined,
   { tag, search }: DeleteOptions,
-  asks: boolean,
+  needsConfirmation: boolean,
 ): Promise<PlantsToDelete> {
   const ids: bigint[] = []
-  const shown: StoredPlant[] = []
+  const plantsToConfirm: StoredPlant[] = []
   for await (const page of store?.read({ tag, search, inPages: true }) ?? []) {
     ids.push(...page.map(({ id }) => id))
-    if (asks) shown.push(...page)
+    if (needsConfirmation) plantsToConfirm.push(...page)
   }
-  return { ids, shown }
+  return { ids, plantsToConfirm }
 }
 
-/** Reads the plants only for a question: the token of a service needs no right to read. */
+/**
+ * Reads the plants only for a question. With --yes, the token for a service then needs no right to
+ * read.
+ */
 async function findPlants(
   store: Store | undefined,
   ids: readonly bigint[],
-  asks: boolean,
+  needsConfirmation: boolean,
 ): Promise<PlantsToDelete> {
-  const plants = asks ? await store?.get(ids) : undefined
-  return { ids, shown: [...(plants?.values() ?? [])] }
+  const plants = needsConfirmation ? await store?.get(ids) : undefined
+  return { ids, plantsToConfirm: [...(plants?.values() ?? [])] }
 }
+
+/** A question about more plants has only their number. */
+const maxPlantsInQuestion = 10
 
 async function confirm(plants: readonly StoredPlant[], context: CommandContext): Promise<void> {
   const style = await context.createStreamStyle(context.io.stderr)
-  const what =
-    plants.length > 10
+  const names =
+    plants.length > maxPlantsInQuestion
       ? formatPlantCount(plants.length)
       : plants.map((plant) => describePlant(plant, style)).join(', ')
   const store = context.describeStore()
-  const place = store === undefined ? '' : ` from ${store}`
-  await context.confirm(`Delete ${what}${place}?`, 'Nothing was deleted')
+  const origin = store === undefined ? '' : ` from ${store}`
+  await context.confirm(`Delete ${names}${origin}?`, 'Nothing was deleted')
 }

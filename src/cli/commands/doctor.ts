@@ -29,21 +29,30 @@ export function define(command: PlantsCommand): void {
 async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const { output, timeout } = options
   // A wrong option is an error of this command line, and not a finding about the store.
-  const chosen = output === undefined ? undefined : parseOutput('--output', output, commonFormats)
+  const requestedFormat =
+    output === undefined ? undefined : parseOutput('--output', output, commonFormats)
   if (timeout !== undefined) parseTimeout('--timeout', timeout)
   const context = await findContext(options, io)
-  const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
-  const format = chosen ?? (context instanceof PlantsError ? usual : context.output)
+  const defaultFormat = io.stdout.isTerminal ? 'text' : 'ndjson'
+  const format =
+    requestedFormat ?? (context instanceof PlantsError ? defaultFormat : context.output)
   const style = await createStyle(mayColor(io.stdout, options, io))
-  const text = (findings: Finding[]) => findings.map((each) => formatFinding(each, style)).join('')
+  const text = (findings: Finding[]) =>
+    findings.map((finding) => formatFinding(finding, style)).join('')
   const printer = new Printer<Finding>(io, format, { text })
-  // What stdout shows may be sent to somebody who is asked for help.
-  const redactText = (words: string) => redact(words, io)
+  // People send this output to whoever helps them, so it must not contain any secret.
+  const redactText = (text: string) => redact(text, io)
   let failures = 0
   for await (const { check, state, message, hint } of examine(context, options)) {
     if (state === 'failed') failures += 1
-    const words = { message: redactText(message), hint: hint && redactText(hint) }
-    await printer.printRows([{ check: redactText(check), state, ...words }])
+    await printer.printRows([
+      {
+        check: redactText(check),
+        state,
+        message: redactText(message),
+        hint: hint && redactText(hint),
+      },
+    ])
   }
   await printer.end()
   if (failures === 0) return
@@ -59,7 +68,8 @@ function formatFinding({ check, state, message, hint }: Finding, style: Style): 
 }
 
 /**
- * Reads all settings. Their first error is returned, because the doctor reports it as a finding.
+ * Reads all settings, so that a wrong one is found even if no check uses it. Their first error is
+ * returned instead of thrown, because the doctor reports it as a finding.
  */
 async function findContext(options: DoctorOptions, io: Io): Promise<CommandContext | PlantsError> {
   try {
@@ -76,7 +86,11 @@ async function findContext(options: DoctorOptions, io: Io): Promise<CommandConte
   }
 }
 
-/** Yields each finding as soon as its check is done. No check changes anything. */
+/**
+ * Yields each finding as soon as its check is done. No check changes anything.
+ *
+ * @param context the error of wrong settings replaces it. The store is then unknown and not checked
+ */
 async function* examine(
   context: CommandContext | PlantsError,
   { quick }: DoctorOptions,

@@ -48,16 +48,18 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const store = await openStoreToExport(file, context)
   try {
     const format = file?.format ?? findDocumentFormat(context)
-    const isShown = context.reporter.showsProgress && (!isStdout || !io.stdout.isTerminal)
-    const parts = withProgress(encodePlants(store, options, format), new Progress(io, isShown))
-    if (file) await writeFile(file, parts, context)
-    else await printParts(parts, format, io)
+    // On a terminal, the plants themselves are the progress.
+    const showsProgress = context.reporter.showsProgress && (!isStdout || !io.stdout.isTerminal)
+    const progress = new Progress(io, showsProgress)
+    const pages = withProgress(encodePlants(store, options, format), progress)
+    if (file) await writeFile(file, pages, context)
+    else await printPages(pages, format, io)
   } finally {
     await store?.close()
   }
 }
 
-/** A file that may be written. */
+/** A file that was checked, and that a person allows to be replaced. */
 interface ExportFile {
   path: string
   /** The name for messages, as it was given. */
@@ -65,6 +67,11 @@ interface ExportFile {
   format: FileFormat
 }
 
+/**
+ * Checks a file before the store is opened, because a person may take long to answer.
+ *
+ * @throws {PlantsError} `usage` for a file that must not be replaced, or an unknown format
+ */
 async function prepareFile(
   name: string,
   options: ExportOptions,
@@ -72,11 +79,11 @@ async function prepareFile(
 ): Promise<ExportFile> {
   const { chooseFileFormat } = await import('../../export/export-file.js')
   const path = context.io.resolvePath(name)
-  const old = statSync(path, { throwIfNoEntry: false })
-  const isDevice = isWrittenInPlace(path, old)
+  const oldStats = statSync(path, { throwIfNoEntry: false })
+  const isDevice = isWrittenInPlace(path, oldStats)
   const shownName = quoteIfNeeded(name)
-  if (old?.isFile() && !isDevice) {
-    await assertReplaceable(path, old, context)
+  if (oldStats?.isFile() && !isDevice) {
+    await assertReplaceable(path, oldStats, context)
     if (!options.yes) await confirmReplacement(shownName, context)
   }
   const isFormatChosen = options.output !== undefined || isDevice
@@ -84,40 +91,52 @@ async function prepareFile(
   return { path, name: shownName, format: chooseFileFormat(name, chosenFormat) }
 }
 
-async function assertReplaceable(path: string, old: Stats, context: CommandContext): Promise<void> {
+async function assertReplaceable(
+  path: string,
+  oldStats: Stats,
+  context: CommandContext,
+): Promise<void> {
   const { address } = context
   if (await findKind(address).ownsFile(address, path))
     throw usageError(`${path} is a file of the store`, 'Choose another file')
-  assertOwnFile(path, old, 'Choose another file')
+  assertOwnFile(path, oldStats, 'Choose another file')
 }
 
-/** Chooses the format of the output. A file has no plants as text, so NDJSON replaces it. */
+/** Chooses the format of the output. Text is for people only, so an export is NDJSON instead. */
 function findDocumentFormat({ output }: CommandContext): FormatName {
   return output === 'text' ? 'ndjson' : output
 }
 
-/** Returns undefined for a default store that does not exist yet: to stdout, it has no plants. */
+/**
+ * Opens the store. A default store that does not exist yet is undefined: to stdout, it has no
+ * plants.
+ *
+ * @throws {PlantsError} `unavailable` for such a store and a file
+ */
 async function openStoreToExport(
   file: ExportFile | undefined,
   context: CommandContext,
 ): Promise<Store | undefined> {
   const store = await context.openStore()
-  // Where HOME is not set, the default store may be missing, and a file without plants would
-  // replace a good one.
+  // A job without HOME has another default store, which is missing. A file without plants would
+  // replace the good one of yesterday.
   if (!store && file) throw context.createNoStoreError()
   if (!store) await context.reporter.warn(context.describeMissingStore())
   return store
 }
 
-/** A table on a terminal may have control characters in its cells; JSON has none. */
-async function printParts(
-  parts: AsyncIterable<PlantLines>,
+/**
+ * Prints pages. The name of a plant may contain control characters, which could change the
+ * terminal. JSON escapes them, and CSV and TSV do not.
+ */
+async function printPages(
+  pages: AsyncIterable<PlantLines>,
   format: FileFormat,
   io: Io,
 ): Promise<void> {
-  const isRaw = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
-  for await (const { content } of parts)
-    await writeStdout(io, isRaw ? escapeControlCharsInLines(toText(content)) : content)
+  const needsEscapes = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
+  for await (const { content } of pages)
+    await writeStdout(io, needsEscapes ? escapeControlCharsInLines(toText(content)) : content)
 }
 
 function toText(content: string | Uint8Array): string {
@@ -126,14 +145,15 @@ function toText(content: string | Uint8Array): string {
 
 async function writeFile(
   { path, name }: ExportFile,
-  parts: AsyncIterable<PlantLines>,
+  pages: AsyncIterable<PlantLines>,
   context: CommandContext,
 ): Promise<void> {
   const { exportFile } = await import('../../export/export-file.js')
-  const { plants, bytes } = await exportFile(path, parts, context.io.handleSignals())
+  const { plants, bytes } = await exportFile(path, pages, context.io.handleSignals())
   const sentence = `Exported ${formatPlantCount(plants)} to ${name}`
-  const answer = context.output === 'text' ? 'text' : 'json'
-  await context.print({ file: path, plants, bytes }, sentence, answer)
+  // With --output csv, the file has CSV. Its number of plants is printed as JSON.
+  const resultFormat = context.output === 'text' ? 'text' : 'json'
+  await context.print({ file: path, plants, bytes }, sentence, resultFormat)
 }
 
 async function confirmReplacement(name: string, context: CommandContext): Promise<void> {

@@ -24,7 +24,8 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
   const store = await context.openStore()
   try {
     const style = await context.createStreamStyle()
-    const text = (plants: StoredPlant[]) => plants.map((plant) => layOut(plant, style)).join('')
+    const text = (plants: StoredPlant[]) =>
+      plants.map((plant) => formatFields(plant, style)).join('')
     const printer = isSingle(args)
       ? context.createPrinter({ text }, true)
       : await context.createPlantPrinter<StoredPlant>()
@@ -34,28 +35,31 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
   }
 }
 
-/** Gets plants page by page. A service is asked for each alone, because it may fail for one. */
+/**
+ * Gets plants page by page. A direct store reads a page at once. A service is asked for one plant
+ * in each request, and may fail for some of them: then the others are printed nevertheless.
+ */
 async function* getPlants(
   ids: readonly bigint[],
   store: Store | undefined,
   io: Io,
 ): AsyncGenerator<PlantResult[]> {
   for (const page of splitIntoPages(ids)) {
-    const all = store?.transaction && store.get(page)
-    const answers = await Promise.allSettled(page.map((id) => all ?? store?.get([id])))
-    // To handle signals takes 2 ms of a start, so the first page does without.
+    const isDirect = store?.transaction !== undefined
+    const pageRead = isDirect ? store.get(page) : undefined
+    const reads = await Promise.allSettled(page.map((id) => pageRead ?? store?.get([id])))
+    // To handle signals takes 2 ms of a start, so they are not handled for the first page.
     if (page[0] !== ids[0]) io.handleSignals().throwIfAborted()
-    const reasons = new Set(
-      answers.map((answer) => 'reason' in answer && describeReason(answer.reason)),
-    )
+    const reasons = new Set(reads.map((read) => 'reason' in read && describeReason(read.reason)))
     yield page.map((id, index): PlantResult => {
-      const answer = assertDefined(answers[index])
-      if ('value' in answer) {
-        const plant = answer.value?.get(id)
+      const read = assertDefined(reads[index])
+      if ('value' in read) {
+        const plant = read.value?.get(id)
         return plant ? { plant } : { error: createNotFoundProblem(id) }
       }
-      const { reason } = answer
-      // If all plants failed for the same reason, it is the error of the command.
+      const { reason } = read
+      // If all plants failed for one reason, such as a service that is unreachable, that is the
+      // error of the command, and not of a plant.
       if (reasons.size === 1 || !(reason instanceof PlantsError)) throw reason
       const message = `Plant ${id}: ${reason.message}`
       return { error: new PlantsError(reason.kind, message, { ...reason }) }
@@ -63,7 +67,8 @@ async function* getPlants(
   }
 }
 
-function layOut({ id, name, tag }: StoredPlant, { faint, strong }: Style): string {
+/** Formats a plant for people, with a line for each field. */
+function formatFields({ id, name, tag }: StoredPlant, { faint, strong }: Style): string {
   const line = (field: string, text: string) => `${faint(field.padEnd(6))}${text}\n`
   const lines = [line('id', String(id)), line('name', strong(quoteIfNeeded(name)))]
   if (tag !== undefined) lines.push(line('tag', quoteIfNeeded(tag)))

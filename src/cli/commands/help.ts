@@ -10,11 +10,13 @@ export function define(command: PlantsCommand): void {
 }
 
 async function help(command: PlantsCommand, argv: readonly string[]): Promise<void> {
-  let shown = command.parent as PlantsCommand // every parent is a PlantsCommand
-  for (const word of argv) {
-    const below = shown.commands.find((each) => isNamed(each, word))
-    if (!below) throw (await import('../usage-errors.js')).createUnknownCommandError(shown, word)
-    shown = below as PlantsCommand // createCommand makes no other
+  // Commander does not know that `createCommand` makes every command of the program.
+  let described = command.parent as PlantsCommand
+  for (const name of argv) {
+    const subcommand = described.commands.find((candidate) => isNamed(candidate, name))
+    if (!subcommand)
+      throw (await import('../usage-errors.js')).createUnknownCommandError(described, name)
+    described = subcommand as PlantsCommand
   }
-  shown.outputHelp()
+  described.outputHelp()
 }

@@ -8,7 +8,7 @@ export const commandGroups = {
   'Setup:': [],
 } as const
 
-/** A command in the help of the program. Its file is loaded when a command line names it. */
+/** A command in the help of the program. Its file is only loaded when a command line names it. */
 interface ListedCommand {
   group: keyof typeof commandGroups
   summary: string
@@ -16,6 +16,7 @@ interface ListedCommand {
   load(): Promise<{ define: CommandDefinition }>
 }
 
+/** All commands, in the order of the help. */
 export const listedCommands: Readonly<Record<string, ListedCommand>> = {
   create: {
     group: 'Plants:',

@@ -15,7 +15,7 @@ export function define(command: PlantsCommand): void {
       'plants list --search fern --sort name --output csv',
     )
     .handler((options: QueryOptions, io) =>
-      runInPager(options, io, (shown) => list(options, shown)),
+      runInPager(options, io, (pagedIo) => list(options, pagedIo)),
     )
 }
 
@@ -25,25 +25,25 @@ async function list(options: QueryOptions, io: Io): Promise<void> {
   const isTable = context.output === 'text'
   const store = await context.openStore()
   try {
-    // A table reads one plant beyond its limit, to know whether there are more.
-    const read = limit === Infinity ? undefined : limit + Number(isTable)
-    const query = { limit: read, after, tag, search, sort, desc, inPages: sort === 'id' }
+    // For a table, one plant more than the limit is read, to know whether there are more.
+    const readLimit = limit === Infinity ? undefined : limit + Number(isTable)
+    const query = { limit: readLimit, after, tag, search, sort, desc, inPages: sort === 'id' }
     const printer = await context.createPlantPrinter(fieldNames, Math.min(limit, 200))
-    let count = 0
-    let last: bigint | undefined
+    let readCount = 0
+    let lastId: bigint | undefined
     for await (const page of store?.read(query) ?? []) {
-      const plants = page.slice(0, limit - count)
+      const plants = page.slice(0, limit - readCount)
       await printer.printRows(plants)
-      count += page.length
-      last = plants.at(-1)?.id ?? last
+      readCount += page.length
+      lastId = plants.at(-1)?.id ?? lastId
     }
     await printer.end()
     if (!store) await context.warn(context.describeMissingStore())
-    else if (isTable && count > limit)
+    else if (isTable && readCount > limit)
       await context.warn(
-        sort === 'id' ? `For more plants: --after ${last}` : 'For more plants, leave out --limit',
+        sort === 'id' ? `For more plants: --after ${lastId}` : 'For more plants, leave out --limit',
       )
-    else if (isTable && count === 0)
+    else if (isTable && readCount === 0)
       await context.warn(
         tag === undefined && search === undefined
           ? 'No plants'

@@ -31,24 +31,24 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
   const file = io.resolvePath(path)
   const plants = await access.checkBackup(address, file, openContext)
   const names = `from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
-  const what = `${formatPlantCount(plants)} ${names}`
+  const summary = `${formatPlantCount(plants)} ${names}`
   if (options.dryRun) {
     const fields = { dryRun: true, file, store: address.name, plants }
-    return context.printResult(fields, `Would restore ${what}`)
+    return context.printResult(fields, `Would restore ${summary}`)
   }
   if (!options.yes) {
     const store = await (await context.createDirectOpener()).openExisting()
-    const present = await store?.count().finally(() => store.close())
-    if (present)
+    const storedCount = await store?.count().finally(() => store.close())
+    if (storedCount)
       await confirmReplacement(
-        `The store ${address.name} already has ${formatPlantCount(present)}`,
+        `The store ${address.name} already has ${formatPlantCount(storedCount)}`,
         context,
         ', and keep a copy next to it',
       )
   }
   const restoreContext = { ...openContext, at: new Date(io.time()) }
   const kept = await access.restore(address, file, restoreContext)
-  const rest = kept && `; the previous contents are kept in ${escapeControlChars(kept)}`
+  const keptClause = kept && `; the previous contents are kept in ${escapeControlChars(kept)}`
   const fields = { file, store: address.name, plants, kept }
-  await context.print(fields, `Restored ${what}${rest ?? ''}`)
+  await context.print(fields, `Restored ${summary}${keptClause ?? ''}`)
 }

@@ -88,11 +88,16 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
   })
   await warnOfExposure(address, context.reporter)
   const verb = isReplaced ? 'Replaced' : 'Saved'
-  const how = `Use it with: --store ${name}. To make it the default: plants stores use ${name}`
-  const message = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
+  const nextStep = `Use it with: --store ${name}. To make it the default: plants stores use ${name}`
+  const message = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${nextStep}`
   await context.print(await describeStore(name, store, io), message)
 }
 
+/**
+ * Builds what is saved of a store: its address without a password, and its settings.
+ *
+ * @throws {PlantsError} `usage` for a setting that is wrong, or has no effect at the address
+ */
 async function buildSavedStore(options: object, address: Address, io: Io): Promise<SavedStore> {
   const kind = findKind(address)
   const text = kind.isDefault(address) ? 'local' : kind.format(address)
@@ -106,34 +111,36 @@ async function buildSavedStore(options: object, address: Address, io: Io): Promi
   return store
 }
 
-async function init(others: GlobalOptions, io: Io, value: string): Promise<void> {
-  const options = { ...others, store: value }
+async function init(globalOptions: GlobalOptions, io: Io, value: string): Promise<void> {
+  // The address is an argument here, and --store everywhere else.
+  const options = { ...globalOptions, store: value }
   options.values.setOptionValueWithSource('store', value, 'cli')
   const { settings } = await SettingsContext.read(options, io)
   const store = await settings.findAddress({ value, origin: 'The address', source: 'flag' })
   const serverCount = requireCapability(store, 'direct').countServers(store)
   if (serverCount > 1)
-    // If the server with the store were away, a second store would be created on another server.
+    // If the server with the store were unreachable, a second store would be created on another
+    // one.
     throw usageError(
       `stores init takes an address with one server, but ${store.name} has ${serverCount}`,
       'Name the server that accepts writes',
     )
   const context = new CommandContext(settings, store, options, io)
-  const opener = await context.createDirectOpener({ onCreated: undefined }) // it is reported below
-  const created = await opener.init()
+  const opener = await context.createDirectOpener({ onCreated: undefined }) // It is printed below.
+  const isCreated = await opener.init()
   const name = quoteIfNeeded(store.name)
-  const text = created ? `Created a store at ${name}` : `The store ${name} already exists`
-  await context.print({ address: store.name, created }, text)
+  const text = isCreated ? `Created a store at ${name}` : `The store ${name} already exists`
+  await context.print({ address: store.name, created: isCreated }, text)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const { saved } = context.settings.file
-  const { value: used = 'local' } = context.settings.findSource('store')
+  const { value: selectedName = 'local' } = context.settings.findSource('store')
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
-  const sorted = listNamedStores(saved).toSorted(([one], [other]) => (one < other ? -1 : 1))
+  const sorted = listNamedStores(saved).toSorted(([left], [right]) => (left < right ? -1 : 1))
   const named = await Promise.all(sorted.map(([name, store]) => describeStore(name, store, io)))
-  const rows = [local, ...named].map((row) => ({ ...row, inUse: row.name === used }))
+  const rows = [local, ...named].map((row) => ({ ...row, inUse: row.name === selectedName }))
   const titles = ['', 'NAME', 'ADDRESS', 'SETTINGS']
   const formatCells = ({ name, inUse, address, ...settings }: (typeof rows)[number]) => [
     inUse ? '*' : '',
@@ -163,16 +170,17 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
     settings.set('stores', omitKey(stores, name))
     return { address, hasToken: Object.hasOwn(settings.get('tokens', {}), address) }
   })
-  const shown = await formatStore(address, io)
-  const place = `Its plants are kept in ${quoteIfNeeded(shown)}`
+  const location = await formatStore(address, io)
+  const kept = `Its plants are kept in ${quoteIfNeeded(location)}`
   if (hasToken)
     await context.warn(
-      `Its token is still saved. Remove it with: plants auth logout --store ${quoteWord(shown)}`,
+      `Its token is still saved. Remove it with: plants auth logout --store ${quoteWord(location)}`,
     )
-  const text = `Removed the store ${quoteIfNeeded(name)}. ${place}`
-  await context.print({ name, address: shown, removed: true }, text)
+  const text = `Removed the store ${quoteIfNeeded(name)}. ${kept}`
+  await context.print({ name, address: location, removed: true }, text)
 }
 
+/** Returns what is printed of a saved store: its name, its address and its settings. */
 async function describeStore(name: string, store: SavedStore, io: Io) {
   const values = Object.fromEntries(
     listSettings('store').map((setting) => [setting, store[setting]]),

@@ -70,10 +70,10 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const store = await (await context.createDirectOpener()).open()
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }
-    const added = await store.tokens.add(hashToken(token), fields)
-    await context.printWord(token, { ...added, token })
+    const stored = await store.tokens.add(hashToken(token), fields)
+    await context.printWord(token, { ...stored, token })
     if (io.stdout.isTerminal && !context.reporter.isJson)
-      await context.warn(`This is token ${added.id}. Save it now: it is not shown again`)
+      await context.warn(`This is token ${stored.id}. Save it now: it is not shown again`)
   } finally {
     await store.close()
   }
@@ -122,7 +122,7 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
   }
 }
 
-/** A unit is required: 90 would mean seconds, but people mean days. */
+/** A unit is required, because 90 would mean seconds, and somebody who writes it means days. */
 const parseLifetime = createDurationParser(
   'a duration with its unit, such as 90d or 12h, up to 36525d',
   1,
@@ -132,21 +132,22 @@ const parseLifetime = createDurationParser(
 )
 
 /**
- * Finds a token by its id or its note.
+ * Finds a token by its id or its note. A note that is a number is less likely than an id, so an id
+ * comes first. Of tokens with the same note, the one that is not revoked is meant.
  *
  * @throws {PlantsError} `usage` if several tokens with this note are not revoked
  */
 async function findTokenId(name: string, tokens: TokenStore): Promise<bigint | undefined> {
   const id = parseDecimalId(name)
-  const named: Token[] = []
+  const tokensWithNote: Token[] = []
   for await (const page of tokens.list()) {
     if (page.some((token) => token.id === id)) return id
-    named.push(...page.filter(({ note }) => note === name))
+    tokensWithNote.push(...page.filter(({ note }) => note === name))
   }
-  const open = named.filter(({ revokedAt }) => !revokedAt)
-  if (open.length > 1)
+  const active = tokensWithNote.filter(({ revokedAt }) => !revokedAt)
+  if (active.length > 1)
     throw usageError('Several tokens have this note', 'Give the id of one of them')
-  return (open[0] ?? named.at(-1))?.id
+  return (active[0] ?? tokensWithNote.at(-1))?.id
 }
 
 function describeState({ revokedAt, expiresAt }: Token, time: number): string {

@@ -31,27 +31,29 @@ export function define(command: PlantsCommand): void {
 }
 
 async function update(options: UpdateOptions, io: Io, args: string[]): Promise<void> {
-  const patch = await readPatch(options)
+  const patch = await buildPatch(options)
   const context = await CommandContext.forPlants(options, io)
   const ids = await readIds(args, io)
   await warnOfEmptyTexts(options, context.reporter)
   const store = await context.openStore()
   try {
     const changes = ids.map((id) => ({ type: 'update' as const, patch: { id, ...patch } }))
-    const how = { isDryRun: options.dryRun === true, isSingle: isSingle(args) }
-    await changePlants('update', changes, store, how, context)
+    const changeOptions = { isDryRun: options.dryRun === true, isSingle: isSingle(args) }
+    await changePlants('update', changes, store, changeOptions, context)
   } finally {
     await store?.close()
   }
 }
 
-async function readPatch({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
+/** Builds the change of one plant. In a patch, the tag null removes the tag. */
+async function buildPatch({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
   if (name === undefined && tag === undefined)
     throw usageError('update needs a new name or tag', 'Add --name TEXT, --tag TEXT or --no-tag')
   const patch = {
     ...(name !== undefined && { name }),
     ...(tag !== undefined && { tag: tag === false ? null : tag }),
   }
+  // A patch is only valid with an id. The real ids are checked by `readIds`.
   const value = { id: 0n, ...patch }
   if (parsePlant(value, 'patch')) return patch
   const { findProblems } = await import('../../plant/schema.js')
