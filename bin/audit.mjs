@@ -17,20 +17,21 @@ for (const { isShipped, packageId, title, url } of advisories) {
   print(isShipped ? 'error' : 'warning', `${packageId}, which ${use}: ${title} (${url})`)
 }
 const shippedCount = advisories.filter(({ isShipped }) => isShipped).length
-const others = advisories.length - shippedCount
+const otherCount = advisories.length - shippedCount
 process.stdout.write(
-  `Advisories: ${shippedCount} about what is shipped, ${others} about the rest\n`,
+  `Advisories: ${shippedCount} about what is shipped, ${otherCount} about the rest\n`,
 )
 if (shippedCount > 0) process.exitCode = 1
 
 /** Fetches the advisories, each once for each version of its package in package-lock.json. */
 async function fetchAdvisories() {
   const args = ['audit', '--package-lock-only', '--include=dev', '--json']
-  const { stdout } = await execa('npm', args, { cwd: root, reject: false }) // 1 where there is any
+  // npm exits with 1 if there is any advisory.
+  const { stdout } = await execa('npm', args, { cwd: root, reject: false })
   const { vulnerabilities, message } = JSON.parse(stdout)
   if (vulnerabilities === undefined) throw new Error(`npm audit failed: ${message}`)
   return Object.values(vulnerabilities).flatMap(({ name, via, nodes }) => {
-    // A text names the dependency that is the reason, which has its own entry.
+    // A cause is an advisory, or the name of a dependency, which has an entry with its own causes.
     const causes = via.filter((cause) => typeof cause === 'object')
     return listVersions(name, nodes).flatMap(({ packageId, isShipped }) =>
       causes.map(({ title, url }) => ({ packageId, isShipped, title, url })),
@@ -38,7 +39,10 @@ async function fetchAdvisories() {
   })
 }
 
-/** Lists the versions of a package that are at these paths of package-lock.json. */
+/**
+ * Lists the versions of a package that are at these paths of package-lock.json. Two paths may have
+ * the same version, which is shipped if one of the two is.
+ */
 function listVersions(name, paths) {
   const byId = new Map()
   for (const path of paths) {
@@ -52,7 +56,7 @@ function listVersions(name, paths) {
   return [...byId.values()]
 }
 
-/** Prints a line, which GitHub shows on the page of the run. */
+/** Prints a line. In a run on GitHub, its prefix makes it an annotation on the page of the run. */
 function print(severity, text) {
   const prefix = process.env.GITHUB_ACTIONS === 'true' ? `::${severity}::` : `${severity}: `
   process.stdout.write(`${prefix}${text}\n`)

@@ -1,7 +1,7 @@
-// Builds the program as one file, for this machine or for the targets that are named ("all" is each
-// of them), with the licences and the bill of materials of what is in it:
-// npm run build:binary [-- TARGET…]. The Bun of this machine compiles the bundle around the Bun of
-// the target.
+// Builds the program as one executable file for each target, with the licences and the bill of
+// materials of what is in it: npm run build:binary [-- TARGET…]. Without a target, this is the one
+// of this machine, and "all" stands for every target. An executable consists of the Bun of its
+// target and of the bundle, which the Bun of this machine compiles.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -25,9 +25,9 @@ const host = hostTarget()
 const compileOptions = [
   '--compile',
   '--bytecode',
-  '--splitting', // Without it every start loads all there is.
+  '--splitting', // Without this option, every start loads the code of all commands.
   '--format=esm',
-  '--minify-syntax', // but not the names of functions, which the stack of a defect shows
+  '--minify-syntax', // Names are kept, because the stack of an internal error shows them.
   '--minify-whitespace',
   '--external=@photostructure/sqlite',
   // A folder that the program is run in must not change what it does.
@@ -35,10 +35,14 @@ const compileOptions = [
   '--no-compile-autoload-bunfig',
   '--no-compile-autoload-tsconfig',
   '--no-compile-autoload-package-json',
-  '--compile-jit-policy=16', // A start compiles less, and a long run is as fast: 2 ms and 3 MB.
+  // A start compiles less code, which saves 2 ms and 3 MB. A long run is as fast as without it.
+  '--compile-jit-policy=16',
 ]
 
-/** Bun names the versions of these, next to those of what it only imitates, such as V8. */
+/**
+ * Bun contains these libraries, and names their versions in `process.versions`. It also names those
+ * of what it only imitates, such as V8, so the list cannot be taken from there.
+ */
 const bunLibraries = [
   'ares',
   'boringssl',
@@ -60,11 +64,11 @@ const bunLibraries = [
 ]
 
 const names = process.argv.length > 2 ? process.argv.slice(2) : [host]
-const chosen = names.includes('all') ? Object.keys(targets) : names
-const unknown = chosen.find((name) => !Object.hasOwn(targets, name))
-if (unknown === undefined) await build()
+const chosenTargets = names.includes('all') ? Object.keys(targets) : names
+const unknownTarget = chosenTargets.find((name) => !Object.hasOwn(targets, name))
+if (unknownTarget === undefined) await build()
 else {
-  process.stderr.write(`There is no target ${unknown}\n`)
+  process.stderr.write(`There is no target ${unknownTarget}\n`)
   process.stderr.write(`The targets are ${Object.keys(targets).join(', ')}, all\n`)
   process.exitCode = 2
 }
@@ -75,30 +79,35 @@ async function build() {
   await bundle()
   writeNotices()
   await writeSbom()
-  for (const target of chosen) await compile(target)
+  for (const target of chosenTargets) await compile(target)
   rmSync(work, { recursive: true })
 }
 
-/** Bundles what the npm package has, but as ES modules, which Bun starts sooner. */
+/** Bundles the same code as for the npm package, but as ES modules, which Bun starts sooner. */
 async function bundle() {
   const build = await rolldown({ ...config, cwd: root, logLevel: 'silent' })
   await build.write({ ...config.output, dir: work, format: 'esm' })
   await build.close()
-  // Stack traces show the name of this file.
+  // Stack traces show the name of this file, so it is that of the program.
   writeFileSync(join(work, 'plants.js'), "import { start } from './main.js'\nstart()\n")
 }
 
 function writeNotices() {
-  const own = readFileSync(join(root, 'LICENSE'), 'utf8')
-  const bun = readFileSync(join(import.meta.dirname, 'build/bun-notice.txt'), 'utf8')
+  const licence = readFileSync(join(root, 'LICENSE'), 'utf8')
+  const bunNotice = readFileSync(join(import.meta.dirname, 'build/bun-notice.txt'), 'utf8')
   const packages = readFileSync(join(work, 'THIRD-PARTY.txt'), 'utf8')
-  const notices = ['plant-store\n', own, bun.replace('VERSION', findBun(host).version), packages]
+  const notices = [
+    'plant-store\n',
+    licence,
+    bunNotice.replace('VERSION', findBun(host).version),
+    packages,
+  ]
   writeFileSync(join(release, 'LICENSES.txt'), notices.join('\n'))
 }
 
 /**
- * Writes the bill of materials of the bundle, with Bun and the libraries in it. They are those of
- * this machine's Bun: all targets have the same version.
+ * Writes the bill of materials of the bundle, with Bun and the libraries in it. All targets have
+ * the same version of Bun, so the libraries are those of the Bun of this machine.
  */
 async function writeSbom() {
   const { components, dependencies } = JSON.parse(readFileSync(join(work, sbomName), 'utf8'))
@@ -107,12 +116,12 @@ async function writeSbom() {
   const { stdout } = await execa(join(root, path), ['-p', 'JSON.stringify(process.versions)'])
   const libraries = listLibraries(JSON.parse(stdout))
   const refs = libraries.map((library) => library['bom-ref'])
-  const more = [
+  const bunDependencies = [
     { ref: application['bom-ref'], dependsOn: [bun['bom-ref']] },
     { ref: bun['bom-ref'], dependsOn: refs },
     ...refs.map((ref) => ({ ref, dependsOn: [] })),
   ]
-  const text = formatSbom([...components, bun, ...libraries], [...dependencies, ...more])
+  const text = formatSbom([...components, bun, ...libraries], [...dependencies, ...bunDependencies])
   writeFileSync(join(release, sbomName), text)
 }
 
@@ -127,16 +136,16 @@ async function compile(target) {
   const hostBun = join(root, findBun(host).path)
   const targetBun = target === host ? hostBun : await fetchBun(target)
   const file = join(release, executableName(`plants-${target}`, target))
-  const forTarget = [`--target=bun-${target}`, `--compile-executable-path=${targetBun}`]
-  const options = [...compileOptions, ...forTarget, 'plants.js', '--outfile', file]
+  const targetOptions = [`--target=bun-${target}`, `--compile-executable-path=${targetBun}`]
+  const options = [...compileOptions, ...targetOptions, 'plants.js', '--outfile', file]
   await execa(hostBun, ['build', ...options], { cwd: work })
   process.stdout.write(`${file}\n`)
 }
 
 /**
- * Fetches the Bun of another target. npm compares it with the checksum in package-lock.json,
- * because it installs from an excerpt of that file. The excerpt leaves out the system that this Bun
- * is for: npm would refuse it on this one.
+ * Fetches the Bun of another target. npm installs it from an excerpt of package-lock.json, so that
+ * it compares the checksum in it. The excerpt leaves out for which system the package is, because
+ * npm installs no package for another one.
  */
 async function fetchBun(target) {
   const { version, integrity, path, entry } = findBun(target)
@@ -150,7 +159,7 @@ async function fetchBun(target) {
   return join(folder, path)
 }
 
-/** Finds the Bun of a target in package-lock.json, and its path below where it is installed. */
+/** Finds the Bun of a target: its entry in package-lock.json, and the path of its executable. */
 function findBun(target) {
   const entry = `node_modules/${targets[target]}`
   const path = join(entry, 'bin', executableName('bun', target))

@@ -1,12 +1,14 @@
 // Writes src/formats/encoding-aliases.ts: the names that `--encoding` takes, each with the decoder
-// that reads it. The names are those of Python's codecs, of iconv-lite and of Excel. The Encoding
-// Standard has precedence over all of them. With `--check`, it prints the file if that differs.
+// that reads it. People take such names from Python, from iconv and from Excel, so the names are
+// those of Python's codecs, of iconv-lite and of the code pages of Windows. If two of these sources
+// have a name for different encodings, the Encoding Standard (https://encoding.spec.whatwg.org)
+// decides. With `--check`, nothing is written: the file is printed if it would change.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
-/** The code pages of Windows have these names in Excel and .NET. */
+/** The names that Excel and .NET show for the code pages of Windows. */
 const windowsNames = {
   437: 'OEM United States',
   708: 'Arabic (ASMO 708)',
@@ -80,7 +82,7 @@ const windowsNames = {
   65001: 'Unicode (UTF-8)',
 }
 
-/** The decoders of names that no package knows, or that packages know by another name only. */
+/** The decoders of names that neither package knows, or that it only knows by another name. */
 const decodersByName = {
   ansi: 'windows-1252',
   windowsansi: 'windows-1252',
@@ -135,15 +137,19 @@ const decodersByName = {
   macromanian: 'macromania',
 }
 
-/** iconv-lite names what it knows in a table of modules; an alias is the name of another entry. */
+/**
+ * The table of iconv-lite, which has an entry for each name. The entry of an alias is a string: the
+ * name of another entry.
+ */
 const iconvEncodings = createRequire(import.meta.url)('iconv-lite/encodings')
 
 const decoders = new Map()
 for (const names of [...readPythonNames(), ...listIconvNames(), ...listWindowsNames()]) {
-  const common = names.map(findDecoder).find((decoder) => decoder !== undefined)
+  // Names of one codec have one decoder, also those which only Python knows.
+  const sharedDecoder = names.map(findDecoder).find((decoder) => decoder !== undefined)
   for (const name of names) {
     const key = normalize(name)
-    const decoder = findStandardName(name) ?? decoders.get(key) ?? common
+    const decoder = findStandardName(name) ?? decoders.get(key) ?? sharedDecoder
     if (decoder !== undefined) decoders.set(key, decoder)
   }
 }
@@ -155,7 +161,10 @@ const text = formatTable(decoders)
 if (!process.argv.includes('--check')) writeFileSync(path, text)
 else if (readFileSync(path, 'utf8') !== text) process.stdout.write(text)
 
-/** Reads the names of each codec of Python. A codec that is no encoding of text gets no decoder. */
+/**
+ * Reads the names of each codec of Python. A codec that is no encoding of text, such as zlib, is in
+ * the list, but no decoder is found for it.
+ */
 function readPythonNames() {
   const program = [
     'import json, pkgutil, encodings',
@@ -184,14 +193,17 @@ function findDecoder(name) {
   return decodersByName[key] ?? findStandardName(name) ?? findIconvDecoder(key)
 }
 
-/** The Encoding Standard writes some labels with `-`, and others with `_`. */
+/**
+ * Finds the name of an encoding in the Encoding Standard, which writes some labels with `-`, and
+ * others with `_`. So each way of writing the name is tried.
+ */
 function findStandardName(name) {
   const labels = [name, name.replace(/[_ ]/g, '-'), name.replace(/[- ]/g, '_')]
   for (const label of [...labels, name.replace(/^([a-z]+)(\d)/, '$1-$2')])
     try {
       return new TextDecoder(label).encoding
     } catch {
-      // The next one may be a label.
+      // TextDecoder throws for what is not a label. The next way of writing may be one.
     }
   return undefined
 }
@@ -201,7 +213,10 @@ function findIconvDecoder(key) {
   return name && (decodersByName[name] ?? findStandardName(name) ?? name)
 }
 
-/** @returns undefined for what is not an encoding of text with a table, such as base64 */
+/**
+ * Follows aliases in the table of iconv-lite. Returns undefined for an entry that is not an
+ * encoding of text with a table, such as base64.
+ */
 function findIconvName(key) {
   let name = key
   while (typeof iconvEncodings[name] === 'string') name = normalize(iconvEncodings[name])
@@ -216,7 +231,7 @@ function normalize(name) {
 function formatTable(table) {
   const names = new Map()
   for (const [name, decoder] of table) names.set(decoder, [...(names.get(decoder) ?? []), name])
-  const rows = [...names].toSorted(([a], [b]) => (a < b ? -1 : 1))
+  const rows = [...names].toSorted(([left], [right]) => (left < right ? -1 : 1))
   const lines = rows.flatMap(([decoder, keys]) => wrapNames(decoder, keys.toSorted()))
   return [
     '/*',
@@ -230,13 +245,14 @@ function formatTable(table) {
   ].join('\n')
 }
 
+/** Formats the names of a decoder, as many in a line as fit into 100 characters. */
 function wrapNames(decoder, names) {
-  const parts = []
+  const lines = []
   for (const name of names) {
-    const last = parts.at(-1)
+    const last = lines.at(-1)
     const isFull = last === undefined || decoder.length + last.length + name.length > 88
-    if (isFull) parts.push(name)
-    else parts[parts.length - 1] = `${last} ${name}`
+    if (isFull) lines.push(name)
+    else lines[lines.length - 1] = `${last} ${name}`
   }
-  return parts.map((part) => `  ['${decoder}', '${part}'],`)
+  return lines.map((line) => `  ['${decoder}', '${line}'],`)
 }

@@ -1,5 +1,6 @@
-// Writes the manual pages, man/plants.1, man/plants-create.1 and so on, from the commands that the
-// help is made of.
+// Writes the manual pages, man/plants.1, man/plants-create.1 and so on. They are made of the
+// commands of commander, as the help is, so that they need no change when an option is added. They
+// are in the language of roff: https://man7.org/linux/man-pages/man7/groff_man.7.html.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -15,7 +16,7 @@ const folder = join(root, 'man')
 const bundle = await rolldown({
   input: { program: join(root, 'src/cli/program/program.ts') },
   platform: 'node',
-  external: /^(node:|@?[a-z][\w./-]*$)/, // packages
+  external: /^(node:|@?[a-z][\w./-]*$)/, // Modules of Node.js and packages are not bundled.
   plugins: [rawText],
   logLevel: 'warn',
 })
@@ -26,6 +27,7 @@ await bundle.write({
   chunkFileNames: '[name]-[hash].mjs',
 })
 const { buildProgram } = await import(pathToFileURL(join(cache, 'program.mjs')).href)
+// The program is built and not run, so it needs no more of `io` than these two members.
 const io = { stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } }
 const program = await buildProgram(io)
 const commands = program.commands.filter((command) => command.name() !== 'help')
@@ -96,11 +98,11 @@ function formatSynopses(list) {
 }
 
 function formatSynopsis(command) {
-  const [name, rest] = new Help()
+  const [name, operands] = new Help()
     .commandUsage(command)
-    .replace(/\|[\w-]+/g, '') // without aliases
+    .replace(/\|[\w-]+/g, '') // This leaves out aliases: `create|new` becomes `create`.
     .split(' [options]')
-  return [`.B ${escapeRoff(name)}`, escapeRoff(`[options]${rest}`)]
+  return [`.B ${escapeRoff(name)}`, escapeRoff(`[options]${operands}`)]
 }
 
 function formatSubcommands(list) {
@@ -123,8 +125,8 @@ function formatArguments(command) {
 
 /** Groups the options of a command as its help does, without --help, which each command has. */
 function groupOptions(command) {
-  const listed = help.visibleOptions(command).filter((option) => option !== program.helpOption)
-  return help.groupItems([], listed, (option) => option.helpGroupHeading ?? 'Options:')
+  const options = help.visibleOptions(command).filter((option) => option !== program.helpOption)
+  return help.groupItems([], options, (option) => option.helpGroupHeading ?? 'Options:')
 }
 
 function formatOptionSections(command) {
@@ -149,7 +151,11 @@ function formatVerbatim(lines) {
   return ['.nf', lines.map((line) => escapeRoff(line)), '.fi']
 }
 
-/** Escapes a line of text, so that nothing in it is a request, and what is typed can be copied. */
+/**
+ * Escapes a line of text. A dot or an apostrophe at its beginning would be a request of roff. And
+ * roff prints `-` and quotes as typographic characters, with which a command that somebody copies
+ * would fail.
+ */
 function escapeRoff(text) {
   const escaped = text
     .replaceAll('\\', '\\e')

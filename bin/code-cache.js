@@ -1,15 +1,23 @@
-// Runs the program in dist with a cache of the functions that V8 has compiled in earlier runs. The
-// compile cache of Node.js (node:module) has only the functions that are compiled when a file is
-// loaded, and not the hundreds that a start calls. If anything fails, the program runs without the
-// cache. docs/design/decisions.md says why there is one.
+// Runs the program in dist with a cache of the code that V8 has compiled in earlier runs.
+//
+// V8 compiles a function when it is called for the first time, and a start calls hundreds of them.
+// The compile cache of Node.js (node:module) was tried: it only has the functions that are compiled
+// while a file is loaded. This cache is written at the end of a run, when all functions that the
+// run has called are compiled. If anything fails, the program runs without the cache.
+//
+// What is read from the cache is executed, so most of this file checks that nobody else could have
+// written it. docs/design/decisions.md says what the cache saves.
 const fs = require('node:fs')
 const { dirname } = require('node:path')
 const { Script } = require('node:vm')
 
+/** A file of the cache is removed this long after it was written: it may be of an older version. */
 const maxAgeMs = 30 * 24 * 60 * 60 * 1000
-const cacheFile = /^v\d+\.\d+\.\d+\S*-\w+-\S+\.js-[\d.]+$/
+/** Matches names such as `v24.1.0-x64-list-B3kd9x2a.js-1764347755123.4`. */
+const cacheFilePattern = /^v\d+\.\d+\.\d+\S*-\w+-\S+\.js-[\d.]+$/
 
-// O_NONBLOCK keeps a pipe in place of a file from blocking. Windows has neither of the two flags.
+// With O_NOFOLLOW, a link is not opened. With O_NONBLOCK, a pipe that somebody has put there does
+// not block. Windows has neither of the two flags.
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
 const readFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 
@@ -19,29 +27,33 @@ exports.startFrom = async (dist, folder) => {
   const modules = new Map()
   const scripts = new Map()
   await load('./main.js').start()
-  const isKnown = ({ cachedDataRejected }) => cachedDataRejected === false // It is undefined without data.
+  // `cachedDataRejected` is true for data of another V8, and undefined without data.
+  const wasCached = ({ cachedDataRejected }) => cachedDataRejected === false
   // A command may have loaded files that are not cached yet. Then all of its files are cached
   // again, because it may also have called further functions of the cached ones.
-  if (![...scripts.values()].every(isKnown)) attempt(() => save(cache, scripts))
+  if (![...scripts.values()].every(wasCached)) attempt(() => save(cache, scripts))
 
   /** Loads a module as `require` does. The files in dist do not import each other in a circle. */
   function load(id) {
     if (!id.startsWith('./')) return require(id)
     if (modules.has(id)) return modules.get(id)
     const module = { exports: {} }
-    const filename = `${dist}${id.slice(1)}` // `join` for each would take 3 ms.
+    const filename = `${dist}${id.slice(1)}` // `join` would take 3 ms for all files.
     const code = fs.readFileSync(filename, 'utf8')
+    // Node.js wraps a CommonJS module into the same function.
     const source = `(function(exports,require,module,__filename,__dirname){${code}\n})`
     const file = cache && id !== './main.js' ? `${cache}/${toCacheName(id, filename)}` : undefined
     const cachedData = file && attempt(() => read(file))
     const script = new Script(source, { filename, cachedData })
     if (file) scripts.set(file, script)
     script.runInThisContext().call(module.exports, module.exports, load, module, filename, dist)
-    modules.set(id, module.exports) // What throws fails again when it is imported again.
+    // A module that throws is not entered, so that it throws again when it is loaded again.
+    modules.set(id, module.exports)
     return module.exports
   }
 }
 
+/** Returns undefined if the action fails: no failure of the cache may end the program. */
 function attempt(action) {
   try {
     return action()
@@ -63,7 +75,10 @@ function isPrivate({ uid, mode }) {
   return process.platform === 'win32' || (uid === process.getuid?.() && (mode & 0o022) === 0)
 }
 
-/** Creates at most two folders, one by one, because a recursive mkdir never ends in /proc. */
+/**
+ * Creates the folder and the one above it, each by its own call: a recursive `mkdir` of Node.js
+ * never ends below /proc.
+ */
 function makeFolder(folder) {
   if (!fs.existsSync(dirname(folder))) fs.mkdirSync(dirname(folder), 0o700)
   fs.mkdirSync(folder, 0o700)
@@ -96,16 +111,17 @@ function read(file) {
   }
 }
 
+/** Writes a file for each script, with its data twice, and removes the files that are too old. */
 function save(cache, scripts) {
   for (const [file, script] of scripts) {
     const data = script.createCachedData()
     fs.rmSync(file, { force: true })
-    // The flag `x` follows no link.
+    // With the flag `x`, a file that exists is an error, and so is a link: it is not followed.
     fs.writeFileSync(file, Buffer.concat([data, data]), { mode: 0o600, flag: 'wx' })
   }
   // Only files with names of the cache are removed, because somebody may have exchanged the folder
   // for another one of the user.
-  for (const name of fs.readdirSync(cache).filter((entry) => cacheFile.test(entry))) {
+  for (const name of fs.readdirSync(cache).filter((entry) => cacheFilePattern.test(entry))) {
     const file = `${cache}/${name}`
     if (Date.now() - fs.lstatSync(file).mtimeMs > maxAgeMs) fs.rmSync(file)
   }

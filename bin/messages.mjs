@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /*
  * Prints every text in src that a person may read: messages, hints, prompts, descriptions, help
- * and lines of the log, with the file, the line and the function or key that takes it. What the
- * program inserts stands in braces. With words as arguments, it prints only the texts that contain
- * one of them.
+ * and lines of the log, so that somebody can read and compare them all. Each has its line and the
+ * function or the key that takes it: `43  usageError()  {flag} is empty`. What the program inserts
+ * stands in braces. With words as arguments, only the texts that contain one of them are printed.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -32,7 +32,11 @@ function isWanted(text) {
   return words.length === 0 || words.some((word) => text.toLowerCase().includes(word))
 }
 
-/** @param {string} source */
+/**
+ * Parses the source, because a regular expression would also find texts in comments.
+ *
+ * @param {string} source
+ */
 function findTexts(source) {
   /** @type {{ line: number, use: string, text: string }[]} */
   const rows = []
@@ -49,7 +53,8 @@ function findTexts(source) {
 }
 
 /**
- * The nodes of which a node consists, each with its key. Imports and types have no texts.
+ * Lists the child nodes of a node, each with its key. Those of imports and types are left out: a
+ * path or a name is nothing that people read.
  *
  * @param {any} node
  * @returns {[string, any][]}
@@ -63,6 +68,8 @@ function listChildren(node) {
 }
 
 /**
+ * Formats a string or a template as one line, and returns undefined for any other node.
+ *
  * @param {any} node
  * @param {string} source
  */
@@ -79,7 +86,8 @@ function formatText(node, source) {
 }
 
 /**
- * Two words are prose, unless they are SQL, which begins with a keyword in capitals.
+ * Whether a text is for people: it has two words or more, and is no SQL, which begins with a
+ * keyword in capitals.
  *
  * @param {string} text
  */

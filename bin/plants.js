@@ -1,6 +1,8 @@
 #!/usr/bin/env node
-// An old Node.js must be able to run this file, to say which version is needed. So it uses neither
-// `?.` nor node:fs, which Node.js 12 does not know.
+// Starts the program: with a code cache in Node.js, and directly in Bun, which has its own.
+//
+// An old Node.js must be able to parse and run this file, to say which version is needed. So it
+// uses neither `?.` nor `node:fs`, which Node.js 12 does not know.
 const { existsSync } = require('fs')
 const { isAbsolute, join } = require('path')
 
@@ -15,11 +17,13 @@ else if (!existsSync(join(dist, 'main.js')))
 else if ('bun' in versions) require(join(dist, 'main.js')).start()
 else void require('./code-cache.js').startFrom(dist, findCacheFolder())
 
+// The exit code is that of an internal error: no command line can help.
 function fail(message) {
   process.stderr.write(`${message}\n`)
   process.exitCode = 70
 }
 
+// Without a folder for caches, or where NODE_DISABLE_COMPILE_CACHE is set, nothing is cached.
 function findCacheFolder() {
   const base =
     env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache')) || ''

@@ -1,10 +1,13 @@
-// Draws a terminal session as an SVG: that of the README, and that of a dialogue.
+// Draws a terminal session as an SVG. The README and the page about imports show such pictures, and
+// a test draws them again from the transcripts that it checks, so that they stay true.
 
 const lineHeight = 20
-const characterWidth = 8.43 // Most monospace fonts have it at 14px.
+const characterWidth = 8.43 // This is the width in most monospace fonts at 14px.
 const margin = 18
 
-/** The styles that begin with these codes, as classes. The codes 0, 22 and 39 end them. */
+/**
+ * The classes of the styles that begin with these ANSI codes. The codes 0, 22 and 39 end a style.
+ */
 const classes = { 1: 'strong', 2: 'faint', 31: 'bad', 32: 'good', 34: 'question', 36: 'answer' }
 
 /**
@@ -56,7 +59,11 @@ ${texts.join('\n')}
 `
 }
 
-/** @param {string} line in which a text such as `^[[1m` begins a style */
+/**
+ * Replaces the codes of styles by elements of SVG.
+ *
+ * @param {string} line in which a text such as `^[[1m` begins a style
+ */
 function markStyles(line) {
   return line
     .replaceAll('&', '&amp;')
