@@ -78,13 +78,13 @@ export class PlantsCommand extends Command {
   repeatableValue<T>(
     flags: string,
     description: string,
-    parse: (flag: string, text: string, before: T | undefined) => T,
+    parse: (flag: string, text: string, previousValue: T | undefined) => T,
   ): this {
     const option = new Option(flags, description)
     this.#repeatable.add(option)
     const flag = option.long ?? option.flags
     return this.addOption(
-      option.argParser((text, before) => parse(flag, text, before as T | undefined)),
+      option.argParser((text, previousValue) => parse(flag, text, previousValue as T | undefined)),
     )
   }
 
@@ -182,27 +182,27 @@ export class PlantsCommand extends Command {
   /** Adds an option, and rejects mistakes in its use that commander would accept. */
   override addOption(option: Option): this {
     if (option.negate) this.#rejectNegatedValue(option)
-    const takesValue = option.required // Commander calls it this: the value is required.
+    const takesValue = option.required // In commander, `required` is about the value of an option.
     if (!takesValue) return super.addOption(option)
     const { parseArg } = option
-    const parse = (text: string, before: unknown) =>
+    const parse = (text: string, previousValue: unknown) =>
       this.#recordFailure(() => {
         this.#rejectRepetition(option)
         this.#rejectSwallowedFlag(option, text)
         const value = this.#removeEqualsSign(option, text)
-        return parseArg ? parseArg(value, before) : value
-      }, before)
+        return parseArg ? parseArg(value, previousValue) : value
+      }, previousValue)
     return super.addOption(option.argParser(parse))
   }
 
   /** Records the error of `parse` in the line, and then returns the value that was there before. */
-  #recordFailure(parse: () => unknown, before?: unknown): unknown {
+  #recordFailure(parse: () => unknown, previousValue?: unknown): unknown {
     try {
       return parse()
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       this.#line.failure ??= error
-      return before
+      return previousValue
     }
   }
 

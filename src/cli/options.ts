@@ -19,7 +19,9 @@ import type { GlobalOptions } from './global-options.js'
 export const rareOptionsHeading = 'Rare options:'
 
 export interface FilterOptions extends GlobalOptions {
-  /** Only plants with this tag match; with false, only those without a tag. */
+  /**
+   * Only plants with this tag match. False stands for `--no-tag`: only plants without a tag match.
+   */
   tag?: string | false
   search?: string
 }

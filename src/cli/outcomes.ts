@@ -78,8 +78,8 @@ export async function changePlants(
 const changesPerPage = 64
 
 export function* splitIntoPages<T>(items: readonly T[]): Generator<T[]> {
-  for (let from = 0; from < items.length; from += changesPerPage)
-    yield items.slice(from, from + changesPerPage)
+  for (let start = 0; start < items.length; start += changesPerPage)
+    yield items.slice(start, start + changesPerPage)
 }
 
 async function* applyPages(

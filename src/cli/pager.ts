@@ -1,8 +1,13 @@
 /*
- * Shows long output in a pager, such as less. Three things can end it: the action, when it has
- * written everything; a person, who quits the pager; and a signal, such as Ctrl-C. The pager is
- * started with the first text, and this waits for its end in every case, because it owns the
- * terminal until then.
+ * Shows long output in a pager, such as less. An action writes to it instead of stdout, and there
+ * are three ways to end:
+ *
+ * - The action has written everything. The pager runs on until the person quits it.
+ * - The person quits the pager. Then the action ends with EPIPE.
+ * - A signal arrives, such as Ctrl-C. Then the action ends with the error of the signal.
+ *
+ * The pager is started with the first text, because an action without output needs none. Its end is
+ * awaited in every case, because it owns the terminal until then.
  */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'

@@ -31,9 +31,10 @@ const onePlantHint =
  * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. This
  * must happen before the store is opened, because a person may take long to answer.
  *
- * Stdin is read if neither options nor a file have the plant, and stdin is not a terminal: `echo
- * '{"id":1,"name":"Fern"}' | plants create`, also with `--id next`, which only says who chooses the
- * id.
+ * Stdin is read if neither options nor a file have the plant, and stdin is not a terminal. This
+ * is so with `--id next`, too, which is no field of the plant: it only says who chooses the id.
+ *
+ * Example: `echo '{"name":"Fern"}' | plants create --id next`
  *
  * @throws {PlantsError} `usage`, `input` for a file that is not JSON, and `invalid` for its content
  */
@@ -75,7 +76,7 @@ async function readPlantFromOptions(
   const hasId = id !== undefined && !isNext
   // `parsePlant` accepts only complete plants. A name and an id that are missing are replaced by
   // valid ones, so that it says whether the fields that are there are valid. Otherwise a person
-  // would be asked for the rest first, and then be told that the first one is wrong.
+  // would be asked for the name first, and be told afterwards that the id is wrong.
   const validFields = parsePlant({ name: '', ...fields, ...(!hasId && { id: 0n }) })
   const isComplete = id !== undefined && name !== undefined
   if (isComplete || !validFields || !context.mayAsk) {

@@ -18,7 +18,7 @@ import type { InputPlant } from '../stores/next-id.js'
  * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, and `terminated` on SIGTERM
  */
 export async function askForPlant(
-  known: { [field in keyof InputPlant]: InputPlant[field] | undefined },
+  knownFields: { [field in keyof InputPlant]: InputPlant[field] | undefined },
   mayBeNext: boolean,
   io: Io,
 ): Promise<InputPlant> {
@@ -33,10 +33,10 @@ export async function askForPlant(
   const idQuestion = mayBeNext
     ? { message: 'id, or next for the greatest id plus 1', default: 'next' }
     : { message: 'id' }
-  const id = known.id ?? parseId(await ask(idQuestion, checkId, io)) ?? 'next'
-  const name = known.name ?? (await ask({ message: 'name' }, checkName, io))
+  const id = knownFields.id ?? parseId(await ask(idQuestion, checkId, io)) ?? 'next'
+  const name = knownFields.name ?? (await ask({ message: 'name' }, checkName, io))
   const tag =
-    known.tag ?? ((await ask({ message: 'tag (Enter for none)' }, checkTag, io)) || undefined)
+    knownFields.tag ?? ((await ask({ message: 'tag (Enter for none)' }, checkTag, io)) || undefined)
   return { id, name, tag }
 }
 
@@ -105,7 +105,10 @@ export function askToSearch<T>(
   return prompt(io, (context) => search(config, context), { endsOnEscape: true })
 }
 
-/** With this many lines, a terminal of 24 lines also shows the question and what is above it. */
+/**
+ * A list has at most this many lines, so that a terminal of 24 lines also shows the question and
+ * the rows of a preview above it.
+ */
 const maxListLines = 12
 
 function escapeChoice<T>({ value, name, short = name }: Choice<T>): Required<Choice<T>> {

@@ -78,11 +78,11 @@ export async function findAccess(
  */
 function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
   const { io } = context
-  let renewal: { token: Promise<string | undefined>; at: number } | undefined
+  let renewal: { token: Promise<string | undefined>; startedAtMs: number } | undefined
   return () => {
-    if (renewal && io.now() - renewal.at < 60_000) return renewal.token
+    if (renewal && io.now() - renewal.startedAtMs < 60_000) return renewal.token
     const token = lookUpToken(target, context).then((credential) => credential?.token)
-    renewal = { token, at: io.now() }
+    renewal = { token, startedAtMs: io.now() }
     return token
   }
 }

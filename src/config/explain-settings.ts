@@ -46,7 +46,9 @@ function readPosition(text: string): number | undefined {
  */
 function findUnreadableLine(text: string): number {
   const lines = text.trimEnd().split('\n')
-  const index = lines.findIndex((_, last) => !isBeginning(lines.slice(0, last + 1).join('\n')))
+  const index = lines.findIndex(
+    (_, lastIndex) => !isBeginning(lines.slice(0, lastIndex + 1).join('\n')),
+  )
   return (index === -1 ? lines.length - 1 : index) + 1
 }
 

@@ -121,8 +121,8 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = findTokenTarget(context)
   const { source, origin, savedAt } = await requireToken(store, context)
-  const when = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
-  const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(origin + when)}`
+  const savedClause = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
+  const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(origin + savedClause)}`
   await context.printResult({ ...describeTarget(store, context.settings), source, savedAt }, text)
 }
 

@@ -67,11 +67,11 @@ export function splitWords(line: string): string[] {
 
 async function findCandidates(
   text: string,
-  before: readonly string[],
+  wordsBefore: readonly string[],
   program: Command,
   io: Io,
 ): Promise<readonly Candidate[]> {
-  const position = findPosition(before, program)
+  const position = findPosition(wordsBefore, program)
   if (position === undefined) return []
   const { command, operandCount, pending } = position
   if (pending) return listValues(pending, io)
@@ -96,11 +96,11 @@ interface Position {
 }
 
 /** Returns undefined after `--`, where nothing is an option or a command. */
-function findPosition(before: readonly string[], program: Command): Position | undefined {
+function findPosition(wordsBefore: readonly string[], program: Command): Position | undefined {
   let command = program
   let operandCount = 0
   let pending: Option | undefined
-  for (const word of before) {
+  for (const word of wordsBefore) {
     const subcommand = command.commands.find((candidate) => isNamed(candidate, word))
     if (word === '--') return undefined
     if (pending) pending = undefined

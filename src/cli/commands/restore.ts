@@ -47,8 +47,9 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
       )
   }
   const restoreContext = { ...openContext, at: new Date(io.time()) }
-  const kept = await access.restore(address, file, restoreContext)
-  const keptClause = kept && `; the previous contents are kept in ${escapeControlChars(kept)}`
-  const fields = { file, store: address.name, plants, kept }
+  const keptPath = await access.restore(address, file, restoreContext)
+  const keptClause =
+    keptPath && `; the previous contents are kept in ${escapeControlChars(keptPath)}`
+  const fields = { file, store: address.name, plants, kept: keptPath }
   await context.print(fields, `Restored ${summary}${keptClause ?? ''}`)
 }

@@ -204,7 +204,7 @@ async function openStoredTokens(tokens: TokenStore, context: CommandContext): Pr
   throw new PlantsError('unauthorized', message, { hint })
 }
 
-/** Formats the command that creates a token in the store that is served. */
+/** Formats the command that creates a token in the same store. */
 function formatCreateToken({ storeFlag }: CommandContext): string {
   return `plants tokens create${storeFlag}`
 }

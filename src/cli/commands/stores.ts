@@ -171,12 +171,12 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
     return { address, hasToken: Object.hasOwn(settings.get('tokens', {}), address) }
   })
   const location = await formatStore(address, io)
-  const kept = `Its plants are kept in ${quoteIfNeeded(location)}`
+  const keptSentence = `Its plants are kept in ${quoteIfNeeded(location)}`
   if (hasToken)
     await context.warn(
       `Its token is still saved. Remove it with: plants auth logout --store ${quoteWord(location)}`,
     )
-  const text = `Removed the store ${quoteIfNeeded(name)}. ${kept}`
+  const text = `Removed the store ${quoteIfNeeded(name)}. ${keptSentence}`
   await context.print({ name, address: location, removed: true }, text)
 }
 
