@@ -1,9 +1,9 @@
 // Runs the program in dist with a cache of the code that V8 has compiled in earlier runs.
 //
 // V8 compiles a function when it is called for the first time, and a start calls hundreds of them.
-// The compile cache of Node.js (node:module) was tried: it only has the functions that are compiled
-// while a file is loaded. This cache is written at the end of a run, when all functions that the
-// run has called are compiled. If anything fails, the program runs without the cache.
+// The compile cache of Node.js (node:module) lacks these: it has only the functions that are
+// compiled while a file is loaded. This cache is written at the end of a run, when every function
+// that the run has called is compiled. If anything fails, the program runs without the cache.
 //
 // What is read from the cache is executed, so most of this file checks that nobody else could have
 // written it. docs/design/decisions.md says what the cache saves.

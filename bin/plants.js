@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts the program: with a code cache in Node.js, and directly in Bun, which has its own.
+// Starts the program: with a code cache in Node.js, and without one in Bun, which has no V8.
 //
 // An old Node.js must be able to parse and run this file, to say which version is needed. So it
 // uses neither `?.` nor `node:fs`, which Node.js 12 does not know.

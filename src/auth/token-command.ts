@@ -13,9 +13,9 @@ const loopVariable = 'PLANTS_TOKEN_FOR'
  * Runs the token command of a store, and returns the token that it prints.
  *
  * The command gets an empty stdin, because the stdin of this process may contain a plant. At the
- * timeout, only the shell of the command is ended, and what it has started may go on. A separate
- * process group could be ended as a whole, but only the group of the terminal may read from it, and
- * the command may ask there for a password.
+ * timeout, only the shell of the command is ended, and what it has started may go on. In a separate
+ * process group, all of them could be ended at once. But then the command could not ask for a
+ * password, because only the foreground group may read from a terminal.
  *
  * @throws {PlantsError} `unauthorized`, without the output of the command, which may be a secret;
  *   `interrupted` or `terminated` after a signal

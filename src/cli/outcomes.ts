@@ -117,6 +117,7 @@ function toResult(
 ): PlantResult | [] {
   if (outcome.type === 'skipped') return []
   if (!('error' in outcome)) {
+    // The sentence for people names what has changed. Programs get the plant only.
     const before = output === 'text' && 'before' in outcome && { before: outcome.before }
     return { plant: { ...(isDryRun && { dryRun: true }), ...outcome.plant, ...before } }
   }
