@@ -6,7 +6,7 @@
 // that the run has called is compiled. If anything fails, the program runs without the cache.
 //
 // What is read from the cache is executed, so most of this file checks that nobody else could have
-// written it. docs/design/decisions.md says what the cache saves.
+// written it. docs/design/decisions.md says why there is a cache.
 const fs = require('node:fs')
 const { dirname } = require('node:path')
 const { Script } = require('node:vm')
