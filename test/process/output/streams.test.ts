@@ -164,7 +164,7 @@ test.runIf(isLinux)(
       for (let count = 0; count < times; count += connections.length)
         await Promise.all(connections.map((each) => ask('/nothing', 404, [each])))
     }
-    await askOften(7500)
+    await askOften(10_000)
     let log = ''
     const bytes = Buffer.alloc(65_536)
     const readMore = () => {
