@@ -97,7 +97,7 @@ test('every option of every command is documented, and no other', async () => {
 
 test('the limits of the service have the defaults of its help', () => {
   const help = helps.get('serve')?.replaceAll(/\s+/g, ' ') ?? ''
-  const rows = tableAt('| flag | default |')
+  const rows = tableAt('| option | default |')
   const missing = rows.filter(
     ([flag = '', value]) =>
       !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: ${value}\\)`).test(help),
