@@ -137,7 +137,7 @@ test.skipIf(isWindows)(
   },
 )
 
-test('a service accepts PLANTS_SERVE_TOKEN in endpoint of the tokens of the store', async () => {
+test('a service accepts PLANTS_SERVE_TOKEN instead of the tokens of the store', async () => {
   const world = new Sandbox()
   const ofStore = (await world.spawn('tokens create')).out.trim()
   const service = await serve([], { folder: world.home })

@@ -75,7 +75,7 @@ test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
   },
 )
 
-describe.runIf(canDropRights)('a endpoint that may not be written', () => {
+describe.runIf(canDropRights)('a place that may not be written', () => {
   test('can still be read and exported, and takes no plant', async () => {
     const user = await Unprivileged.withStore()
     user.close()

@@ -158,7 +158,7 @@ test('doctor checks a database, and what its role may do', async () => {
 })
 
 // An exact match in any schema wins over a match by a cast in pg_catalog.
-test("nothing of another role is called or read in the endpoint of what is PostgreSQL's or ours", async () => {
+test('nothing of another role is called or read instead of what PostgreSQL or the store has', async () => {
   const database = await createDatabase({ isEmpty: true })
   const { role } = await asRole(database, 'mallory')
   const note = (what: string) =>
