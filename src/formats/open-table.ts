@@ -44,8 +44,8 @@ export async function openTable(
   const table = createTable(name, delimiter, start, options)
   const chunks = readChunks(table, prepend([start.text], texts), () => plainFormat)
   const reader = createReader(rows, chunks, options, { name, delimiter })
-  const isPlain = readsPlainRows(options) && reader.header
-  const plainFormat = isPlain ? createPlainTableFormat(table, isPlain) : undefined
+  const plainHeader = readsPlainRows(options) ? reader.header : undefined
+  const plainFormat = plainHeader && createPlainTableFormat(table, plainHeader)
   return reader
 }
 

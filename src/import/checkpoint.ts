@@ -11,7 +11,7 @@ export function createCheckpoint(
 }
 
 /**
- * Returns the position behind further records, and changes nothing.
+ * Returns the position after further records, and changes nothing.
  *
  * @param rejectedRows the rows of the rejects file that these records add
  */

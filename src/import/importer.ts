@@ -71,7 +71,7 @@ interface OpenChunk extends MappedChunk {
 interface CommittedChunk {
   outcomes: readonly Outcome[]
   rejections: readonly RejectedRecord[]
-  /** The position behind the chunk. */
+  /** The position after the chunk. */
   position: Position
   /** The rows that were saved with the changes. */
   saved: readonly CheckpointChange[]
@@ -197,7 +197,7 @@ export class Importer {
   }
 
   /**
-   * Creates the plants of all rows, and saves the checkpoint behind them.
+   * Creates the plants of all rows, and saves the checkpoint after them.
    *
    * @returns false, with nothing stored, if one of them cannot be created
    */

@@ -14,7 +14,7 @@ export interface MappedChunk {
   /** For each record, its change, or why it is rejected. */
   mapped: readonly (MappedChange | Problem)[]
   changes: readonly MappedChange[]
-  /** The next generated id behind the chunk. */
+  /** The next generated id after the chunk. */
   nextId: bigint | undefined
 }
 
@@ -38,7 +38,7 @@ interface MapOptions {
   keyPrefix: string | undefined
 }
 
-/** Yields the chunks of an input behind the skipped records. */
+/** Yields the chunks of an input after the skipped records. */
 export async function* mapChunks(
   { header, chunks }: FormatReader,
   { plan, state, skippedRecords, keyPrefix }: MapOptions,

@@ -162,7 +162,7 @@ export function disownFile(saved: RejectsFile): RejectsFile {
 }
 
 /**
- * Counts how many of the bytes an interrupted run has written behind the saved length.
+ * Counts how many of the bytes an interrupted run has written after the saved length.
  *
  * @throws {PlantsError} `usage` if there is anything else
  */

@@ -92,11 +92,11 @@ export class NumberText {
  * not. The exponent is compared and not expanded, so `1e999999999` costs nothing.
  */
 export function parseInt64(text: string): bigint | undefined {
-  const value = isPlain.test(text) ? BigInt(text) : parseInteger(text)
+  const value = plainInteger.test(text) ? BigInt(text) : parseInteger(text)
   return isInt64(value) ? value : undefined
 }
 
-const isPlain = /^-?[1-9]\d{0,18}$/
+const plainInteger = /^-?[1-9]\d{0,18}$/
 
 function parseInteger(text: string): bigint | undefined {
   const match = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)

@@ -5,7 +5,7 @@ import type { ImportAnswers } from '../../import/parse-checkpoint.js'
  * Builds the command that imports the same without questions, for a script or the next time: the
  * command line that was typed, and an option for each answer.
  *
- * @param argv the arguments behind the name of the program
+ * @param argv the arguments after the name of the program
  */
 export function buildCommandLine(
   argv: readonly string[],

@@ -32,7 +32,7 @@ interface DialogueOptions {
   /** The error with which the import would end without the dialogue. */
   failure: PlantsError
   context: CommandContext
-  /** The arguments behind the name of the program. */
+  /** The arguments after the name of the program. */
   argv: readonly string[]
   /** Runs the plan as a dry run, and prints what would be done. */
   showDryRun: (plan: ImportPlan) => Promise<void>

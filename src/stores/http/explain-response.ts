@@ -5,7 +5,7 @@ import { type ResponseShape, responseSchemas } from './response-schemas.js'
 const maxProblems = 3
 
 /**
- * Explains why a body does not have the shape, such as "name must be a string, but is missing".
+ * Explains why a body does not have the shape, such as "the name is missing".
  *
  * @returns undefined for a body that has the shape
  */

@@ -1,9 +1,9 @@
 /*
  * Opens a tunnel through the proxy for each connection to a service over https (RFC 9110, 9.3.6).
  *
- * Node.js parses the response to a CONNECT, so its limit of headers holds. The package that was
- * used before collected headers without a limit, and could not be stopped while a proxy sent
- * nothing.
+ * Node.js parses the response to a CONNECT, so its limit of headers holds. https-proxy-agent is
+ * not used, because it collects the headers of a proxy without a limit, and cannot be stopped while
+ * a proxy sends nothing.
  */
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { Agent, type AgentOptions } from 'node:https'
@@ -31,7 +31,8 @@ export class TunnelAgent extends Agent {
 
   override createConnection(options: RequestOptions, onSocket: OnSocket): undefined {
     const { request, headers, createProxyError } = this.#tunnels
-    const fail = onSocket as (error: Error) => void // there is no socket then
+    // The type asks for a socket, which does not exist after an error.
+    const fail = onSocket as (error: Error) => void
     const host = `${options.host}`
     const authority = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`
     const target = { method: 'CONNECT', path: authority, agent: false }

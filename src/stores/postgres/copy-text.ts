@@ -1,22 +1,27 @@
-/** Parses the text format of COPY, in which a line feed ends a row and nothing else. */
+/*
+ * Parses the text format of COPY, in which a line feed occurs only at the end of a row:
+ * https://www.postgresql.org/docs/current/sql-copy.html.
+ */
 import { isUtf8 } from 'node:buffer'
 import { createTooLongError, maxRowBytes } from './client.js'
 import type { Row } from './connection.js'
 import { createInvalidRowError } from './rows.js'
 
 /**
- * Yields whole rows, with their line feeds, which are UTF-8.
+ * Joins pieces so that each buffer yielded has whole rows with their line feeds, in UTF-8.
  *
- * @param server names it in errors
- * @param leastBytes are gathered, except at the end; by default the rows of each piece
+ * @param server the name of the server, for errors
+ * @param minBytes how many bytes of rows are gathered before they are yielded, except at the end.
+ * By default, the rows that a piece completes are yielded at once.
+ * @throws {PlantsError} `accessDenied` for a row that is too long or not UTF-8
  */
 export async function* splitCopyText(
   pieces: AsyncIterable<Buffer>,
   server: string,
-  leastBytes = 0,
+  minBytes = 0,
 ): AsyncGenerator<Buffer> {
   let gathered: Buffer[] = []
-  /** After the last line feed. */
+  /** The bytes after the last line feed. */
   let begunBytes = 0
   let rowBytes = 0
   for await (const piece of pieces) {
@@ -25,7 +30,7 @@ export async function* splitCopyText(
     begunBytes = end > 0 ? piece.length - end : begunBytes + piece.length
     if (begunBytes > maxRowBytes) throw createTooLongError(server, 'row')
     gathered.push(piece)
-    if (rowBytes === 0 || rowBytes < leastBytes) continue
+    if (rowBytes === 0 || rowBytes < minBytes) continue
     const bytes = Buffer.concat(gathered)
     yield assertUtf8(bytes.subarray(0, rowBytes), server)
     gathered = [bytes.subarray(rowBytes)]
@@ -39,7 +44,7 @@ function assertUtf8(bytes: Buffer, server: string): Buffer {
   return bytes
 }
 
-/** @param server names it in errors */
+/** @param server the name of the server, for errors */
 export async function* parseCopyRows(
   pieces: AsyncIterable<Buffer>,
   server: string,
@@ -51,7 +56,7 @@ export async function* parseCopyRows(
       .map(parseCopyRow)
 }
 
-/** @param line without its line feed */
+/** @param line a row without its line feed */
 export function parseCopyRow(line: string): Row {
   return line.split('\t').map(parseCopyCell)
 }

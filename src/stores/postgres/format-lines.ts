@@ -1,17 +1,21 @@
-/**
- * Turns rows of COPY into lines of a file, from bytes to bytes: an export takes half of the time
+/*
+ * Turns rows of COPY into lines of a file, from bytes to bytes. An export takes half of the time
  * that it takes with an object and strings for each plant.
  *
- * A plain row is copied: it has a valid id, and texts in which neither COPY nor the format escapes
- * anything, and which no table would put in quotes. Any other row is parsed to a plant, which the
- * format writes, as it writes those of the other stores. So where a byte may have a meaning, the
- * row takes longer, but is never wrong.
+ * The bytes of a plain row are copied: it has a valid id, and neither COPY nor the format escapes
+ * anything in its name and tag, except for quotes. Any other row is parsed to a plant, which the
+ * format writes as it writes the plants of other stores. So a byte that may have a meaning makes
+ * its row slower, but never wrong.
  */
 import type { LineFormat, PlantLines } from '../store.js'
 import { parseCopyRow, splitCopyText } from './copy-text.js'
 import { parsePlantRow } from './rows.js'
 
-/** @param server names it in errors */
+/**
+ * Yields the lines of a file in chunks.
+ *
+ * @param server the name of the server, for errors
+ */
 export async function* formatCopyLines(
   pieces: AsyncIterable<Buffer>,
   format: LineFormat,
@@ -23,12 +27,12 @@ export async function* formatCopyLines(
     yield new LineWriter(rows, syntax, formatRow).writeAll()
 }
 
-/** To write larger chunks takes no less time. */
+/** Larger chunks save no time. */
 const chunkBytes = 262_144
 
 /** How a format writes a plant whose texts are plain. */
 interface Syntax {
-  /** What is around the values of a line. */
+  /** The bytes around the values of a line. */
   start: Buffer
   beforeName: Buffer
   beforeTag: Buffer
@@ -36,29 +40,30 @@ interface Syntax {
   endWithoutTag: Buffer
   /** The kind of each byte within a text. */
   kinds: Uint8Array
-  /** In a table, a text with a quote or a delimiter is in quotes. */
+  /** Whether a text with a quote or a delimiter is written in quotes. */
   isTable: boolean
 }
 
-// Kinds of bytes. Those of the kind 0 are written as they are.
-/** JSON escapes it with a backslash; a table puts the text in quotes. */
+// The kinds of bytes. A byte of kind 0 is written as it is.
+/** JSON writes a backslash before the byte, and a table writes the text in quotes. */
 const quotable = 1
-/** The first byte of characters some of which JSON escapes. */
+/** The byte begins a character of several bytes that JSON may have to escape. */
 const perhapsSpecial = 2
+/** Only the general way can write a text with the byte. */
 const special = 3
 
-/** More than what is around the values of a line. */
+/** No line has more bytes around its values. */
 const maxSyntaxBytes = 32
 
-/** Writes lines for whole rows, which are UTF-8. */
+/** Writes the lines of whole rows, which must be UTF-8. */
 class LineWriter {
   readonly #rows: Buffer
   readonly #syntax: Syntax
   readonly #formatRow: (row: string) => string
-  /** Where it is in the rows. */
+  /** The index of the next byte to read in the rows. */
   #at = 0
   #content: Buffer
-  /** Where it is in the content. */
+  /** The index of the next byte to write in the content. */
   #to = 0
 
   constructor(rows: Buffer, syntax: Syntax, formatRow: (row: string) => string) {
@@ -72,7 +77,7 @@ class LineWriter {
     let length = 0
     for (let at = 0; at < this.#rows.length; length += 1) {
       const next = this.#rows.indexOf(lineFeed, at) + 1
-      this.#reserve(2 * (next - at) + maxSyntaxBytes) // if each byte has a backslash
+      this.#reserve(2 * (next - at) + maxSyntaxBytes) // each byte may get a backslash
       const to = this.#to
       this.#at = at
       if (!this.#copyRow()) {
@@ -96,7 +101,7 @@ class LineWriter {
     this.#to += this.#content.write(line, this.#to)
   }
 
-  /** Returns false for a row that is not plain, of which it may have copied a part. */
+  /** @returns false if the row is not plain. A part of it may be copied then. */
   #copyRow(): boolean {
     const { start, beforeName, beforeTag, end, endWithoutTag } = this.#syntax
     this.#copy(start)
@@ -113,7 +118,7 @@ class LineWriter {
     return true
   }
 
-  /** For a few bytes, `Buffer.copy` takes longer. */
+  /** Copies a few bytes. `Buffer.copy` would take longer for them. */
   #copy(bytes: Buffer): void {
     const content = this.#content
     let to = this.#to
@@ -124,7 +129,11 @@ class LineWriter {
     this.#to = to
   }
 
-  /** Copies an integer that is an int64 for sure: with 19 digits, only if the first is not a 9. */
+  /**
+   * Copies an id that is surely an int64. One of 19 digits is not if the first digit is a 9.
+   *
+   * @returns false for any other id
+   */
   #copyId(): boolean {
     const rows = this.#rows
     const start = this.#at
@@ -144,7 +153,11 @@ class LineWriter {
     return digits > 0 && isInRange && (first !== zero || at === start + 1)
   }
 
-  /** Copies a text up to the byte `stop`, which is special, and skips that. */
+  /**
+   * Copies a text up to the byte `stop`, which is special, and skips that byte.
+   *
+   * @returns false if the text is not plain
+   */
   #copyText(stop: number): boolean {
     const [rows, content, { kinds, isTable }] = [this.#rows, this.#content, this.#syntax]
     let [at, to] = [this.#at, this.#to]
@@ -166,7 +179,7 @@ class LineWriter {
     return true
   }
 
-  /** Copies a text of a table in quotes. */
+  /** Copies a text of a table, and writes quotes around it. Each quote within it is doubled. */
   #copyQuoted(stop: number): boolean {
     const [rows, content, { kinds }] = [this.#rows, this.#content, this.#syntax]
     let [at, to] = [this.#at, this.#to]
@@ -229,17 +242,27 @@ function createTableSyntax(name: 'csv' | 'tsv'): Syntax {
   }
 }
 
-/** Control characters are special, as is the backslash, with which COPY escapes. */
-function createKinds(of: { special: string; quotable: string; firstBytes: number[] }): Uint8Array {
+interface SyntaxBytes {
+  special: string
+  quotable: string
+  /** The first bytes of characters that JSON may have to escape. */
+  firstBytes: number[]
+}
+
+/** Control characters are special, and so is the backslash, with which COPY escapes. */
+function createKinds(bytes: SyntaxBytes): Uint8Array {
   const kinds = new Uint8Array(256)
   kinds.fill(special, 0, space)
-  for (const byte of Buffer.from(`\\${of.special}`)) kinds[byte] = special
-  for (const byte of Buffer.from(of.quotable)) kinds[byte] = quotable
-  for (const byte of of.firstBytes) kinds[byte] = perhapsSpecial
+  for (const byte of Buffer.from(`\\${bytes.special}`)) kinds[byte] = special
+  for (const byte of Buffer.from(bytes.quotable)) kinds[byte] = quotable
+  for (const byte of bytes.firstBytes) kinds[byte] = perhapsSpecial
   return kinds
 }
 
-/** C1, U+061C, and what is near U+200E, U+2028 and U+2066: not dashes and typographic quotes. */
+/**
+ * Whether a character may be one that `toJson` escapes: C1, U+061C, or near U+200E, U+2028 or
+ * U+2066. Dashes and typographic quotes, which are frequent, are not.
+ */
 function mayBeEscaped(rows: Buffer, at: number): boolean {
   const [first = 0, second = 0, third = 0] = [rows[at], rows[at + 1], rows[at + 2]]
   if (first === 0xc2) return second < 0xa0
@@ -247,7 +270,10 @@ function mayBeEscaped(rows: Buffer, at: number): boolean {
   return (second === 0x80 && (third < 0x90 || third >= 0xa8)) || second === 0x81
 }
 
-/** A text that is empty, would be trimmed, or begins like the error of a spreadsheet. */
+/**
+ * Whether a table may have to put a text in quotes although it has no quote and no delimiter: an
+ * empty text, one with white space at its ends, or one that begins like an error of a spreadsheet.
+ */
 function mayBeQuoted(rows: Buffer, start: number, end: number): boolean {
   if (start === end || rows[start] === hash) return true
   const isEndTrimmed =

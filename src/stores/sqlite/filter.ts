@@ -1,5 +1,6 @@
 /*
- * The SQL by which a list or a count selects plants, and sorts them: see docs/design/search.md.
+ * Builds the SQL by which a list or a count selects and sorts plants. docs/design/search.md says
+ * why a search first asks SQL which texts it must read.
  */
 import { foldText, listNormalForms, toFoldedCase } from '../../plant/folding.js'
 import type { StoredPlant } from '../../plant/plant.js'
@@ -7,7 +8,10 @@ import type { CountQuery } from '../query.js'
 import { foldFunction } from './connection.js'
 
 /**
- * @returns the SQL `where` with its values, and `matches`. A plant is selected if both are true.
+ * Builds the two conditions under which a plant is selected.
+ *
+ * @returns the SQL `where` with its `values`, which may be true for too many plants, and `matches`,
+ * which decides for each of those
  */
 export function buildFilter({ tag, search }: CountQuery) {
   const conditions: string[] = []
@@ -32,27 +36,30 @@ export function buildFilter({ tag, search }: CountQuery) {
   return { where: conditions.join(' AND ') || everything, values, matches }
 }
 
-/** The SQL of no condition. */
+/** The SQL of a condition that every plant meets. */
 export const everything = 'true'
 
-/** Builds SQL that folds a text as `foldText` does, and calls that only for what is not ASCII. */
+/** Builds SQL that folds a text as `foldText` does, which it calls only for a text beyond ASCII. */
 export function buildSortText(column: string): string {
   const folded = `${foldFunction}(${column})`
   return `CASE WHEN ${buildNotAscii(column)} THEN ${folded} ELSE lower(${column}) END`
 }
 
-/** An ASCII character of what is sought. */
+/** An ASCII character of the text that is searched for. */
 interface SoughtCharacter {
-  /** Itself, and in upper case. */
+  /** The character in lower and in upper case. */
   forms: readonly [string, string]
-  /** How other characters begin that fold to it: see `listFoldingStarts`. */
+  /** The bytes that begin other characters which fold to it: see `listFoldingStarts`. */
   starts: readonly string[]
 }
 
-/** The letters that most texts have, the most frequent one last. */
+/** These letters occur in most texts. The most frequent one is the last. */
 const frequentLetters = 'cdultornsiae'
 
-/** Lists the two that the fewest texts have: further ones take more time than they save. */
+/**
+ * Lists the two ASCII characters of a folded text that the fewest texts have. To look for more of
+ * them takes more time than it saves.
+ */
 function listAsciiCharacters(folded: string): SoughtCharacter[] {
   const characters = [...new Set(folded.match(/[!-~]/g))]
   characters.sort((a, b) => frequentLetters.indexOf(a) - frequentLetters.indexOf(b))
@@ -62,7 +69,7 @@ function listAsciiCharacters(folded: string): SoughtCharacter[] {
   }))
 }
 
-/** The blocks that have all characters beyond ASCII of whose folding ASCII may be a part. */
+/** All characters beyond ASCII whose folding contains ASCII are in these ranges. */
 const blocksWithAscii: readonly [first: number, last: number][] = [
   [0xc0, 0x24f],
   [0x37e, 0x37e],
@@ -74,15 +81,16 @@ const blocksWithAscii: readonly [first: number, last: number][] = [
 ]
 
 /**
- * Lists how characters beyond ASCII begin in UTF-8 that fold to an ASCII character or to more: all
- * but their last bytes, in hexadecimal, such as `c3` for `á`. Other characters may begin as well.
+ * Lists the bytes in UTF-8, in hexadecimal and without the last one, of the characters beyond ASCII
+ * whose folding contains an ASCII character. For `a`, they include `c3`, which begins `á`. The same
+ * bytes may begin other characters, too.
  */
 export function listFoldingStarts(character: string): string[] {
   const starts = new Set<string>()
   for (const [first, last] of blocksWithAscii)
     for (let code = first; code <= last; code += 1) {
       const text = String.fromCharCode(code)
-      // Whatever is beside it, its folding has no other ASCII characters.
+      // Its neighbours cannot add ASCII characters to its folding.
       if (toFoldedCase(text).normalize('NFD').includes(character))
         starts.add(Buffer.from(text).subarray(0, -1).toString('hex'))
     }
@@ -91,25 +99,25 @@ export function listFoldingStarts(character: string): string[] {
 
 /**
  * Builds SQL that is true for each text which contains the folded text, and for few others. Its
- * parameters are the folded text, and then the forms of the characters.
+ * parameters are the folded text, and then the forms of each character.
  *
- * An ASCII text is decided. Any other must have each of the characters, or bytes with which another
- * begins that folds to it. Most texts in another script have not even the first one, and need not
- * be read and folded, which takes six times as long. SQLite skips the other conditions then, as it
- * would not in a value such as `a AND b`.
+ * For an ASCII text, the SQL decides. Any other text must have each of the characters, or the bytes
+ * that begin a character which folds to it. Most texts in another script lack even the first one,
+ * so they need not be read and folded, which takes six times as long. `CASE` then skips the other
+ * conditions. For a value such as `a AND b`, SQLite would compute both.
  */
 function buildMayContain(column: string, characters: readonly SoughtCharacter[]): string {
   const lacks = characters.map(({ starts }) => {
     const bytes = starts.map((start) => `instr(CAST(${column} AS BLOB), x'${start}')`)
-    const has = [`instr(${column}, ?)`, `instr(${column}, ?)`, ...bytes].join(' OR ')
-    return `WHEN (${has}) IS NOT TRUE THEN false`
+    const occurs = [`instr(${column}, ?)`, `instr(${column}, ?)`, ...bytes].join(' OR ')
+    return `WHEN (${occurs}) IS NOT TRUE THEN false`
   })
   const contains = `WHEN ${buildNotAscii(column)} IS NOT TRUE THEN instr(lower(${column}), ?)`
   return `CASE ${contains} ${lacks.join(' ')} ELSE true END`
 }
 
 /**
- * Builds SQL that is true for a text with a character beyond ASCII, and not true for NULL. To count
+ * Builds SQL that is true for a text with a character beyond ASCII, and NULL for NULL. To count
  * bytes and characters takes less time than to look at each character.
  */
 function buildNotAscii(column: string): string {
