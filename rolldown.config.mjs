@@ -2,17 +2,26 @@ import { bundledPackages } from './bin/build/bundled-packages.mjs'
 import { rawText } from './bin/build/raw-text.mjs'
 import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 
-// A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load
-// what speaks to a service. What only `doctor`, `auth`, `backup`, `restore`, an export, a wrong
-// scheme and a wrong response need is in neither.
-const rare =
-  'diagnose|check-token|backup|tls-port|format-lines|response-schemas|explain-response|description-request'
+// Each kind of store is one file, and what the kinds share is another one: a create in a SQLite
+// file must not load what speaks to a service. The modules that are listed here are in neither,
+// because only `doctor`, `auth`, `backup`, `restore`, an export, a wrong scheme or a wrong response
+// needs them.
+const rareModules = [
+  'backup',
+  'check-token',
+  'description-request',
+  'diagnose',
+  'explain-response',
+  'format-lines',
+  'response-schemas',
+  'tls-port',
+]
 const store = RegExp(
-  String.raw`[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!${rare})[\w-]+\.ts$`,
+  String.raw`[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!${rareModules.join('|')})[\w-]+\.ts$`,
 )
 
-// The lock is for changes of settings and imports, and schemas, with zod, are for explanations, from several entries:
-// no start needs them.
+// No start needs the lock, which is for changes of settings and imports, or the schemas, which load
+// zod to explain what is wrong. Several entries import them.
 const common = /[\\/]src[\\/](?!platform[\\/]file-lock|plant[\\/]schema)/
 
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
@@ -21,9 +30,11 @@ export default {
   platform: 'node',
   external: ['@photostructure/sqlite', 'pg-native'],
   tsconfig: false, // its path of saxes is for types
-  resolve: { mainFields: ['module', 'main'] }, // a UMD module would require files that are not in dist
+  // A UMD module would require files that are not in dist.
+  resolve: { mainFields: ['module', 'main'] },
   plugins: [withoutReplacedModules, rawText, bundledPackages],
-  // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
+  // pg would create a Response to find out whether it runs at Cloudflare. In Node.js 20, that loads
+  // all of fetch, which takes 20 ms.
   transform: {
     define: {
       'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
@@ -36,7 +47,8 @@ export default {
     cleanDir: true,
     format: 'cjs',
     minify: { mangle: { keepNames: true } }, // which the stack of a defect shows
-    // What many commands share is one file, as is a kind of store: a create loads 9, and 37 without.
+    // What many commands share is one file, and so is a kind of store. A create loads 9 files, and
+    // without this 37.
     codeSplitting: {
       groups: [
         { name: 'common', test: common, minShareCount: 5, priority: 1 },

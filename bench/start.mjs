@@ -100,12 +100,15 @@ function listCreates(title, command, [besideFile, besideService], ofFile, ofServ
     {
       title: `${title}: create`,
       argv: create(command, store),
-      ...{ beside: besideFile, goal: { most: ofFile }, ...ofGh },
+      beside: besideFile,
+      goal: { most: ofFile },
+      ...ofGh,
     },
     {
       title: `${title}: create at a service`,
       argv: create(command, server.url),
-      ...{ beside: besideService, goal: { most: ofService } },
+      beside: besideService,
+      goal: { most: ofService },
     },
   ]
 }
