@@ -34,7 +34,7 @@ import {
   type MappedChange,
 } from './mapped-change.js'
 import { parseIdCell } from './parse-id-cell.js'
-import { parsePlainJson, readPlainRow } from './plain-record.js'
+import { parsePlainJson } from './plain-record.js'
 
 /** The ids of plants by their exact names. A name that several plants have has several ids. */
 export type PlantNames = Map<string, bigint | bigint[]>
@@ -67,8 +67,8 @@ export class Mapper {
   readonly #state: MapperState
   readonly #hasMap: boolean
   readonly #keyFinder: KeyFinder
-  /** Whether each record has its id, and becomes a create: see `plain-record.ts`. */
-  readonly #isPlain: boolean
+  /** Whether objects as exports write them are read the short way: see `plain-record.ts`. */
+  readonly #readsPlainJson: boolean
   /** The key of the id in the record before, which most likely is that of the next record, too. */
   #idKey: string
 
@@ -79,7 +79,7 @@ export class Mapper {
     this.#state = state
     this.#hasMap = Object.keys(rules.map).length > 0
     this.#keyFinder = new KeyFinder(rules.map)
-    this.#isPlain = isPlainImport(rules, state)
+    this.#readsPlainJson = !this.#hasMap && isPlainImport(rules, state)
     this.#idKey = rules.map.id || 'id'
     for (const name of header?.unread ?? []) this.#addOtherField(name)
   }
@@ -90,19 +90,16 @@ export class Mapper {
    */
   map(raw: RawRecord, key?: string): MappedChange | Problem {
     if (raw === null) return createProblem('tooLarge', recordTooLarge)
-    const plain = this.#isPlain ? this.#mapPlain(raw, key) : undefined
-    if (plain) return plain
-    if (typeof raw === 'string') return this.#mapJson(raw, key)
+    if (typeof raw === 'string') return this.#mapPlainJson(raw, key) ?? this.#mapJson(raw, key)
     const width = assertDefined(this.#header).names.length
     if (raw.some((cell, column) => column >= width && cell !== undefined))
       return createProblem('input', `The row has ${raw.length} cells, but the header has ${width}`)
     return this.#mapRecord(this.#readCells(raw), raw, key)
   }
 
-  /** @returns undefined for a record that must go the general way */
-  #mapPlain(raw: string | Cells, key: string | undefined): MappedChange | undefined {
-    if (typeof raw === 'string' && this.#hasMap) return undefined
-    const plant = typeof raw === 'string' ? parsePlainJson(raw) : readPlainRow(raw, this.#header)
+  /** @returns undefined for an object that must go the general way */
+  #mapPlainJson(text: string, key: string | undefined): MappedChange | undefined {
+    const plant = this.#readsPlainJson ? parsePlainJson(text) : undefined
     if (!plant) return undefined
     return {
       type: 'create',
