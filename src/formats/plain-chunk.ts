@@ -13,9 +13,11 @@
  * whole text as records. It also reads a plain chunk again if the store cannot create all of its
  * plants, because it decides what becomes of each record. Tests compare both ways with each other.
  */
+
 import { assertDefined } from '../errors.js'
 import { isText } from '../plant/fields.js'
 import type { NewPlantRows, RowValue } from '../plant/plant.js'
+import { minus, zero } from '../platform/ascii.js'
 import { Chunk, type InputOptions, maxRecordBytes, type RawRecord } from './chunk.js'
 
 /** How the rows of one input are found and read. */
@@ -252,10 +254,6 @@ export class ChunkGatherer<R extends RawRecord> {
     this.general = new Chunk()
   }
 }
-
-/** UTF-16 units. */
-const zero = 48
-const minus = 45
 
 /** A number up to here is an int64, whatever its rounding has done to the last digits. */
 const largestRoundedId = 9.223372e18

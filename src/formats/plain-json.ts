@@ -6,17 +6,10 @@
  * The scanner compares UTF-16 units, because that is faster than a regular expression, and makes no
  * strings. `plain-chunk.ts` says what for.
  */
-import { isText } from '../plant/fields.js'
-import { type FieldOffsets, type PlainFormat, scanId } from './plain-chunk.js'
 
-/** UTF-16 units. */
-const quote = 34
-const backslash = 92
-const space = 32
-const comma = 44
-const zero = 48
-const brace = 125
-const lineFeed = 10
+import { isText } from '../plant/fields.js'
+import { backslash, closingBrace, comma, lineFeed, quote, space, zero } from '../platform/ascii.js'
+import { type FieldOffsets, type PlainFormat, scanId } from './plain-chunk.js'
 
 /** @param parse reads complete lines in the general way */
 export function createPlainJsonFormat(
@@ -39,14 +32,14 @@ function scanObject(text: string, start: number, fields: FieldOffsets): number |
   fields.nameStart = nameStart
   fields.nameEnd = nameEnd
   fields.tagStart = fields.tagEnd
-  if (text.charCodeAt(nameEnd) === brace) return skipLineFeed(text, nameEnd + 1)
+  if (text.charCodeAt(nameEnd) === closingBrace) return skipLineFeed(text, nameEnd + 1)
 
   const tagStart = skipKey(text, skipComma(text, nameEnd), '"tag":')
   const tagEnd = findStringEnd(text, tagStart)
   if (tagStart === undefined || tagEnd === undefined) return undefined
   fields.tagStart = tagStart
   fields.tagEnd = tagEnd
-  return text.charCodeAt(tagEnd) === brace ? skipLineFeed(text, tagEnd + 1) : undefined
+  return text.charCodeAt(tagEnd) === closingBrace ? skipLineFeed(text, tagEnd + 1) : undefined
 }
 
 /** @returns the index of the value of the key; undefined if another key is at `start` */
@@ -71,7 +64,7 @@ function skipLineFeed(text: string, at: number): number | undefined {
 
 function findDigitsEnd(text: string, start: number): number {
   let at = start
-  while (text.charCodeAt(at) > comma && text.charCodeAt(at) < brace) at += 1
+  while (text.charCodeAt(at) > comma && text.charCodeAt(at) < closingBrace) at += 1
   return at
 }
 

@@ -3,16 +3,12 @@
  * cell is read as it is written: either it is in quotes as a whole, or it has neither quotes nor
  * spaces at its ends. `plain-chunk.ts` says what they are for.
  */
+
 import { assertDefined } from '../errors.js'
+import { carriageReturn, hash, lineFeed, quote } from '../platform/ascii.js'
 import type { Cells, Chunk, Header } from './chunk.js'
 import { type FieldOffsets, type PlainFormat, scanId } from './plain-chunk.js'
 import { parseRows, type Table } from './table.js'
-
-/** UTF-16 units. */
-const quote = 34
-const hash = 35
-const lineFeed = 10
-const carriageReturn = 13
 
 /** @returns undefined if no row of the table would be plain */
 export function createPlainTableFormat(

@@ -7,6 +7,18 @@
  * format writes as it writes the plants of other stores. So a byte that may have a meaning makes
  * its row slower, but never wrong.
  */
+import {
+  backslash,
+  hash,
+  letterN,
+  lineFeed,
+  minus,
+  nine,
+  quote,
+  space,
+  tab,
+  zero,
+} from '../../platform/ascii.js'
 import type { LineFormat, PlantLines } from '../store.js'
 import { parseCopyRow, splitCopyText } from './copy-text.js'
 import { parsePlantRow } from './rows.js'
@@ -207,17 +219,6 @@ class LineWriter {
     return rows[at] === backslash && rows[at + 1] === letterN && rows[at + 2] === lineFeed
   }
 }
-
-const tab = 0x09
-const lineFeed = 0x0a
-const space = 0x20
-const quote = 0x22
-const hash = 0x23
-const minus = 0x2d
-const zero = 0x30
-const nine = 0x39
-const letterN = 0x4e
-const backslash = 0x5c
 
 const json: Syntax = {
   start: Buffer.from('{"id":'),
