@@ -2,7 +2,15 @@ import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 
 const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 
-/** The parts of a workbook for `workbook`. */
+/** One shared string, which has two runs of text. */
+export const sampleSharedStrings = '<si><r><t>bold </t></r><r><t>plain</t></r></si>'
+
+const cellXfs = [0, 14, 164, 9].map((id) => `<xf numFmtId="${id}"/>`).join('')
+const numFmts = '<numFmt numFmtId="164" formatCode="000000"/>'
+/** Four styles: general, a date, six digits with zeros before them, and a percentage. */
+export const sampleStyles = `<numFmts>${numFmts}</numFmts><cellXfs>${cellXfs}</cellXfs>`
+
+/** The parts of a workbook for `buildWorkbook`. */
 export interface Parts {
   /** The content of `sheetData` by name, or the bytes of the part; a chart has none. */
   sheets?: Record<string, string | Buffer | undefined>

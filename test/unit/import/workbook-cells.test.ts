@@ -8,6 +8,8 @@ import {
   buildRows,
   buildSheetWorkbook,
   buildWorkbook,
+  sampleSharedStrings,
+  sampleStyles,
 } from '../../helpers/sandbox/workbook.js'
 
 // How a cell, a row and a header of a workbook become a plant.
@@ -17,12 +19,6 @@ let sandbox: ImportSandbox
 beforeEach(() => {
   sandbox = new ImportSandbox()
 })
-
-const sharedStrings = '<si><r><t>bold </t></r><r><t>plain</t></r></si>'
-
-const cellXfs = [0, 14, 164, 9].map((id) => `<xf numFmtId="${id}"/>`).join('')
-const numFmts = '<numFmt numFmtId="164" formatCode="000000"/>'
-const styles = `<numFmts>${numFmts}</numFmts><cellXfs>${cellXfs}</cellXfs>`
 
 test('a workbook that LibreOffice saved is imported, and what it cannot give is rejected', async () => {
   const saved = join(import.meta.dirname, '../../data/libreoffice.xlsx')
@@ -140,7 +136,10 @@ test('the value of a cell of any type becomes the string that a spreadsheet show
   const sheet = cells
     .map(({ what, cell }, id) => `<row><c><v>${id}</v></c>${cell}${buildInlineCell(what)}</row>`)
     .join('')
-  const result = await sandbox.import('', buildPlantWorkbook(sheet, { sharedStrings, styles }))
+  const result = await sandbox.import(
+    '',
+    buildPlantWorkbook(sheet, { sharedStrings: sampleSharedStrings, styles: sampleStyles }),
+  )
   expect(result).toEqual({ code: 0, created: cells.length, err: '' })
   expect((await sandbox.list()).split(/(?<=\n)/)).toEqual(
     cells.map(({ what, name }, id) => buildPlantLine(id, name, what)),

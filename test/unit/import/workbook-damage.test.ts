@@ -18,6 +18,8 @@ import {
   buildWorkbook,
   buildZip,
   plantHeader,
+  sampleSharedStrings,
+  sampleStyles,
 } from '../../helpers/sandbox/workbook.js'
 
 // Workbooks that are damaged, hostile, too large, or no workbooks at all.
@@ -27,12 +29,6 @@ let sandbox: ImportSandbox
 beforeEach(() => {
   sandbox = new ImportSandbox()
 })
-
-const sharedStrings = '<si><r><t>bold </t></r><r><t>plain</t></r></si>'
-
-const cellXfs = [0, 14, 164, 9].map((id) => `<xf numFmtId="${id}"/>`).join('')
-const numFmts = '<numFmt numFmtId="164" formatCode="000000"/>'
-const styles = `<numFmts>${numFmts}</numFmts><cellXfs>${cellXfs}</cellXfs>`
 
 const sheetPath = 'xl/worksheets/sheet1.xml'
 const fern = buildRows(['1', 'Fern'])
@@ -140,11 +136,15 @@ const damagedCells: Damage[] = [
   },
   {
     damage: 'a shared string that does not exist',
-    workbook: buildPlantWorkbook(buildSharedRow('<v>1</v>'), { sharedStrings }),
+    workbook: buildPlantWorkbook(buildSharedRow('<v>1</v>'), {
+      sharedStrings: sampleSharedStrings,
+    }),
   },
   {
     damage: 'a shared string before the first',
-    workbook: buildPlantWorkbook(buildSharedRow('<v>-1</v>'), { sharedStrings }),
+    workbook: buildPlantWorkbook(buildSharedRow('<v>-1</v>'), {
+      sharedStrings: sampleSharedStrings,
+    }),
   },
   {
     damage: 'an unknown type of a cell',
@@ -186,7 +186,9 @@ test.each([
   { path: 'xl/sharedStrings.xml', storedAs: 'xl/SharedStrings.xml' },
   { path: 'xl/workbook.xml', storedAs: 'xl\\Workbook.xml' },
 ])('the part $path is found if it is stored as $storedAs', async ({ path, storedAs }) => {
-  const workbook = buildPlantWorkbook(buildSharedRow('<v>0</v>'), { sharedStrings })
+  const workbook = buildPlantWorkbook(buildSharedRow('<v>0</v>'), {
+    sharedStrings: sampleSharedStrings,
+  })
   const result = await sandbox.import('', renameFile(workbook, path, storedAs))
   expect(result).toEqual({ code: 0, created: 1, err: '' })
   expect(await sandbox.list()).toBe(buildPlantLine(1, 'bold plain'))
@@ -270,8 +272,8 @@ test('a workbook with any byte changed is read as it was, or rejected', async ()
   const bytes = buildPlantWorkbook(
     buildRows(['1', 'Fern', 'shade']) + buildSharedRow('<v>0</v>').replace('>1<', '>2<'),
     {
-      sharedStrings,
-      styles,
+      sharedStrings: sampleSharedStrings,
+      styles: sampleStyles,
     },
   )
   const plants = buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'bold plain')
