@@ -34,7 +34,7 @@ export const maxHeaderRows = 20
 
 /** The first rows of a table or a sheet, one of which may be its header. */
 export interface TableHead {
-  /** At most 20 rows, with their lines. */
+  /** The first rows, at most 20, with their lines. */
   rows: Chunk<Cells>
   /** The delimiter of a text, which a workbook has not. */
   delimiter?: string | undefined
@@ -218,7 +218,7 @@ function createHeaderError(
 }
 
 /**
- * An error lists so many columns. A person can choose one that is not listed by its number only.
+ * An error lists at most this many columns. A person can choose any other one by its number only.
  */
 const maxColumns = 40
 

@@ -171,7 +171,7 @@ export function formatJqCommand(
   return `${file === 'stdin' ? jq : read} | plants import${map}${idFrom}`
 }
 
-/** In UTF-16 units. A value that is longer is not parsed. */
+/** The length is in UTF-16 units. A longer value is not parsed. */
 const maxSampleLength = 65_536
 
 /**

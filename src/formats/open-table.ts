@@ -21,7 +21,7 @@ import { createPlainTableFormat } from './plain-table.js'
 import { parseRows, type Table } from './table.js'
 import type { FormatName } from './write.js'
 
-/** In UTF-16 units. */
+/** The length of the start of a table in which its header is looked for, in UTF-16 units. */
 const headLength = 65_536
 
 /** The beginning of a table, in which the delimiter and the header are looked for. */

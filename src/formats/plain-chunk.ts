@@ -60,7 +60,7 @@ interface PlainText {
 /** A larger chunk saves nothing if its ids are in order, because each page is written once then. */
 const maxRowsInOrder = 8000
 const maxRows = 25_000
-/** In UTF-16 units. */
+/** The length of all texts of a chunk, in UTF-16 units. */
 const maxCharacters = 2_600_000
 /** The start and the end of an id, a name and a tag. */
 const offsetsPerRow = 6

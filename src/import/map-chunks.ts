@@ -67,7 +67,7 @@ export async function* mapChunks(
   }
 }
 
-/** A service answers so many requests in less than a second, after which Ctrl-C has an effect. */
+/** A service answers this many requests in less than a second, after which Ctrl-C has an effect. */
 const maxRequests = 500
 /** A record of one byte that is not valid takes hundreds of bytes of memory. */
 const maxRecordsAtOnce = 24_000

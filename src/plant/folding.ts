@@ -26,7 +26,7 @@ function hasLongRun(text: string): boolean {
 
 const surrogatesOfEmoji = '\ud83c\ud83d\udc00-\udfff'
 /**
- * Matches a character that normalization may change, alone or together with its neighbours. The
+ * Matches a character that normalization may change, by itself or together with its neighbours. The
  * characters in the brackets are those that it never changes.
  */
 const changeable = RegExp(

@@ -65,7 +65,7 @@ export class Body {
     void this.#pause()
   }
 
-  /** The service holds so many bytes of the body: its own, and those that node:http keeps. */
+  /** The bytes of the body that are in memory, here and in node:http. */
   get receivedBytes(): number {
     return this.#received.length + this.#response.req.readableLength
   }

@@ -4,7 +4,7 @@ import type { Log } from './log.js'
 import { formatRawResponse } from './respond.js'
 
 interface ConnectionLimitOptions {
-  /** At most so many connections are open, and those in a TLS handshake count. */
+  /** The largest number of open connections. Those in a TLS handshake count. */
   limit: number
   /** A service with TLS cannot send a response before the handshake. */
   usesTls: boolean
@@ -33,7 +33,7 @@ export class ConnectionLimit {
    * because Node.js does not give it. Without TLS, it is empty.
    */
   readonly #byClient = new Map<string, Socket>()
-  /** So many connections were closed since the last line of the log. */
+  /** The number of connections that were closed since the last line of the log. */
   #closedCount = 0
   #reportTimer: NodeJS.Timeout | undefined
 

@@ -31,7 +31,7 @@ interface DrainedServer {
   handleArrived(): void
 }
 
-/** A load balancer may send requests for so long before it knows that the service drains. */
+/** How long a load balancer may send requests before it knows that the service drains. */
 const drainGraceMs = 500
 
 export class Drain {

@@ -25,7 +25,7 @@ export interface LogOptions {
   output: Output
   /** Lines of this level and of more important ones are written; none with "silent". */
   level: string
-  /** Lines of requests are collected for so long before they are written. */
+  /** How long lines of requests are collected before they are written. */
   delayMs: number
   /** Replaces the secrets in lines by `***`. */
   redact(lines: string): string

@@ -20,9 +20,9 @@ interface QuotaOptions {
 }
 
 export interface RequestNeeds {
-  /** The request takes so much memory, with its body and its response. */
+  /** The memory that the request takes, with its body and its response. */
   bytes: number
-  /** So many of these bytes are in memory already: the part of the body that came with its head. */
+  /** The part of these bytes that is in memory already, because it came with the head. */
   receivedBytes: number
   isSearch: boolean
 }

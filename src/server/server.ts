@@ -28,7 +28,7 @@ import { rejectConnection } from './reject-connection.js'
 export interface Limits {
   /** A request must arrive within this time, and its client must not be silent for longer. */
   requestTimeoutMs: number
-  /** At most so many connections are open. */
+  /** The largest number of open connections. */
   connectionLimit: number
 }
 
@@ -71,14 +71,14 @@ interface HttpServerOptions {
 interface PendingRequest {
   response: ServerResponse
   body: Body
-  /** So many further requests came on its connection before its response. */
+  /** The number of further requests that came on its connection before its response. */
   droppedCount: number
 }
 
 /** A connection that sends more such requests is closed, unless its first may be with the store. */
 const maxDroppedRequests = 100
 
-/** A client that has its response may go on sending the body for so long, which is not kept. */
+/** How long a client that has its response may go on sending the body, which is not kept. */
 const lingerMs = 1000
 
 export class HttpServer {

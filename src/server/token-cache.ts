@@ -29,7 +29,7 @@ interface Lookup {
 
 const freshnessMs = 500
 
-/** At most so many tokens that were never found are looked up at a time. */
+/** The largest number of tokens, never found before, that are looked up at a time. */
 const maxLookups = 32
 
 export class TokenCache {

@@ -47,7 +47,7 @@ export interface PostgresAddress {
   /** These are the absolute paths of the client certificate and its key. */
   sslcert: string | undefined
   sslkey: string | undefined
-  /** A process opens at most so many connections to a server. */
+  /** The largest number of connections that a process opens to a server. */
   max: number
   targetSessionAttrs: (typeof targetSessionAttrs)[number]
 }

@@ -4,7 +4,7 @@ import type { FieldName } from '../plant/fields.js'
 export interface ReadQuery {
   /** Only ids greater than this one are selected; only smaller ones if `desc` sorts by id. */
   after?: bigint | undefined
-  /** At most so many plants are selected. It is at least 1. */
+  /** The largest number of plants that are selected, at least 1. */
   limit?: number | undefined
   /** Only plants with this tag are selected; with `false`, only plants without a tag. */
   tag?: string | false | undefined
@@ -25,7 +25,7 @@ export interface ReadQuery {
 }
 
 /**
- * A service accepts a search of at most so many characters, because its time grows with them.
+ * The longest search that a service accepts, in characters, because its time grows with them.
  */
 export const maxSearchLength = 200
 
@@ -44,7 +44,7 @@ export function addCount(counts: TextCounts, text: string | undefined, count: bi
   counts.set(text, (counts.get(text) ?? 0n) + count)
 }
 
-/** A page has at most so many plants, which bounds the memory of a list. */
+/** The largest number of plants of a page, which bounds the memory of a list. */
 export const pageRows = 1000
 
 /**

@@ -27,7 +27,7 @@ export function chooseRetryBudgetMs(
 }
 
 interface RetryState {
-  /** So many tries have failed. It is at least 1. */
+  /** The number of tries that have failed, at least 1. */
   tries: number
   /** This is the time since the call began or, if that is later, since the store was connected. */
   elapsedMs: number
@@ -37,8 +37,8 @@ interface RetryState {
 }
 
 /**
- * The last try begins so long before the budget is used up, or a tenth of the budget if that is
- * less. It would fail without an answer if it began later.
+ * How long before the end of the budget the last try begins, or a tenth of the budget if that is
+ * less. The try would fail without an answer if it began later.
  */
 const longestReserveMs = 1000
 

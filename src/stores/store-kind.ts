@@ -129,9 +129,9 @@ export interface OpenContext {
   /** A call with its retries takes no longer than this. */
   timeoutMs: number
   runtime: Runtime
-  /** A store that has not answered yet is tried for so long, in milliseconds. */
+  /** How long a store that has not answered yet is tried, in milliseconds. */
   retry?: number | undefined
-  /** A client sends at most so many requests at once. */
+  /** The largest number of requests that a client sends at once. */
   concurrency?: number | undefined
   /** @throws {PlantsError} `unauthorized` without a token, `usage` if others could read it */
   findAccess(target: TokenTarget): Promise<ServiceAccess>

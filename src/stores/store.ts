@@ -68,7 +68,7 @@ export interface LineFormat {
 }
 
 export interface PlantLines {
-  /** The content has the lines of so many plants. */
+  /** The number of plants whose lines are in the content. */
   length: number
   content: string | Uint8Array
 }

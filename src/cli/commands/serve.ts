@@ -210,8 +210,8 @@ function formatCreateToken({ storeFlag }: CommandContext): string {
 }
 
 /**
- * So many files are kept for what is no connection of a client: the store with its log, the log of
- * the service, the admin port, and what Node.js has open, with a margin.
+ * The files that are reserved for what is no connection of a client: the store with its log, the
+ * log of the service, the admin port, and what Node.js has open, with a margin.
  */
 const reservedFiles = 128
 

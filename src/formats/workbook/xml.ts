@@ -27,7 +27,7 @@ export interface ElementHandler {
   list?: ItemList
 }
 
-/** A list of elements that are so many that most of them bypass the parser. */
+/** A list of elements, such as rows. There are so many that most of them bypass the parser. */
 interface ItemList {
   /** The name of the element around the list, such as `sheetData`. */
   parent: string
@@ -235,5 +235,8 @@ function removePrefix(name: string): string {
 
 /** The parts that Excel writes are nested at most ten deep. */
 const maxDepth = 100
-/** In UTF-16 units. A longer item goes to saxes at once, instead of waiting for its end. */
+/**
+ * The length is in UTF-16 units. A longer item goes to saxes at once, instead of waiting for its
+ * end.
+ */
 const maxHeldLength = 65_536

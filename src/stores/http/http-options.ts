@@ -7,7 +7,7 @@ export interface HttpOptions {
   timeoutMs: number
   runtime: Runtime
   retry?: number | undefined
-  /** So many requests are sent at once. */
+  /** The number of requests that are sent at once. */
   concurrency?: number | undefined
 }
 

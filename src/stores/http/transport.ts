@@ -7,10 +7,10 @@ import { chooseProtocol, type Transport } from './protocol.js'
 /** This is less than the idle timeout of most services, which would close the connection. */
 const idleTimeoutMs = 4000
 
-/** So many iterations of the event loop pass before the first write to a new connection. */
+/** The iterations of the event loop that pass before the first write to a new connection. */
 const iterationsBeforeWrite = 3
 
-/** @param secureContext what is trusted in place of the access's certificates and Node.js's list */
+/** @param secureContext is trusted instead of the certificates of the access and of Node.js */
 export async function createTransport(
   { url }: HttpAddress,
   { access, concurrency = defaultConcurrency }: HttpOptions,

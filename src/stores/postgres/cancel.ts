@@ -23,9 +23,9 @@ export interface CancelTarget {
 }
 
 /**
- * A call may take two seconds longer than the timeout: docs/deployment.md tells load balancers to
- * wait so long. The driver takes one of them, because it waits a second longer than the server for
- * the end of a statement. This must fit into the other one.
+ * A call may take two seconds longer than the timeout, and docs/proxies.md tells load balancers to
+ * wait that long. The driver takes one of the two, because it waits a second longer than the server
+ * for the end of a statement. This must fit into the other one.
  */
 const cancelTimeoutMs = 700
 

@@ -89,7 +89,7 @@ export class LimitedClient extends pg.Client {
     return options
   }
 
-  /** @param maxRows the next statements return at most so many rows together */
+  /** @param maxRows the largest number of rows that the next statements together return */
   limitRows(maxRows: number): void {
     this.#limits.beginResponse(maxRows)
   }

@@ -57,7 +57,7 @@ export class PostgresDatabase {
   #systemContext: ReturnType<CreateSystemContext> | undefined
   #servers: Server[]
   #wasConnected = false
-  /** No server could be used so many times in a row. The second time is reported. */
+  /** How many times in a row no server could be used. The second time is reported. */
   #failureCount = 0
   /**
    * Searches, counts and lists with a tag take at most half of the connections, because creates,

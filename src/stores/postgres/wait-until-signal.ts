@@ -1,6 +1,6 @@
 /**
- * After a signal, what is running may go on for so long. Most statements end in this time, so that
- * their outcome is known.
+ * How long a statement that is running may go on after a signal. Most statements end in this time,
+ * so that their outcome is known.
  */
 const graceMs = 250
 

@@ -82,7 +82,7 @@ class IdRanges {
   #first: bigint
   #last: bigint
 
-  /** @param step a range has at most so many rows and bytes, or one larger plant */
+  /** @param step the most rows and bytes of a range. A larger plant is a range by itself. */
   constructor(
     prepare: Connection['prepare'],
     { after, desc = false }: Pick<ReadQuery, 'after' | 'desc'>,

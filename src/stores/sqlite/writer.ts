@@ -144,7 +144,7 @@ export class Writer {
   /**
    * A constraint that rejects one change is an outcome of that change, not an error. The exception
    * is a trigger that calls RAISE(ROLLBACK): it rolls back the whole group, and nothing tells which
-   * change it rejected. So each write is tried again alone.
+   * change it rejected. So each write is tried again by itself.
    */
   async #handleFailedGroup(group: PendingWrite[], error: unknown): Promise<void> {
     const wasRolledBackByTrigger = error instanceof PlantsError && error.kind === 'constraint'

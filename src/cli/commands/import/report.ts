@@ -19,7 +19,10 @@ import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
 
-/** So many rejected records, and changes of a dry run, are printed for people. Programs get all. */
+/**
+ * The number of rejected records, and of changes of a dry run, that are printed for people.
+ * Programs get all of them.
+ */
 const maxShown = 20
 
 export class ImportReport {
