@@ -8,7 +8,7 @@ import type { FieldName } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import type { Chunk, InputOptions, RawRecord } from './chunk.js'
 import { findMissingFields, listNames } from './columns.js'
-import { findListInObject, formatJqCommand, type JqList, pickNestedFields } from './json-shape.js'
+import { buildJqHint, findListInObject, type JqList, pickNestedFields } from './json-shape.js'
 import { KeyFinder } from './keys.js'
 
 /** The text is no list of plants, and no option makes it one: it must be changed first. */
@@ -71,8 +71,7 @@ function createKeyError(
   const keys = listNames([...new Set(objects.flatMap(Object.keys))])
   const message = `${source.name} has no ${missing.length === 1 ? 'key' : 'keys'} ${missingNames}: it has only ${keys}`
   if (nested.program === program) return inputError(message, chooseHint(missing))
-  const command = formatJqCommand(nested, rules, source.name)
-  return new NoListError(message, `Extract the fields with: ${command}`)
+  return new NoListError(message, buildJqHint(nested, rules, source.name))
 }
 
 function chooseHint(missing: readonly FieldName[]): string {
@@ -98,6 +97,6 @@ export function createNoListError(
   const keys = listNames([...new Set(list.objects.flatMap(Object.keys))])
   return new NoListError(
     `${name} is not a list of plants: it is ${description}, which contains objects with ${keys}`,
-    `Extract them with: ${formatJqCommand(list, rules, name)}`,
+    buildJqHint(list, rules, name),
   )
 }

@@ -25,6 +25,8 @@ export interface JqList {
   program: string
   objects: readonly JsonObject[]
   isGeoJson?: boolean
+  /** Whether the program prints several lists, of which a person may not want all. */
+  isSeveral?: boolean
 }
 
 /** Only the first objects of a list are looked at. */
@@ -35,7 +37,7 @@ const maxDepth = 3
 
 /** Finds the list of plants in an object that is no plant. */
 export function findListInObject(value: JsonObject, rules: InputOptions): JqList | undefined {
-  const list = findList(value, '', rules, maxDepth) ?? findObjectsByName(value, rules)
+  const list = findList(value, rules) ?? findObjectsByName(value, rules)
   return list && pickNestedFields(list, rules)
 }
 
@@ -70,29 +72,48 @@ function findNestedKey({ objects, isGeoJson }: JqList, rules: InputOptions): str
   })
 }
 
-function findList(
+interface NestedList {
+  list: JqList
+  length: number
+  /** Whether its objects have names, as plants have. */
+  isNamed: boolean
+}
+
+/**
+ * Finds the lists of plants: all whose objects have names, or else the longest list, because a file
+ * has more plants than other things.
+ */
+function findList(value: JsonObject, rules: InputOptions): JqList | undefined {
+  const lists = listLists(value, '', rules, maxDepth)
+  const named = lists.filter(({ isNamed }) => isNamed).map(({ list }) => list)
+  if (named.length > 1)
+    return {
+      program: named.map(({ program }) => program).join(', '),
+      objects: named.flatMap(({ objects }) => objects),
+      isSeveral: true,
+    }
+  return named[0] ?? lists.toSorted((a, b) => b.length - a.length)[0]?.list
+}
+
+/** Lists the arrays of objects in an object, or, if it has none, those in its members. */
+function listLists(
   value: JsonObject,
   path: string,
   rules: InputOptions,
   depth: number,
-): JqList | undefined {
-  const lists = Object.entries(value).flatMap(([key, member]) => {
+): NestedList[] {
+  const members = Object.entries(value)
+  const lists = members.flatMap(([key, member]) => {
     const objects = Array.isArray(member) ? member.slice(0, maxObjects).filter(isObject) : []
     const isGeoJson = value['type'] === 'FeatureCollection' && key === 'features'
     const list = { program: `${path}${formatPath(key)}[]`, objects, isGeoJson }
     if (!Array.isArray(member) || objects.length === 0) return []
     return [{ list, length: member.length, isNamed: hasName(objects, rules) }]
   })
-  // The list of plants is the one whose objects have names, or else the longest one: a file has
-  // more plants than other things.
-  lists.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || b.length - a.length)
-  if (lists[0]) return lists[0].list
-  if (depth === 0 || haveCommonKey(value)) return undefined
-  for (const [key, member] of Object.entries(value)) {
-    const list = isObject(member) && findList(member, path + formatPath(key), rules, depth - 1)
-    if (list) return list
-  }
-  return undefined
+  if (lists.length > 0 || depth === 0 || haveCommonKey(value)) return lists
+  return members.flatMap(([key, member]) =>
+    isObject(member) ? listLists(member, path + formatPath(key), rules, depth - 1) : [],
+  )
 }
 
 /**
@@ -151,24 +172,30 @@ function formatPath(key: string): string {
 }
 
 /**
- * Formats a command line that imports the list. A field whose key is not found is written as
- * `--map name=KEY`, and a person replaces `KEY`.
+ * Builds the hint that makes a list of plants of the text. It repeats no option of the command: a
+ * part of a command line that is copied without them would store the plants elsewhere. A field
+ * whose key is not found is written as `--map name=KEY`, and a person replaces `KEY`.
  */
-export function formatJqCommand(
-  { program, objects }: JqList,
-  rules: InputOptions,
-  file: string,
-): string {
-  const keys = findFieldKeys(objects, rules)
+export function buildJqHint(list: JqList, rules: InputOptions, file: string): string {
+  const keys = findFieldKeys(list.objects, rules)
   const missing = findMissingFields({ has: (field) => keys[field] !== undefined }, rules)
-  const jq = `jq -c ${quoteWord(program)}`
-  const isPacked = file.endsWith('.gz')
-  const read = isPacked ? `gzip -dc ${quoteWord(file)} | ${jq}` : `${jq} ${quoteWord(file)}`
   const isNameMissing = missing.includes('name')
   const pairs = missing.filter((field) => isNameMissing || field !== 'id')
   const map = pairs.length > 0 ? ` --map ${pairs.map((field) => `${field}=KEY`).join()}` : ''
   const idFrom = !isNameMissing && missing.includes('id') ? ' --id-from next' : ''
-  return `${file === 'stdin' ? jq : read} | plants import${map}${idFrom}`
+  const add = map + idFrom === '' ? '' : `, and add${map}${idFrom}`
+  const select = list.isSeveral ? ', with only the lists that you want' : ''
+  const use =
+    file === 'stdin'
+      ? 'Pipe the input through this first'
+      : `Pipe this into the same command, with - instead of ${file}`
+  return `${use}${add}${select}: ${formatJqCommand(list.program, file)}`
+}
+
+function formatJqCommand(program: string, file: string): string {
+  const jq = `jq -c ${quoteWord(program)}`
+  if (file === 'stdin') return jq
+  return file.endsWith('.gz') ? `gzip -dc ${quoteWord(file)} | ${jq}` : `${jq} ${quoteWord(file)}`
 }
 
 /** The length is in UTF-16 units. A longer value is not parsed. */

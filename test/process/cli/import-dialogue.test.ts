@@ -138,7 +138,7 @@ test('an import of JSON that is no list of plants ends without a question', asyn
   const user = withFile('{"categories":["a"],"plants":[{"id":1,"name":"Fern"}]}', 'list.json')
   const { code, screen } = await user.terminal('import list.json', plain).ended
   expect(code).toBe(2)
-  expect(screen).toContain("jq -c '.plants[]' list.json | plants import")
+  expect(screen).toContain("with - instead of list.json: jq -c '.plants[]' list.json")
 })
 
 test('an import asks for the keys of JSON', async () => {

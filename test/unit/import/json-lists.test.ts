@@ -27,6 +27,10 @@ const cases: {
   file?: string
   message: string
   command: string
+  /** The options that the hint adds to the command that failed. */
+  add?: string
+  /** What the hint says about several lists. */
+  select?: string
   created?: number
 }[] = [
   {
@@ -35,38 +39,52 @@ const cases: {
     message:
       'list.json is not a list of plants: it is an object with the keys "categories", "plants", ' +
       'which contains objects with "id", "name"',
-    command: "jq -c '.plants[]' list.json | plants import",
+    command: "jq -c '.plants[]' list.json",
   },
   {
     title: 'the list of plants among lists of other things',
     value: { beds: [{ bed: 1 }, { bed: 2 }, { bed: 3 }], 'my plants': list },
     message: 'is an object with the keys "beds", "my plants"',
-    command: `jq -c '.["my plants"][]' list.json | plants import`,
+    command: `jq -c '.["my plants"][]' list.json`,
   },
   {
     title: 'a list that is deeper',
     value: { meta: { count: 2 }, data: { result: { plants: list } } },
     message: 'is an object with the keys "meta", "data"',
-    command: "jq -c '.data.result.plants[]' list.json | plants import",
+    command: "jq -c '.data.result.plants[]' list.json",
+  },
+  {
+    title: 'an object with several lists of plants',
+    value: { beds: [{ bed: 1 }], plants: [list[0]], trees: [list[1]] },
+    message: 'is an object with the keys "beds", "plants", "trees"',
+    command: "jq -c '.plants[], .trees[]' list.json",
+    select: ', with only the lists that you want',
+  },
+  {
+    title: 'an object with several objects that have a list of plants',
+    value: { meta: { page: 1 }, north: { plants: [list[0]] }, south: { trees: [list[1]] } },
+    message: 'is an object with the keys "meta", "north", "south"',
+    command: "jq -c '.north.plants[], .south.trees[]' list.json",
+    select: ', with only the lists that you want',
   },
   {
     title: 'an object by name',
     value: { Rosa: { id: 1, tag: 'x' }, 'Acer rubrum': { id: 2, tag: 'y' } },
     message: 'is an object with the keys "Rosa", "Acer rubrum", which contains objects with "name"',
-    command: "jq -c 'to_entries[] | {name: .key} + .value' list.json | plants import",
+    command: "jq -c 'to_entries[] | {name: .key} + .value' list.json",
   },
   {
     title: 'an object by name without ids',
     value: { Rosa: { family: 'x' }, Acer: { family: 'y' } },
     message: 'is an object with the keys "Rosa", "Acer"',
-    command:
-      "jq -c 'to_entries[] | {name: .key} + .value' list.json | plants import --id-from next",
+    command: "jq -c 'to_entries[] | {name: .key} + .value' list.json",
+    add: '--id-from next',
   },
   {
     title: 'an object by id',
     value: { 7: { name: 'Fern' }, 8: { name: 'Moss' } },
     message: 'is an object with the keys "7", "8"',
-    command: "jq -c 'to_entries[] | {id: (.key | tonumber)} + .value' list.json | plants import",
+    command: "jq -c 'to_entries[] | {id: (.key | tonumber)} + .value' list.json",
   },
   {
     title: 'GeoJSON',
@@ -77,7 +95,7 @@ const cases: {
     },
     message:
       'my trees.geojson is not a list of plants: it is GeoJSON, which contains objects with "id", "name"',
-    command: "jq -c '.features[] | .properties' 'my trees.geojson' | plants import",
+    command: "jq -c '.features[] | .properties' 'my trees.geojson'",
   },
   {
     title: 'GeoJSON with the ids outside of the properties',
@@ -86,13 +104,13 @@ const cases: {
       features: list.map(({ id, name }) => ({ type: 'Feature', id, properties: { Name: name } })),
     },
     message: 'it is GeoJSON, which contains objects with "id", "Name"',
-    command: "jq -c '.features[] | {id} + .properties' list.json | plants import",
+    command: "jq -c '.features[] | {id} + .properties' list.json",
   },
   {
     title: 'fields in an object of each object',
     value: list.map(({ id, ...tags }) => ({ type: 'node', id, tags })),
     message: 'list.json has no key "name": it has only "type", "id", "tags"',
-    command: "jq -c '.[] | {id} + .tags' list.json | plants import",
+    command: "jq -c '.[] | {id} + .tags' list.json",
   },
   {
     title: 'elements of OpenStreetMap, some of them without tags',
@@ -101,20 +119,21 @@ const cases: {
       elements: [...list.map(({ id, ...tags }) => ({ id, tags })), { id: 3 }],
     },
     message: 'is an object with the keys "version", "elements"',
-    command: "jq -c '.elements[] | {id} + .tags' list.json | plants import",
+    command: "jq -c '.elements[] | {id} + .tags' list.json",
   },
   {
     title: 'a packed file whose name has a quote and a space',
     file: "Bob's list.json.gz",
     value: { plants: list },
     message: 'is an object with the keys "plants"',
-    command: String.raw`gzip -dc 'Bob'\''s list.json.gz' | jq -c '.plants[]' | plants import`,
+    command: String.raw`gzip -dc 'Bob'\''s list.json.gz' | jq -c '.plants[]'`,
   },
   {
     title: 'a list without ids in an object that is too large to be parsed',
     value: { note: pad, plants: [{ name: 'Fern' }, { name: 'Moss', pad }] },
     message: 'is an object with the keys "note", "plants", which contains objects with "name"',
-    command: "jq -c '.plants[]' list.json | plants import --id-from next",
+    command: "jq -c '.plants[]' list.json",
+    add: '--id-from next',
     created: 1,
   },
 ]
@@ -126,23 +145,25 @@ function writeValue(user: ImportSandbox, file: string, value: unknown): void {
 
 test.each(cases)(
   '$title is named, with the program of jq that makes a list of it',
-  async ({ value, file = 'list.json', message, command }) => {
+  async ({ value, file = 'list.json', message, command, add, select = '' }) => {
     const user = new ImportSandbox()
     writeValue(user, file, value)
     const { code, err } = await user.import([file])
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(message) })
-    expect(err).toContain(`: ${command}\n`)
+    const adding = add === undefined ? '' : `, and add ${add}`
+    expect(err).toContain(
+      `  Pipe this into the same command, with - instead of ${file}${adding}${select}: ${command}\n`,
+    )
   },
 )
 
 test.skipIf(!hasJq).each(cases)(
   '$title: the command leads to an import (needs jq)',
-  async ({ value, file = 'list.json', command, created = 2 }) => {
+  async ({ value, file = 'list.json', command, add = '', created = 2 }) => {
     const user = new ImportSandbox()
     writeValue(user, file, value)
-    const [pipe = '', args = ''] = command.split(' | plants import')
-    const stdin = execFileSync('sh', ['-c', pipe], { cwd: user.home, maxBuffer: 1e8 })
-    expect(await user.import(args, stdin)).toMatchObject({ created })
+    const stdin = execFileSync('sh', ['-c', command], { cwd: user.home, maxBuffer: 1e8 })
+    expect(await user.import(`- ${add}`, stdin)).toMatchObject({ created })
   },
 )
 
@@ -152,7 +173,7 @@ test('objects that each have one plant have a program of jq, in one line or in s
   for (const stdin of [line, line + line])
     expect((await user.import('', stdin)).err).toContain(
       'stdin has no keys "id", "name": it has only "plant"\n' +
-        '  Extract the fields with: jq -c .plant | plants import\n',
+        '  Pipe the input through this first: jq -c .plant\n',
     )
 })
 
@@ -166,7 +187,7 @@ test('all keys of an object that is too large to be parsed are counted', async (
   const { code, err } = await user.import('list.json')
   expect(code).toBe(2)
   expect(err).toContain('"Rosa 7" and 22 more, which contains objects with "name", "id", "pad"')
-  expect(err).toContain("jq -c 'to_entries[] | {name: .key} + .value' list.json | plants import")
+  expect(err).toContain(": jq -c 'to_entries[] | {name: .key} + .value' list.json\n")
 })
 
 test('a file that is named .ndjson and has an array needs --format', async () => {
@@ -198,6 +219,6 @@ test('a list whose objects have other keys has both the program and --map', asyn
   const user = new ImportSandbox()
   const { err } = await user.import('', '{"items":[{"Nr":1,"Sorte":"Fern"}]}')
   expect(err).toContain(
-    "Extract them with: jq -c '.items[]' | plants import --map id=KEY,name=KEY\n",
+    "Pipe the input through this first, and add --map id=KEY,name=KEY: jq -c '.items[]'\n",
   )
 })
