@@ -33,11 +33,21 @@ export function chooseFileFormat(name: string, chosen: FormatName | undefined): 
   if (lowerCase === 'jsonl') return 'ndjson'
   const format = [...formatNames, 'xlsx' as const].find((name) => name === lowerCase)
   if (format !== undefined && !(format === 'xlsx' && packed)) return format
+  const isSpreadsheet = spreadsheetExtensions.includes(lowerCase ?? '')
   throw usageError(
     `The file name ${JSON.stringify(shorten(name))} does not show the format`,
-    'Choose a format, such as: --output csv',
+    isSpreadsheet
+      ? `For a workbook, use the name ${JSON.stringify(shorten(toWorkbookName(name)))}`
+      : 'Choose a format, such as: --output csv',
   )
 }
+
+function toWorkbookName(name: string): string {
+  return name.replace(/\.\w+(?:\.gz)?$/i, '.xlsx')
+}
+
+/** The endings of spreadsheets. A table in CSV under such a name would open as a damaged file. */
+const spreadsheetExtensions = ['xls', 'xlsx', 'xlsm', 'xlsb', 'xltx', 'ods', 'fods', 'numbers']
 
 /** Writes a file as a whole or not at all, and returns how many plants and bytes it has. */
 export async function exportFile(

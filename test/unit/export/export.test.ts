@@ -174,6 +174,23 @@ test.skipIf(!(isSoak && isInstalled('soffice')))(
   },
 )
 
+test.each([
+  ['stock.xls', 'stock.xlsx'],
+  ['my stock.ods', 'my stock.xlsx'],
+  ['stock.2026.numbers', 'stock.2026.xlsx'],
+  ['stock.xlsx.gz', 'stock.xlsx'],
+  ['STOCK.XLS.GZ', 'STOCK.xlsx'],
+])('an export to %s proposes the workbook %s', async (name, workbook) => {
+  await plant(fern)
+  expect(await user.run(['export', name])).toMatchObject({
+    code: 2,
+    err:
+      `plants: The file name "${name}" does not show the format\n` +
+      `  For a workbook, use the name "${workbook}"\n`,
+  })
+  expect(await user.run(['export', workbook])).toMatchObject({ code: 0 })
+})
+
 test('two exports of the same plants have the same bytes', async () => {
   await plant(fern)
   await user.run('export one.xlsx')
