@@ -148,11 +148,15 @@ export class Chunk<R extends RawRecord = RawRecord> {
   }
 }
 
-/** Skips the first records, but keeps the counts of their chunks. */
+/**
+ * Skips the first records, but keeps the counts of their chunks.
+ *
+ * @returns how many of the records that should be skipped do not exist
+ */
 export async function* skipRecords<R extends RawRecord>(
   chunks: AsyncIterable<Chunk<R>>,
   count: number,
-): AsyncGenerator<Chunk<R>> {
+): AsyncGenerator<Chunk<R>, number> {
   let remainingCount = count
   for await (const chunk of chunks) {
     const skippedCount = Math.min(remainingCount, chunk.length)
@@ -162,6 +166,7 @@ export async function* skipRecords<R extends RawRecord>(
     remainder.multilineRow = chunk.multilineRow
     yield remainder
   }
+  return remainingCount
 }
 
 /** Reads the first item, and returns it with an iteration of all items. */

@@ -1,5 +1,22 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { PlantsError } from '../errors.js'
+import type { ImportPlan } from './inputs.js'
 import type { Checkpoint, Counts, Position } from './parse-checkpoint.js'
+
+/** The error for a checkpoint that no import has saved like this, for example a damaged one. */
+export class InvalidCheckpointError extends PlantsError {
+  /** @param reason continues "The checkpoint of this import" */
+  constructor(reason: string, { idFrom, restart }: Pick<ImportPlan, 'idFrom' | 'restart'>) {
+    // Records without ids would be stored again under other ids, unless they are found by name.
+    const restartHint =
+      idFrom === undefined
+        ? 'Start over with --restart'
+        : 'To import only plants with new names, start over with --restart --match name'
+    // With `--restart`, the checkpoint is deleted: see `runImport`.
+    const hint = restart ? 'Run the same command again' : restartHint
+    super('accessDenied', `The checkpoint of this import ${reason}`, { hint })
+  }
+}
 
 /** Creates the checkpoint of an import that is at its beginning. */
 export function createCheckpoint(

@@ -23,7 +23,6 @@
  *
  * docs/design/import-and-resume.md says why it is built like this.
  */
-import { PlantsError } from '../errors.js'
 import type { PlainChunk } from '../formats/plain-chunk.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -34,21 +33,20 @@ import {
   RowsRejectedError,
   type Transaction,
 } from '../stores/store.js'
+import { appendRejects } from './append-rejects.js'
 import { movePosition } from './checkpoint.js'
 import { CheckpointRows } from './checkpoint-rows.js'
 import type { ImportStart } from './import-start.js'
 import { InputNotes } from './input-notes.js'
 import { type OpenInput, openInput } from './inputs.js'
-import { type MappedChunk, mapChunks, type RowsAttempt } from './map-chunks.js'
+import { type MappedChunk, mapChunks, type PlainRows } from './map-chunks.js'
 import type { MapperState } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
 import { addOutcomes, findRejections, mergeOutcomes } from './outcomes.js'
 import type { Position } from './parse-checkpoint.js'
 import { ReadAhead } from './read-ahead.js'
 import {
-  appendRows,
   assertSameHeader,
-  disownFile,
   formatRejectedRows,
   formatRejectsHeader,
   type RejectedRecord,
@@ -163,15 +161,17 @@ export class Importer {
   /** @returns false if too many records were rejected */
   async #importInput(reader: OpenInput, file: string): Promise<boolean> {
     const { plan } = this.#start
-    const chunks = new ReadAhead(this.#mapChunks(reader))
+    const chunks = new ReadAhead(this.#mapChunks(reader, file))
+    let areCreated: boolean | undefined
     try {
       for (;;) {
-        const mapped = await chunks.read()
+        const mapped = await chunks.read(areCreated)
+        areCreated = undefined
         if (mapped === undefined) return true
         const isEmpty = 'chunk' in mapped && mapped.chunk.records.length === 0
         if (!isEmpty && this.#rejectedCount >= plan.maxErrors) return false
         if ('rows' in mapped) {
-          mapped.areCreated = await this.#createRows(mapped.rows)
+          areCreated = await this.#createRows(mapped.rows)
           await checkSignal(this.#io.handleSignals())
           continue
         }
@@ -185,11 +185,12 @@ export class Importer {
     }
   }
 
-  #mapChunks(reader: OpenInput): AsyncGenerator<MappedChunk | RowsAttempt> {
+  #mapChunks(reader: OpenInput, name: string) {
     const { plan, target, checkpoint } = this.#start
     const { records, input } = this.position
     return mapChunks(reader, {
       plan,
+      name,
       state: this.#mapperState,
       skippedRecords: records,
       keyPrefix: target.send && `${checkpoint.importId}-${input}-`,
@@ -223,7 +224,7 @@ export class Importer {
 
   async #importChunk(
     mapped: MappedChunk,
-    chunks: ReadAhead<MappedChunk | RowsAttempt>,
+    chunks: ReadAhead<MappedChunk | PlainRows, boolean>,
     reader: OpenInput,
   ): Promise<void> {
     const remembered = mapped.changes.some(({ idSource }) => isGenerated(idSource))
@@ -234,7 +235,7 @@ export class Importer {
     const committed = await this.#commitChunk(open, sentOutcomes, reader)
     this.#advanceTo(committed)
     await this.#onChunk(committed.outcomes, committed.rejections, this)
-    await this.#appendRejects(formatRejectsHeader(reader))
+    this.position = await appendRejects(this.#rows, this.position, formatRejectsHeader(reader))
   }
 
   /** @returns undefined for a direct store, which writes the changes with the checkpoint */
@@ -278,22 +279,6 @@ export class Importer {
     this.position = position
     this.#rejectedCount += rejections.length
     for (const change of saved) this.#rows.note(change)
-  }
-
-  async #appendRejects(header: string): Promise<void> {
-    const { rejects } = this.position
-    if (!rejects?.rows) return
-    try {
-      const appended = appendRows(rejects, header, { isResumed: false })
-      this.position = { ...this.position, rejects: appended }
-    } catch (error) {
-      // The file belongs to another program, and the checkpoint must say so. If that program is a
-      // process that has resumed this import, saving fails, and its error says that.
-      if (error instanceof PlantsError && error.kind === 'usage')
-        await this.#rows.saveCheckpoint({ ...this.position, rejects: disownFile(rejects) })
-      throw error
-    }
-    await this.#rows.saveCheckpoint(this.position)
   }
 
   /** Deletes the checkpoint. If that fails, the same command resumes the import at its end. */

@@ -1,6 +1,7 @@
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import { PlainChunk } from '../formats/plain-chunk.js'
 import type { Problem } from '../stores/change.js'
+import { InvalidCheckpointError } from './checkpoint.js'
 import type { ImportPlan } from './inputs.js'
 import { Mapper, type MapperState } from './map-record.js'
 import type { MappedChange } from './mapped-change.js'
@@ -18,18 +19,15 @@ export interface MappedChunk {
   nextId: bigint | undefined
 }
 
-/**
- * Rows that a store may be able to create without records. Whoever receives the attempt tries that,
- * and says in `areCreated` whether it has worked before it asks for the next item. If not, the next
- * items are the same rows, mapped.
- */
-export interface RowsAttempt {
+/** Rows that a store may be able to create without records. */
+export interface PlainRows {
   rows: PlainChunk
-  areCreated: boolean
 }
 
 interface MapOptions {
   plan: ImportPlan
+  /** The name of the input, for messages. */
+  name: string
   /** What the mappers of all inputs share. */
   state: MapperState
   /** How many records of the input are skipped, because they have outcomes. */
@@ -38,19 +36,22 @@ interface MapOptions {
   keyPrefix: string | undefined
 }
 
-/** Yields the chunks of an input after the skipped records. */
+/**
+ * Yields the chunks of an input after the skipped records. Whoever gets plain rows tries to create
+ * them, and passes to `next` whether that has worked. If not, the next items are the same rows,
+ * mapped.
+ */
 export async function* mapChunks(
   { header, chunks }: FormatReader,
-  { plan, state, skippedRecords, keyPrefix }: MapOptions,
-): AsyncGenerator<MappedChunk | RowsAttempt> {
+  { plan, name, state, skippedRecords, keyPrefix }: MapOptions,
+): AsyncGenerator<MappedChunk | PlainRows, void, boolean | undefined> {
   const maxRecords = keyPrefix === undefined ? maxRecordsAtOnce : maxRequests
   const mapper = new Mapper(plan, header, state)
   let recordsBefore = skippedRecords
-  for await (const wholeChunk of skipRecords(chunks, skippedRecords)) {
+  for await (const wholeChunk of skipDoneRecords(chunks, skippedRecords, plan, name)) {
     if (wholeChunk instanceof PlainChunk) {
-      const attempt = { rows: wholeChunk, areCreated: false }
-      yield attempt
-      if (attempt.areCreated) {
+      const areCreated = yield { rows: wholeChunk }
+      if (areCreated) {
         recordsBefore += wholeChunk.length
         continue
       }
@@ -65,6 +66,18 @@ export async function* mapChunks(
       yield { chunk, mapped, changes, nextId: state.nextId }
     }
   }
+}
+
+/** @throws {InvalidCheckpointError} if the input has fewer records */
+async function* skipDoneRecords(
+  chunks: AsyncIterable<Chunk>,
+  count: number,
+  plan: ImportPlan,
+  name: string,
+): AsyncGenerator<Chunk> {
+  const missingCount = yield* skipRecords(chunks, count)
+  if (missingCount > 0)
+    throw new InvalidCheckpointError(`is not valid: it is beyond the end of ${name}`, plan)
 }
 
 /** A service answers this many requests in less than a second, after which Ctrl-C has an effect. */

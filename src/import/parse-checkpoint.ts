@@ -7,6 +7,7 @@
  */
 import * as z from 'zod/mini'
 import { fieldNames } from '../plant/fields.js'
+import { countDone } from './checkpoint.js'
 
 const importAnswersSchema = z.object({
   encoding: z.exactOptional(z.string()),
@@ -71,10 +72,10 @@ const positionSchema = z.object({
 /** How far an import is: all records before the position have outcomes. */
 export type Position = z.infer<typeof positionSchema>
 
-const checkpointSchema = z.object({
+const membersSchema = z.object({
   version: z.literal(1),
   /** The idempotency keys of the creates begin with this id. */
-  importId: z.string(),
+  importId: z.uuid(),
   /** What the import reads, and how: see `describeSource`. */
   source: z.string(),
   /** The first generated id; undefined if the import generates none. */
@@ -84,6 +85,15 @@ const checkpointSchema = z.object({
   answers: z.optional(importAnswersSchema),
   position: positionSchema,
 })
+
+const checkpointSchema = membersSchema.check(
+  z.refine(({ firstId, position }) => {
+    const done = countDone(position.counts)
+    const isFirstInput = position.input === 0
+    const isCounted = isFirstInput ? done === position.records : done >= position.records
+    return isCounted && (firstId === undefined) === (position.nextId === undefined)
+  }),
+)
 
 /** The state of an import after the last chunk that is on disk. */
 export type Checkpoint = z.infer<typeof checkpointSchema>

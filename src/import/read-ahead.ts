@@ -1,12 +1,14 @@
 /**
  * Iterates over items, and can begin to read the next one before it is needed. While a PostgreSQL
  * server stores one chunk, this process reads and maps the chunk after it.
+ *
+ * `Reply` is what the generator may be told about the item that was read last.
  */
-export class ReadAhead<T> {
-  readonly #items: AsyncGenerator<T>
-  #next: Promise<IteratorResult<T>> | undefined
+export class ReadAhead<T, Reply = undefined> {
+  readonly #items: AsyncGenerator<T, void, Reply | undefined>
+  #next: Promise<IteratorResult<T, void>> | undefined
 
-  constructor(items: AsyncGenerator<T>) {
+  constructor(items: AsyncGenerator<T, void, Reply | undefined>) {
     this.#items = items
   }
 
@@ -16,16 +18,20 @@ export class ReadAhead<T> {
    */
   prepare(): void {
     if (this.#next !== undefined) return
-    this.#next = this.#items.next()
+    this.#next = this.#items.next(undefined)
     this.#next.catch(() => undefined)
   }
 
-  /** Resolves to undefined after the last item. */
-  async read(): Promise<T | undefined> {
-    const next = this.#next ?? this.#items.next()
+  /**
+   * Resolves to undefined after the last item.
+   *
+   * @param reply about the item before; not after `prepare`, which has asked for the next item
+   */
+  async read(reply?: Reply): Promise<T | undefined> {
+    const next = this.#next ?? this.#items.next(reply)
     this.#next = undefined
-    const { value, done } = await next
-    return done ? undefined : value
+    const result = await next
+    return result.done ? undefined : result.value
   }
 
   /** Ends the iteration. It does not wait for an item that is being read: a pipe may never end. */

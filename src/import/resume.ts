@@ -15,12 +15,12 @@
  * docs/design/import-and-resume.md says why it is built like this.
  */
 import { hostname } from 'node:os'
-import { PlantsError, usageError } from '../errors.js'
+import { type PlantsError, usageError } from '../errors.js'
 import type { DirectStore } from '../stores/store.js'
-import { buildCheckpointId, countDone } from './checkpoint.js'
-import type { ImportPlan, OpenInput } from './inputs.js'
+import { buildCheckpointId, countDone, InvalidCheckpointError } from './checkpoint.js'
+import type { ImportPlan } from './inputs.js'
 import type { Checkpoint, ImportAnswers } from './parse-checkpoint.js'
-import { formatRejectsHeader } from './rejects-file.js'
+import { describeDifference } from './source.js'
 
 type StartDecision =
   | { type: 'begin' }
@@ -69,11 +69,13 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
   const pathsId = hashes && buildCheckpointId(hostname(), store, ...paths)
   const rememberedFiles = await findRememberedFiles(options)
   for (const id of [pathsId, ...rememberedFiles.map(({ checkpointId }) => checkpointId)]) {
-    const state = id && (await checkpoints.findCheckpoint?.(id))
-    if (!state) continue
-    const checkpoint = await parseState(state)
-    const isSame = checkpoint === 'invalid' || hasSource(checkpoint, source)
-    if (id === pathsId || isSame) return { id, state, checkpoint, rememberedFiles }
+    const state = await findState(checkpoints, id)
+    if (state === undefined) continue
+    const parsed = await parseState(state)
+    const isSame = parsed === 'invalid' || hasSource(parsed, source)
+    if (id !== pathsId && !isSame) continue
+    const checkpoint = isSame && isBeyondInputs(parsed, plan) ? 'invalid' : parsed
+    return { id, state, checkpoint, rememberedFiles }
   }
   return { id: pathsId, state: undefined, checkpoint: undefined, rememberedFiles }
 }
@@ -93,8 +95,8 @@ export async function findEarlierAnswers(
   const files = await findRememberedFiles({ ...options, plan: { ...plan, idFrom: 'next' } })
   const rememberedIds = files.map(({ checkpointId }) => checkpointId)
   for (const id of [buildCheckpointId(hostname(), store, ...paths), ...rememberedIds]) {
-    const state = id && (await checkpoints.findCheckpoint?.(id))
-    const checkpoint = state ? await parseState(state) : undefined
+    const state = await findState(checkpoints, id)
+    const checkpoint = state === undefined ? undefined : await parseState(state)
     if (typeof checkpoint !== 'object') continue
     if (plan.restart && !checkpoint.restart) continue
     return checkpoint.answers
@@ -104,6 +106,14 @@ export async function findEarlierAnswers(
   const hasIds = Boolean(plan.map.id)
   if (isRemembered && !plan.restart && !plan.match && !hasIds) throw createRepetitionError('add')
   return undefined
+}
+
+/** Finds the text of a checkpoint, which may be empty if another program has written it. */
+async function findState(
+  checkpoints: SearchOptions['checkpoints'],
+  id: string | undefined,
+): Promise<string | undefined> {
+  return id === undefined ? undefined : checkpoints.findCheckpoint?.(id)
 }
 
 /** The schema of a checkpoint is loaded here: most imports find none, and need not load zod. */
@@ -133,6 +143,10 @@ async function findRememberedFiles({
 
 function hasSource(checkpoint: SavedImport['checkpoint'], source: string): boolean {
   return typeof checkpoint === 'object' && checkpoint.source === source
+}
+
+function isBeyondInputs(checkpoint: SavedImport['checkpoint'], { inputs }: ImportPlan): boolean {
+  return typeof checkpoint === 'object' && checkpoint.position.input >= inputs.length
 }
 
 interface StartOptions {
@@ -167,12 +181,10 @@ function selectResumable(
 function findMismatch(
   { checkpoint }: SavedImport,
   resumable: Checkpoint | undefined,
-  { plan, storeName, isService }: StartOptions,
+  { plan, source, storeName, isService }: StartOptions,
 ): PlantsError | undefined {
-  if (checkpoint === 'invalid') {
-    const message = `The checkpoint of this import in ${storeName} is not valid`
-    return new PlantsError('accessDenied', message, { hint: 'Start over with --restart' })
-  }
+  if (checkpoint === 'invalid')
+    return new InvalidCheckpointError(`in ${storeName} is not valid`, plan)
   if (checkpoint === 'otherVersion')
     return usageError(
       'This import was started by another version of plants',
@@ -186,7 +198,7 @@ function findMismatch(
   const generatesIds = (checkpoint.firstId ?? plan.idFrom) !== undefined
   const restartHint = ', or start over with --restart: plants that are stored unchanged are skipped'
   return usageError(
-    'This import was interrupted, and its options or files have changed since',
+    `This import was interrupted, and ${describeDifference(checkpoint.source, source, plan)}`,
     `Use the same options and files${generatesIds ? '' : restartHint}`,
   )
 }
@@ -214,24 +226,4 @@ function createRepetitionError(advice: string): PlantsError {
     'The same input was imported before, with generated ids',
     `To import only plants with new names, ${advice} --match name`,
   )
-}
-
-/**
- * Describes what an import reads: the contents of its files, the options that say what a record is,
- * and the format and the header that were detected. Two imports with the same description have the
- * same records at the same positions. Options that only change how an import runs, such as
- * `--concurrency`, are no part of it.
- */
-export function describeSource(
-  plan: ImportPlan,
-  hashes: readonly string[] | undefined,
-  first: OpenInput,
-): string {
-  const { format, sheet, encoding, delimiter, map, columns, match } = plan
-  const quotes = plan.quotes === false ? false : undefined
-  const idFrom = plan.idFrom?.toString()
-  const options = { format, sheet, encoding, delimiter, quotes, map, columns, idFrom, match }
-  // The description is stored in checkpoints, so its members keep their names.
-  const detected = [first.format, formatRejectsHeader(first)]
-  return JSON.stringify({ hashes, ...options, found: detected })
 }

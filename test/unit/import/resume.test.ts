@@ -194,7 +194,8 @@ describe('an import that was stopped', () => {
   })
 
   test('is not to begin again where it would be numbered', async () => {
-    const err = expect.stringMatching(/^plants: This import was interrupted, [^-]*$/)
+    const message = 'This import was interrupted, and --id-from has changed since'
+    const err = `plants: ${message}\n  Use the same options and files\n`
     expect(await user.import('plants --id-from 1')).toEqual({ code: 2, err })
   })
 

@@ -1,6 +1,6 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
-import { countDone, countRejected } from '../../../import/checkpoint.js'
+import { countDone, countRejected, InvalidCheckpointError } from '../../../import/checkpoint.js'
 import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
 import type { ImportPlan } from '../../../import/inputs.js'
@@ -184,6 +184,8 @@ export class ImportReport {
   async explainFailure(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'internalError') return error
+    // Nothing was stored, and the same command would fail again.
+    if (error instanceof InvalidCheckpointError) return error
     const { atomic, dryRun } = this.#plan
     const done = countDone(importer.position.counts)
     const mayStore = !atomic && !dryRun

@@ -7,7 +7,7 @@
  * store of each kind gives an import, also for a dry run, is an `ImportTarget`: see `openTarget`.
  */
 import { assertDefined, PlantsError } from '../../../errors.js'
-import { countDone, createCheckpoint } from '../../../import/checkpoint.js'
+import { countDone, createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
 import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
 import { Importer } from '../../../import/importer.js'
 import {
@@ -23,7 +23,8 @@ import { openJournal } from '../../../import/journal.js'
 import type { PlantNames } from '../../../import/map-record.js'
 import type { Checkpoint } from '../../../import/parse-checkpoint.js'
 import { formatRejectsHeader, openRejects } from '../../../import/rejects-file.js'
-import { decideStart, describeSource, findSavedImport } from '../../../import/resume.js'
+import { decideStart, findSavedImport } from '../../../import/resume.js'
+import { describeSource } from '../../../import/source.js'
 import { formatPlantCount } from '../../../plant/plant.js'
 import type { Io } from '../../../platform/io.js'
 import { type Change, getTargetId, type Outcome } from '../../../stores/change.js'
@@ -54,6 +55,8 @@ export async function runImport(
       // same command resumes at the end.
       if (importer.isComplete) await importer.finish()
     } catch (error) {
+      // With `--restart`, the same command would resume at the same position again.
+      if (error instanceof InvalidCheckpointError && plan.restart) await importer.finish()
       throw await report.explainFailure(error, importer)
     }
     await report.writeSummary(importer)

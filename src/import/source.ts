@@ -1,0 +1,72 @@
+import { isObject } from '../plant/json.js'
+import type { ImportPlan, OpenInput } from './inputs.js'
+import { formatRejectsHeader } from './rejects-file.js'
+
+/**
+ * Describes what an import reads: the contents of its files, the options that say what a record is,
+ * and the format and the header that were detected. Two imports with the same description have the
+ * same records at the same positions. Options that only change how an import runs, such as
+ * `--concurrency`, are no part of it.
+ */
+export function describeSource(
+  plan: ImportPlan,
+  hashes: readonly string[] | undefined,
+  first: OpenInput,
+): string {
+  const { format, sheet, encoding, delimiter, map, columns, match } = plan
+  const quotes = plan.quotes === false ? false : undefined
+  const idFrom = plan.idFrom?.toString()
+  const options = { format, sheet, encoding, delimiter, quotes, map, columns, idFrom, match }
+  // The description is stored in checkpoints, so its members keep their names.
+  const detected = [first.format, formatRejectsHeader(first)]
+  return JSON.stringify({ hashes, ...options, found: detected })
+}
+
+/**
+ * Describes why an interrupted import cannot resume, as the end of a sentence.
+ *
+ * @param before the source in the checkpoint
+ * @param now the source of this command
+ */
+export function describeDifference(before: string, now: string, plan: ImportPlan): string {
+  if (before === now) return '--atomic cannot resume it'
+  const names = findDifferences(parseSource(before), parseSource(now), plan)
+  if (names.length === 0) return 'its files are read in another way now'
+  const subject = [names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ')
+  return `${subject} ${names.length === 1 ? 'has' : 'have'} changed since`
+}
+
+/** Returns the names of the files that have other contents, and of the options that differ. */
+function findDifferences(before: Source, now: Source, { inputs }: ImportPlan): string[] {
+  const [hashesBefore, hashes] = [Object(before['hashes']), Object(now['hashes'])]
+  const files = inputs.filter((_, index) => hashesBefore[index] !== hashes[index])
+  const options = Object.entries(optionNames)
+    .filter(([key]) => JSON.stringify(before[key]) !== JSON.stringify(now[key]))
+    .map(([, option]) => option)
+  return [...files.map(({ name }) => name), ...options]
+}
+
+type Source = Record<string, unknown>
+
+function parseSource(source: string): Source {
+  try {
+    const value: unknown = JSON.parse(source)
+    return isObject(value) ? value : {}
+  } catch (error) {
+    if (error instanceof SyntaxError) return {}
+    throw error
+  }
+}
+
+/** The options that say what a record is, by their members of the source. */
+const optionNames = {
+  format: '--format',
+  encoding: '--encoding',
+  delimiter: '--delimiter',
+  quotes: '--no-quotes',
+  map: '--map',
+  columns: '--columns',
+  sheet: '--sheet',
+  idFrom: '--id-from',
+  match: '--match',
+}
