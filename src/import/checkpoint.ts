@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { PlantsError } from '../errors.js'
 import type { ImportPlan } from './inputs.js'
-import type { Checkpoint, Counts, Position } from './parse-checkpoint.js'
+import type { Checkpoint, Position } from './parse-checkpoint.js'
 
 /** The error for a checkpoint that no import has saved like this, for example a damaged one. */
 export class InvalidCheckpointError extends PlantsError {
@@ -35,15 +35,6 @@ export function createCheckpoint(
 export function movePosition(position: Position, records: number, rejectedRows: string): Position {
   const rejects = position.rejects && { ...position.rejects, rows: rejectedRows }
   return { ...position, records: position.records + records, rejects }
-}
-
-export function countRejected({ rejected }: Counts): number {
-  return Object.values(rejected).reduce((sum, count) => sum + count, 0)
-}
-
-/** Counts the records that have an outcome, whichever it is. */
-export function countDone(counts: Counts): number {
-  return counts.created + counts.updated + counts.skipped + counts.unknown + countRejected(counts)
 }
 
 /** Builds the id of a row from what the row is about, such as the paths of the files. */

@@ -1,12 +1,13 @@
 /*
  * What the outcomes of changes mean for an import: which records are rejected, and what is counted.
  */
+
 import { assertDefined } from '../errors.js'
 import type { Chunk } from '../formats/chunk.js'
 import { haveEqualFields } from '../plant/plant.js'
 import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
+import type { Counts } from './counts.js'
 import type { MappedChange } from './mapped-change.js'
-import type { Counts } from './parse-checkpoint.js'
 import type { RejectedRecord } from './rejects-file.js'
 
 /**

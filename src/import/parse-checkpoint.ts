@@ -7,7 +7,7 @@
  */
 import * as z from 'zod/mini'
 import { fieldNames } from '../plant/fields.js'
-import { countDone } from './checkpoint.js'
+import { type Counts, countDone } from './counts.js'
 
 const importAnswersSchema = z.object({
   encoding: z.exactOptional(z.string()),
@@ -32,11 +32,8 @@ const countsSchema = z.object({
   updated: count,
   skipped: count,
   unknown: count,
-  /** How many records were rejected for each `error`, such as `409` for an id that exists. */
   rejected: z.record(z.string(), count),
-})
-
-export type Counts = z.infer<typeof countsSchema>
+}) satisfies z.ZodMiniType<Counts>
 
 const rejectsFileSchema = z.object({
   path: z.string(),

@@ -1,6 +1,7 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
-import { countDone, countRejected, InvalidCheckpointError } from '../../../import/checkpoint.js'
+import { InvalidCheckpointError } from '../../../import/checkpoint.js'
+import { countDone, countRejected } from '../../../import/counts.js'
 import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
 import type { ImportPlan } from '../../../import/inputs.js'

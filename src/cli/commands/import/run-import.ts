@@ -7,7 +7,8 @@
  * store of each kind gives an import, also for a dry run, is an `ImportTarget`: see `openTarget`.
  */
 import { assertDefined, PlantsError } from '../../../errors.js'
-import { countDone, createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
+import { createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
+import { countDone } from '../../../import/counts.js'
 import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
 import { Importer } from '../../../import/importer.js'
 import {

@@ -1,0 +1,18 @@
+/** How many records have each outcome. */
+export interface Counts {
+  created: number
+  updated: number
+  skipped: number
+  unknown: number
+  /** How many records were rejected for each `error`, such as `409` for an id that exists. */
+  rejected: Record<string, number>
+}
+
+export function countRejected({ rejected }: Counts): number {
+  return Object.values(rejected).reduce((sum, count) => sum + count, 0)
+}
+
+/** Counts the records that have an outcome, whichever it is. */
+export function countDone(counts: Counts): number {
+  return counts.created + counts.updated + counts.skipped + counts.unknown + countRejected(counts)
+}
