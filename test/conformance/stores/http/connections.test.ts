@@ -79,8 +79,8 @@ describe('an error tells why a service could not be reached:', () => {
     const store = service.url.replace('http', 'https')
     const time = createClock()
     service.on('connection', () => answer === '' && time.timeOut())
-    const { code, said, requests } = await createAt(service, ['--store', store], {}, time.now)
-    expect([code, requests, said.at(-1)]).toEqual([4, [], unreached(why, rest)])
+    const { code, stderr, requests } = await createAt(service, ['--store', store], {}, time.now)
+    expect([code, requests, stderr.at(-1)]).toEqual([4, [], unreached(why, rest)])
   })
 })
 
@@ -113,7 +113,7 @@ describe('a service that closes each new connection at once gets nothing, and is
     const hint = expect.stringContaining('the service has too many connections: try again later')
     const error = unreached('the connection was closed', { retryable: true, hint })
     const warning = expect.objectContaining({ warning: expect.stringContaining(' again for up') })
-    expect(outcome).toEqual({ code: 4, out: '', said: [warning, error], requests: [] })
+    expect(outcome).toEqual({ code: 4, out: '', stderr: [warning, error], requests: [] })
     expect(service.bytes).toHaveLength(0)
     expect(service.connections).toBeGreaterThan(1)
   })
@@ -158,8 +158,8 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const service = await ScriptedServer.listen({ posts, tls })
     const outcome = await createAt(service, ca ? ['--ca-cert', ca.path] : [])
     // In the words of Node or of Bun, some with the name of the certificate.
-    const said = [unreached('Could not reach URL: ')]
-    expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
+    const stderr = [unreached('Could not reach URL: ')]
+    expect(outcome).toEqual({ code: 4, out: '', stderr, requests: [] })
     expect(JSON.stringify(outcome)).toMatch(/certificate|altnames/)
     expect(service.bytes).toHaveLength(0)
   })
@@ -215,11 +215,11 @@ describe.each(Object.entries(answersOfTlsPorts))(
       const message = `The port of http://${host} speaks TLS, not plain HTTP`
       const hint = `Try https://${host}`
       const create = await createIn(`http://${host}`)
-      const said = isClosed
+      const stderr = isClosed
         ? { error: 504, hint: expect.stringMatching(`^${hint}. Whether plant 1 is stored is unk`) }
         : { error: 503, hint }
       expect(create).toMatchObject({ code: isClosed ? 5 : 4, out: '' })
-      expect(parseObjects(create.err)).toEqual([{ message, ...said }])
+      expect(parseObjects(create.err)).toEqual([{ message, ...stderr }])
       const args = ['update', '1', '--name', 'Moss', '-o', 'json', '--store', `http://${host}`]
       const update = await runPlants(args, { env: { PLANTS_TOKEN: token } })
       const unknown = `${hint}. Whether plant 1 was changed is unknown`
@@ -262,9 +262,9 @@ describe.each(Object.entries(answersOfTlsPorts))(
 test('a port that closes connections, but does not speak TLS, is not said to', async () => {
   const close = (socket: Socket) => void socket.destroy()
   const service = await ScriptedServer.listen({ posts: [close] })
-  const { code, said } = await createAt(service, ['--retry', '0'])
+  const { code, stderr } = await createAt(service, ['--retry', '0'])
   expect(code).toBe(5)
-  expect(JSON.stringify(said)).not.toContain('TLS')
+  expect(JSON.stringify(stderr)).not.toContain('TLS')
 })
 
 /** Repeats the text as long as somebody reads it. */
@@ -288,11 +288,11 @@ async function createdThrough(
 ) {
   const store = service.url.replace('127.0.0.1', `${ipv4}`)
   const argv = ['--store', store, '--allow-http', ...flags]
-  const { said, ...outcome } = await createAt(service, argv, variables, now)
+  const { stderr, ...outcome } = await createAt(service, argv, variables, now)
   const target = service.url.startsWith('https')
     ? `CONNECT ${ipv4}:${service.port}`
     : `POST ${store}/plants`
-  return { ...outcome, target, error: said.at(-1) }
+  return { ...outcome, target, error: stderr.at(-1) }
 }
 
 describe.runIf(hasOpenssl && ipv4)(

@@ -8,7 +8,7 @@ import {
   ScriptedServer,
 } from '../../../helpers/scripted-server/scripted-server.js'
 import { token } from '../../../helpers/scripted-server/service.js'
-import { linesOf } from './steps.js'
+import { parseLines } from './steps.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'
@@ -33,7 +33,7 @@ async function runAt(
   const usual = { '--timeout': '1h', '--store': service.url, '--output': 'ndjson' }
   const argv = addDefaults(usual, line.split(' '))
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, ...world })
-  const lines = linesOf(err, service) as Record<string, unknown>[]
+  const lines = parseLines(err, service) as Record<string, unknown>[]
   const requests = service.requests.map(({ line, body }) => `${line} ${body}`.trim())
   return { code, out, lines, last: lines.at(-1), requests }
 }

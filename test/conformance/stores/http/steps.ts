@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import type { ServiceAccess } from '../../../../src/stores/credentials.js'
 import type { HttpOptions } from '../../../../src/stores/http/http-options.js'
 import { HttpStore } from '../../../../src/stores/http/http-store.js'
@@ -8,15 +9,59 @@ import {
   closeAfterTest,
   createAddressContext,
 } from '../../../helpers/sandbox/store.js'
-import type { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
+import {
+  buildJsonResponse,
+  type ScriptedResponse,
+  ScriptedServer,
+} from '../../../helpers/scripted-server/scripted-server.js'
 import { token } from '../../../helpers/scripted-server/service.js'
 
 export const created = {
   code: 0,
   out: '{"name":"Fern"}\n',
-  /** the lines on stderr; the service's own address is URL in them, and the idempotency key KEY */
-  said: [] as unknown[],
+  /** The lines on stderr. URL stands for the address of the service, and KEY for the idempotency key. */
+  stderr: [] as unknown[],
   requests: ['POST /plants'],
+}
+
+export const createRequest = 'POST /plants'
+export const descriptionRequest = 'GET /openapi.json'
+export const idempotencyKeyHeader = { name: 'Idempotency-Key', in: 'header' }
+
+/** Builds the description of a service whose operation POST /plants has these parameters. */
+export function describeCreate(parameters: unknown[], otherMembers: object = {}): Buffer {
+  const paths = { '/plants': { post: { parameters } } }
+  return buildJsonResponse(200, { paths, ...otherMembers })
+}
+
+export const descriptionWithKeys = describeCreate([idempotencyKeyHeader])
+export const descriptionWithoutKeys = describeCreate([])
+
+export const jsonHead = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
+
+/** Resets the connection instead of a response. */
+export const resetConnection: ScriptedResponse = (socket) => void socket.resetAndDestroy()
+
+/** Writes the beginning of a response, and closes the connection. */
+export function cutAfter(text: string): ScriptedResponse {
+  return (socket) => void socket.end(text)
+}
+
+/** The hint of an error after which nobody knows whether the plant is stored. */
+export const repeatHint = { hint: expect.stringContaining('--idempotency-key KEY') }
+
+/** Creates plant 1, Fern, at a service without idempotency keys that responds like this. */
+export async function createWithoutKeys(response: ScriptedResponse, now?: () => number) {
+  const service = await ScriptedServer.listen({
+    posts: [response],
+    openapi: descriptionWithoutKeys,
+  })
+  return createAt(service, [], {}, now)
+}
+
+/** Builds the outcome of a create that fails with this error, after these requests. */
+export function buildFailure(code: number, error: object, requests = [createRequest]) {
+  return { code, out: '', stderr: [expect.objectContaining(error)], requests }
 }
 
 /** Creates plant 1, Fern, at a service; every request for it must have one and the same key. */
@@ -29,7 +74,7 @@ export async function createAt(
   const { code, out, err } = await createIn(service.url, flags, env, now)
   const keys = new Set(service.keys)
   if (keys.size > 1 || keys.has(undefined)) throw new Error(`The keys were ${service.keys}`)
-  return { code, out, said: linesOf(err, service), requests: service.lines }
+  return { code, out, stderr: parseLines(err, service), requests: service.lines }
 }
 
 /** Creates plant 1, Fern, in a store, which a flag may name instead. Its clock stands still. */
@@ -47,7 +92,8 @@ export function createIn(
   })
 }
 
-export function linesOf(err: string, service: ScriptedServer): unknown[] {
+/** Parses the lines of stderr: JSON to its value, any other line to its text. */
+export function parseLines(err: string, service: ScriptedServer): unknown[] {
   const general = err.replaceAll(service.keys[0] ?? 'no key', 'KEY').replaceAll(service.url, 'URL')
   const lines = general.split('\n').filter((line) => line !== '')
   return lines.map((line): unknown => (line.startsWith('{') ? JSON.parse(line) : line))
