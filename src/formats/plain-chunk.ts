@@ -16,7 +16,7 @@
 
 import { assertDefined } from '../errors.js'
 import { isText } from '../plant/fields.js'
-import type { NewPlantRows, RowValue } from '../plant/plant.js'
+import type { NewPlantRows, RowTexts, RowValue } from '../plant/plant.js'
 import { minus, zero } from '../platform/ascii.js'
 import { Chunk, type InputOptions, maxRecordBytes, type RawRecord } from './chunk.js'
 
@@ -174,6 +174,12 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   }
 
   addValues(row: number, values: RowValue[]): boolean {
+    const texts = this.readTexts(row)
+    if (texts) values.push(BigInt(texts.id), texts.name, texts.tag)
+    return texts !== undefined
+  }
+
+  readTexts(row: number): RowTexts | undefined {
     const { text } = assertDefined(this.#texts[assertDefined(this.#textIndexes[row])])
     const offsets = this.#offsets
     const at = row * offsetsPerRow
@@ -184,9 +190,8 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     )
     const [tagStart, tagEnd] = [assertDefined(offsets[at + 4]), assertDefined(offsets[at + 5])]
     const tag = tagEnd > tagStart ? this.#format.readText(text, tagStart, tagEnd) : null
-    if (name === undefined || tag === undefined) return false
-    values.push(BigInt(text.slice(offsets[at], offsets[at + 1])), name, tag)
-    return true
+    if (name === undefined || tag === undefined) return undefined
+    return { id: text.slice(offsets[at], offsets[at + 1]), name, tag }
   }
 }
 

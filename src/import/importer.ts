@@ -18,7 +18,7 @@
  * again creates nothing twice.
  *
  * There are two shortcuts. While a PostgreSQL server stores a chunk, the next one is read and
- * mapped (`ReadAhead`). And a chunk of plain rows is created in a SQLite store without mapping its
+ * mapped (`ReadAhead`). And a chunk of plain rows is created in a direct store without mapping its
  * records (`#createRows`); if the store cannot do that, the same rows come again, mapped.
  *
  * docs/design/import-and-resume.md says why it is built like this.
@@ -162,7 +162,7 @@ export class Importer {
   async #importInput(reader: OpenInput, file: string): Promise<boolean> {
     const { plan } = this.#start
     const chunks = new ReadAhead(this.#mapChunks(reader, file))
-    let areCreated: boolean | undefined
+    let areCreated: Promise<boolean> | undefined
     try {
       for (;;) {
         const mapped = await chunks.read(areCreated)
@@ -171,7 +171,9 @@ export class Importer {
         const isEmpty = 'chunk' in mapped && mapped.chunk.records.length === 0
         if (!isEmpty && this.#rejectedCount >= plan.maxErrors) return false
         if ('rows' in mapped) {
-          areCreated = await this.#createRows(mapped.rows)
+          const creation = this.#createRows(mapped.rows, () => chunks.prepare(creation))
+          areCreated = creation
+          await creation
           await checkSignal(this.#io.handleSignals())
           continue
         }
@@ -202,10 +204,10 @@ export class Importer {
    *
    * @returns false, with nothing stored, if one of them cannot be created
    */
-  async #createRows(rows: PlainChunk): Promise<boolean> {
+  async #createRows(rows: PlainChunk, onWait: () => void): Promise<boolean> {
     const create = async ({ createRows, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
       if (!createRows) throw new RowsRejectedError()
-      await createRows(rows)
+      await createRows(rows, { onWait })
       const position = movePosition(this.position, rows.length, '')
       position.counts = { ...position.counts, created: position.counts.created + rows.length }
       const saved = this.#rows.replaceCheckpoint(position)
@@ -224,7 +226,7 @@ export class Importer {
 
   async #importChunk(
     mapped: MappedChunk,
-    chunks: ReadAhead<MappedChunk | PlainRows, boolean>,
+    chunks: ReadAhead<MappedChunk | PlainRows, Promise<boolean>>,
     reader: OpenInput,
   ): Promise<void> {
     const remembered = mapped.changes.some(({ idSource }) => isGenerated(idSource))

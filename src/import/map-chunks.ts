@@ -5,6 +5,7 @@ import { InvalidCheckpointError } from './checkpoint.js'
 import type { ImportPlan } from './inputs.js'
 import { Mapper, type MapperState } from './map-record.js'
 import type { MappedChange } from './mapped-change.js'
+import { ReadAhead } from './read-ahead.js'
 
 /**
  * A chunk whose records are mapped to changes. It may be mapped before the chunk before it is
@@ -39,32 +40,40 @@ interface MapOptions {
 /**
  * Yields the chunks of an input after the skipped records. Whoever gets plain rows tries to create
  * them, and passes to `next` whether that has worked. If not, the next items are the same rows,
- * mapped.
+ * mapped. As long as that is not known yet, the next chunk is read, but not yielded.
  */
 export async function* mapChunks(
   { header, chunks }: FormatReader,
   { plan, name, state, skippedRecords, keyPrefix }: MapOptions,
-): AsyncGenerator<MappedChunk | PlainRows, void, boolean | undefined> {
+): AsyncGenerator<MappedChunk | PlainRows, void, Promise<boolean> | undefined> {
   const maxRecords = keyPrefix === undefined ? maxRecordsAtOnce : maxRequests
   const mapper = new Mapper(plan, header, state)
   let recordsBefore = skippedRecords
-  for await (const wholeChunk of skipDoneRecords(chunks, skippedRecords, plan, name)) {
-    if (wholeChunk instanceof PlainChunk) {
-      const areCreated = yield { rows: wholeChunk }
-      if (areCreated) {
-        recordsBefore += wholeChunk.length
-        continue
+  const wholeChunks = new ReadAhead(skipDoneRecords(chunks, skippedRecords, plan, name))
+  try {
+    for (;;) {
+      const wholeChunk = await wholeChunks.read()
+      if (wholeChunk === undefined) return
+      if (wholeChunk instanceof PlainChunk) {
+        const areCreated = yield { rows: wholeChunk }
+        wholeChunks.prepare()
+        if (await areCreated) {
+          recordsBefore += wholeChunk.length
+          continue
+        }
+      }
+      for (const chunk of wholeChunk.split(maxRecords)) {
+        const firstNumber = recordsBefore
+        const mapped = chunk.records.map((raw, index) =>
+          mapper.map(raw, keyPrefix && `${keyPrefix}${firstNumber + index}`),
+        )
+        const changes = mapped.filter((change): change is MappedChange => !('error' in change))
+        recordsBefore += chunk.records.length
+        yield { chunk, mapped, changes, nextId: state.nextId }
       }
     }
-    for (const chunk of wholeChunk.split(maxRecords)) {
-      const firstNumber = recordsBefore
-      const mapped = chunk.records.map((raw, index) =>
-        mapper.map(raw, keyPrefix && `${keyPrefix}${firstNumber + index}`),
-      )
-      const changes = mapped.filter((change): change is MappedChange => !('error' in change))
-      recordsBefore += chunk.records.length
-      yield { chunk, mapped, changes, nextId: state.nextId }
-    }
+  } finally {
+    await wholeChunks.end()
   }
 }
 

@@ -15,17 +15,19 @@ export class ReadAhead<T, Reply = undefined> {
   /**
    * Begins to read the next item, unless that has begun. If it fails, only the next call of `read`
    * rejects: the chunk before the failure must be stored first.
+   *
+   * @param reply about the item before
    */
-  prepare(): void {
+  prepare(reply?: Reply): void {
     if (this.#next !== undefined) return
-    this.#next = this.#items.next(undefined)
+    this.#next = this.#items.next(reply)
     this.#next.catch(() => undefined)
   }
 
   /**
    * Resolves to undefined after the last item.
    *
-   * @param reply about the item before; not after `prepare`, which has asked for the next item
+   * @param reply about the item before, unless `prepare` was called, which has passed it already
    */
   async read(reply?: Reply): Promise<T | undefined> {
     const next = this.#next ?? this.#items.next(reply)

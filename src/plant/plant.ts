@@ -29,6 +29,19 @@ export interface NewPlantRows {
    * @returns false if one of them is no text of a plant
    */
   addValues(row: number, values: RowValue[]): boolean
+  /**
+   * Reads a row for a store that takes its id as text.
+   *
+   * @returns undefined if a field is no text of a plant
+   */
+  readTexts(row: number): RowTexts | undefined
+}
+
+/** The id is an int64 in decimal digits, perhaps with leading zeros. */
+export interface RowTexts {
+  id: string
+  name: string
+  tag: string | null
 }
 
 export type RowValue = bigint | string | null

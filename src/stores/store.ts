@@ -104,12 +104,12 @@ export interface Transaction {
    */
   saveCheckpoint(change: CheckpointChange): Promise<void>
   /**
-   * Creates all plants, without an object for each plant and for its outcome. Only SQLite has this.
+   * Creates all plants, without an object for each plant and for its outcome. A journal lacks this.
    *
    * @throws {RowsRejectedError} if one of them cannot be created, or may be no plant. The whole
    * transaction is then rolled back.
    */
-  createRows?(rows: NewPlantRows): Promise<void>
+  createRows?(rows: NewPlantRows, options?: Pick<WriteOptions, 'onWait'>): Promise<void>
 }
 
 /** Thrown if not all rows can be created. To learn what becomes of each, call `write` with them. */

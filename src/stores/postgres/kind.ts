@@ -7,7 +7,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   noun: 'a database',
   credential: 'password',
   capabilities: {
-    direct: { createOpener, countServers: ({ hosts }) => hosts.length },
+    direct: { createOpener, countServers: ({ hosts }) => hosts.length, takesRows: true },
     transactions: true,
     backup: new Lack(
       hasOwnBackups,

@@ -5,14 +5,15 @@ import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
 import { type CountQuery, type ReadQuery, readInPages, type TextCounts } from '../query.js'
-import type {
-  DirectStore,
-  LineFormat,
-  PlantLines,
-  StoreServer,
-  Transaction,
-  TransactionOptions,
-  WriteOptions,
+import {
+  type DirectStore,
+  type LineFormat,
+  type PlantLines,
+  RowsRejectedError,
+  type StoreServer,
+  type Transaction,
+  type TransactionOptions,
+  type WriteOptions,
 } from '../store.js'
 import {
   describeMissingRights,
@@ -23,6 +24,7 @@ import {
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
 import { examineServer, type PostgresConnection } from './connection.js'
+import { copyRows } from './copy-rows.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
 import { ReadOnlyServerError } from './errors.js'
@@ -99,7 +101,7 @@ export class PostgresStore implements DirectStore {
     return this.#batch.add(create)
   }
 
-  transaction<T>(
+  async transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
     { isRepeatable, shouldCommit }: TransactionOptions<T> = {},
   ): Promise<T> {
@@ -112,10 +114,17 @@ export class PostgresStore implements DirectStore {
           return outcomes
         },
         saveCheckpoint: (change) => saveCheckpoint(connection, change),
+        createRows: (rows, { onWait } = {}) => copyRows(connection, rows, onWait),
       }
-      return connection.transaction(() => work(transaction), shouldCommit)
+      return connection
+        .transaction(() => work(transaction), shouldCommit)
+        .catch((error: unknown) => rollBackRejectedRows(connection, error))
     }
-    return isRepeatable ? this.#database.run(transact) : this.#database.runOnce(transact)
+    const result = await (isRepeatable
+      ? this.#database.run(transact)
+      : this.#database.runOnce(transact))
+    if (result instanceof RowsRejectedError) throw result
+    return result
   }
 
   /**
@@ -149,6 +158,19 @@ export class PostgresStore implements DirectStore {
   close(): Promise<void> {
     return this.#database.close()
   }
+}
+
+/**
+ * Ends the transaction of rows that were rejected, so that its connection can be used again. A
+ * connection whose action throws is dropped, and each chunk of a repeated import has such rows.
+ */
+async function rollBackRejectedRows(
+  connection: PostgresConnection,
+  error: unknown,
+): Promise<RowsRejectedError> {
+  if (!(error instanceof RowsRejectedError)) throw error
+  await connection.query('ROLLBACK')
+  return error
 }
 
 /** A change first reads its plant. A deletion also locks it, for which PostgreSQL asks UPDATE. */

@@ -212,8 +212,8 @@ export function formatCopyRows(all: readonly KeyedPlant[]): string {
   return all.map(formatRow).join('')
 }
 
-function formatCell(text: string | undefined): string {
-  if (text === undefined) return '\\N'
+export function formatCell(text: string | null | undefined): string {
+  if (text == null) return '\\N'
   if (text.search(special) === -1) return text // as most: to replace nothing takes longer
   return text.replace(special, (each) => `\\${letters[each]}`)
 }

@@ -6,7 +6,10 @@ import { PlainChunk, type PlainFormat } from '../../../src/formats/plain-chunk.j
 import { createPlainJsonFormat } from '../../../src/formats/plain-json.js'
 import { createPlainTableFormat } from '../../../src/formats/plain-table.js'
 import { Mapper } from '../../../src/import/map-record.js'
-import type { RowValue } from '../../../src/plant/plant.js'
+import type { NewPlant, NewPlantRows, RowValue } from '../../../src/plant/plant.js'
+import { formatRowsForCopy } from '../../../src/stores/postgres/copy-rows.js'
+import { formatCopyRows } from '../../../src/stores/postgres/write.js'
+import { RowsRejectedError } from '../../../src/stores/store.js'
 import { check, fc } from '../../helpers/expect/arbitraries.js'
 
 const rules = { map: {}, ifExists: 'same' as const, takesRows: true }
@@ -40,6 +43,7 @@ function expectSamePlants<R extends RawRecord>(
   }
   expect([chunk.length, chunk.records.length]).toEqual([count, count])
   expect(chunk.lines).toEqual(chunk.records.map((_, row) => 5 + row))
+  const plants: NewPlant[] = []
   for (const [row, record] of chunk.records.entries()) {
     const values: RowValue[] = []
     const mapped = mapper.map(record)
@@ -48,15 +52,28 @@ function expectSamePlants<R extends RawRecord>(
       const plant = tag === null ? { id, name } : { id, name, tag }
       expect(mapped).toMatchObject({ type: 'create' })
       expect('plant' in mapped && mapped.plant).toStrictEqual(plant)
+      if ('plant' in mapped) plants.push(mapped.plant)
     } else expect(mapped).toHaveProperty('error')
   }
+  if (plants.length === count) expectSameCopy(chunk, plants)
+  else expect(() => formatRowsForCopy(chunk)).toThrow(RowsRejectedError)
   return true
+}
+
+/** PostgreSQL reads `-0` and `007` as integers, so the ids need not be equal as texts. */
+function expectSameCopy(chunk: NewPlantRows, plants: readonly NewPlant[]): void {
+  const sorted = plants.toSorted((left, right) => Number(left.id) - Number(right.id))
+  const parse = (text: string) => text.split('\n').map((line) => line.split('\t'))
+  const rows = parse(formatRowsForCopy(chunk)).map(([id = '', ...texts]) => [BigInt(id), ...texts])
+  const expected = parse(formatCopyRows(sorted.map((plant) => ({ plant, key: undefined }))))
+  expect(rows).toEqual(expected.map(([id = '', ...texts]) => [BigInt(id), ...texts.slice(0, 2)]))
 }
 
 const cell = fc.oneof(
   fc.constantFrom('1', '-1', '007', '-0', '9223372036854775807', '-9223372036854775808', '1.0'),
   fc.constantFrom('9223372036854775808', '99999999999999999999', "'4", '="5"', '', '""', '"6"'),
   fc.constantFrom('Fern', '"Fern"', '"a""b"', '"a"b', 'a"b', '"""', '"a,b"', ' a', 'a ', '" a "'),
+  fc.constantFrom('a\\b', '\\N', '\\.', '"\\"', 'a\tb', '"\t"'),
   fc.constantFrom('#REF!', '"#REF!"', 'a\0', '\ud83c', '🌿', '\u3000a', 'a\ufeff', '"a\nb"', 'ü'),
   fc.string({ unit: fc.constantFrom('"', ',', ';', ' ', 'a', '1', '\r', '\u2028'), maxLength: 4 }),
 )

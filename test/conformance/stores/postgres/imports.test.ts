@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { reuseDatabase } from '../../../helpers/postgres/database.js'
+import { createDatabase, type Database, reuseDatabase } from '../../../helpers/postgres/database.js'
 import { ImportSandbox } from '../../../helpers/sandbox/import-sandbox.js'
 
 const getDatabase = reuseDatabase()
@@ -27,6 +27,69 @@ test('an import that stops has generated no id for the chunk that it read ahead'
   ])
 })
 
+const count = async (database: Database) => {
+  const [row] = await database.sql('SELECT count(*)::int FROM plant_store.plants')
+  return Number(row?.['count'])
+}
+
+/** Rows in no order of ids, whose names have what COPY escapes, with one instead of some. */
+function buildCsv(replaced: Record<number, string> = {}): string {
+  const rows = Array.from({ length: recordCount }, (_, row) => {
+    const id = (row * 7919) % recordCount
+    return replaced[row] ?? `${id},"Fern\\N\t""${id}""",${row % 2 === 0 ? 'shade' : ''}\n`
+  })
+  return `id,name,tag\n${rows.join('')}`
+}
+
+test('plain rows in no order become the plants of the file, once', async () => {
+  const database = await getDatabase()
+  const user = new ImportSandbox()
+  user.write('plants.csv', buildCsv())
+  const importAll = () =>
+    user.import(`plants.csv --store ${database.url}`, undefined, { env: database.env })
+  expect(await importAll()).toMatchObject({ code: 0, created: recordCount })
+  const differing = `SELECT id FROM plant_store.plants WHERE idempotency_key IS NOT NULL OR
+    name <> 'Fern\\N' || chr(9) || '"' || id || '"' OR coalesce(tag, 'shade') <> 'shade'`
+  expect(await database.sql(differing)).toEqual([])
+  const [tagged] = await database.sql('SELECT count(tag)::int FROM plant_store.plants')
+  expect(tagged).toEqual({ count: recordCount / 2 })
+  expect(await importAll()).toMatchObject({ code: 0, skipped: recordCount })
+})
+
+test('a plain row whose id exists, or that a trigger rejects, is rejected alone', async () => {
+  const database = await createDatabase()
+  const user = new ImportSandbox()
+  await database.sql(`INSERT INTO plant_store.plants VALUES (5, 'Oak');
+    CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+    CREATE TRIGGER t BEFORE INSERT ON plant_store.plants FOR EACH ROW WHEN (NEW.id = 7000)
+      EXECUTE FUNCTION skip();
+    ALTER TABLE plant_store.plants ADD CHECK (id <> 13000)`)
+  user.write('plants.csv', buildCsv({ 11000: '5x,Fern,\n' }))
+  const command = `plants.csv --rejects bad --store ${database.url}`
+  const result = await user.import(command, undefined, { env: database.env })
+  const created = recordCount - 4
+  expect(result).toMatchObject({ code: 6, created, rejected: { 409: 1, 422: 3 } })
+  expect(await count(database)).toBe(created + 1)
+  const lines = user.read('bad').split('\n').slice(1, -1)
+  expect(lines.map((row) => row.split(',')[0])).toContain('11002')
+})
+
+test('an import of plain rows that stops resumes behind what is stored', async () => {
+  const database = await getDatabase()
+  const user = new ImportSandbox()
+  user.write('plants.csv', buildCsv({ 5000: 'x,Fern,\n' }))
+  const command = `plants.csv --max-errors 1 --store ${database.url}`
+  const importSome = () => user.import(command, undefined, { env: database.env })
+  expect(await importSome()).toMatchObject({ code: 6, rejected: { 422: 1 } })
+  const stored = await count(database)
+  expect(stored).toBeGreaterThan(0)
+  expect(stored).toBeLessThan(recordCount - 1)
+  const { err, ...result } = await importSome()
+  expect(result).toMatchObject({ code: 6, created: recordCount - 1, rejected: { 422: 1 } })
+  expect(err).toContain('Resuming an interrupted import after ')
+  expect(await count(database)).toBe(recordCount - 1)
+})
+
 test('a line that is too large ends an import after the chunk before it', async () => {
   const database = await getDatabase()
   const user = new ImportSandbox()
@@ -35,14 +98,10 @@ test('a line that is too large ends an import after the chunk before it', async 
   const command = `plants.csv --store ${database.url}`
   const { code, err } = await user.import(command, undefined, { env: database.env })
   expect([code, err]).toEqual([2, expect.stringContaining(`plants.csv:${recordCount + 2}`)])
-  const count = async () => {
-    const [row] = await database.sql('SELECT count(*)::int FROM plant_store.plants')
-    return Number(row?.['count'])
-  }
-  const stored = await count()
+  const stored = await count(database)
   expect(stored).toBeGreaterThan(0)
   user.write('plants.csv', `id,name\n${rows.join('')}`)
   const again = await user.import(`${command} --restart`, undefined, { env: database.env })
   expect(again).toMatchObject({ code: 0, skipped: stored })
-  expect(await count()).toBe(recordCount)
+  expect(await count(database)).toBe(recordCount)
 })
