@@ -7,8 +7,9 @@
  */
 import { assertDefined, inputError, type PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
-import { EncodingError } from '../../formats/decode-text.js'
+import { commonEncodings } from '../../formats/common-encodings.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
+import { EncodingError } from '../../formats/encoding-error.js'
 import { countFilledCells } from '../../formats/header.js'
 import {
   type ImportInput,
@@ -20,7 +21,6 @@ import { findForeignLine, type SampleLine, sampleInput } from '../../import/samp
 import { formatTable } from '../../output/text-table.js'
 import { truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { commonEncodings } from './common-encodings.js'
 import { askForEncoding, askWhetherRight, type EncodingReading, tell } from './questions.js'
 
 /**
@@ -146,8 +146,7 @@ async function readInEach(
   for (const encoding of encodings) {
     const text = await tryForeignLine(input, { ...plan, encoding }, io)
     if (text === undefined) continue
-    const { languages = '' } = commonEncodings.find(({ name }) => name === encoding) ?? {}
-    readings.push({ encoding, languages, text })
+    readings.push({ encoding, text })
   }
   return readings
 }

@@ -11,7 +11,7 @@
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
-import { EncodingError } from '../../formats/decode-text.js'
+import { EncodingError } from '../../formats/encoding-error.js'
 import { applyAnswers } from '../../import/answers.js'
 import { type ImportPlan, isInputError, type OpenInput, openInput } from '../../import/inputs.js'
 import type { ImportAnswers } from '../../import/parse-checkpoint.js'

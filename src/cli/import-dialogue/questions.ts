@@ -2,6 +2,7 @@
 
 import { PlantsError } from '../../errors.js'
 import { foldName } from '../../formats/columns.js'
+import { describeEncoding, listLanguages } from '../../formats/common-encodings.js'
 import { toPrintable, truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { askToChoose, askToSearch, type Choice } from '../prompts.js'
@@ -78,16 +79,20 @@ export async function askWhetherRight(io: Io): Promise<boolean> {
 /** An encoding, and a line of the file as it reads in this encoding. */
 export interface EncodingReading {
   encoding: string
-  languages: string
   text: string
 }
 
 export function askForEncoding(readings: readonly EncodingReading[], io: Io): Promise<string> {
-  const choices = readings.map(({ encoding, languages, text }) => ({
-    value: encoding,
-    name: truncate(`${encoding} (${languages}): ${text}`, io.stderr.columns - 4),
-    short: encoding,
-  }))
+  const choices = readings.map(({ encoding, text }) => {
+    const description = describeEncoding(encoding)
+    const label = description === undefined ? encoding : `${encoding} (${description})`
+    return {
+      value: encoding,
+      name: truncate(`${label}: ${text}`, io.stderr.columns - 4),
+      short: encoding,
+      keywords: listLanguages(encoding),
+    }
+  })
   return askToSearch('Which encoding?', (typed) => filterChoices(choices, typed), io)
 }
 
@@ -140,10 +145,13 @@ function ask<T>(
 
 const maxListed = 12
 
+/** @param choices may have keywords, which are not shown, and by which a choice is also found */
 function filterChoices<T>(
-  choices: readonly Choice<T>[],
+  choices: readonly (Choice<T> & { keywords?: string })[],
   typed: string | undefined,
 ): readonly Choice<T>[] {
   const foldedText = foldName(typed ?? '')
-  return choices.filter(({ name }) => foldName(name).includes(foldedText))
+  return choices.filter(({ name, keywords = '' }) =>
+    foldName(`${name} ${keywords}`).includes(foldedText),
+  )
 }

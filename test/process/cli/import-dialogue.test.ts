@@ -325,7 +325,7 @@ test('several files are asked about once, and must have the columns', async () =
 test('no encoding is asked for where one line of UTF-8 is damaged', async () => {
   const damaged = Buffer.concat([Buffer.from(table), latin1('33;Löwe;x\n')])
   const { code, screen } = await withFile(damaged).terminal('import list.csv', plain).ended
-  expect([code, screen.includes('?'), screen.includes('Correct that line')]).toEqual([
+  expect([code, screen.includes('?'), screen.includes('Correct the lines that are not')]).toEqual([
     2,
     false,
     true,
@@ -340,6 +340,15 @@ test('another encoding is chosen by what a line reads in it', async () => {
   await session.answer(['the id?', enter], ['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Żóża' }))
+})
+
+test('an encoding is found by the name of its language', async () => {
+  const user = withFile(Buffer.from('Nr;Name\n1;\xbd\x9d\xa2\x88ta', 'latin1'))
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(['Is that right?', down + enter], ['Which encoding?', 'polish'])
+  await session.answer(['cp852 (Central Europe, DOS): 1;ŻŁółta', '\x1b'])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes('()')]).toEqual([130, false])
 })
 
 test('an encoding is not used for a file that is UTF-8', async () => {

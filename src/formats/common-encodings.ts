@@ -1,0 +1,76 @@
+interface CommonEncoding {
+  name: string
+  /** Whose letters it has, as the dialogue of an import shows it. */
+  region: string
+  /** The programs that write it, unless those are programs for Windows. */
+  system?: string
+}
+
+/**
+ * The encodings in which lists of plants are found. Of all the encodings that `--encoding` takes,
+ * the dialogue offers only these.
+ */
+export const commonEncodings: readonly CommonEncoding[] = [
+  { name: 'windows-1252', region: 'Western Europe' },
+  { name: 'windows-1250', region: 'Central Europe' },
+  { name: 'windows-1251', region: 'Cyrillic' },
+  { name: 'windows-1253', region: 'Greek' },
+  { name: 'windows-1254', region: 'Turkish' },
+  { name: 'windows-1255', region: 'Hebrew' },
+  { name: 'windows-1256', region: 'Arabic' },
+  { name: 'windows-1257', region: 'Baltic' },
+  { name: 'windows-1258', region: 'Vietnamese' },
+  { name: 'windows-874', region: 'Thai' },
+  { name: 'shift_jis', region: 'Japanese' },
+  { name: 'euc-jp', region: 'Japanese', system: 'Unix' },
+  { name: 'gb18030', region: 'Simplified Chinese' },
+  { name: 'big5', region: 'Traditional Chinese' },
+  { name: 'cp949', region: 'Korean' },
+  { name: 'utf-16le', region: 'all' },
+  { name: 'utf-16be', region: 'all', system: 'Unix' },
+  { name: 'iso-8859-2', region: 'Central Europe', system: 'Unix' },
+  { name: 'iso-8859-5', region: 'Cyrillic', system: 'Unix' },
+  { name: 'iso-8859-15', region: 'Western Europe', system: 'Unix' },
+  { name: 'koi8-r', region: 'Cyrillic', system: 'Unix' },
+  { name: 'koi8-u', region: 'Cyrillic', system: 'Unix' },
+  { name: 'macintosh', region: 'Western Europe', system: 'old Macs' },
+  { name: 'maccenteuro', region: 'Central Europe', system: 'old Macs' },
+  { name: 'cp437', region: 'Western Europe', system: 'DOS' },
+  { name: 'cp850', region: 'Western Europe', system: 'DOS' },
+  { name: 'cp852', region: 'Central Europe', system: 'DOS' },
+  { name: 'cp866', region: 'Cyrillic', system: 'DOS' },
+]
+
+/** The languages by which a person may look for the encodings of a region. */
+const languagesByRegion: Readonly<Record<string, string>> = {
+  'Western Europe':
+    'English, German, French, Spanish, Portuguese, Italian, Dutch, Danish, Swedish, Norwegian, ' +
+    'Finnish, Icelandic, Catalan',
+  'Central Europe':
+    'Polish, Czech, Slovak, Hungarian, Romanian, Croatian, Slovenian, Bosnian, Albanian',
+  Cyrillic: 'Russian, Ukrainian, Bulgarian, Serbian, Belarusian, Macedonian',
+  Baltic: 'Lithuanian, Latvian, Estonian',
+}
+
+/** Describes whose letters an encoding has, such as `Central Europe, DOS`. */
+export function describeEncoding(name: string): string | undefined {
+  const encoding = findCommon(name)
+  return encoding && [encoding.region, encoding.system].filter(Boolean).join(', ')
+}
+
+/** Lists the languages that are written in an encoding, for a search by their names. */
+export function listLanguages(name: string): string {
+  return languagesByRegion[findCommon(name)?.region ?? ''] ?? ''
+}
+
+/** Lists the encodings of Windows with their regions, for the help of `--encoding`. */
+export function listWindowsEncodings(): string {
+  return commonEncodings
+    .filter(({ region, system }) => region !== 'all' && system === undefined)
+    .map(({ name, region }) => `${name} (${region})`)
+    .join(', ')
+}
+
+function findCommon(encodingName: string): CommonEncoding | undefined {
+  return commonEncodings.find(({ name }) => name === encodingName)
+}
