@@ -10,9 +10,9 @@
  * its arguments. That took 33 functions, and each word had to be checked for secrets.
  */
 import type { Command } from 'commander'
-import { isPlainWord } from '../config/option-values.js'
 import { type PlantsError, usageError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
+import { isPlainWord } from '../platform/escape.js'
 import { passwordFile } from '../stores/address.js'
 import { leaveOutHint } from './command.js'
 import { getCommandPath } from './command-names.js'

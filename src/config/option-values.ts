@@ -3,6 +3,7 @@
  * name of what has the value, such as `--limit`, for the error of a wrong one.
  */
 import { usageError } from '../errors.js'
+import { isPlainWord } from '../platform/escape.js'
 
 /**
  * Creates the parser of an option whose value is a whole number from `min` to `max`.
@@ -121,12 +122,4 @@ export function createValueError(name: string, rule: string, text: string, examp
   const message = `${name} must be ${rule}${isPlainWord(text) ? `, but was "${text}"` : ''}`
   const option = name.startsWith('-') ? `${name} ` : ''
   return usageError(message, example && `For example: ${option}${example}`)
-}
-
-/**
- * Whether a text is a plain word, which an error may repeat. Anything else may be a secret that was
- * typed in the wrong place.
- */
-export function isPlainWord(text: string): boolean {
-  return /^[a-z-]{1,20}$/i.test(text)
 }

@@ -81,3 +81,11 @@ function inJson(text: string): string {
 function escapeRegExp(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 }
+
+/**
+ * Whether a text is a plain word, which an error may repeat. Anything else may be a secret that was
+ * typed in the wrong place.
+ */
+export function isPlainWord(text: string): boolean {
+  return /^[a-z-]{1,20}$/i.test(text)
+}

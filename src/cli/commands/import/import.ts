@@ -6,6 +6,7 @@ import {
   parseText,
 } from '../../../config/option-values.js'
 import { usageError } from '../../../errors.js'
+import { listWindowsEncodings } from '../../../formats/common-encodings.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput, ImportPlan } from '../../../import/inputs.js'
 import { fieldNames } from '../../../plant/fields.js'
@@ -96,7 +97,7 @@ function addReadingOptions(command: PlantsCommand): void {
     .option('--no-quotes', 'read quotes in a table as ordinary characters')
     .value(
       '--encoding <name>',
-      'encoding of the input, such as windows-1252; by default UTF-8',
+      `encoding of the input; by default UTF-8. Programs for Windows write ${listWindowsEncodings()}. For DOS and Macs: cp850, cp852, cp866, macintosh`,
       parseText,
     )
     .value('--sheet <name>', 'sheet of a workbook to read: its name or number', parseText)
