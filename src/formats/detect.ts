@@ -12,13 +12,14 @@ import { inputError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
 import { assertKeys } from './assert-keys.js'
 import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
-import { decodeText, EncodingError, type TextEncoding } from './decode-text.js'
+import { decodeText } from './decode-text.js'
 import {
   decodeLeniently,
   findEncoding,
   findMarkedEncoding,
   findUnmarkedUnicode,
 } from './encoding.js'
+import { EncodingError, type TextEncoding } from './encoding-error.js'
 import type { TableHead } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { openTable, readTableHead } from './open-table.js'

@@ -9,6 +9,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { usageError } from '../errors.js'
+import { isPlainWord } from '../platform/escape.js'
 
 /** Decodes the blocks of one text. Both methods throw `UndecodableError`. */
 export interface StrictDecoder {
@@ -64,9 +65,10 @@ export async function findEncoding(name: string): Promise<string> {
     // ISO-8859-8-I differs from ISO-8859-8 in the direction of Hebrew, but not in its bytes.
     return new TextDecoder(name).encoding.replace(/-i$/, '')
   } catch {
+    const shown = isPlainWord(name) ? ` ${name}` : ''
     throw usageError(
-      'The encoding is unknown',
-      'Use a name from docs/encodings.md, such as: --encoding windows-1252',
+      `The encoding${shown} is unknown`,
+      'For example: --encoding windows-1252. More names: plants import --help',
     )
   }
 }
@@ -89,6 +91,13 @@ export function getUnitBytes(encoding: string): number {
 export async function decodeBytes(bytes: Buffer, encoding: string): Promise<string> {
   const decoder = await createStrictDecoder(encoding)
   return decoder.write(bytes) + decoder.end()
+}
+
+/** Whether an encoding that is not Unicode has all characters of the text. */
+export async function canEncode(text: string, encoding: string): Promise<boolean> {
+  const { default: iconv } = await import('iconv-lite')
+  if (!iconv.encodingExists(encoding)) return false
+  return iconv.decode(iconv.encode(text, encoding), encoding) === text
 }
 
 /** @param encoding the name of a decoder, as `findEncoding` returns it */

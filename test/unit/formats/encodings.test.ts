@@ -2,10 +2,10 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import iconv from 'iconv-lite'
 import { expect, test } from 'vitest'
-import { EncodingError } from '../../../src/formats/decode-text.js'
 import { detectEncodings } from '../../../src/formats/detect-encoding.js'
 import { createStrictDecoder, findEncoding } from '../../../src/formats/encoding.js'
 import { encodingNames } from '../../../src/formats/encoding-aliases.js'
+import { EncodingError } from '../../../src/formats/encoding-error.js'
 import { listLanguages, writeList } from '../../helpers/sandbox/plant-lists.js'
 import { formatRecords, readRecords } from './records.js'
 
@@ -40,8 +40,10 @@ test.each(['', 'utf-9', 'base64', 'rot13', 'utf-7', 'cp037', 'hz', 'iso-2022-kr'
   async (name) => {
     await expect(findEncoding(name)).rejects.toMatchObject({
       kind: 'usage',
-      message: 'The encoding is unknown',
-      hint: expect.stringContaining('docs/encodings.md'),
+      message: /^[a-z-]+$/.test(name)
+        ? `The encoding ${name} is unknown`
+        : 'The encoding is unknown',
+      hint: 'For example: --encoding windows-1252. More names: plants import --help',
     })
   },
 )
@@ -132,9 +134,85 @@ test('of an encoding whose letters a later block does not have, nothing is said'
 test('a UTF-8 file with a damaged line is not said to be of another encoding', async () => {
   const input = Buffer.concat([Buffer.from('id,name\n1,ü\n2,é\n'), latin1('3,\xe9\n')])
   await expect(readRecords(input)).rejects.toMatchObject({
-    message: 'stdin is not UTF-8 (line 4, byte 3)',
-    hint: 'Correct that line, or save the file as UTF-8',
+    message: 'stdin is not UTF-8 (line 4, byte 3), but line 2 is',
+    hint: 'Correct the lines that are not UTF-8. With --encoding, the other lines would be wrong',
   })
+})
+
+const mixedHint =
+  'Correct the lines that are not UTF-8. With --encoding, the other lines would be wrong'
+
+test.each([
+  ['first', 'id,name\n1,Größe\n', '2,Größe\n3,Ähre\n4,Öl\n', '(line 3, byte 5), but line 2 is'],
+  ['last', 'id,name\n1,a\n', '2,Größe\n3,Ähre\n', '(line 3, byte 5), but line 5 is', '4,Öl\n'],
+])('of a file whose %s line is UTF-8, no encoding is proposed', async (...row) => {
+  const [, start, middle, message, end = ''] = row
+  const input = Buffer.concat([Buffer.from(start), latin1(middle), Buffer.from(end)])
+  await expect(readRecords(input)).rejects.toMatchObject({
+    message: `stdin is not UTF-8 ${message}`,
+    hint: mixedHint,
+    encodings: [],
+  })
+})
+
+test('a block after one with letters of UTF-8 has no other encoding', async () => {
+  const start = Buffer.from('id,name\n1,Größe\n')
+  const input = Buffer.concat([start, latin1('2,Größe\n3,Ähre\n4,Öl\n')])
+  await expect(readRecords(input, { cuts: [start.length] })).rejects.toMatchObject({
+    message: 'stdin is not UTF-8 (line 3, byte 5), but line 2 is',
+    hint: mixedHint,
+  })
+})
+
+test.each([
+  ['windows-1250', '1,Łąka', 'Łąka'],
+  ['windows-1252', '1,a\n2,Łąka', 'Łąka'],
+  ['cp850', '1,Größe', 'Größe'],
+  ['iso-8859-2', '1,Größe', 'Größe'],
+  ['koi8-r', '1,Роза', 'Роза'],
+  ['windows-1255', '1,שלום', 'שלום'],
+  ['gbk', '1,玫瑰', '玫瑰'],
+  ['shift_jis', '1,薔薇', '薔薇'],
+])('UTF-8 is not read in %s: %s', async (encoding, lines, name) => {
+  const line = lines.split('\n').length + 1
+  await expect(readRecords(`id,name\n${lines}\n`, { encoding })).rejects.toMatchObject({
+    message: `stdin is UTF-8, not ${encoding}. In UTF-8, line ${line} reads: ${line - 1},${name}`,
+    hint: 'Import it with its own command, without --encoding',
+  })
+})
+
+test.each([[[]], [[30]]])(
+  'a line of UTF-8 is not read in another encoding, in blocks that end at %j',
+  async (cuts) => {
+    const start = latin1('id,name\n1,Größe\n2,Ähre\n')
+    const input = Buffer.concat([start, Buffer.from('3,a\n4,Öl\n'), latin1('5,é\n')])
+    await expect(readRecords(input, { encoding: 'latin1', cuts })).rejects.toMatchObject({
+      message: 'stdin is only partly in windows-1252. In UTF-8, line 5 reads: 4,Öl',
+      hint: 'Correct the file so that all its lines are UTF-8, and leave out --encoding',
+    })
+  },
+)
+
+test.each([
+  ['windows-1252', 'Mentha ×\u00a0piperita'],
+  ['windows-1252', 'CAFÉ»'],
+  ['windows-874', 'สน'],
+  ['macintosh', 'L’île'],
+  ['gbk', '联通'],
+  ['gbk', '械'],
+  ['koi8-r', 'ещё'],
+])('a name whose bytes in %s happen to be UTF-8 is read: %s', async (encoding, name) => {
+  const input = iconv.encode(`id,name\n1,${name}\n`, encoding)
+  const { records } = await readRecords(input, { encoding })
+  expect(records.map(({ plant }) => plant?.name)).toEqual([name])
+})
+
+test('lists of every language are read with the option', async () => {
+  for (const { list, encoding } of writtenLists) {
+    const bytes = encodeList(writeList(list, { rows: 30 }), encoding)
+    const columns = ['id', 'name', 'tag']
+    await expect(readRecords(bytes, { encoding, columns, format: 'csv' })).resolves.toBeDefined()
+  }
 })
 
 test('U+FFFD and C1 controls of UTF-8 are not taken for what is not UTF-8', async () => {

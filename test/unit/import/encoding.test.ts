@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+
+const latin1 = (text: string) => Buffer.from(text, 'latin1')
+/** `Łąka` in Windows-1250. */
+const polish = latin1('id,name\n1,\xa3\xb9ka\n')
+
+test('of several files with --encoding, one of UTF-8 ends the import, and nothing is stored', async () => {
+  const user = new ImportSandbox()
+  user.write('polish.csv', polish)
+  user.write('german.csv', 'id,name\n2,Größe\n')
+  const { code, err } = await user.import('polish.csv german.csv --encoding windows-1250')
+  expect({ code, err }).toEqual({
+    code: 2,
+    err:
+      'plants: german.csv is UTF-8, not windows-1250. In UTF-8, line 2 reads: 2,Größe\n' +
+      '  Import it with its own command, without --encoding\n',
+  })
+  expect(await user.list()).toBe('')
+  expect(await user.import('polish.csv --encoding windows-1250')).toMatchObject({ created: 1 })
+  expect(await user.import('german.csv')).toMatchObject({ created: 1 })
+  expect(await user.list()).toBe(buildPlantLine(1, 'Łąka') + buildPlantLine(2, 'Größe'))
+})
+
+test('with --encoding, a file with a byte order mark or of ASCII only is read as it is', async () => {
+  const user = new ImportSandbox()
+  user.write('polish.csv', polish)
+  user.write('marked.csv', '\ufeffid,name\n2,Größe\n')
+  user.write('ascii.csv', 'id,name\n3,Moss\n')
+  const files = 'polish.csv marked.csv ascii.csv'
+  expect(await user.import(`${files} --encoding windows-1250`)).toMatchObject({ created: 3 })
+  expect(await user.list()).toContain(buildPlantLine(2, 'Größe'))
+})
+
+test.each([
+  ['NDJSON', '{"id":1,"name":"Größe"}\n'],
+  ['JSON', '[{"id":1,"name":"Größe"}]'],
+  ['TSV', 'id\tname\n1\tGröße\n'],
+])('%s of UTF-8 on stdin is not read in another encoding', async (_, stdin) => {
+  const user = new ImportSandbox()
+  const { code, err } = await user.import('--encoding latin1', stdin)
+  expect({ code, err }).toEqual({
+    code: 2,
+    err: expect.stringContaining('stdin is UTF-8, not windows-1252. In UTF-8, line '),
+  })
+  expect(await user.list()).toBe('')
+})
+
+test('of a pipe that is not UTF-8, the hint has further encodings that may be right', async () => {
+  const user = new ImportSandbox()
+  const { code, err } = await user.import('', latin1('id,name\n1,R\xf3wnina\n'))
+  expect({ code, err }).toEqual({
+    code: 2,
+    err: expect.stringMatching(
+      /Add --encoding [\w-]+\. If that line reads wrong, try [\w-]+(?: or [\w-]+){1,2}\n$/,
+    ),
+  })
+})
