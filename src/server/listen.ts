@@ -41,7 +41,8 @@ interface ListenOptions {
 }
 
 /**
- * @returns a URL such as `http://127.0.0.1:4010`, or `unix:` and the path of a socket
+ * @returns a URL such as `http://127.0.0.1:4010`, or `unix:` and the path of a socket. Its host is
+ * the one that was asked for, such as `0.0.0.0`, so that it shows who can connect
  * @throws {PlantsError} `usage` for an address that this machine does not have, otherwise
  * `unavailable`. The caller must close the server even then: it may listen already.
  */
@@ -52,12 +53,9 @@ export async function listen(server: Server, options: ListenOptions): Promise<st
     return `unix:${address.path}`
   }
   const port = await listenOnPort(server, address, flags)
-  const host = reachableHosts[address.host] ?? address.host
+  const { host } = address
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
-
-/** Clients cannot connect to a wildcard address, so the loopback address is printed instead. */
-const reachableHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 async function listenOnPort(
   server: Server,

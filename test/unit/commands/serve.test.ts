@@ -53,6 +53,13 @@ test.runIf(hasOpenssl)(
   },
 )
 
+test.each([
+  ['127.0.0.1', /^http:\/\/127\.0\.0\.1:\d+\n$/],
+  ['0.0.0.0', /^http:\/\/0\.0\.0\.0:\d+\n$/],
+])('the address that is printed for --host %s is the one that is bound', async (host, address) => {
+  expect((await serve(['--host', host, '-o', 'text'])).out).toMatch(address)
+})
+
 describe('a store that does not exist', () => {
   test('is neither served nor created without a token', async () => {
     for (const [args, path] of [
