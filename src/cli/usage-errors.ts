@@ -37,13 +37,18 @@ const argumentHints: Readonly<Record<string, string>> = {
 }
 
 const searchHint = 'To search: plants list --search TEXT'
-const replaceHint = 'For plants that exist: plants import --if-exists update'
+const changePlants = 'For plants that exist: --if-exists update'
+const changePlantsByImport = 'For plants that exist: plants import --if-exists update'
 
 /**
  * What to do instead of a command or an option that other programs have. The list stays short,
- * because a wrong hint is worse than none.
+ * because a wrong hint is worse than none. Of several hints, the first one applies whose options
+ * the command has.
  */
-const hintsForOtherTools: ReadonlyMap<string, string> = new Map([
+const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new Map<
+  string,
+  string | readonly string[]
+>([
   ['search', searchHint],
   ['find', searchHint],
   ['edit', 'To change a plant: plants update ID'],
@@ -56,13 +61,13 @@ const hintsForOtherTools: ReadonlyMap<string, string> = new Map([
   ['--csv', 'For CSV: --output csv'],
   ['--format', 'To choose the format: --output FORMAT'],
   ['--filter', 'To filter plants: --tag TEXT, --no-tag or --search TEXT'],
-  ['--force', 'To skip the confirmation: --yes'],
+  ['--force', ['To skip the confirmation: --yes', changePlants]],
   ['--debug', 'To log requests and responses: --verbose'],
   ['-n', 'To limit the number of plants: --limit NUMBER'],
   ['--offset', 'To list the plants after an id: --after ID'],
-  ['--overwrite', replaceHint],
-  ['--upsert', replaceHint],
-  ['--update', replaceHint],
+  ['--overwrite', [changePlants, 'To skip the confirmation: --yes', changePlantsByImport]],
+  ['--upsert', [changePlants, changePlantsByImport]],
+  ['--update', [changePlants, changePlantsByImport]],
   ['--out', 'To write a file: plants export FILE'],
 ])
 
@@ -105,7 +110,7 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
 export function createUnknownCommandError(parent: Command, word: string): PlantsError {
   const names = parent.commands.map((command) => command.name())
   const isSubcommand = parent.parent !== null
-  const hint = isSubcommand ? undefined : hintsForOtherTools.get(word)
+  const hint = isSubcommand ? undefined : findHintForOtherTool(word, [])
   return createUnknownWordError('command', word, hint ?? suggestName(word, names), parent)
 }
 
@@ -118,8 +123,17 @@ function createUnknownOptionError(command: Command, option: string): PlantsError
     )
   const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
   if (names.includes(option)) return usageError(`${option} takes no value`, 'Leave it out')
-  const hint = suggestName(option, names) ?? hintsForOtherTools.get(option)
+  const hint = suggestName(option, names) ?? findHintForOtherTool(option, names)
   return createUnknownWordError('option', option, hint, command)
+}
+
+/** @param options the long options of the command: a hint must not name any other one */
+function findHintForOtherTool(word: string, options: readonly string[]): string | undefined {
+  return [hintsForOtherTools.get(word) ?? []].flat().find((hint) => {
+    const isAboutOtherCommand = hint.includes('plants ')
+    const named = hint.match(/--[a-z-]+/g) ?? []
+    return isAboutOtherCommand || named.every((option) => options.includes(option))
+  })
 }
 
 function createUnknownWordError(
