@@ -3,7 +3,7 @@ import type { EffectiveSettings } from '../config/resolve.js'
 import type { PlantsError } from '../errors.js'
 import { quoteIfNeeded } from '../output/output.js'
 import type { Io } from '../platform/io.js'
-import { type Address, createNoStoreError } from '../stores/address.js'
+import { type Address, createNoStoreError, describeCreation } from '../stores/address.js'
 import { findKind, requireCapability } from '../stores/kinds.js'
 import { describeRetry } from '../stores/retry.js'
 import type { DirectStore, Store } from '../stores/store.js'
@@ -117,7 +117,7 @@ export class CommandContext extends SettingsContext {
     return settings.storeName === undefined ? name : `${settings.storeName} (${name})`
   }
 
-  createNoStoreError(hint?: string): PlantsError {
+  createNoStoreError(hint = describeCreation(this.storeFlag)): PlantsError {
     return createNoStoreError(this.address, hint)
   }
 

@@ -1,4 +1,5 @@
 import { isWindows, PlantsError, usageError } from '../errors.js'
+import { formatOption } from '../platform/shell.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
@@ -83,9 +84,15 @@ export function createAddressError(source: string, why: string, hint = addressFo
 
 export function createNoStoreError(
   { name }: Address,
-  hint = 'Check the address, or create the store and a plant with: plants create',
+  hint = describeCreation(formatOption('store', name)),
 ): PlantsError {
   return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
+}
+
+/** @param storeFlag the option that names the store in a command, such as ` --store ./garden.db` */
+export function describeCreation(storeFlag: string): string {
+  const command = `plants create --id next --name NAME${storeFlag}`
+  return `Check the address, or create the store and a plant with: ${command}`
 }
 
 /**

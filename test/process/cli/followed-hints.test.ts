@@ -1,0 +1,108 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { listedCommands } from '../../../src/cli/commands/index.js'
+import { bin, launch, waitForResult } from '../../helpers/sandbox/process.js'
+import { isWindows, parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
+
+// Each hint is followed to the letter: its commands are run by a shell, and its options are added
+// to the command that failed. The plants must then be in the store that the command named.
+
+interface FailingCommand {
+  title: string
+  /** The files in the user's folder, by their names. */
+  files?: Record<string, string>
+  /** Commands that succeed before. */
+  before?: string[]
+  /** The command that fails. It names the store garden.db. */
+  command: string
+  /** For each way that the hints name, in their order, the plants that are stored at its end. */
+  ends: object[][]
+}
+
+const named = { id: 1, name: 'NAME' }
+const absent = 'There is no store'
+
+const failingCommands: FailingCommand[] = [
+  { title: absent, command: 'plants list -s garden.db', ends: [[named]] },
+  { title: absent, command: "plants count -s './my garden.db'", ends: [[named]] },
+  { title: absent, command: 'plants get 1 --store=garden.db', ends: [[named]] },
+  { title: absent, command: 'plants delete 1 --yes -s garden.db', ends: [[named]] },
+  { title: absent, command: 'plants export a.csv -s garden.db', ends: [[named]] },
+  { title: absent, command: 'plants tokens list -s garden.db', ends: [[named]] },
+  { title: absent, command: 'plants doctor -s garden.db -o text', ends: [[named]] },
+]
+
+/** Runs a line in a shell that finds this program under its name. */
+function runShell(user: Sandbox, line: string) {
+  const path = `${join(user.home, 'bin')}:${process.env['PATH']}`
+  const command = ['bash', '-c', `set -o pipefail; ${line}`]
+  return waitForResult(launch(user, command, { env: { PATH: path } }))
+}
+
+function createUser({ files = {} }: FailingCommand): Sandbox {
+  const user = new Sandbox()
+  user.write('bin/plants', `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`, 0o700)
+  for (const [name, content] of Object.entries(files)) user.write(name, content)
+  return user
+}
+
+async function provoke(failing: FailingCommand) {
+  const user = createUser(failing)
+  for (const line of failing.before ?? [])
+    expect(await runShell(user, line)).toMatchObject({ code: 0 })
+  return { user, result: await runShell(user, failing.command) }
+}
+
+/** Finds the command lines that the hints of an error propose. */
+function findProposals(failed: string, text: string): string[] {
+  const hints = text.split('\n').filter((line) => line.startsWith('  '))
+  const sentences = hints.flatMap((hint) => hint.trim().split(/(?<=[\w'])\. /))
+  return sentences.flatMap((sentence) => {
+    const command = /(?:^|: )((?:plants|jq|tail) .+)$/.exec(sentence)?.[1]
+    if (command !== undefined) return [command]
+    const option = /\badd (--[a-z-]+(?: (?:'[^']*'|[^\s']+))*?)(?=, or|,? and|$)/.exec(
+      sentence,
+    )?.[1]
+    return option === undefined ? [] : [`${failed} ${option}`]
+  })
+}
+
+test.skipIf(isWindows).each(failingCommands)(
+  '$title: what the hints of $command say ends the matter (needs sh)',
+  async (failing) => {
+    const { result } = await provoke(failing)
+    expect(result.code, result.err).not.toBe(0)
+    // `doctor` prints the hints of its checks to stdout.
+    const proposals = findProposals(failing.command, result.out + result.err)
+    expect(proposals, result.err).toHaveLength(failing.ends.length)
+    for (const [index, proposal] of proposals.entries()) {
+      const { user } = await provoke(failing)
+      const followed = await runShell(user, proposal)
+      expect(followed, proposal).toMatchObject({ code: 0 })
+      const [store] = /(?<=(?:-s|--store)[ =])(?:'[^']*'|\S+)/.exec(failing.command) ?? []
+      const stored = await runShell(user, `plants list -s ${store}`)
+      expect(parseObjects(stored.out), proposal).toEqual(failing.ends[index])
+    }
+  },
+)
+
+const optionsOfOtherTools = [
+  ...['--json', '--csv', '--format', '--filter', '--force', '--debug', '-n', '--offset'],
+  ...['--overwrite', '--upsert', '--update', '--out'],
+]
+
+test.each(Object.keys(listedCommands))(
+  'each option in a hint about %s is one of it',
+  async (name) => {
+    const user = new Sandbox()
+    const { out: help } = await user.run([name, '--help'])
+    const globalHelp = (await user.run('--help')).out
+    for (const option of optionsOfOtherTools) {
+      const { err } = await user.run([name, option])
+      const [, hint = ''] = err.split('\n')
+      if (/plants \w/.test(hint)) continue
+      for (const [proposed] of hint.matchAll(/--[a-z-]+/g))
+        expect([help + globalHelp, hint].join('\n'), `${name} ${option}`).toContain(` ${proposed} `)
+    }
+  },
+)
