@@ -65,7 +65,9 @@ export function parseOutput(
   text: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  return parseChoice(flag, text, formats, 'See: plants --help')
+  const isWorkbook = /^(?:xlsx|excel)$/i.test(text)
+  const hint = isWorkbook ? 'To write a workbook: plants export FILE.xlsx' : undefined
+  return parseChoice(flag, text, formats, hint)
 }
 
 /** Whether the output consists of JSON values: one document, or one value for each line. */
@@ -100,7 +102,8 @@ export function parseChoice<Choice extends string>(
 ): Choice {
   const choice = findChoice(choices, text)
   if (choice !== undefined) return choice
-  throw usageError(createValueError(flag, `one of ${choices.join(', ')}`, text).message, hint)
+  const rule = choices.length === 1 ? choices.join() : `one of ${choices.join(', ')}`
+  throw usageError(createValueError(flag, rule, text).message, hint)
 }
 
 /** Finds the choice that a text names, in upper or lower case. */

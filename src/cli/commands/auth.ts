@@ -69,11 +69,14 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   if (!isChecked) {
     const { message, hint } = check.error
     const advice = hint === undefined ? '' : `. ${hint}`
-    await context.warn(`The token was saved, but could not be checked: ${message}${advice}`)
+    await context.warn(
+      `The token was saved in ${settings.file.path}, but could not be checked: ${message}${advice}`,
+    )
   }
   if (io.env['PLANTS_TOKEN'] !== undefined)
     await context.warn('PLANTS_TOKEN is still set and takes precedence')
-  const text = `Saved the token for ${store.name}${isChecked ? ', which accepts it' : ''}`
+  const acceptance = isChecked ? ', which accepts it,' : ''
+  const text = `Saved the token for ${store.name}${acceptance} in ${settings.file.path}`
   await context.print(
     { ...describeTarget(store, settings), source: 'file', savedAt, checked: isChecked },
     text,

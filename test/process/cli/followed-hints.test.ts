@@ -70,18 +70,18 @@ function findProposals(failed: string, text: string): string[] {
 test.skipIf(isWindows).each(failingCommands)(
   '$title: what the hints of $command say ends the matter (needs sh)',
   async (failing) => {
-    const { result } = await provoke(failing)
-    expect(result.code, result.err).not.toBe(0)
-    // `doctor` prints the hints of its checks to stdout.
-    const proposals = findProposals(failing.command, result.out + result.err)
-    expect(proposals, result.err).toHaveLength(failing.ends.length)
-    for (const [index, proposal] of proposals.entries()) {
-      const { user } = await provoke(failing)
+    for (const [index, end] of failing.ends.entries()) {
+      const { user, result } = await provoke(failing)
+      expect(result.code, result.err).not.toBe(0)
+      // `doctor` prints the hints of its checks to stdout.
+      const proposals = findProposals(failing.command, result.out + result.err)
+      expect(proposals, result.err).toHaveLength(failing.ends.length)
+      const proposal = proposals[index] ?? ''
       const followed = await runShell(user, proposal)
       expect(followed, proposal).toMatchObject({ code: 0 })
       const [store] = /(?<=(?:-s|--store)[ =])(?:'[^']*'|\S+)/.exec(failing.command) ?? []
       const stored = await runShell(user, `plants list -s ${store}`)
-      expect(parseObjects(stored.out), proposal).toEqual(failing.ends[index])
+      expect(parseObjects(stored.out), proposal).toEqual(end)
     }
   },
 )
