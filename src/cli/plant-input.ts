@@ -103,7 +103,8 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
   if (text.trim() === '') throw inputError(`${source} is empty`, onePlantHint)
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
-  throw inputError(`${source} is not JSON: ${parsed.reason}`, onePlantHint)
+  const { describeSyntaxError } = await import('../plant/json-syntax.js')
+  throw inputError(`${source} is not JSON: ${describeSyntaxError(text)}`, onePlantHint)
 }
 
 /**

@@ -10,6 +10,7 @@
  */
 import { assertDefined, inputError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
+import { describeSyntaxError } from '../plant/json-syntax.js'
 import { checkSignal } from '../platform/runtime.js'
 import { createNoListError } from './assert-keys.js'
 import {
@@ -103,7 +104,7 @@ export async function* readDocument(
   }
   for (const chunk of findValues(text, name, rules)) {
     await checkSignal(signal)
-    assertValid(chunk, name)
+    assertValid(chunk, name, text)
   }
   for (const chunk of findValues(text, name, rules)) {
     await checkSignal(signal)
@@ -111,16 +112,21 @@ export async function* readDocument(
   }
 }
 
-/** @throws {PlantsError} `input` with the line of the first value that is not JSON */
-function assertValid({ records, lines }: Chunk<string>, name: string): void {
+/**
+ * @param text the whole text, in which the position of an error is counted
+ * @throws {PlantsError} `input` with the line of the first value that is not JSON
+ */
+function assertValid({ records, lines }: Chunk<string>, name: string, text: string): void {
   // To parse up to 2000 values as one array takes half the time. The length is compared because a
   // text such as `1,2` would be two elements.
   const all = parseJson(`[${records.join()}]`)
   if ('value' in all && (all.value as unknown[]).length === records.length) return
   for (const [index, record] of records.entries()) {
     const parsed = parseJson(record)
-    if ('reason' in parsed)
-      throw createBrokenRecord(name, assertDefined(lines[index]), `Not JSON: ${parsed.reason}`)
+    if ('isInvalid' in parsed) {
+      const reason = describeSyntaxError(text, { isSequence: true })
+      throw createBrokenRecord(name, assertDefined(lines[index]), `Not JSON: ${reason}`)
+    }
   }
 }
 

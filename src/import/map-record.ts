@@ -20,6 +20,7 @@ import { isRejectsName, listNames } from '../formats/columns.js'
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
+import { describeSyntaxError } from '../plant/json-syntax.js'
 import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
@@ -113,7 +114,8 @@ export class Mapper {
 
   #mapJson(text: string, key: string | undefined): MappedChange | Problem {
     const parsed = parseJson(text, { idKey: this.#idKey })
-    if ('reason' in parsed) return createProblem('input', `Not JSON: ${parsed.reason}`)
+    if ('isInvalid' in parsed)
+      return createProblem('input', `Not JSON: ${describeSyntaxError(text)}`)
     const { value } = parsed
     if (!isObject(value)) return this.#mapRecord(value, [], key)
     const keys = this.#keyFinder.find(value)

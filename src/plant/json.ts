@@ -7,25 +7,23 @@
  * a second parse in which every number is in quotes. Libraries that keep the digits parse in
  * JavaScript, which is too slow for an import.
  */
-import { describeReason } from '../errors.js'
-
 /**
  * Parses JSON, and replaces a numeric id of the object by a bigint if it is an int64, and otherwise
  * by a `NumberText`.
  *
  * @param options.idKey the key of the id, as an import may rename it
  * @param options.isList whether the objects of an array have their ids replaced, too
- * @returns the value, or the parser's own message
+ * @returns the value, unless the text is invalid. What is wrong in it says `describeSyntaxError`.
  */
 export function parseJson(
   text: string,
   { idKey = 'id', isList = false } = {},
-): { value: unknown } | { reason: string } {
+): { value: unknown } | { isInvalid: true } {
   let value: unknown
   try {
     value = JSON.parse(text)
-  } catch (error) {
-    return { reason: describeReason(error) }
+  } catch {
+    return { isInvalid: true }
   }
   const isExact = !inexact.test(text)
   if (isList && Array.isArray(value)) {

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { idRule } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
+import { describeSyntaxError } from '../plant/json-syntax.js'
 import {
   describeInvalidPlant,
   isIdempotencyKey,
@@ -80,9 +81,10 @@ export function parsePatchBody(bytes: Buffer, id: bigint): PlantPatch {
 function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new HttpError(400, 'The body is empty')
   if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not UTF-8')
-  const parsed = parseJson(bytes.toString())
+  const text = bytes.toString()
+  const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
-  throw new HttpError(400, `The body is not JSON: ${parsed.reason}`)
+  throw new HttpError(400, `The body is not JSON: ${describeSyntaxError(text)}`)
 }
 
 /** @throws {HttpError} 400 */
