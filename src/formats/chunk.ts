@@ -43,6 +43,8 @@ export interface Header {
   columns: ReadonlyMap<FieldName, number>
   /** The names of the columns that are not read, for a warning. */
   unread: readonly string[]
+  /** The indexes of the columns without a name, which are not read, for a warning. */
+  unnamed: readonly number[]
   /** The line of a header that no name confirms, because `--map` has numbers of columns. */
   guessedLine?: number | undefined
 }

@@ -109,6 +109,23 @@ export function findUnreadNames(
   )
 }
 
+/** Finds the columns without a name that no number in `--map` gives. */
+export function findUnnamedColumns(
+  names: readonly string[],
+  columns: ReadonlyMap<FieldName, number>,
+): number[] {
+  const readColumns = new Set(columns.values())
+  return [...names.keys()].filter(
+    (column) => foldName(names[column] ?? '') === '' && !readColumns.has(column),
+  )
+}
+
+/** Describes a column without a name by its number, as `--map` takes it: `column 3`. */
+export function describeUnnamedColumn(names: readonly string[], column: number): string {
+  const namesBefore = names.slice(0, column).filter((name) => !isRejectsName(name))
+  return `column ${namesBefore.length + 1}`
+}
+
 /** Lists the first names in quotes, without empty ones: `"Nr", "Kind" and 3 more`. */
 export function listNames(names: readonly string[], maxListed = 8): string {
   const filledNames = names.filter(Boolean)

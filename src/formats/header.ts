@@ -23,6 +23,7 @@ import {
   findColumnNumbers,
   findColumns,
   findMissingFields,
+  findUnnamedColumns,
   findUnreadNames,
   isRejectsName,
   listNames,
@@ -196,11 +197,13 @@ function parseHeader(
     throw createMissingError(missing, rules, source.name, `it has only ${listNames(names)}`)
   const columns = chooseColumns(candidates, source.name)
   const unread = findUnreadNames(names, columns, rules)
+  // An empty name in `--columns` says that the column is not read.
+  const unnamed = row === -1 ? [] : findUnnamedColumns(names, columns)
   // If columns are given by their numbers, no name confirms that this row is the header. A rejects
   // file always begins with its header.
   const isGuessed = numbers.size > 0 && !names.some(isRejectsName)
   const guessedLine = isGuessed ? rows.lines[row] : undefined
-  return { names, columns, unread, guessedLine }
+  return { names, columns, unread, unnamed, guessedLine }
 }
 
 /** Creates the error that shows the row that looks most like a header, and what it lacks. */

@@ -13,18 +13,19 @@ import { parseRows, type Table } from './table.js'
 /** @returns undefined if no row of the table would be plain */
 export function createPlainTableFormat(
   table: Table,
-  { columns, names }: Header,
+  { columns, names, unnamed }: Header,
 ): PlainFormat<Cells> | undefined {
   const { delimiter, lineEnd, hasQuotes } = table
   const idColumn = columns.get('id')
   const nameColumn = columns.get('name')
-  const tagColumn = columns.get('tag')
+  // Without a tag, the offsets after those of all columns are used, which stay 0.
+  const tagColumn = columns.get('tag') ?? names.length
   const isScannable = hasQuotes && lineEnd === '\n' && /^[,;\t|]$/.test(delimiter)
   if (!isScannable || idColumn === undefined || nameColumn === undefined) return undefined
   const delimiterCode = delimiter.charCodeAt(0)
   // The offsets of all cells of a row are set again for each row.
-  const starts = new Int32Array(names.length)
-  const ends = new Int32Array(names.length)
+  const starts = new Int32Array(names.length + 1)
+  const ends = new Int32Array(names.length + 1)
 
   const scanRow = (text: string, rowStart: number, fields: FieldOffsets): number | undefined => {
     let start = rowStart
@@ -37,12 +38,14 @@ export function createPlainTableFormat(
       ends[column] = end
       start = end + 1
     }
+    // The general way notes a cell without the name of a column, for a warning.
+    if (unnamed.some((column) => starts[column] !== ends[column])) return undefined
     fields.idStart = assertDefined(starts[idColumn])
     fields.idEnd = assertDefined(ends[idColumn])
     fields.nameStart = assertDefined(starts[nameColumn])
     fields.nameEnd = assertDefined(ends[nameColumn])
-    fields.tagStart = tagColumn === undefined ? 0 : assertDefined(starts[tagColumn])
-    fields.tagEnd = tagColumn === undefined ? 0 : assertDefined(ends[tagColumn])
+    fields.tagStart = assertDefined(starts[tagColumn])
+    fields.tagEnd = assertDefined(ends[tagColumn])
     return acceptFields(text, fields) ? skipLineEnd(text, end) : undefined
   }
   const parse = (text: string, line: number, chunk: Chunk<Cells>): void => {

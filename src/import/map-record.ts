@@ -16,7 +16,7 @@ import {
   type RawRecord,
   recordTooLarge,
 } from '../formats/chunk.js'
-import { isRejectsName, listNames } from '../formats/columns.js'
+import { describeUnnamedColumn, isRejectsName, listNames } from '../formats/columns.js'
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
@@ -92,7 +92,10 @@ export class Mapper {
   map(raw: RawRecord, key?: string): MappedChange | Problem {
     if (raw === null) return createProblem('tooLarge', recordTooLarge)
     if (typeof raw === 'string') return this.#mapPlainJson(raw, key) ?? this.#mapJson(raw, key)
-    const width = assertDefined(this.#header).names.length
+    const { names, unnamed } = assertDefined(this.#header)
+    const width = names.length
+    for (const column of unnamed)
+      if (raw[column] !== undefined) this.#addOtherField(describeUnnamedColumn(names, column))
     if (raw.some((cell, column) => column >= width && cell !== undefined))
       return createProblem('input', `The row has ${raw.length} cells, but the header has ${width}`)
     return this.#mapRecord(this.#readCells(raw), raw, key)

@@ -37,7 +37,7 @@ test('a row of a plain import is mapped as one of an import that keeps ids free'
           .filter((name) => names.includes(name))
           .map((name) => [name, names.indexOf(name)] as const),
       )
-      const header = { names, columns, unread: [] }
+      const header = { names, columns, unread: [], unnamed: [] }
       const key = isSent ? 'key-1' : undefined
       const plain = new Mapper(rules, header, {}).map(cells, key)
       // Without `idFrom`, the first id keeps none free, but each row takes the general path.

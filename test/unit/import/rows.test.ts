@@ -56,6 +56,14 @@ test('a row whose id exists, or that is invalid, is rejected alone, with its lin
   expect(lines).toContain('11002')
 })
 
+test('a cell of a late row in a column without a name is not ignored in silence', async () => {
+  const rows = Array.from({ length: count }, (_, id) => `${id},Fern,,${id === 23_000 ? 'x' : ''}\n`)
+  user.write('plants.csv', `id,name,,\n${rows.join('')}`)
+  const { err, ...result } = await user.import('plants.csv')
+  expect(result).toMatchObject({ code: 0, created: count })
+  expect(err).toContain('warning: ignored unknown field "column 4"\n')
+})
+
 test('an import that stops in the middle resumes behind what is stored', async () => {
   writeCsv('plants.csv', { 15000: 'x,Fern,\n' })
   const command = 'plants.csv --max-errors 1'

@@ -55,6 +55,31 @@ test('ids that are texts are read as in other tables', async () => {
   expect(await sandbox.list()).toBe([7, 8, 123].map((id) => buildPlantLine(id, 'a')).join(''))
 })
 
+const unnamed = [
+  ['id', '', 'name', '', ' ', 'Note'],
+  ['1', '', 'Fern', 'lost', '', 'x'],
+  ['2', '', 'Moss', '', 'gone', ''],
+]
+
+test.each([
+  ['workbook', 'stock.xlsx', buildSheetWorkbook(buildRows(...unnamed))],
+  ['CSV', 'stock.csv', unnamed.map((row) => `${row.join()}\n`).join('')],
+])('in a %s, a column without a name that has cells is named', async (_, name, content) => {
+  sandbox.write(name, content)
+  const { err, ...result } = await sandbox.import(name)
+  expect(result).toEqual({ code: 0, created: 2 })
+  expect(err).toContain('warning: ignored unknown fields "Note", "column 4", "column 5"\n')
+  const byNumber = await sandbox.import([name, '--map', 'tag=4', '--if-exists', 'update'])
+  expect(byNumber).toMatchObject({ code: 0, updated: 1 })
+  expect(byNumber.err).not.toContain('"column 4"')
+})
+
+test('of columns that --columns leaves without a name, nothing is said', async () => {
+  const { err, ...result } = await sandbox.import('--columns id,,name', '1,lost,Fern\n')
+  expect(result).toMatchObject({ code: 0, created: 1 })
+  expect(err).not.toContain('ignored')
+})
+
 test('columns of a workbook are found by their numbers, below titles', async () => {
   const table = buildRows(['Stock 2026'], ['Nr', 'Beet', 'Sorte'], ['7', '1', 'Rosa'])
   sandbox.write('stock.xlsx', buildSheetWorkbook(table))
