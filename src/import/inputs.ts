@@ -34,6 +34,8 @@ export interface ImportPlan extends InputOptions {
   restart?: true
   /** The options above that a person has answered in the dialogue. */
   answers?: ImportAnswers
+  /** The rejected records that the dialogue has shown, as `describeRejected` describes them. */
+  shownRejections?: ReadonlySet<string>
 }
 
 export interface ImportInput {

@@ -35,6 +35,11 @@ export interface RejectedRecord extends Problem {
   raw: RawRecord
 }
 
+/** Describes a rejected record for people: `list.csv:4: Invalid plant: the id must be …`. */
+export function describeRejected(file: string, line: number, message: string): string {
+  return `${file}:${line}: ${message}`
+}
+
 /**
  * Prepares the rejects file at the start of an import, and appends the rows that an interrupted run
  * has left in its checkpoint. If those rows belong to another file than `path`, and cannot be

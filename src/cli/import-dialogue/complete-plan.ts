@@ -54,8 +54,9 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
     return { ...applyAnswers(plan, saved), answers: saved }
   }
   const answers = await askForAnswers(plan, failure, io)
-  const complete = { ...applyAnswers(plan, answers), answers }
-  const preview = await previewImport(complete, io)
+  const answered = { ...applyAnswers(plan, answers), answers }
+  const preview = await previewImport(answered, io)
+  const complete = { ...answered, shownRejections: new Set(preview.reasons) }
   await tell(
     [
       'The same without questions:',

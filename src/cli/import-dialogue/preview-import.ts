@@ -1,6 +1,7 @@
 import { assertDefined } from '../../errors.js'
 import { type ImportInput, type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
+import { describeRejected } from '../../import/rejects-file.js'
 import { smallestId } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 
@@ -45,7 +46,7 @@ async function* readReasons(
       for (const [index, raw] of records.entries()) {
         const change = mapper.map(raw)
         yield 'error' in change
-          ? `${input.name}:${assertDefined(lines[index])}: ${change.message}`
+          ? describeRejected(input.name, assertDefined(lines[index]), change.message)
           : undefined
       }
   } finally {

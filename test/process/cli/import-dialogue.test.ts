@@ -262,6 +262,16 @@ test('an import shows what would happen, and then asks again', async () => {
   expect(await user.run('list')).toEqual(stored)
 })
 
+test('a rejected record that a dialogue shows is not shown again by its import', async () => {
+  const user = withFile(`${table}1.234;Malus;\nx;Acer;\n31;Tilia;\n`)
+  const session = user.terminal('import list.csv', plain)
+  await session.answer(...columns, ['Import 3 plants?', enter])
+  const { code, screen } = await session.ended
+  expect(code).toBe(6)
+  expect(screen.match(/list\.csv:\d: /g)).toEqual(['list.csv:4: ', 'list.csv:5: ', 'list.csv:6: '])
+  expect(screen).toContain('Rejected 3 plants')
+})
+
 test('an import in one transaction asks before it begins', async () => {
   const user = withFile(table)
   const session = user.terminal('import list.csv --atomic', plain)

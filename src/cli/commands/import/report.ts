@@ -6,7 +6,7 @@ import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import type { Position } from '../../../import/parse-checkpoint.js'
-import type { RejectedRecord } from '../../../import/rejects-file.js'
+import { describeRejected, type RejectedRecord } from '../../../import/rejects-file.js'
 import {
   describeChange,
   describePlant,
@@ -53,7 +53,7 @@ export class ImportReport {
     const { reporter } = this.#context
     const file = assertDefined(this.#plan.inputs[input]).name
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#rejectedShown
-    const reported = rejections.slice(0, maxRejections)
+    const reported = this.#omitShown(rejections, file).slice(0, maxRejections)
     this.#rejectedShown += reported.length
     if (reported.length > 0) {
       await this.#progress.clear()
@@ -62,6 +62,15 @@ export class ImportReport {
       )
     }
     if (this.#plan.dryRun) await this.#writeChanges(outcomes)
+  }
+
+  /** Omits the records that the dialogue has shown, except for programs, which get all of them. */
+  #omitShown(rejections: readonly RejectedRecord[], file: string): readonly RejectedRecord[] {
+    const { shownRejections } = this.#plan
+    if (shownRejections === undefined || this.#context.reporter.isJson) return rejections
+    return rejections.filter(
+      ({ line, message }) => !shownRejections.has(describeRejected(file, line, message)),
+    )
   }
 
   async #writeChanges(outcomes: readonly Outcome[]): Promise<void> {
