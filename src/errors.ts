@@ -116,7 +116,7 @@ export function inputError(message: string, hint?: string, cause?: unknown): Pla
 }
 
 /** Returns the code of a system error or of Node.js, such as `ENOENT` or `ERR_DLOPEN_FAILED`. */
-export function systemCode(error: unknown): string | undefined {
+export function getSystemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'
     ? error.code
     : undefined
@@ -136,14 +136,14 @@ export function unlessSystemError<T>(call: () => T): T | undefined {
   try {
     return call()
   } catch (error) {
-    if (systemCode(error) === undefined) throw error
+    if (getSystemCode(error) === undefined) throw error
     return undefined
   }
 }
 
 /** Returns a reason such as `permission denied`, or undefined for an error without a code. */
-export function systemReason(error: unknown): string | undefined {
-  const code = systemCode(error)
+export function describeSystemError(error: unknown): string | undefined {
+  const code = getSystemCode(error)
   return code === undefined ? undefined : (describeCode(code) ?? `system error ${code}`)
 }
 
@@ -176,7 +176,7 @@ export function isOutOfDescriptors(): boolean {
     while (opened.length < descriptorsOfSqlite) opened.push(openSync(devNull, 'r'))
     return false
   } catch (error) {
-    return toDescriptorsHint(systemCode(error)) !== undefined
+    return toDescriptorsHint(getSystemCode(error)) !== undefined
   } finally {
     for (const descriptor of opened) closeSync(descriptor)
   }

@@ -4,7 +4,7 @@
  * tells which plants were changed, except for one page. The failure of one plant does not end the
  * others. Each error is reported when it occurs, and the worst one decides the exit code.
  */
-import { assertDefined, PlantsError, systemCode } from '../errors.js'
+import { assertDefined, getSystemCode, PlantsError } from '../errors.js'
 import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
@@ -146,7 +146,7 @@ export async function printResults(
   let worst: PlantsError | undefined
   // A reader of stdout that ends early, as `head` does, must not stop changes halfway.
   const ignoreClosedReader = (error: unknown) => {
-    if (changesNothing || systemCode(error) !== 'EPIPE') throw error
+    if (changesNothing || getSystemCode(error) !== 'EPIPE') throw error
   }
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))

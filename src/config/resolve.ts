@@ -131,14 +131,14 @@ export function resolveAddress(
   io: Io,
   { isArgument = false, env = io.env } = {},
 ): Promise<Address> {
-  const { resolvePath, userName, secrets } = io
-  const dataFolder = async () =>
-    env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder()
+  const { resolvePath, findUserName, secrets } = io
+  const findDataFolder = async () =>
+    env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.findDataFolder()
   return parseAddress(text, origin, {
     resolvePath,
-    dataFolder,
+    findDataFolder,
     env,
-    userName,
+    findUserName,
     secrets,
     isArgument,
   })

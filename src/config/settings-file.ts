@@ -4,7 +4,7 @@
  */
 import { existsSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
-import { inputError, isWindows, systemCode, systemReason } from '../errors.js'
+import { describeSystemError, getSystemCode, inputError, isWindows } from '../errors.js'
 import { explainWriteAccess, formatMode, isTrusted, readSmallFile } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
@@ -21,9 +21,13 @@ export interface SettingsFile {
   permissionWarning?: { message: string; command: string } | undefined
 }
 
-export async function findSettingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
+export async function findSettingsPath({
+  env,
+  resolvePath,
+  findConfigFolder,
+}: Io): Promise<string> {
   const folder = env['PLANTS_CONFIG_DIR']
-  return join(folder ? resolvePath(folder) : await configFolder(), 'settings.json')
+  return join(folder ? resolvePath(folder) : await findConfigFolder(), 'settings.json')
 }
 
 type Content =
@@ -70,9 +74,9 @@ function readContent(path: string, io: Io): Content {
     // Under `sudo -u`, HOME may be a directory of root that this user cannot look into. Then there
     // are no settings. A directory that somebody has named must be readable.
     const isHidden = !io.env['PLANTS_CONFIG_DIR'] && !existsSync(path)
-    const code = systemCode(error)
+    const code = getSystemCode(error)
     if (code === 'ENOENT' || (code === 'EACCES' && isHidden)) return { state: 'missing' }
-    const reason = systemReason(error)
+    const reason = describeSystemError(error)
     if (reason === undefined) throw error
     const isDenied = code === 'EACCES' || code === 'EPERM'
     const remedy = isDenied ? 'Change the permissions of the file' : 'Move it away'

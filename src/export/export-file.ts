@@ -9,7 +9,7 @@ import { createWriteStream, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { systemCode, usageError } from '../errors.js'
+import { getSystemCode, usageError } from '../errors.js'
 import { type FileFormat, type FormatName, formatNames } from '../formats/write.js'
 import {
   AtomicFile,
@@ -82,8 +82,8 @@ export async function exportFile(
   } catch (error) {
     signal.throwIfAborted()
     // The reader of a pipe wants no more. That is not a failure to write.
-    if (systemCode(error) === 'EPIPE') throw error
-    const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '')
+    if (getSystemCode(error) === 'EPIPE') throw error
+    const isFull = ['ENOSPC', 'EDQUOT'].includes(getSystemCode(error) ?? '')
     const hint = isFull ? 'Choose another file, or free some space' : 'Choose another file'
     throw toWriteError(path, target, error, hint)
   } finally {

@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { inputError, PlantsError, systemCode } from '../errors.js'
+import { getSystemCode, inputError, PlantsError } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
 import { areUtf8 } from '../formats/encoding.js'
@@ -166,7 +166,7 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGener
   try {
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {
-    if (!systemCode(error)?.startsWith('Z')) throw error
+    if (!getSystemCode(error)?.startsWith('Z')) throw error
     throw inputError(
       `${name} is damaged or incomplete`,
       'Download or compress the file again',

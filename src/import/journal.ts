@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { describeReason, PlantsError, systemReason } from '../errors.js'
+import { describeReason, describeSystemError, PlantsError } from '../errors.js'
 import { makeFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
@@ -13,7 +13,7 @@ import type { DirectStore } from '../stores/store.js'
  */
 export async function openJournal(options: SqliteOptions, io: Io): Promise<DirectStore> {
   const stateDir = io.env['PLANTS_STATE_DIR']
-  const folder = stateDir ? io.resolvePath(stateDir) : await io.stateFolder()
+  const folder = stateDir ? io.resolvePath(stateDir) : await io.findStateFolder()
   const path = join(folder, 'imports.db')
   try {
     makeFolder(folder)
@@ -23,7 +23,7 @@ export async function openJournal(options: SqliteOptions, io: Io): Promise<Direc
     return await SqliteStore.open(address, { ...options, noun: 'The journal' })
   } catch (cause) {
     if (cause instanceof PlantsError && cause.isInterruption) throw cause
-    const reason = systemReason(cause)
+    const reason = describeSystemError(cause)
     const message = reason
       ? `The journal ${path} could not be used: ${reason}`
       : describeReason(cause)

@@ -20,7 +20,7 @@
  */
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { PlantsError, systemCode, unlessSystemError, usageError } from '../errors.js'
+import { getSystemCode, PlantsError, unlessSystemError, usageError } from '../errors.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { isRejectsName, rejectColumns } from '../formats/columns.js'
 import { tableCell } from '../formats/write.js'
@@ -155,7 +155,7 @@ function createFile(path: string, isResumed: boolean): number {
   try {
     return fs.openSync(path, O_RDWR | O_NOFOLLOW | O_CREAT | O_APPEND | isExclusive, 0o600)
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
+    if (getSystemCode(error) !== 'EEXIST') throw error
     assertOwnFile(path, fs.lstatSync(path), anotherFile)
     throw createOverwriteError(path, 'already exists')
   }

@@ -1,4 +1,4 @@
-import { PlantsError, systemCode, systemReason } from '../errors.js'
+import { describeSystemError, getSystemCode, PlantsError } from '../errors.js'
 import type { StoredPlant } from '../plant/plant.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
@@ -20,8 +20,8 @@ export async function writeStdout(io: Io, text: string | Uint8Array): Promise<vo
       const message = `${error.message} before all output was written`
       throw new PlantsError(error.kind, message, { hint, cause: error })
     }
-    const reason = systemReason(error)
-    if (reason === undefined || systemCode(error) === 'EPIPE') throw error
+    const reason = describeSystemError(error)
+    if (reason === undefined || getSystemCode(error) === 'EPIPE') throw error
     const message = `Stdout could not be written: ${reason}`
     throw new PlantsError('unwritable', message, { hint, cause: error })
   }

@@ -1,4 +1,4 @@
-import { type PlantsError, systemCode } from '../errors.js'
+import { getSystemCode, type PlantsError } from '../errors.js'
 import { toJson } from '../plant/json.js'
 import { redactJson, toPrintable } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
@@ -106,7 +106,7 @@ export class Reporter {
     try {
       await this.#io.stderr.write(text)
     } catch (error) {
-      if (systemCode(error) === undefined) throw error
+      if (getSystemCode(error) === undefined) throw error
     }
   }
 }

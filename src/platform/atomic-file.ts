@@ -19,10 +19,10 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
+  describeSystemError,
+  getSystemCode,
   isWindows,
   PlantsError,
-  systemCode,
-  systemReason,
   toDescriptorsHint,
   usageError,
 } from '../errors.js'
@@ -102,7 +102,7 @@ export function replaceFile(file: string, target: string): void {
       renameSync(file, target)
       break
     } catch (error) {
-      const isOpen = isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
+      const isOpen = isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(getSystemCode(error) ?? '')
       if (!isOpen || attempt === 20) throw error
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
     }
@@ -120,7 +120,7 @@ function createFile(file: string, target: string): void {
   try {
     linkSync(file, target)
   } catch (error) {
-    if (systemCode(error) === 'EEXIST') throw error
+    if (getSystemCode(error) === 'EEXIST') throw error
     closeSync(openSync(target, 'wx')) // the file system has no hard links
     isLinked = false
   }
@@ -140,13 +140,13 @@ function createFile(file: string, target: string): void {
  * @param hint what to do, unless the directory is missing or no descriptor is left
  */
 export function toWriteError(what: string, target: string, cause: unknown, hint: string): unknown {
-  const reason = systemReason(cause)
+  const reason = describeSystemError(cause)
   if (reason === undefined) return cause
   const folder = dirname(target)
-  const isMissing = systemCode(cause) === 'ENOENT' && !existsSync(folder)
+  const isMissing = getSystemCode(cause) === 'ENOENT' && !existsSync(folder)
   const missingHint = isMissing ? makeFolderHint(folder) : undefined
   return new PlantsError('unwritable', `${what} could not be written: ${reason}`, {
-    hint: toDescriptorsHint(systemCode(cause)) ?? missingHint ?? hint,
+    hint: toDescriptorsHint(getSystemCode(cause)) ?? missingHint ?? hint,
     cause,
   })
 }

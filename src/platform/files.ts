@@ -15,7 +15,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { describeCode, isWindows, systemCode, unlessSystemError } from '../errors.js'
+import { describeCode, getSystemCode, isWindows, unlessSystemError } from '../errors.js'
 import { quoteWord } from './shell.js'
 
 /**
@@ -30,7 +30,7 @@ export function makeFolder(folder: string): void {
     mkdirSync(folder, 0o700)
     syncFolder(dirname(folder))
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
+    if (getSystemCode(error) !== 'EEXIST') throw error
   }
 }
 
@@ -46,7 +46,7 @@ export function syncFolder(folder: string): void {
     fsyncSync(fd)
   } catch (error) {
     // Windows and some file systems cannot sync a directory.
-    if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? ''))
+    if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(getSystemCode(error) ?? ''))
       throw error
   } finally {
     if (fd !== undefined) closeSync(fd)
@@ -171,7 +171,7 @@ export function isWritableFile(path: string): boolean {
     accessSync(path, constants.W_OK)
     return true
   } catch (error) {
-    return systemCode(error) === 'ENOENT'
+    return getSystemCode(error) === 'ENOENT'
   }
 }
 

@@ -1,6 +1,6 @@
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
-import { isWindows, systemCode, unlessSystemError, usageError } from '../errors.js'
+import { getSystemCode, isWindows, unlessSystemError, usageError } from '../errors.js'
 import type { Runtime } from './runtime.js'
 import { createInput, createOutput, type Input, type Output, Signals } from './streams.js'
 
@@ -18,12 +18,12 @@ export interface Io extends Runtime {
   /** Makes a path absolute. `~` is the user's home. */
   resolvePath(path: string): string
   /** The folders of this user are absolute paths. */
-  dataFolder(): Promise<string>
-  configFolder(): Promise<string>
-  stateFolder(): Promise<string>
+  findDataFolder(): Promise<string>
+  findConfigFolder(): Promise<string>
+  findStateFolder(): Promise<string>
   /** Returns the proxy for a URL as proxy-from-env finds it in the environment, or ''. */
   getProxyForUrl(url: URL): Promise<string>
-  userName(): string | undefined
+  findUserName(): string | undefined
   /** Tokens and passwords that were read, which are redacted on stderr. */
   readonly secrets: Set<string>
   /** Returns the milliseconds since 1970 (UTC). */
@@ -53,12 +53,12 @@ export function createProcessIo(): { argv: string[]; io: Io; end(exitCode: numbe
     stderr: createOutput(2, signals),
     env,
     resolvePath,
-    dataFolder: () => findFolder('data'),
-    configFolder: () => findFolder('config'),
+    findDataFolder: () => findFolder('data'),
+    findConfigFolder: () => findFolder('config'),
     // env-paths calls it `log`. That is XDG_STATE_HOME on Linux, and elsewhere only for logs.
-    stateFolder: () => findFolder(process.platform === 'linux' ? 'log' : 'data'),
+    findStateFolder: () => findFolder(process.platform === 'linux' ? 'log' : 'data'),
     getProxyForUrl: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href),
-    userName: () => unlessSystemError(() => userInfo().username),
+    findUserName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
     handleSignals: () => signals.listen(),
     now: () => process.uptime() * 1000,
@@ -97,7 +97,7 @@ function resolveInCurrentFolder(path: string): string {
   try {
     return resolve(path)
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
+    if (getSystemCode(error) !== 'ENOENT') throw error
     const hint = 'Change to another directory with cd'
     throw usageError('The current directory no longer exists', hint, error)
   }

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { getSystemErrorMap } from 'node:util'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { isWindows, PlantsError, systemCode } from '../errors.js'
+import { getSystemCode, isWindows, PlantsError } from '../errors.js'
 import { type Backoff, chooseBackoffMs, retry } from './retry.js'
 import type { Runtime } from './runtime.js'
 
@@ -88,7 +88,7 @@ function loadPackage(): Driver {
     }
   } catch (error) {
     // The driver cannot be loaded with musl, with an old glibc, or with --no-addons.
-    if (!systemCode(error)?.startsWith('ERR_DLOPEN_')) throw error
+    if (!getSystemCode(error)?.startsWith('ERR_DLOPEN_')) throw error
   }
   try {
     return process.getBuiltinModule('node:module').createRequire(import.meta.url)(
@@ -109,7 +109,7 @@ export function buildUri(path: string, query: string): string {
 }
 
 export function isSqliteError(error: unknown): error is Error {
-  return systemCode(error) === 'ERR_SQLITE_ERROR'
+  return getSystemCode(error) === 'ERR_SQLITE_ERROR'
 }
 
 /** Whether another connection has a lock that the call needs. */

@@ -9,7 +9,7 @@
  */
 import { closeSync, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { isWindows, PlantsError, systemCode, unlessSystemError } from '../errors.js'
+import { getSystemCode, isWindows, PlantsError, unlessSystemError } from '../errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
@@ -92,7 +92,7 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
       try {
         if (isDirect()) while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
       } catch (error) {
-        if (systemCode(error) !== 'EAGAIN') throw error
+        if (getSystemCode(error) !== 'EAGAIN') throw error
       }
       if (rest.length > 0) await queue(rest)
     },
@@ -100,7 +100,7 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
       const bytes = Buffer.from(line)
       if (waitingBytes + bytes.length > maxWaitingBytes) return
       await queue(bytes).catch((error: unknown) => {
-        if (systemCode(error) === undefined) throw error
+        if (getSystemCode(error) === undefined) throw error
       })
     },
   }

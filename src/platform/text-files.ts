@@ -1,5 +1,11 @@
 import { createReadStream } from 'node:fs'
-import { inputError, PlantsError, systemCode, systemReason, toDescriptorsHint } from '../errors.js'
+import {
+  describeSystemError,
+  getSystemCode,
+  inputError,
+  PlantsError,
+  toDescriptorsHint,
+} from '../errors.js'
 import { readSmallStream } from './files.js'
 import type { Io } from './io.js'
 
@@ -44,10 +50,10 @@ export function readTextFile(path: string, hint: string): string {
 
 /** Turns a system error into `input`. Other errors are returned as they are. */
 export function explainRead(path: string, error: unknown, hint: string): unknown {
-  const code = systemCode(error)
+  const code = getSystemCode(error)
   if (code === undefined || code.startsWith('ERR_')) return error
   const source = path === '-' ? 'stdin' : path
-  const message = `${source} could not be read: ${systemReason(error)}`
+  const message = `${source} could not be read: ${describeSystemError(error)}`
   return inputError(message, toDescriptorsHint(code) ?? readHints[code] ?? hint, error)
 }
 
@@ -67,7 +73,7 @@ export function createUtf8Decoder(source: string): (bytes: Uint8Array, isLast?: 
     try {
       return decoder.decode(bytes, { stream: !isLast })
     } catch (error) {
-      if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
+      if (getSystemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
       throw inputError(
         `${source} is not UTF-8`,
         'Convert it to UTF-8, and run the command again',

@@ -15,7 +15,13 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { basename, dirname, join } from 'node:path'
-import { PlantsError, systemCode, systemReason, toDescriptorsHint, usageError } from '../errors.js'
+import {
+  describeSystemError,
+  getSystemCode,
+  PlantsError,
+  toDescriptorsHint,
+  usageError,
+} from '../errors.js'
 import { withTransientLock } from '../platform/file-lock.js'
 import { findFileIdentity, makeFolderHint } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
@@ -79,7 +85,7 @@ const firstUnprivilegedPort = 1024
 function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressFlags): unknown {
   const name = `Port ${port} of ${host}`
   const hostHint = `Choose an address of this machine with ${flags.host}, such as 127.0.0.1`
-  switch (systemCode(error)) {
+  switch (getSystemCode(error)) {
     case 'EADDRINUSE': {
       const hint = `Another program listens there. Stop it, or choose another port with ${flags.port}`
       return toListenError(error, name, 'unavailable', hint)
@@ -189,7 +195,7 @@ async function connectOnce(path: string): Promise<string | undefined> {
     await once(socket, 'connect')
     return undefined
   } catch (error) {
-    const code = systemCode(error)
+    const code = getSystemCode(error)
     if (code === undefined) throw error
     return code
   } finally {
@@ -204,9 +210,9 @@ function toListenError(
   kind: 'usage' | 'unavailable',
   hint: string,
 ): unknown {
-  const reason = systemReason(error)
+  const reason = describeSystemError(error)
   if (reason === undefined) return error
-  const descriptorsHint = toDescriptorsHint(systemCode(error))
+  const descriptorsHint = toDescriptorsHint(getSystemCode(error))
   return new PlantsError(kind, `${name}: ${reason}`, {
     hint: descriptorsHint ?? hint,
     cause: error,

@@ -16,7 +16,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { systemCode } from '../errors.js'
+import { getSystemCode } from '../errors.js'
 import { Body } from './body.js'
 import { ConnectionLimit } from './connection-limit.js'
 import { Connections, maxReadBytes } from './connections.js'
@@ -140,7 +140,7 @@ export class HttpServer {
     for (const event of ['request', 'checkExpectation'])
       server.on(event, (_, response: ServerResponse) => this.#receive(response))
     server.on('clientError', (error: Error, socket: Socket) =>
-      this.#reject(socket, systemCode(error) ?? ''),
+      this.#reject(socket, getSystemCode(error) ?? ''),
     )
   }
 

@@ -4,11 +4,11 @@ import { formatOption } from '../platform/shell.js'
 export interface AddressContext {
   resolvePath(path: string): string
   /** Returns the directory of the store `local`. */
-  dataFolder(): Promise<string>
+  findDataFolder(): Promise<string>
   /** An address of a database is completed from libpq's variables in it, such as PGHOST. */
   env: Readonly<Record<string, string | undefined>>
   /** Returns undefined if the user id has no account, as in some containers. */
-  userName(): string | undefined
+  findUserName(): string | undefined
   /** The passwords of addresses are added to these, so that no output shows them. */
   secrets: Set<string>
   /** Other users can see the arguments of a process, so one must not contain a password. */

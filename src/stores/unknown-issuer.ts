@@ -1,4 +1,4 @@
-import { systemCode } from '../errors.js'
+import { getSystemCode } from '../errors.js'
 
 /**
  * OpenSSL reports one of these codes if the issuer of a certificate is in no list that is trusted
@@ -14,5 +14,5 @@ const codes = [
 
 /** Returns true if a handshake failed only because the issuer of the certificate is not trusted. */
 export function isUnknownIssuer(error: unknown): boolean {
-  return codes.includes(systemCode(error) ?? '')
+  return codes.includes(getSystemCode(error) ?? '')
 }

@@ -2,7 +2,7 @@ import { version } from '../../../package.json'
 import { findChoice, isJson, outputFormats } from '../../config/option-values.js'
 import { EffectiveSettings } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
-import { PlantsError, systemCode, usageError } from '../../errors.js'
+import { getSystemCode, PlantsError, usageError } from '../../errors.js'
 import { writeStdout } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import type { Io } from '../../platform/io.js'
@@ -26,7 +26,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     return 0
   } catch (error) {
     // The reader of stdout has seen enough, as `head` does.
-    if (systemCode(error) === 'EPIPE') return 0
+    if (getSystemCode(error) === 'EPIPE') return 0
     const failure = error instanceof PlantsError ? error : createDefectError(error)
     if (!failure.isReported) await reportFailure(failure, line, io)
     return failure.exitCode

@@ -9,7 +9,7 @@
 import { posix } from 'node:path'
 import { crc32, createInflateRaw } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
-import { describeReason, systemCode } from '../../errors.js'
+import { describeReason, getSystemCode } from '../../errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { maxUnpackedBytes } from '../chunk.js'
 import { createTooLargeError, DamageError } from './damage.js'
@@ -145,7 +145,7 @@ async function* inflate(packed: Buffer, entry: Entry, path: string): AsyncGenera
   try {
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {
-    if (!systemCode(error)?.startsWith('Z')) throw error
+    if (!getSystemCode(error)?.startsWith('Z')) throw error
     throw new DamageError(`${path} cannot be unpacked (${describeReason(error)})`, { cause: error })
   }
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type * as http from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { systemCode } from '../../errors.js'
+import { getSystemCode } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
@@ -228,7 +228,7 @@ async function readResponse(incoming: http.IncomingMessage): Promise<HttpRespons
       if (received.length > maxBodyBytes) break
     }
   } catch (error) {
-    if (systemCode(error) !== 'ECONNRESET') throw error
+    if (getSystemCode(error) !== 'ECONNRESET') throw error
     const announced = headers['content-length']
     const end = announced === undefined ? 'bytes, without its end' : `of ${announced} bytes`
     throw new CutResponseError(status, `${received.length} ${end}`, error)

@@ -2,7 +2,7 @@
  * Requests without a response: what the code of an error means, and what a person can do about it.
  * Only a request that was not sent has certainly changed nothing.
  */
-import { describeReason, type ErrorKind, PlantsError, systemCode } from '../../errors.js'
+import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { HttpAddress } from '../address.js'
@@ -88,7 +88,7 @@ export function createNoResponseFailure(
   request: HttpRequest,
   { cause, isSent }: NoResponse,
 ): Failure {
-  const code = systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
+  const code = getSystemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
   const reason = reasons[code] ?? otherReason
   const { text = describeReason(cause), isTransient } = reason
   const hint = reason === noTls ? describePlainAddress(address) : reason.hint

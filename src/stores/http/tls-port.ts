@@ -10,7 +10,7 @@
 
 import { once } from 'node:events'
 import { isIP } from 'node:net'
-import { PlantsError, systemCode } from '../../errors.js'
+import { getSystemCode, PlantsError } from '../../errors.js'
 import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import { formatWithScheme } from './address.js'
@@ -47,7 +47,7 @@ export async function speaksTls(
     return true
   } catch (error) {
     // An alert is a record of TLS, too: it may ask for another version, or for a certificate.
-    return /^ERR_SSL_.*ALERT/.test(systemCode(error) ?? '')
+    return /^ERR_SSL_.*ALERT/.test(getSystemCode(error) ?? '')
   } finally {
     socket.destroy()
   }

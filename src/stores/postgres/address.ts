@@ -67,7 +67,7 @@ export function parsePostgres(
     const isPath = name in files && text !== undefined && text !== 'system'
     return isPath ? context.resolvePath(text) : text
   }
-  const user = readParameter('user') ?? context.userName()
+  const user = readParameter('user') ?? context.findUserName()
   if (user === undefined) throw createAddressError(source, 'has no user', example)
   const database = readParameter('dbname') ?? user
   const sslrootcert = readParameter('sslrootcert')

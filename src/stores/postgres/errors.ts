@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { describeReason, type ErrorKind, PlantsError, systemCode } from '../../errors.js'
+import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
 import type { Access } from './address.js'
 
 /**
@@ -39,10 +39,10 @@ function findConnectionProblem(
       hint: raiseMax,
     }
   if (code !== '' && !code.startsWith('08')) return undefined
-  const isPermanent = lacksTls(error) || permanentCauses.test(systemCode(error) ?? reason)
+  const isPermanent = lacksTls(error) || permanentCauses.test(getSystemCode(error) ?? reason)
   return {
     kind: isPermanent ? 'accessDenied' : 'unavailable',
-    message: `Could not reach ${name}: ${socketReasons[systemCode(error) ?? ''] ?? reason}`,
+    message: `Could not reach ${name}: ${socketReasons[getSystemCode(error) ?? ''] ?? reason}`,
     hint: lacksTls(error) ? noTlsHint : connectionHint,
   }
 }

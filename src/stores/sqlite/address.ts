@@ -16,9 +16,9 @@ import {
 export async function parseSqlite(
   text: string,
   source: string,
-  { resolvePath, dataFolder }: AddressContext,
+  { resolvePath, findDataFolder }: AddressContext,
 ): Promise<SqliteAddress> {
-  if (text === 'local') return createDefaultAddress(join(await dataFolder(), 'plants.db'))
+  if (text === 'local') return createDefaultAddress(join(await findDataFolder(), 'plants.db'))
   const path = text.replace(/^sqlite:/i, '')
   if (path === '') throw createAddressError(source, 'is empty')
   if (fileUrl.test(text))

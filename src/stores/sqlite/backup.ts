@@ -9,7 +9,7 @@
  * store open, such as a service, would otherwise go on with the old file.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
-import { PlantsError, systemCode, usageError } from '../../errors.js'
+import { getSystemCode, PlantsError, usageError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { readBytes, resolveLink } from '../../platform/files.js'
@@ -95,7 +95,7 @@ function createNew(copy: AtomicFile, backup: string): void {
   try {
     copy.create()
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
+    if (getSystemCode(error) !== 'EEXIST') throw error
     const message = `${backup} was created by another process in the meantime`
     throw new PlantsError('unavailable', message, {
       hint: 'To replace it, run the command again',

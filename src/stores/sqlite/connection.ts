@@ -4,7 +4,7 @@
  */
 import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { assertDefined, systemCode, unlessSystemError } from '../../errors.js'
+import { assertDefined, getSystemCode, unlessSystemError } from '../../errors.js'
 import { foldText } from '../../plant/folding.js'
 import {
   explainWriteAccess,
@@ -211,7 +211,7 @@ function makeFile(path: string, isInDefaultFolder: boolean, options: SqliteOptio
     syncFolder(dirname(path))
     return true
   } catch (error) {
-    if (systemCode(error) === 'EEXIST') return false
+    if (getSystemCode(error) === 'EEXIST') return false
     throw explainSqliteError(error, path, describeFile(path, options))
   }
 }

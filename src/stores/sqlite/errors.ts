@@ -12,9 +12,9 @@ import {
   describeCode,
   describeReason,
   type ErrorKind,
+  getSystemCode,
   isOutOfDescriptors,
   PlantsError,
-  systemCode,
   toDescriptorsHint,
 } from '../../errors.js'
 import { makeFolderHint } from '../../platform/files.js'
@@ -74,7 +74,7 @@ export function explainSqliteError(
   const failure = { error, path, subject }
   const code = error instanceof StoreDamageError ? CORRUPT : findPrimaryCode(error)
   if (code !== undefined) return explainCode(failure, code)
-  const systemName = systemCode(error)
+  const systemName = getSystemCode(error)
   if (systemName === undefined || describeCode(systemName) === undefined) return error
   return explainFailedCall(failure, systemName)
 }
@@ -148,7 +148,7 @@ function chooseSpaceHint({ path }: Failure): string {
     const { bavail, bsize } = statfsSync(dirname(path))
     return bavail * bsize < enoughSpaceBytes ? fullDiskHint : temporarySpaceHint
   } catch (error) {
-    if (systemCode(error) === undefined) throw error
+    if (getSystemCode(error) === undefined) throw error
     return fullDiskHint
   }
 }
@@ -209,7 +209,7 @@ function findAccessError(path: string, mode: number): string | undefined {
     accessSync(path, mode)
     return undefined
   } catch (error) {
-    return systemCode(error)
+    return getSystemCode(error)
   }
 }
 

@@ -68,12 +68,12 @@ export function createIo(
     },
     ...{ stdout, stderr, env },
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
-    dataFolder: async () => '/nonexistent/data',
-    configFolder: async () => '/nonexistent/config',
-    stateFolder: async () => createTemporaryFolder(), // an import creates it, as root even in /nonexistent
+    findDataFolder: async () => '/nonexistent/data',
+    findConfigFolder: async () => '/nonexistent/config',
+    findStateFolder: async () => createTemporaryFolder(), // an import creates it, as root even in /nonexistent
     handleSignals: () => signal,
     getProxyForUrl: async ({ href }) => runInEnvironment(env, () => getProxyForUrl(href)),
-    userName: () => 'gardener',
+    findUserName: () => 'gardener',
     secrets: new Set(),
     now,
     time: Date.now,

@@ -21,9 +21,9 @@ export function buildSqliteOptions(options: Partial<SqliteOptions> = {}): Sqlite
 export function createAddressContext(options: Partial<AddressContext> = {}): AddressContext {
   return {
     resolvePath: String,
-    dataFolder: () => Promise.reject(new Error('No folder is expected here')),
+    findDataFolder: () => Promise.reject(new Error('No folder is expected here')),
     env: {},
-    userName: () => 'gardener',
+    findUserName: () => 'gardener',
     secrets: new Set(),
     isArgument: false,
     ...options,

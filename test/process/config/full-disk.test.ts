@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { systemCode } from '../../../src/errors.js'
+import { getSystemCode } from '../../../src/errors.js'
 import { canMount, mountSmallDisk } from '../../helpers/sandbox/linux.js'
 import { waitForResult } from '../../helpers/sandbox/process.js'
 import { countRounds, seed } from '../../helpers/sandbox/rounds.js'
@@ -95,7 +95,7 @@ function fillDisk(inside: string, freePages: number): void {
     writeFileSync(filler, Buffer.alloc(Math.max(0, bavail - freePages) * bsize))
   } catch (error) {
     // A change has taken some of the room meanwhile.
-    if (systemCode(error) !== 'ENOSPC') throw error
+    if (getSystemCode(error) !== 'ENOSPC') throw error
   }
 }
 

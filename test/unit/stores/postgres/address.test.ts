@@ -92,7 +92,7 @@ test.each([
   ['postgres://h1/g?target_session_attrs=standby', 'must be read-write or any'],
   ['postgres://', 'has no user'],
 ])('%s is rejected', async (address, why) => {
-  const options = why.includes('user') ? { userName: () => undefined } : {}
+  const options = why.includes('user') ? { findUserName: () => undefined } : {}
   const message = expect.stringContaining(why)
   await expect(parse(address, options)).rejects.toMatchObject({ kind: 'usage', message })
 })
