@@ -41,7 +41,7 @@ interface PrintedPlant extends StoredPlant {
 }
 
 /** What is printed for a plant, or the error that is reported instead. */
-export type PlantResult = { plant: PrintedPlant } | { error: Problem }
+export type PlantResult = { plant: PrintedPlant } | { problem: Problem }
 
 /**
  * Changes plants, and prints them.
@@ -98,7 +98,7 @@ async function* applyPages(
     )
     if (outcomes.some(({ type }) => type === 'notSent')) return
   }
-  yield missing.map((id) => ({ error: createNotFoundProblem(id) }))
+  yield missing.map((id) => ({ problem: createNotFoundProblem(id) }))
 }
 
 /** Finds the outcomes that changes would have, without making them. */
@@ -116,17 +116,17 @@ function toResult(
   { output, storeFlag }: CommandContext,
 ): PlantResult | [] {
   if (outcome.type === 'skipped') return []
-  if (!('error' in outcome)) {
+  if (!('problem' in outcome)) {
     // The sentence for people names what has changed. Programs get the plant only.
     const before = output === 'text' && 'before' in outcome && { before: outcome.before }
     return { plant: { ...(isDryRun && { dryRun: true }), ...outcome.plant, ...before } }
   }
-  const { kind, message, hint } = outcome.error
+  const { kind, message, hint } = outcome.problem
   if (outcome.type !== 'unknown' || hint !== undefined) return outcome
   // Several requests are in flight, so the hint must name the plant whose outcome is unknown.
   const lookupHint = `Look at it with: plants get ${id}${storeFlag}`
   const unknownHint = `Whether plant ${id} was changed is unknown. ${lookupHint}`
-  return { error: createProblem(kind, message, unknownHint) }
+  return { problem: createProblem(kind, message, unknownHint) }
 }
 
 /**
@@ -169,7 +169,7 @@ export async function printResults(
  * which is reported once.
  */
 function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Problem[] {
-  const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
+  const problems = new Set(page.flatMap((result) => ('problem' in result ? [result.problem] : [])))
   return [...problems].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
 }
 

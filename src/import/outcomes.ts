@@ -33,16 +33,18 @@ export function mergeOutcomes(
 
 /** @throws {PlantsError} why the change was not sent, or why the service cannot be used */
 function assertAnswered(outcome: Outcome): void {
-  if (outcome.type === 'notSent' || wouldAffectAllRecords(outcome)) throw toError(outcome.error)
+  if (outcome.type === 'notSent' || wouldAffectAllRecords(outcome)) throw toError(outcome.problem)
 }
 
 /**
  * Whether all other records would have the same outcome, so that the import should end: something
  * else than a Plant Store answers at the address, or the hint says what must be changed first.
  */
-function wouldAffectAllRecords(outcome: Outcome): outcome is Extract<Outcome, { error: Problem }> {
+function wouldAffectAllRecords(
+  outcome: Outcome,
+): outcome is Extract<Outcome, { problem: Problem }> {
   if (outcome.type !== 'unknown') return false
-  return outcome.error.kind === 'badResponse' || outcome.error.hint !== undefined
+  return outcome.problem.kind === 'badResponse' || outcome.problem.hint !== undefined
 }
 
 /** @param outcomes for each record of the chunk */
@@ -52,8 +54,8 @@ export function findRejections(
 ): RejectedRecord[] {
   const rejections: RejectedRecord[] = []
   for (const [index, outcome] of outcomes.entries()) {
-    if (!('error' in outcome)) continue
-    const { kind, error, message } = outcome.error
+    if (!('problem' in outcome)) continue
+    const { kind, error, message } = outcome.problem
     rejections.push({
       line: assertDefined(lines[index]),
       raw: assertDefined(records[index]),
@@ -71,7 +73,7 @@ export function addOutcomes(countsBefore: Counts, outcomes: readonly Outcome[]):
   for (const outcome of outcomes) {
     const { type } = outcome
     if (type === 'rejected') {
-      const { error } = outcome.error
+      const { error } = outcome.problem
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
     } else if (type === 'updated' && outcome.before) {
       counts[haveEqualFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1

@@ -57,7 +57,7 @@ export type Outcome =
   | { type: 'created' | 'deleted'; plant: StoredPlant }
   | { type: 'updated'; plant: StoredPlant; before?: StoredPlant }
   | { type: 'skipped' }
-  | { type: 'rejected' | 'unknown' | 'notSent'; error: Problem }
+  | { type: 'rejected' | 'unknown' | 'notSent'; problem: Problem }
 
 /**
  * A problem is an error without a stack. An import may have millions of rejected records, and each
@@ -93,13 +93,13 @@ export async function writeOne(
 type Changed = Extract<Outcome, { plant: StoredPlant }>
 
 export function unwrapOutcome(outcome: Outcome): Changed {
-  if ('error' in outcome) throw toError(outcome.error)
+  if ('problem' in outcome) throw toError(outcome.problem)
   if (outcome.type === 'skipped') throw new RangeError('The change was skipped')
   return outcome
 }
 
-export function createRejectedOutcome(error: Problem): Outcome {
-  return { type: 'rejected', error }
+export function createRejectedOutcome(problem: Problem): Outcome {
+  return { type: 'rejected', problem }
 }
 
 export function createConstraintOutcome(change: Change, reason: string): Outcome {

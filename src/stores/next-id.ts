@@ -44,9 +44,9 @@ export async function createNext(
   for (let tries = 0; tries < 100; tries += 1) {
     const id = await findNextId(store, takenId)
     const [outcome] = await store.write([{ type: 'create', plant: buildPlant(id, name, tag) }])
-    if (outcome?.type !== 'rejected' || outcome.error.kind !== 'conflict')
+    if (outcome?.type !== 'rejected' || outcome.problem.kind !== 'conflict')
       return unwrapOutcome(assertDefined(outcome)).plant
-    if (outcome.error.mayBeOwnPlant) throw createUnknownOutcomeError(id, outcome.error.hint)
+    if (outcome.problem.mayBeOwnPlant) throw createUnknownOutcomeError(id, outcome.problem.hint)
     takenId = id
   }
   throw new PlantsError('conflict', 'Other clients took every next id first', { hint: 'Try again' })

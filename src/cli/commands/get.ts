@@ -55,14 +55,14 @@ async function* getPlants(
       const read = assertDefined(reads[index])
       if ('value' in read) {
         const plant = read.value?.get(id)
-        return plant ? { plant } : { error: createNotFoundProblem(id) }
+        return plant ? { plant } : { problem: createNotFoundProblem(id) }
       }
       const { reason } = read
       // If all plants failed for one reason, such as a service that is unreachable, that is the
       // error of the command, and not of a plant.
       if (reasons.size === 1 || !(reason instanceof PlantsError)) throw reason
       const message = `Plant ${id}: ${reason.message}`
-      return { error: new PlantsError(reason.kind, message, { ...reason }) }
+      return { problem: new PlantsError(reason.kind, message, { ...reason }) }
     })
   }
 }

@@ -61,11 +61,11 @@ export class HttpStore implements Store {
       const { reason } = signal
       if (!(reason instanceof PlantsError)) {
         const { kind, message, cause } = error
-        return { type, error: new PlantsError(kind, message, { ...error, cause, hint }) }
+        return { type, problem: new PlantsError(kind, message, { ...error, cause, hint }) }
       }
       const end = isUnknown ? ` before ${name} answered` : ', nothing was stored'
       const message = reason.message + end
-      return { type, error: new PlantsError(reason.kind, message, { hint, cause: error }) }
+      return { type, problem: new PlantsError(reason.kind, message, { hint, cause: error }) }
     }
   }
 

@@ -47,7 +47,7 @@ async function sendCreate(ask: Send, change: ChangeOfType<'create'>): Promise<Ou
     if (!stored) throw error
     const outcome = createExistsOutcome(change, stored)
     if (outcome.type !== 'rejected' || !error.mayBeOwnPlant) return outcome
-    return createRejectedOutcome({ ...outcome.error, mayBeOwnPlant: true })
+    return createRejectedOutcome({ ...outcome.problem, mayBeOwnPlant: true })
   }
 }
 
@@ -120,7 +120,7 @@ export async function sendChanges(
     if (!outcome) return
     outcomes[index] = explainConflict(outcome, isRepetition)
     // Any failure but the rejection of one plant is a failure of the service.
-    if (outcome.type === 'unknown' || outcome.type === 'notSent') failed.abort(outcome.error)
+    if (outcome.type === 'unknown' || outcome.type === 'notSent') failed.abort(outcome.problem)
   }
 
   let next = 0
@@ -140,7 +140,7 @@ export async function sendChanges(
   } finally {
     failed.abort()
   }
-  return changes.map((_, index) => outcomes[index] ?? { type: 'notSent', error: stop.reason })
+  return changes.map((_, index) => outcomes[index] ?? { type: 'notSent', problem: stop.reason })
 }
 
 /** Returns undefined if the signal has ended the change before it was sent. */
@@ -154,14 +154,14 @@ async function tryToSend(
   } catch (error) {
     if (error === stop.reason) return undefined
     if (!(error instanceof PlantsError)) throw error
-    return { type: toOutcomeType(error), error }
+    return { type: toOutcomeType(error), problem: error }
   }
 }
 
 /** Adds to a conflict that the stored plant may come from an earlier try of the same change. */
 function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
-  if (outcome.type !== 'rejected' || outcome.error.kind !== 'conflict') return outcome
-  const { kind, error, message, hint, mayBeOwnPlant } = outcome.error
+  if (outcome.type !== 'rejected' || outcome.problem.kind !== 'conflict') return outcome
+  const { kind, error, message, hint, mayBeOwnPlant } = outcome.problem
   if (!isRepetition && !mayBeOwnPlant) return outcome
   const explained = `${message}. It may be the plant of this record, changed since it was stored`
   return createRejectedOutcome({ kind, error, message: explained, hint })

@@ -36,7 +36,7 @@ test('a plant that a constraint of the service forbids is not taken for one that
     { type: 'update', patch: plant, ifMissing: 'create' },
   ])
   const message = expect.stringMatching(/ plant 2: .*plants\.name$/)
-  const rejected = { type: 'rejected', error: { kind: 'rejected', error: 422, message } }
+  const rejected = { type: 'rejected', problem: { kind: 'rejected', error: 422, message } }
   expect(outcomes).toMatchObject([rejected, rejected, rejected])
 })
 

@@ -48,7 +48,7 @@ test('says what to do when others take every next id first', async () => {
       last += 1n
       yield [{ id: last, name: 'Ivy' }]
     },
-    write: async () => [{ type: 'rejected' as const, error }],
+    write: async () => [{ type: 'rejected' as const, problem: error }],
   }
   const failure = {
     kind: 'conflict',

@@ -6,9 +6,9 @@ import { buildFern, fern, moss, readStatus, toCreate, toUpdate, wetMoss } from '
 
 /** The constraint that rejects a change, or its status. */
 function readConstraint(outcome: Outcome): string | number | undefined {
-  const isConstraint = outcome.type === 'rejected' && outcome.error.error === 422
+  const isConstraint = outcome.type === 'rejected' && outcome.problem.error === 422
   if (!isConstraint) return readStatus(outcome)
-  return /names|short/.exec(outcome.error.message)?.[0]
+  return /names|short/.exec(outcome.problem.message)?.[0]
 }
 
 /** `addConstraints` does what an owner of the store could: `names` are unique, and `short`. */

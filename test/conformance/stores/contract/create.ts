@@ -38,7 +38,7 @@ export function describeCreates(open: OpenEmpty<Store>): void {
       expect(await gather(store.read(query))).toStrictEqual(plants.toSorted(compareIds))
     expect(await write(store, [])).toEqual([])
     expect(await write(store, [toCreate(otherFern, { key: 'order-66' })])).toMatchObject([
-      { type: 'rejected', error: { kind: 'conflict', error: 409 } },
+      { type: 'rejected', problem: { kind: 'conflict', error: 409 } },
     ])
   })
 

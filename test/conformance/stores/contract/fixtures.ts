@@ -90,7 +90,7 @@ export function buildUpdatedOutcome(store: Store, plant: NewPlant, before: NewPl
 export type Status = Outcome['type'] | number
 
 export function readStatus(outcome: Outcome): Status {
-  return outcome.type === 'rejected' ? outcome.error.error : outcome.type
+  return outcome.type === 'rejected' ? outcome.problem.error : outcome.type
 }
 
 export async function writeForStatuses(store: Store, ...changes: Change[]): Promise<Status[]> {
@@ -144,7 +144,7 @@ export async function expectOutcomes(
   const outcomes = await write(table.map(({ change }) => change))
   const rows = outcomes.map((outcome, index) => ({
     change: table[index]?.change,
-    outcome: 'error' in outcome ? readStatus(outcome) : outcome,
+    outcome: 'problem' in outcome ? readStatus(outcome) : outcome,
   }))
   expect(rows).toStrictEqual(table)
 }

@@ -63,8 +63,8 @@ async function writeAndCount(store: HttpStore, changes: Change[], options?: Writ
   let stopReason: unknown
   for (const [index, outcome] of outcomes.entries()) {
     counts[outcome.type] = (counts[outcome.type] ?? 0) + 1
-    if (outcome.type === 'notSent') stopReason ??= outcome.error
-    else if ('error' in outcome) failures.push({ index, error: outcome.error.error })
+    if (outcome.type === 'notSent') stopReason ??= outcome.problem
+    else if ('problem' in outcome) failures.push({ index, error: outcome.problem.error })
   }
   return { outcomes, counts, failures, stopReason }
 }

@@ -130,7 +130,7 @@ test.each([
   const wanted = plants(40).map((plant) => ({ ...plant, ...(isWrong(plant.id) && { tag: 'x' }) }))
   const expected = wanted.map(({ id }) => (isWrong(id) ? 'constraint' : 'created'))
   const kindsOf = (outcomes: Outcome[]) =>
-    outcomes.map((outcome) => ('error' in outcome ? outcome.error.kind : outcome.type))
+    outcomes.map((outcome) => ('problem' in outcome ? outcome.problem.kind : outcome.type))
   const singles = await Promise.all(wanted.map((plant) => store.write(toCreates([plant]))))
   expect(kindsOf(singles.flat())).toEqual(expected)
   const many = toCreates(wanted.map((plant) => ({ ...plant, id: plant.id + 100n })))

@@ -83,7 +83,7 @@ describe.each([
     const kinds = results.map((result) => {
       if (result.status === 'rejected') return result.reason.kind
       const [outcome] = result.value
-      return outcome && 'error' in outcome ? outcome.error.kind : outcome?.type
+      return outcome && 'problem' in outcome ? outcome.problem.kind : outcome?.type
     })
     expect(kinds).toEqual(ids.map((id) => (id === 107n ? 'constraint' : 'created')))
     expect(stored()).toEqual(others)
@@ -96,7 +96,7 @@ describe.each([
       ids.map((id) => (id === 107n ? 'rejected' : 'created')),
     )
     const message = expect.stringContaining(`plant 107: ${reason}`)
-    expect(outcomes[7]).toMatchObject({ error: { error: 422, message } })
+    expect(outcomes[7]).toMatchObject({ problem: { error: 422, message } })
     expect(stored()).toEqual(others)
     if (sql.includes('my_log')) expect(queryFile(user.store, 'SELECT * FROM my_log')).toEqual([])
   })
