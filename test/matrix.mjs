@@ -79,6 +79,7 @@ const emulatedTests = [
   'process/export/export',
   'process/import/import.test',
   'conformance/service/contract',
+  'conformance/service/rights',
 ]
 /**
  * Tests do not run there that start the program at each system call or for each right, that fill

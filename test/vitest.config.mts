@@ -24,6 +24,8 @@ export default defineConfig({
     hookTimeout: testTimeout,
     teardownTimeout: hang.wait,
     expect: { poll: { timeout: hang.wait }, requireAssertions: true },
+    // A title shows a column of its table in full: 40 characters, the default, cut words off.
+    chaiConfig: { truncateThreshold: 200 },
     ...(reports && {
       reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]],
     }),

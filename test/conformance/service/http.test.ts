@@ -17,32 +17,42 @@ import {
   testToken,
 } from '../../helpers/scripted-server/service.js'
 
-// What a service makes of odd bytes, and of those that are not HTTP/1.1.
+// What a service makes of unusual bytes, and of bytes that are not HTTP/1.1.
 
 const service = serveForAll('1h')
-const hasty = serveForAll('500ms')
+const impatientService = serveForAll('500ms')
 
 const plant = '{"id":1,"name":"Fern"}'
-const start = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nContent-Type: application/json\r\n`
-const length = `Content-Length: ${plant.length}`
-const close = { headers: { Connection: 'close' } }
-const nope = { target: '/nope' }
+const startOfHead = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nContent-Type: application/json\r\n`
+const lengthHeader = `Content-Length: ${plant.length}`
+const closingHeaders = { headers: { Connection: 'close' } }
+const unknownPath = { target: '/nope' }
 
-const requestOf = (request: RawRequest) => buildRequest(testToken, request).toString('latin1')
-const head = (...lines: string[]) => `${start}${lines.map((line) => `${line}\r\n`).join('')}\r\n`
-const whole = `16\r\n${plant}\r\n0\r\n\r\n`
-const inChunks = (rest: string) => head('Transfer-Encoding: chunked') + rest
-
-let id = 1000
-
-/** A create, to whose id no plant was stored. */
-function next(request: RawRequest = {}): string {
-  id += 1
-  return requestOf({ body: `{"id":${id},"name":"Fern ${id}"}`, ...request })
+function formatRequest(request: RawRequest): string {
+  return buildRequest(testToken, request).toString('latin1')
 }
 
-/** The statuses that a connection gets until the service closes it. Each has JSON. */
-async function statusesOn(connection: RawConnection): Promise<number[]> {
+/** Builds the head of a create with these header lines. */
+function buildHead(...lines: string[]): string {
+  return `${startOfHead}${lines.map((line) => `${line}\r\n`).join('')}\r\n`
+}
+
+const chunkedPlant = `16\r\n${plant}\r\n0\r\n\r\n`
+
+function buildChunkedCreate(chunks: string): string {
+  return buildHead('Transfer-Encoding: chunked') + chunks
+}
+
+let lastId = 1000
+
+/** Builds a create with an id that no plant has yet. */
+function buildNewCreate(request: RawRequest = {}): string {
+  lastId += 1
+  return formatRequest({ body: `{"id":${lastId},"name":"Fern ${lastId}"}`, ...request })
+}
+
+/** Reads the statuses that a connection gets until the service closes it. Each has JSON. */
+async function readStatuses(connection: RawConnection): Promise<number[]> {
   const answers = await connection.readAnswers()
   return answers.map(({ status, headers, body }) => {
     expect([headers['content-type'], typeof JSON.parse(body)]).toEqual([
@@ -53,87 +63,146 @@ async function statusesOn(connection: RawConnection): Promise<number[]> {
   })
 }
 
-async function statusesFor(bytes: string): Promise<number[]> {
-  return statusesOn((await connectTo(service().endpoint)).send(bytes))
+async function sendBytes(bytes: string): Promise<number[]> {
+  return readStatuses((await connectTo(service().endpoint)).send(bytes))
 }
 
-async function isServed(): Promise<void> {
+async function expectNextIsServed(): Promise<void> {
   const request = { headers: { 'Idempotency-Key': 'still-there' }, body: '{"id":0,"name":"Fern"}' }
   expect((await exchangeOnce(service(), request)).status).toBe(200)
 }
 
 /** Stores a plant with the id of the last create, which must not exist. */
-async function isNotStored(): Promise<void> {
-  const created = await exchangeOnce(service(), { body: `{"id":${id},"name":"Moss"}` })
+async function expectNotStored(): Promise<void> {
+  const created = await exchangeOnce(service(), { body: `{"id":${lastId},"name":"Moss"}` })
   expect(created.status).toBe(200)
 }
 
-test.each<[status: number, title: string, bytes: string]>([
-  [400, 'two lengths', head(length, 'Content-Length: 3') + plant],
-  [400, 'a length and chunks', head(length, 'Transfer-Encoding: chunked') + whole],
-  [400, 'chunks after gzip', head('Transfer-Encoding: gzip, chunked') + whole],
-  [400, 'a space after a name', head('Transfer-Encoding : chunked', length) + whole],
-  [400, 'chunks in HTTP/1.0', inChunks(whole).replace('HTTP/1.1', 'HTTP/1.0')],
-  [400, 'a chunk size of 17 digits', inChunks(whole.replace('16', 'f'.repeat(17)))],
-  [400, 'chunk extensions without end', inChunks(`16;${'x'.repeat(20_000)}`)],
-  [400, 'a header that goes on in the next line', head('X: a\r\n b')],
-  [400, 'a megabyte of garbage', `${'x'.repeat(1_000_000)}\r\n`],
-  [400, 'no Host', requestOf({ headers: { Host: undefined }, body: plant.padEnd(1_000_000) })],
-  [400, 'two equal Hosts', requestOf({ headers: { Host: ['x', 'x'] }, body: plant })],
-  [431, 'trailers without end', inChunks(whole.replace(/\r\n$/, 'x: y\r\n'.repeat(20_000)))],
-  [431, 'large headers', head(...Array<string>(4000).fill('X: abcdef'), length) + plant],
-])('gets %i or is closed, and the next one is served: %s', async (status, _, bytes) => {
-  expect([[], [status]]).toContainEqual(await statusesFor(bytes))
-  await isServed()
-})
+test.each([
+  {
+    defect: 'two lengths',
+    bytes: buildHead(lengthHeader, 'Content-Length: 3') + plant,
+    status: 400,
+  },
+  {
+    defect: 'a length and chunks',
+    bytes: buildHead(lengthHeader, 'Transfer-Encoding: chunked') + chunkedPlant,
+    status: 400,
+  },
+  {
+    defect: 'chunks after gzip',
+    bytes: buildHead('Transfer-Encoding: gzip, chunked') + chunkedPlant,
+    status: 400,
+  },
+  {
+    defect: 'a space after the name of a header',
+    bytes: buildHead('Transfer-Encoding : chunked', lengthHeader) + chunkedPlant,
+    status: 400,
+  },
+  {
+    defect: 'chunks in HTTP/1.0',
+    bytes: buildChunkedCreate(chunkedPlant).replace('HTTP/1.1', 'HTTP/1.0'),
+    status: 400,
+  },
+  {
+    defect: 'a chunk size of 17 digits',
+    bytes: buildChunkedCreate(chunkedPlant.replace('16', 'f'.repeat(17))),
+    status: 400,
+  },
+  {
+    defect: 'chunk extensions that do not end',
+    bytes: buildChunkedCreate(`16;${'x'.repeat(20_000)}`),
+    status: 400,
+  },
+  {
+    defect: 'a header that continues on the next line',
+    bytes: buildHead('X: a\r\n b'),
+    status: 400,
+  },
+  { defect: 'a megabyte of garbage', bytes: `${'x'.repeat(1_000_000)}\r\n`, status: 400 },
+  {
+    defect: 'no Host',
+    bytes: formatRequest({ headers: { Host: undefined }, body: plant.padEnd(1_000_000) }),
+    status: 400,
+  },
+  {
+    defect: 'two equal Hosts',
+    bytes: formatRequest({ headers: { Host: ['x', 'x'] }, body: plant }),
+    status: 400,
+  },
+  {
+    defect: 'trailers that do not end',
+    bytes: buildChunkedCreate(chunkedPlant.replace(/\r\n$/, 'x: y\r\n'.repeat(20_000))),
+    status: 431,
+  },
+  {
+    defect: 'headers that are too large',
+    bytes: buildHead(...Array<string>(4000).fill('X: abcdef'), lengthHeader) + plant,
+    status: 431,
+  },
+])(
+  'a service rejects a request with $defect, and serves the next one',
+  async ({ bytes, status }) => {
+    // A service may close the connection instead of a response.
+    expect([[], [status]]).toContainEqual(await sendBytes(bytes))
+    await expectNextIsServed()
+  },
+)
 
 test.each([
   'Transfer-Encoding: gzip, chunked',
   'Host: y\r\nTransfer-Encoding: chunked',
   'Idempotency-Key: x\r\nIdempotency-Key: y\r\nTransfer-Encoding: chunked',
-])('%j behind a thousand header lines is seen', async (lines) => {
-  const many = Array<string>(1000).fill('a:')
-  const statuses = await statusesFor(head(...many, 'Connection: close', lines) + whole)
-  expect([[400], [431]]).toContainEqual(statuses) // the executable refuses so many lines
+])('a service sees the invalid header lines %j after a thousand others', async (lines) => {
+  const thousandLines = Array<string>(1000).fill('a:')
+  const statuses = await sendBytes(
+    buildHead(...thousandLines, 'Connection: close', lines) + chunkedPlant,
+  )
+  // The executable rejects so many lines.
+  expect([[400], [431]]).toContainEqual(statuses)
 })
 
-test('what a client expects, but for 100-continue, is ignored (RFC 9110, 10.1.1)', async () => {
+test('a service ignores any Expect but 100-continue (RFC 9110, 10.1.1)', async () => {
   const headers = { Connection: 'close', Expect: 'x' }
-  expect(await statusesFor(next({ headers }))).toEqual([200])
+  expect(await sendBytes(buildNewCreate({ headers }))).toEqual([200])
 })
 
-test('a request in whose middle the client closes is rejected', async () => {
-  for (const bytes of [head('Content-Length: 99') + plant, inChunks(`99\r\n${plant}`), start]) {
+test('a service rejects a request whose client closes the connection in the middle', async () => {
+  for (const bytes of [
+    buildHead('Content-Length: 99') + plant,
+    buildChunkedCreate(`99\r\n${plant}`),
+    startOfHead,
+  ]) {
     const connection = (await connectTo(service().endpoint)).send(bytes)
     connection.socket.end()
-    expect([[], [400]]).toContainEqual(await statusesOn(connection))
+    expect([[], [400]]).toContainEqual(await readStatuses(connection))
   }
-  await isServed()
+  await expectNextIsServed()
 })
 
-test('what does not go on, or by a byte now and then, gets 408 or is closed', async () => {
-  const unfinished: [bytes: string, goesOn?: true][] = [
-    ['POST /pl'],
-    [start],
-    [head('Content-Length: 99') + plant],
-    [inChunks(whole.replace('16', '99'))],
-    ['POST /plants HTTP/1.1\r\nX: ', true],
-    [head('Content-Length: 9999'), true],
+test('a service responds 408, or closes, when a request stops or continues byte by byte', async () => {
+  const unfinished: { bytes: string; continues?: true }[] = [
+    { bytes: 'POST /pl' },
+    { bytes: startOfHead },
+    { bytes: buildHead('Content-Length: 99') + plant },
+    { bytes: buildChunkedCreate(chunkedPlant.replace('16', '99')) },
+    { bytes: 'POST /plants HTTP/1.1\r\nX: ', continues: true },
+    { bytes: buildHead('Content-Length: 9999'), continues: true },
   ]
-  const statuses = unfinished.map(async ([bytes, goesOn]) => {
-    const connection = (await connectTo(hasty().endpoint)).send(bytes)
+  const statuses = unfinished.map(async ({ bytes, continues }) => {
+    const connection = (await connectTo(impatientService().endpoint)).send(bytes)
     const { socket } = connection
-    const received = statusesOn(connection)
-    if (goesOn) await expect.poll(() => socket.readableEnded || !socket.write(' ')).toBe(true)
+    const received = readStatuses(connection)
+    if (continues) await expect.poll(() => socket.readableEnded || !socket.write(' ')).toBe(true)
     return (await received)[0] ?? 408
   })
   expect(await Promise.all(statuses)).toEqual(unfinished.map(() => 408))
 })
 
-test('more connections than --connection-limit are closed, and do no harm', async () => {
+test('a service closes connections beyond --connection-limit, and serves again afterwards', async () => {
   const service = await serve(['--connection-limit', '20'])
   const connections = Array.from({ length: 200 }, () => new RawConnection(service.endpoint))
-  // One that was let in gets a 408 before it is closed.
+  // A connection within the limit receives a 408 before it is closed.
   const isClosed = ({ socket }: RawConnection) =>
     socket.bytesRead === 0 && (socket.readableEnded || socket.destroyed)
   await expect.poll(() => connections.filter(isClosed).length).toBe(180)
@@ -143,59 +212,75 @@ test('more connections than --connection-limit are closed, and do no harm', asyn
   await expect.poll(status).toBe(200)
 })
 
-test('a client reads how long an idle connection is kept, which the proxy closes before', async () => {
+test('a response says how long an idle connection stays open, and the example proxy closes earlier', async () => {
   const keepsAlive = { connection: 'keep-alive', 'keep-alive': 'timeout=65' }
-  for (const request of [{ body: plant }, nope])
+  for (const request of [{ body: plant }, unknownPath])
     expect((await exchangeOnce(service(), request)).headers).toMatchObject(keepsAlive)
   const [, seconds] = /^\s*keepalive (\d+)s$/m.exec(readFileSync('deploy/Caddyfile', 'utf8')) ?? []
   expect(Number(seconds)).toBeLessThan(65)
 })
 
-test('Expect: 100-continue is answered before the body', async () => {
+test('a service responds to Expect: 100-continue before the body', async () => {
   const connection = await connectTo(service().endpoint)
-  connection.send(next({ headers: { Expect: '100-Continue', 'Content-Length': '22' }, body: '' }))
+  connection.send(
+    buildNewCreate({ headers: { Expect: '100-Continue', 'Content-Length': '22' }, body: '' }),
+  )
   expect(await connection.readAnswer()).toEqual({ status: 100, headers: {}, body: '', text: '100' })
-  connection.send(`{"id":${id},"name":"F"}`.padEnd(22))
+  connection.send(`{"id":${lastId},"name":"F"}`.padEnd(22))
   expect((await connection.readAnswer())?.text).toBe('200 {"name":"F"}')
-  expect((await connection.send(requestOf(nope)).readAnswer())?.status).toBe(404)
+  expect((await connection.send(formatRequest(unknownPath)).readAnswer())?.status).toBe(404)
 })
 
-test.each<[string, Record<string, string>]>([
-  ['one that asked for it', { Connection: 'close' }],
-  ['one with an Upgrade, which is ignored', { Connection: 'Upgrade', Upgrade: 'h2c' }],
-])('nothing is stored after a response that closes (RFC 9112, 9.6): %s', async (_, headers) => {
-  expect(await statusesFor(next({ headers }) + next())).toEqual([200])
-  await isNotStored()
-})
+test.each([
+  { request: 'asked for it', headers: { Connection: 'close' } },
+  {
+    request: 'has an Upgrade, which is ignored',
+    headers: { Connection: 'Upgrade', Upgrade: 'h2c' },
+  },
+])(
+  'a service stores nothing after a response that closes, because its request $request (RFC 9112, 9.6)',
+  async ({ headers }) => {
+    expect(await sendBytes(buildNewCreate({ headers }) + buildNewCreate())).toEqual([200])
+    await expectNotStored()
+  },
+)
 
-test('a create that was rejected before its body broke gets one response', async () => {
+test('a create that is rejected before its body is cut off gets one response', async () => {
   const connection = await connectTo(service().endpoint)
   const headers = {
     Authorization: 'Bearer wrong',
     'Transfer-Encoding': 'chunked',
     'Content-Length': undefined,
   }
-  expect((await connection.send(requestOf({ headers })).readAnswer())?.text).toMatch(
+  expect((await connection.send(formatRequest({ headers })).readAnswer())?.text).toMatch(
     /^400 \(401\) /,
   )
   expect(await connection.send('no chunk\r\n').readAnswers()).toEqual([])
 })
 
-test.each<[status: number, RawRequest]>([
-  [200, { method: 'GET', target: '/openapi.json' }],
-  [400, { headers: { Authorization: 'Bearer wrong' } }],
-])('a body that looks like a create is none after %i to %j', async (status, request) => {
-  const inside = next()
+test.each<{ sentence: string; status: number; request: RawRequest }>([
+  {
+    sentence: 'a GET succeeded',
+    status: 200,
+    request: { method: 'GET', target: '/openapi.json' },
+  },
+  {
+    sentence: 'a token was rejected',
+    status: 400,
+    request: { headers: { Authorization: 'Bearer wrong' } },
+  },
+])('a service does not run a create inside a body after $sentence', async ({ status, request }) => {
+  const innerCreate = buildNewCreate()
   const connection = await connectTo(service().endpoint)
-  const headers = { ...request.headers, 'Content-Length': `${inside.length}` }
-  connection.send(requestOf({ ...request, headers }))
+  const headers = { ...request.headers, 'Content-Length': `${innerCreate.length}` }
+  connection.send(formatRequest({ ...request, headers }))
   expect(await connection.readAnswer()).toMatchObject({ status })
-  connection.send(inside + requestOf({ ...nope, ...close }))
-  expect(await statusesOn(connection)).toEqual([404])
-  await isNotStored()
+  connection.send(innerCreate + formatRequest({ ...unknownPath, ...closingHeaders }))
+  expect(await readStatuses(connection)).toEqual([404])
+  await expectNotStored()
 })
 
-/** A service for all tests of this file. */
+/** Starts a service for all tests of this file. */
 function serveForAll(requestTimeout: string): () => RunningService {
   let service: RunningService | undefined
   beforeAll(async () => {

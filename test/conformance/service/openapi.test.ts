@@ -9,18 +9,18 @@ const validity = await validator.validate(JSON.parse((await runPlants(['openapi'
 const description = JSON.parse(JSON.stringify(validator.resolveRefs()))
 const { Plant, NewPlant, PlantPatch, Error: ErrorSchema } = description.components.schemas
 
-test('the description is what a service gives', async () => {
+test('a service serves the description that plants openapi prints', async () => {
   const service = await serve()
   const { body } = await exchangeOnce(service, { method: 'GET', target: '/openapi.json' })
-  const here = JSON.parse((await runPlants(['openapi'])).out)
-  expect({ ...JSON.parse(body), servers: 0 }).toEqual({ ...here, servers: 0 })
+  const printed = JSON.parse((await runPlants(['openapi'])).out)
+  expect({ ...JSON.parse(body), servers: 0 }).toEqual({ ...printed, servers: 0 })
 })
 
-test('the description is OpenAPI 3.1, as a validator of others says', () => {
+test('the description is valid OpenAPI 3.1', () => {
   expect({ ...validity, version: validator.version }).toEqual({ valid: true, version: '3.1' })
 })
 
-test("the description has the specification's operation and authentication, and what is ours", () => {
+test("the description has the specification's create, bearer tokens, and the list of plants", () => {
   const { info, security, components, paths } = description
   expect(info).toMatchObject({ version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } })
   expect(security).toEqual([{ bearer: [] }])
@@ -33,7 +33,7 @@ test("the description has the specification's operation and authentication, and 
   expect(get.parameters).toContainEqual(expect.objectContaining({ name: 'limit', schema }))
 })
 
-test("the description has the specification's shapes", () => {
+test("the description has the specification's Plant, NewPlant and Error, and a PlantPatch", () => {
   const [plant, { required, properties }] = NewPlant.allOf
   expect(plant).toEqual(Plant)
   const all = [Plant.required, required, ErrorSchema.required]

@@ -10,54 +10,57 @@ import {
   testToken,
 } from '../../helpers/scripted-server/service.js'
 
-/** What a way into a store says of a document: nothing, or what is wrong, without the parser's own sentence. */
+/** What is wrong with a document, without the sentence of the JSON parser; undefined if it is valid. */
 type Verdict = string | undefined
 
-test('create, POST and an import say the same of any document', async () => {
-  const world = new Sandbox()
-  const post = await poster()
+test('create, POST and an import give the same reason for any invalid document', async () => {
+  const sandbox = new Sandbox()
+  const post = await startPoster()
   const compare = async (documents: Buffer[]) => {
-    expect(await create(world, documents)).toEqual(await post(documents))
-    // What is not UTF-8 ends an import from a pipe, and a tag that is null is none.
+    expect(await create(sandbox, documents)).toEqual(await post(documents))
+    // A line that is not UTF-8 ends an import from a pipe, and an import reads null as no tag.
     const nullTag = /"tag"\s*:\s*null/
-    const others = documents.filter((each) => isUtf8(each) && !nullTag.test(String(each)))
-    expect(await importAll(world, others)).toEqual(await post(others))
+    const comparable = documents.filter(
+      (document) => isUtf8(document) && !nullTag.test(String(document)),
+    )
+    expect(await importAll(sandbox, comparable)).toEqual(await post(comparable))
   }
   const batch = fc.array(anyDocument(), { minLength: 100, maxLength: 100 })
   await fc.assert(fc.asyncProperty(batch, compare), { numRuns: countRounds(2) })
 })
 
-async function create(world: Sandbox, documents: Buffer[]): Promise<Verdict[]> {
+async function create(sandbox: Sandbox, documents: Buffer[]): Promise<Verdict[]> {
   const verdicts: Verdict[] = []
   for (const stdin of documents) {
-    const { code, err } = await world.run('create --dry-run --output json', { stdin })
-    verdicts.push(code === 0 ? undefined : verdictOf(err.trimEnd().split('\n').at(-1)))
+    const { code, err } = await sandbox.run('create --dry-run --output json', { stdin })
+    verdicts.push(code === 0 ? undefined : parseVerdict(err.trimEnd().split('\n').at(-1)))
   }
   return verdicts
 }
 
-async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
-  const log = { ...createLogTo(async () => undefined), level: 'silent' } // a soak decides a million documents
+async function startPoster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
+  const log = { ...createLogTo(async () => undefined), level: 'silent' }
   const { address } = await serveStore(quickStore, { log })
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
   const postOne = async (body: Buffer) => {
     const response = await fetch(`${address}/plants`, { method: 'POST', headers, body })
-    return response.ok ? undefined : verdictOf(await response.text())
+    return response.ok ? undefined : parseVerdict(await response.text())
   }
   return (documents) => Promise.all(documents.map(postOne))
 }
 
 /** Imports one line for each document, after a valid one. A plant whose id exists is valid. */
-async function importAll(world: Sandbox, documents: Buffer[]): Promise<Verdict[]> {
-  const first = `{"id":0,"name":"${'x'.repeat(1000)}"}` // a NUL near the start would be of a binary file
+async function importAll(sandbox: Sandbox, documents: Buffer[]): Promise<Verdict[]> {
+  // A NUL near the start of a file means that the file is binary, so the first line is long.
+  const first = `{"id":0,"name":"${'x'.repeat(1000)}"}`
   const stdin = [first, ...documents, ''].join('\n')
-  const { err } = await world.run('import --format ndjson --dry-run -o ndjson', { stdin })
+  const { err } = await sandbox.run('import --format ndjson --dry-run -o ndjson', { stdin })
   const lines = err.split('\n').filter((line) => line.includes('"line":'))
   const reasons = new Map(lines.map((line) => [JSON.parse(line).line, line]))
-  return documents.map((_, index) => verdictOf(reasons.get(index + 2)))
+  return documents.map((_, index) => parseVerdict(reasons.get(index + 2)))
 }
 
-function verdictOf(json?: string): Verdict {
+function parseVerdict(json?: string): Verdict {
   if (json === undefined) return undefined
   const { error, message }: { error: number; message: string } = JSON.parse(json)
   if (error === 409) return undefined
@@ -76,24 +79,29 @@ function anyDocument(): fc.Arbitrary<Buffer> {
   const several = fc.tuple(object, object).map((pair) => pair.join(' '))
   const texts = fc.oneof(
     { weight: 10, arbitrary: object },
-    { weight: 4, arbitrary: damaged(object, fc.constantFrom(...awkward)) },
+    { weight: 4, arbitrary: damage(object, fc.constantFrom(...awkward)) },
     fc.oneof(deep, several, ...values),
   )
   const bytes = fc.oneof(
     { weight: 20, arbitrary: texts.map((json) => Buffer.from(json)) },
-    damaged(object, fc.constantFrom('\xff', '\xc3', '\xed\xa0')).map((text) =>
+    damage(object, fc.constantFrom('\xff', '\xc3', '\xed\xa0')).map((text) =>
       Buffer.from(text, 'latin1'),
     ),
   )
   return bytes.filter((document) => !/[\r\n]|^\s*$|^\ufeff/.test(document.toString()))
 }
 
-/** Texts with up to two characters less, and others in their place. */
-function damaged(texts: fc.Arbitrary<string>, others: fc.Arbitrary<string>): fc.Arbitrary<string> {
-  return fc.tuple(texts, fc.nat(), fc.nat(2), others).map(([text, at, deleted, other]) => {
-    const from = at % (text.length + 1)
-    return text.slice(0, from) + other + text.slice(from + deleted)
-  })
+/** Replaces up to two characters of a text by others. */
+function damage(
+  texts: fc.Arbitrary<string>,
+  replacements: fc.Arbitrary<string>,
+): fc.Arbitrary<string> {
+  return fc
+    .tuple(texts, fc.nat(), fc.nat(2), replacements)
+    .map(([text, seed, deletedCount, replacement]) => {
+      const from = seed % (text.length + 1)
+      return text.slice(0, from) + replacement + text.slice(from + deletedCount)
+    })
 }
 
 const quoted = () => text().map((characters) => JSON.stringify(characters))
