@@ -50,10 +50,24 @@ export function guessNameColumn(columns: readonly SampleColumn[]): number | unde
   return columns[counts.indexOf(Math.max(...counts))]?.index
 }
 
-/** Finds a column that is called a tag, a family or a place. */
+/**
+ * Finds a column that is called a tag, a family or a place, or else the only column that is left,
+ * if it has short texts: a list of three such columns has nothing else than plants with a tag.
+ */
 export function guessTagColumn(columns: readonly SampleColumn[]): number | undefined {
-  return findByWords(columns, 'tag')
+  const namedColumn = findByWords(columns, 'tag')
+  if (namedColumn !== undefined || columns.length !== 1) return namedColumn
+  return columns.find(hasShortTexts)?.index
 }
+
+/** Numbers are quantities or prices, and long texts are notes. */
+function hasShortTexts(column: SampleColumn): boolean {
+  const { values } = column
+  const isShort = values.every((value) => value.length <= maxTagLength)
+  return isShort && countTexts(column) === new Set(values).size && values.length > 0
+}
+
+const maxTagLength = 40
 
 /**
  * Whether the first row is most likely a plant, and not a header: it has an integer in a column in

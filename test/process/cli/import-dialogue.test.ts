@@ -105,7 +105,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     [
       ['the id?', enter],
       ['the name?', `deu${enter}`],
-      ['the tag?', enter],
+      ['the tag?', `no tag${enter}`],
     ],
     [{ id: 4, name: 'Rose' }],
   ],
@@ -124,7 +124,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     'from one paste',
     'Nr,Latin,Bed\n4,Rosa,north\n',
     [['the id?', '\r\r\r']],
-    [{ id: 4, name: 'Rosa' }],
+    [{ id: 4, name: 'Rosa', tag: 'north' }],
   ],
 ])('an import asks for the columns %s', async (_, content, turns, plants) => {
   const user = withFile(content)
@@ -147,7 +147,7 @@ test('an import asks for the keys of JSON', async () => {
   await session.answer(['Which key is the id?', enter], ['the name?', enter], ['the tag?', enter])
   await session.answer(['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
-  expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa' }))
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
 })
 
 test('an import asks for the sheet of a workbook, and then for its columns', async () => {

@@ -47,6 +47,16 @@ test('a column is an id if each row has another integer, or else if it is called
   expect(guessIdColumn(columnsOf('a;b', '1;x', '1;y'))).toBeUndefined()
 })
 
+test.each([
+  ['Beet', ['Nord', 'Süd'], 0],
+  ['Menge', ['3', '12'], undefined],
+  ['Bemerkung', ['Im Herbst zurückschneiden und vor Frost schützen', ''], undefined],
+  ['leer', ['', ''], undefined],
+])('the only column that is left is the tag if it has short texts: %s', (name, cells, expected) => {
+  expect(guessTagColumn(columnsOf(name, ...cells))).toBe(expected)
+  expect(guessTagColumn(columnsOf(`${name};b`, 'x;y', 'z;w'))).toBeUndefined()
+})
+
 test('a first row with an integer above integers is a plant', () => {
   const isHeaderless = (first: string) =>
     guessIsHeaderless(first.split(';'), columnsOf(first, '2;Moss', '3;Oak'))
