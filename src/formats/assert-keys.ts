@@ -3,13 +3,14 @@
  * keys they have, and either which options would help, or which command of jq makes a list of
  * plants of the text.
  */
-import { inputError, PlantsError } from '../errors.js'
+import { PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import type { Chunk, InputOptions, RawRecord } from './chunk.js'
 import { findMissingFields, listNames } from './columns.js'
 import { buildJqHint, findListInObject, type JqList, pickNestedFields } from './json-shape.js'
 import { KeyFinder } from './keys.js'
+import { createMissingFieldsError } from './missing-fields.js'
 
 /** The text is no list of plants, and no option makes it one: it must be changed first. */
 export class NoListError extends PlantsError {
@@ -67,17 +68,11 @@ function createKeyError(
   const isGeoJson = first['type'] === 'Feature'
   const nested = pickNestedFields({ program, objects: objects.slice(0, 20), isGeoJson }, rules)
   const missing = findMissingFields(present, rules)
-  const missingNames = listNames(missing.map((field) => rules.map[field] || field))
-  const keys = listNames([...new Set(objects.flatMap(Object.keys))])
-  const message = `${source.name} has no ${missing.length === 1 ? 'key' : 'keys'} ${missingNames}: it has only ${keys}`
-  if (nested.program === program) return inputError(message, chooseHint(missing))
-  return new NoListError(message, buildJqHint(nested, rules, source.name))
-}
-
-function chooseHint(missing: readonly FieldName[]): string {
-  return missing.join() === 'id'
-    ? 'Generate ids with --id-from next, or name the key of the ids with --map id=KEY'
-    : 'Name the keys with --map id=KEY,name=KEY. If the plants have no ids, add --id-from next'
+  const description = `it has only ${listNames([...new Set(objects.flatMap(Object.keys))])}`
+  const { name } = source
+  const error = createMissingFieldsError(missing, rules, { name, noun: 'key', description })
+  if (nested.program === program) return error
+  return new NoListError(error.message, buildJqHint(nested, rules, name))
 }
 
 /**

@@ -33,6 +33,8 @@ export interface InputOptions {
   ifExists: 'same' | 'skip' | 'update'
   /** Whether the store can create plants from the rows of a `PlainChunk`. */
   takesRows?: boolean
+  /** The option that names the store, such as ` --store ./garden.db`, for commands in hints. */
+  storeFlag?: string
 }
 
 /** The header of a table, with what was found in it. */

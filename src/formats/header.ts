@@ -29,6 +29,7 @@ import {
   listNames,
   readNames,
 } from './columns.js'
+import { createMissingFieldsError } from './missing-fields.js'
 import { PlainChunk } from './plain-chunk.js'
 
 export const maxHeaderRows = 20
@@ -194,7 +195,11 @@ function parseHeader(
   const candidates = findColumns(names, rules, numbers)
   const missing = findMissingFields(candidates, rules)
   if (missing.length > 0)
-    throw createMissingError(missing, rules, source.name, `it has only ${listNames(names)}`)
+    throw createMissingFieldsError(missing, rules, {
+      name: source.name,
+      noun: 'column',
+      description: `it has only ${listNames(names)}`,
+    })
   const columns = chooseColumns(candidates, source.name)
   const unread = findUnreadNames(names, columns, rules)
   // An empty name in `--columns` says that the column is not read.
@@ -217,7 +222,14 @@ function createHeaderError(
   const columns = findColumns(names, rules, findNumbers(records, likeliest, rules))
   const missing = findMissingFields(columns, rules)
   const description = describeColumns(names, assertDefined(lines[likeliest]), source)
-  return createMissingError(missing, rules, source.name, description)
+  const searchedRows = records.length < maxHeaderRows ? undefined : maxHeaderRows
+  const { name } = source
+  return createMissingFieldsError(missing, rules, {
+    name,
+    noun: 'column',
+    description,
+    searchedRows,
+  })
 }
 
 /**
@@ -234,20 +246,6 @@ function describeColumns(
   if (sheet === undefined) return `line ${line} has only ${list}`
   const allSheets = sheets.length > 1 ? ` (its sheets: ${sheets.slice(0, 8).join(', ')})` : ''
   return `line ${line} of the sheet ${listNames([sheet])} has only ${list}${allSheets}`
-}
-
-/** @param description what the source has instead, such as `line 3 has only "Nr", "Kind"` */
-function createMissingError(
-  missing: readonly FieldName[],
-  rules: InputOptions,
-  source: string,
-  description: string,
-): PlantsError {
-  const missingNames = listNames(missing.map((field) => rules.map[field] || field))
-  return inputError(
-    `${source} has no ${missing.length === 1 ? 'column' : 'columns'} ${missingNames}: ${description}`,
-    'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name. If the plants have no ids, add --id-from next',
-  )
 }
 
 /** @throws {PlantsError} `input` if a field may be in several columns */

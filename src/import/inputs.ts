@@ -14,6 +14,7 @@ import { getSystemCode, inputError, PlantsError } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
 import { areUtf8 } from '../formats/encoding.js'
+import { explainOneOfSeveral, MissingFieldsError } from '../formats/missing-fields.js'
 import { smallestId } from '../plant/fields.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -70,7 +71,8 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
     return { ...content, ...(await openFormat(content, plan)) }
   } catch (error) {
     content.close()
-    throw error
+    const isOneOfSeveral = plan.inputs.length > 1 && error instanceof MissingFieldsError
+    throw isOneOfSeveral ? explainOneOfSeveral(error, input.name, plan) : error
   }
 }
 

@@ -39,13 +39,14 @@ export function replaceStore(
 
 function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
   const { encoding, sheet, delimiter, columns, map, idFrom, match } = answers
-  const pairs = map && Object.entries(map).map(([field, column]) => `${field}=${column}`)
+  const pairs = Object.entries(map ?? {}).map(([field, column]) => `${field}=${column}`)
   return {
     '--encoding': encoding,
     '--sheet': sheet,
     '--delimiter': delimiter === '\t' ? 'tab' : delimiter,
     '--columns': columns?.join(','),
-    '--map': pairs?.join(','),
+    // The only answer about the columns may be that there are no ids.
+    '--map': pairs.length === 0 ? undefined : pairs.join(','),
     '--match': match,
     '--id-from': idFrom,
   }

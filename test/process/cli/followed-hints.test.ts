@@ -15,12 +15,24 @@ interface FailingCommand {
   before?: string[]
   /** The command that fails. It names the store garden.db. */
   command: string
-  /** For each way that the hints name, in their order, the plants that are stored at its end. */
-  ends: object[][]
+  /**
+   * For each way that the hints name, in their order, the plants that are stored at its end, or
+   * what the next error says.
+   */
+  ends: (object[] | RegExp)[]
+  /** The exit code at the end of a way: 6 if the hint says that some rows are rejected. */
+  code?: number
 }
 
 const named = { id: 1, name: 'NAME' }
 const absent = 'There is no store'
+const noIds = 'A list has no ids'
+const generated = [
+  { id: 1, name: 'Rose', tag: 'red' },
+  { id: 2, name: 'Fern' },
+]
+const names = 'name,tag\nRose,red\nFern,\n'
+const titles = 'My garden,2026\n'.repeat(25)
 
 const failingCommands: FailingCommand[] = [
   { title: absent, command: 'plants list -s garden.db', ends: [[named]] },
@@ -29,6 +41,34 @@ const failingCommands: FailingCommand[] = [
   { title: absent, command: 'plants delete 1 --yes -s garden.db', ends: [[named]] },
   { title: absent, command: 'plants export a.csv -s garden.db', ends: [[named]] },
   { title: absent, command: 'plants tokens list -s garden.db', ends: [[named]] },
+  ...[
+    ['plants import a.csv -s garden.db', names],
+    ['plants import a.csv -s garden.db --map id=', names],
+    ['plants import a.csv -s garden.db --map id=,name=Kind', names.replace('name', 'Kind')],
+    ['plants import a.csv -s garden.db --map id= --map name=1', names],
+    ['plants import a.csv -s garden.db --map id=', 'id,name,tag\nx,Rose,red\ny,Fern,\n'],
+  ].map(([command = '', list = '']) => ({
+    ...{ title: noIds, files: { 'a.csv': list }, command, ends: [generated] },
+  })),
+  {
+    title: noIds,
+    files: { 'a.json': '[{"name":"Rose","tag":"red"},{"name":"Fern"}]' },
+    command: 'plants import a.json -s garden.db',
+    ends: [generated],
+  },
+  {
+    title: 'Two files have different columns',
+    files: { 'a.csv': 'Nr,Kind\n1,Rose\n', 'b.csv': 'Id,Title\n2,Fern\n' },
+    command: 'plants import a.csv b.csv --map id=Nr,name=Kind -s garden.db',
+    ends: [/b\.csv has no column "name": line 1 has only "Id", "Title"\n {2}Choose the columns/],
+  },
+  {
+    title: 'The header is below row 20',
+    files: { 'a.csv': `${titles}id,name\n1,Rose\n` },
+    command: 'plants import a.csv -s garden.db',
+    ends: [[{ id: 1, name: 'Rose' }], /has no/],
+    code: 6,
+  },
   { title: absent, command: 'plants doctor -s garden.db -o text', ends: [[named]] },
 ]
 
@@ -60,7 +100,7 @@ function findProposals(failed: string, text: string): string[] {
   return sentences.flatMap((sentence) => {
     const command = /(?:^|: )((?:plants|jq|tail) .+)$/.exec(sentence)?.[1]
     if (command !== undefined) return [command]
-    const option = /\badd (--[a-z-]+(?: (?:'[^']*'|[^\s']+))*?)(?=, or|,? and|$)/.exec(
+    const option = /\badd (--[a-z-]+(?: (?:'[^']*'|[^\s']+))*?)(?=,? (?:or|and|with)\b|$)/.exec(
       sentence,
     )?.[1]
     return option === undefined ? [] : [`${failed} ${option}`]
@@ -78,7 +118,11 @@ test.skipIf(isWindows).each(failingCommands)(
       expect(proposals, result.err).toHaveLength(failing.ends.length)
       const proposal = proposals[index] ?? ''
       const followed = await runShell(user, proposal)
-      expect(followed, proposal).toMatchObject({ code: 0 })
+      if (end instanceof RegExp) {
+        expect(followed, proposal).toMatchObject({ code: 2, err: expect.stringMatching(end) })
+        continue
+      }
+      expect(followed, proposal).toMatchObject({ code: failing.code ?? 0 })
       const [store] = /(?<=(?:-s|--store)[ =])(?:'[^']*'|\S+)/.exec(failing.command) ?? []
       const stored = await runShell(user, `plants list -s ${store}`)
       expect(parseObjects(stored.out), proposal).toEqual(end)

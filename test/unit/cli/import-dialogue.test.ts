@@ -87,6 +87,9 @@ test('the command line has what was typed, and an option for each answer', () =>
   expect(buildCommandLine(['import', 'a.csv'], { sheet: "Bob's" }, { isWindows: true })).toBe(
     "plants import a.csv --sheet 'Bob''s'",
   )
+  expect(buildCommandLine(['import', 'a.csv'], { map: {}, idFrom: 'next' })).toBe(
+    'plants import a.csv --id-from next',
+  )
 })
 
 test('the command line has no password', () => {

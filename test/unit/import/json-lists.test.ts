@@ -208,7 +208,7 @@ test('a list without ids, or with other keys, has the option that helps', async 
   const { err } = await user.import('', '[{"name":"Fern"},{"name":"Moss"}]')
   expect(err).toBe(
     'plants: stdin has no key "id": it has only "name"\n' +
-      '  Generate ids with --id-from next, or name the key of the ids with --map id=KEY\n',
+      '  If the plants have no ids, add --id-from next. If a key has the ids, name it with --map id=KEY\n',
   )
   const other = await user.import('', '[{"Nr":1,"Sorte":"Fern"}]')
   expect(other.err).toContain('stdin has no keys "id", "name": it has only "Nr", "Sorte"\n')

@@ -140,7 +140,8 @@ async function importPlants(
   // A dry run shows each change, and what `--atomic` has stored must not be rolled back.
   const { direct } = findKind(address).capabilities
   const canTakeRows = 'takesRows' in direct && !options.dryRun && !options.atomic
-  const plan = { ...options, rejects, inputs, map, idFrom, maxErrors, takesRows: canTakeRows }
+  const reading = { ...options, map, idFrom, takesRows: canTakeRows }
+  const plan = { ...reading, rejects, inputs, maxErrors, storeFlag: context.storeFlag }
   await runImport(plan, context, argv)
 }
 

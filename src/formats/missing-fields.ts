@@ -1,0 +1,102 @@
+/*
+ * The error for a table or a list without a column or a key that an import needs.
+ *
+ * Whoever follows its hint must not get the same error again. So the hint depends on what was asked
+ * for: generated ids do not help if `--map` names a column of ids that is not there, and a column
+ * that is right for one file does not help if another file has other columns.
+ */
+import { PlantsError } from '../errors.js'
+import type { FieldName } from '../plant/fields.js'
+import { quoteWord } from '../platform/shell.js'
+import type { InputOptions } from './chunk.js'
+import { listNames } from './columns.js'
+
+export class MissingFieldsError extends PlantsError {
+  constructor(message: string, hint: string) {
+    super('input', message, { hint })
+  }
+}
+
+interface Source {
+  /** The file, for messages. */
+  name: string
+  noun: 'column' | 'key'
+  /** What it has instead, such as `line 3 has only "Nr", "Kind"`. */
+  description: string
+  /** The number of rows that were searched for a header, if the table has more. */
+  searchedRows?: number | undefined
+}
+
+const generateIds = 'If the plants have no ids, add --id-from next'
+
+export function createMissingFieldsError(
+  missing: readonly FieldName[],
+  rules: InputOptions,
+  source: Source,
+): MissingFieldsError {
+  const { name, noun, description } = source
+  const isIgnored = (field: FieldName) => rules.map[field] === ''
+  const wanted = missing.filter((field) => !isIgnored(field))
+  if (missing.some(isIgnored) && (wanted.length === 0 || isIgnored('name')))
+    return createIgnoredError(isIgnored('name') ? 'name' : 'id', source)
+  const names = listNames(wanted.map((field) => rules.map[field] ?? field))
+  return new MissingFieldsError(
+    `${name} has no ${wanted.length === 1 ? noun : `${noun}s`} ${names}: ${description}`,
+    chooseHints(missing, rules, source).join('. '),
+  )
+}
+
+/** Creates the error for a field that `--map` excludes, as in `--map id=`. */
+function createIgnoredError(field: 'id' | 'name', { name, noun }: Source): MissingFieldsError {
+  const hint =
+    field === 'id'
+      ? 'To generate ids, add --id-from next'
+      : `Name the ${noun} of the names: --map name=${noun.toUpperCase()}`
+  return new MissingFieldsError(`The ${field}s in ${name} are ignored, but plants need them`, hint)
+}
+
+function chooseHints(
+  missing: readonly FieldName[],
+  { map, idFrom }: InputOptions,
+  { noun, searchedRows }: Source,
+): string[] {
+  const canGenerate = missing.includes('id') && !map.id && idFrom === undefined
+  const otherHints = canGenerate ? [generateIds] : []
+  const isWrong = missing.some((field) => map[field])
+  if (isWrong)
+    return [
+      `In --map, give ${noun}s that are there, by their exact names${orNumber(noun)}`,
+      ...otherHints,
+    ]
+  const placeholder = noun.toUpperCase()
+  if (missing.join() === 'id')
+    return [...otherHints, `If a ${noun} has the ids, name it with --map id=${placeholder}`]
+  const pairs = missing
+    .filter((field) => map[field] !== '')
+    .map((field) => `${field}=${placeholder}`)
+  if (noun === 'key') return [`Name the keys with --map ${pairs.join()}`, ...otherHints]
+  const headerless =
+    searchedRows === undefined
+      ? 'If the table has no header, add --columns id,name'
+      : `If the table has no header, or has it below row ${searchedRows}, add --columns id,name with the names of all columns`
+  return [
+    `Choose the columns by name or number with --map ${pairs.join()}`,
+    headerless,
+    ...otherHints,
+  ]
+}
+
+function orNumber(noun: Source['noun']): string {
+  return noun === 'column' ? ' or their numbers' : ''
+}
+
+/** Adds to the error of one of several files that its columns need options of their own. */
+export function explainOneOfSeveral(
+  { message }: MissingFieldsError,
+  file: string,
+  { storeFlag = '' }: InputOptions,
+): MissingFieldsError {
+  const command = `plants import ${quoteWord(file)}${storeFlag}`
+  const hint = `Import files whose columns or keys differ one by one, each with its own options: ${command}`
+  return new MissingFieldsError(message, hint)
+}
