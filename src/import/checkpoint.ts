@@ -5,8 +5,7 @@ import type { Checkpoint, Position } from './parse-checkpoint.js'
 
 /** The error for a checkpoint that no import has saved like this, for example a damaged one. */
 export class InvalidCheckpointError extends PlantsError {
-  /** @param reason continues "The checkpoint of this import" */
-  constructor(reason: string, { idFrom, restart }: Pick<ImportPlan, 'idFrom' | 'restart'>) {
+  constructor(message: string, { idFrom, restart }: Pick<ImportPlan, 'idFrom' | 'restart'>) {
     // Records without ids would be stored again under other ids, unless they are found by name.
     const restartHint =
       idFrom === undefined
@@ -14,7 +13,7 @@ export class InvalidCheckpointError extends PlantsError {
         : 'To import only plants with new names, start over with --restart --match name'
     // With `--restart`, the checkpoint is deleted: see `runImport`.
     const hint = restart ? 'Run the same command again' : restartHint
-    super('accessDenied', `The checkpoint of this import ${reason}`, { hint })
+    super('accessDenied', message, { hint })
   }
 }
 

@@ -86,7 +86,10 @@ async function* skipDoneRecords(
 ): AsyncGenerator<Chunk> {
   const missingCount = yield* skipRecords(chunks, count)
   if (missingCount > 0)
-    throw new InvalidCheckpointError(`is not valid: it is beyond the end of ${name}`, plan)
+    throw new InvalidCheckpointError(
+      `The checkpoint of this import is beyond the end of ${name}`,
+      plan,
+    )
 }
 
 /** A service answers this many requests in less than a second, after which Ctrl-C has an effect. */

@@ -184,8 +184,10 @@ function findMismatch(
   resumable: Checkpoint | undefined,
   { plan, source, storeName, isService }: StartOptions,
 ): PlantsError | undefined {
-  if (checkpoint === 'invalid')
-    return new InvalidCheckpointError(`in ${storeName} is not valid`, plan)
+  if (checkpoint === 'invalid') {
+    const message = `The checkpoint of this import in ${storeName} is not valid`
+    return new InvalidCheckpointError(message, plan)
+  }
   if (checkpoint === 'otherVersion')
     return usageError(
       'This import was started by another version of plants',
