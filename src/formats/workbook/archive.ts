@@ -9,7 +9,7 @@
 import { posix } from 'node:path'
 import { crc32, createInflateRaw } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
-import { describeReason, getSystemCode } from '../../errors.js'
+import { getSystemCode } from '../../errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { maxUnpackedBytes } from '../chunk.js'
 import { createTooLargeError, DamageError } from './damage.js'
@@ -102,7 +102,7 @@ export class Archive {
     const { fileDataStart: start } = await this.#zip
       .readLocalFileHeaderPromise(entry, { minimal: true })
       .catch((error: unknown) => {
-        throw new DamageError(`${path} is not where the directory says: ${describeReason(error)}`)
+        throw new DamageError(`${path} is not where the directory says`, { cause: error })
       })
     return this.#bytes.subarray(start, start + entry.compressedSize)
   }
@@ -125,9 +125,7 @@ async function readDirectory(
     return { zip, entries }
   } catch (error) {
     signal.throwIfAborted()
-    throw new DamageError(`its directory cannot be read (${describeReason(error)})`, {
-      cause: error,
-    })
+    throw new DamageError('its list of parts cannot be read', { cause: error })
   }
 }
 
@@ -146,7 +144,7 @@ async function* inflate(packed: Buffer, entry: Entry, path: string): AsyncGenera
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {
     if (!getSystemCode(error)?.startsWith('Z')) throw error
-    throw new DamageError(`${path} cannot be unpacked (${describeReason(error)})`, { cause: error })
+    throw new DamageError(`${path} cannot be unpacked`, { cause: error })
   }
 }
 

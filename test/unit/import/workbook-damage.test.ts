@@ -82,7 +82,11 @@ const damagedArchives: Damage[] = [
     damage: 'a wrong checksum',
     workbook: changeHeader(buildPlantWorkbook(fern), sheetPath, { checksum: 0 }),
   },
-  { damage: 'no end', workbook: buildPlantWorkbook('').subarray(0, 500) },
+  {
+    damage: 'no end',
+    workbook: buildPlantWorkbook('').subarray(0, 500),
+    message: 'stdin is damaged: its list of parts cannot be read\n',
+  },
   { damage: 'no relations', workbook: buildZip({ 'xl/workbook.xml': '<workbook/>' }) },
   {
     damage: 'no sheet',
