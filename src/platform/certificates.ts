@@ -25,11 +25,20 @@ export function readCertificates(path: string): string {
 /**
  * Reads the certificate and the key of a server.
  *
+ * @param optionNames the options that name the files, for the hints
  * @throws {PlantsError} `input` if others can write the key, or the files are no pair
  */
-export function readKeyPair(certPath: string, keyPath: string, optionNames: string) {
-  const hint = `Use PEM files for ${optionNames}, the key without a passphrase`
-  const pair = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
+export function readKeyPair(
+  certPath: string,
+  keyPath: string,
+  optionNames: { cert: string; key: string },
+) {
+  const pair = {
+    cert: readTextFile(certPath, `Give ${optionNames.cert} the path of a PEM file`),
+    key: readTextFile(keyPath, `Give ${optionNames.key} the path of a PEM file`),
+  }
+  const options = `${optionNames.cert} and ${optionNames.key}`
+  const hint = `Use PEM files for ${options}, the key without a passphrase`
   const why = explainWriteAccess(statSync(keyPath))
   if (why !== undefined)
     throw inputError(

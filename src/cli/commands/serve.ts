@@ -250,7 +250,7 @@ function findTlsFiles({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions
   if (tlsCert === undefined || tlsKey === undefined)
     throw usageError('TLS needs both --tls-cert and --tls-key', 'Add the other option')
   const paths = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)] as const
-  return { paths, read: () => readKeyPair(...paths, '--tls-cert and --tls-key') }
+  return { paths, read: () => readKeyPair(...paths, { cert: '--tls-cert', key: '--tls-key' }) }
 }
 
 function warnOfPermissions({ tlsKey }: ServeOptions, io: Io, warn: (text: string) => void): void {

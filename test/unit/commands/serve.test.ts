@@ -209,6 +209,18 @@ describe('a service does not start', () => {
       })
     expect((await serve(['--tls-cert', one.path, '--tls-key', one.keyPath])).code).toBe(0)
   })
+
+  test('with a file that does not exist, which the hint tells from the other one', async () => {
+    const path = user.write('one.pem', '')
+    for (const [option, files] of [
+      ['--tls-cert', ['--tls-cert', 'none.pem', '--tls-key', path]],
+      ['--tls-key', ['--tls-cert', path, '--tls-key', 'none.pem']],
+    ] as const) {
+      const message = expect.stringContaining('none.pem could not be read: no such file')
+      const hint = `Give ${option} the path of a PEM file`
+      expect(await failureOf(files)).toMatchObject({ code: 2, message, hint })
+    }
+  })
 })
 
 test('the log says what the service offers', async () => {
