@@ -4,10 +4,10 @@
  * system releases when the process ends. A copy of the file is kept until the new one was read
  * back: settings-copy.ts says why.
  */
-import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type Conf from 'conf'
-import { PlantsError, unlessSystemError, usageError } from '../errors.js'
+import { PlantsError, systemCode, unlessSystemError, usageError } from '../errors.js'
 import { toWriteError } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
@@ -49,7 +49,7 @@ export async function changeSettings<Result>(
   const path = await findSettingsPath(io)
   try {
     makeFolder(dirname(path))
-    const target = resolveLink(path)
+    const target = resolveSettingsLink(path)
     const release = await acquireLock(toLockPath(target), timeoutMs, io)
     try {
       recoverSettings(target)
@@ -62,6 +62,18 @@ export async function changeSettings<Result>(
   } catch (error) {
     const hint = 'Choose another directory with PLANTS_CONFIG_DIR'
     throw toWriteError(`The settings in ${path}`, path, error, hint)
+  }
+}
+
+/** @throws {PlantsError} `unwritable` for a link to nothing */
+function resolveSettingsLink(path: string): string {
+  try {
+    return resolveLink(path)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+    const message = `The settings file ${path} is a link to a file that does not exist`
+    const hint = `Delete the link, or create what it names: ${readlinkSync(path)}`
+    throw new PlantsError('unwritable', message, { hint, cause: error })
   }
 }
 

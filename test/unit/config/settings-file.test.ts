@@ -148,3 +148,15 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
     expect(readMode(user.file)).toBe('600')
   })
 })
+
+test.skipIf(isWindows)(
+  'settings that are a link to nothing are not saved (needs links)',
+  async () => {
+    const user = new Sandbox({})
+    rmSync(user.file)
+    symlinkSync('nothing.json', user.file)
+    const message = `plants: The settings file ${user.file} is a link to a file that does not exist`
+    const err = `${message}\n  Delete the link, or create what it names: nothing.json\n`
+    expect(await user.run('config set timeout 1m')).toEqual({ code: 74, out: '', err })
+  },
+)
