@@ -60,7 +60,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     ...context.openContext,
     findAccess: (target) => findAccess(target, context, newToken),
   })
-  assertWorthSaving(check, store)
+  assertWorthSaving(check)
   const savedAt = new Date(io.time()).toISOString()
   await changeSettings(io, timeoutMs, (saved) => {
     saved.set('tokens', { ...saved.get('tokens', {}), [store.name]: { token, savedAt } })
@@ -91,11 +91,11 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
  *
  * @throws {PlantsError} the error of the check, with the hint that nothing was saved
  */
-function assertWorthSaving(check: TokenCheck, { name }: TokenTarget): void {
+function assertWorthSaving(check: TokenCheck): void {
   if (check.state === 'accepted') return
   const { error } = check
   if (check.state === 'rejected') {
-    const message = `${name} does not accept this token: ${error.message}`
+    const message = `This token is not accepted: ${error.message}`
     const hint = 'Nothing was saved. Copy the token again, or ask for a new one'
     throw new PlantsError('unauthorized', message, { ...error, hint })
   }

@@ -89,7 +89,8 @@ async function createFailure(
   if (isMissingPlant(request, failed))
     return { error: new PlantsError('notFound', message ?? answer, failed.details) }
   const kind = findKind(failed)
-  const text = message ?? answer + (await describeContent(client, request, response))
+  const text =
+    nameService(kind, failed) ?? answer + (await describeContent(client, request, response))
   if (kind === 'badResponse' && status >= 500)
     return createLossFailure(
       request,
@@ -134,6 +135,15 @@ function chooseHint(client: HttpClient, kind: ErrorKind, { message, details }: F
   if (kind === 'forbidden' && mayBeOfProxy) return proxyHint
   if (status === 404 || status === 405) return notOffered
   return hints[kind] ?? `This message is from ${address.name}`
+}
+
+/**
+ * Returns the message of the service. Who has tokens for several services must know which of them
+ * rejects one, so such a message gets the address.
+ */
+function nameService(kind: ErrorKind, { message, answer }: FailedResponse): string | undefined {
+  const isAboutToken = kind === 'unauthorized' || kind === 'forbidden'
+  return message !== undefined && isAboutToken ? `${answer}: ${message}` : message
 }
 
 function isUnreadable({ status, headers, body }: HttpResponse): boolean {

@@ -108,7 +108,7 @@ describe('login saves nothing', () => {
     [400, 401, insufficientScope],
   ])('when the service answers %i with the error %i', async (status, error, headers) => {
     const service = await ScriptedServer.listen({ posts: [no(status, error, headers)] })
-    const message = `${service.url} does not accept this token: No`
+    const message = `This token is not accepted: ${service.url} answered ${status}: No`
     const failure = { message, status, error, hint: expect.any(String) }
     expect(await login(service.url)).toEqual({ code: 3, error: failure })
     expect(user.has('config')).toBe(false)

@@ -293,9 +293,9 @@ test('several deletes report each failure, and end with the worst code', async (
   expect(requests).not.toContain('GET /openapi.json')
 })
 
-test('a right that is missing ends with 3 what several deletes had in flight', async () => {
+test('a right that is missing ends several deletes with one error', async () => {
   const answers = { 'DELETE /plants/1': [denied], 'DELETE /plants/2': [denied] }
-  const lines = [{ error: 403 }, { error: 403 }]
+  const lines = [{ error: 403, message: 'URL answered 403: Not allowed' }]
   expect(await runAt('delete 1 2 --yes', answers)).toMatchObject({ code: 3, out: '', lines })
 })
 
@@ -309,11 +309,11 @@ test('several reads report each failure, and show the other plants', async () =>
   expect({ code, out }).toEqual({ code: 3, out: `${fern}\n` })
   expect(lines).toMatchObject([
     { error: 400, message: 'Plant 2: Broken row', status: 400 },
-    { error: 403, message: 'Plant 3: Not allowed', status: 403 },
+    { error: 403, message: 'Plant 3: URL answered 403: Not allowed', status: 403 },
     { error: 404, message: 'No plant has id 4 in URL' },
   ])
   const same = { 'GET /plants/1': [denied], 'GET /plants/2': [denied] }
   const all = await runAt('get 1 2', same)
   expect([all.code, all.out]).toEqual([3, ''])
-  expect(all.lines).toMatchObject([{ error: 403, message: 'Not allowed' }])
+  expect(all.lines).toMatchObject([{ error: 403, message: 'URL answered 403: Not allowed' }])
 })
