@@ -166,11 +166,17 @@ export async function printResults(
 
 /**
  * Returns each problem once. When a service fails, all changes that are not sent share one problem,
- * which is reported once.
+ * and several requests in flight may fail for the same reason.
  */
 function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Problem[] {
-  const problems = new Set(page.flatMap((result) => ('problem' in result ? [result.problem] : [])))
-  return [...problems].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
+  const problems = new Map<unknown, Problem>()
+  for (const result of page) {
+    if (!('error' in result)) continue
+    const { kind, message, hint } = result.error
+    const isOfService = new PlantsError(kind, message).exitCode > 1
+    problems.set(isOfService ? JSON.stringify([kind, message, hint]) : result.error, result.error)
+  }
+  return [...problems.values()].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
 }
 
 /** Returns the first of two errors that are equally bad. */

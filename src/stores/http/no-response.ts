@@ -44,6 +44,10 @@ const closed: Reason = {
 }
 /** The hint is that of `hintWithoutTls`. */
 const noTls: Reason = { text: 'the TLS handshake failed' }
+const noHttp: Reason = {
+  text: 'the response is not HTTP',
+  hint: 'Check the address: another program may answer at this port',
+}
 const untrusted: Reason = {
   hint: 'If you trust its issuer, add the certificate of the issuer with --ca-cert FILE',
 }
@@ -64,6 +68,7 @@ const reasons: Readonly<Record<string, Reason>> = {
   EAI_AGAIN: unreachable,
   EHOSTUNREACH: unreachable,
   ENETUNREACH: unreachable,
+  HPE_HEADER_OVERFLOW: { ...noHttp, text: 'the response headers are larger than 16 KiB' },
   EPROTO: noTls,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
   ERR_SSL_WRONG_VERSION_NUMBER: noTls,
@@ -83,13 +88,19 @@ function describePlainAddress(address: HttpAddress): string {
   return `Check the port, or in a private network, try ${plain} with --allow-http`
 }
 
+/** The codes of the parser of node:http begin with `HPE_`. */
+function findReason(code: string): Reason {
+  return reasons[code] ?? (code.startsWith('HPE_') ? noHttp : otherReason)
+}
+
 export function createNoResponseFailure(
-  { address, access }: HttpClient,
+  client: HttpClient,
   request: HttpRequest,
   { cause, isSent }: NoResponse,
 ): Failure {
+  const { address, access } = client
   const code = getSystemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
-  const reason = reasons[code] ?? otherReason
+  const reason = findReason(code)
   const { text = describeReason(cause), isTransient } = reason
   const hint = reason === noTls ? describePlainAddress(address) : reason.hint
   const known = cause instanceof PlantsError ? cause : undefined
@@ -100,7 +111,7 @@ export function createNoResponseFailure(
       known?.message ??
       (cause instanceof CutResponseError
         ? `The response of ${address.name} ${cause.message}`
-        : `${address.name} received the request, but did not answer: ${text}`)
+        : `${describeSilence(client)}: ${text}`)
     return createLossFailure(request, 'noResponse', message, { cause, hint: known?.hint })
   }
   const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${text}`
@@ -112,6 +123,15 @@ export function createNoResponseFailure(
 /** Whether a failure before the request was sent concerns the proxy, which is contacted first. */
 function concernsProxy(code: string, { isTransient = false }: Reason): boolean {
   return isTransient || code === 'ENOTFOUND' || code.startsWith('HPE_')
+}
+
+/** A proxy that forwards plain HTTP got the request. Nobody knows whether the service did. */
+function describeSilence(client: HttpClient): string {
+  const { name } = client.address
+  const way = describeForwarding(client)
+  return way === ''
+    ? `${name} received the request, but did not answer`
+    : `The request to ${name} was sent${way}, but not answered`
 }
 
 /** Names the proxy, from which a response in plain HTTP without an Error may come. */

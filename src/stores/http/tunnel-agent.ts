@@ -50,9 +50,7 @@ export class TunnelAgent extends Agent {
       // In TLS, a service sends nothing before the client, so these bytes are from the proxy.
       const isMixed = statusCode === 200
       fail(
-        isMixed
-          ? Error('the proxy answered in place of the service')
-          : createProxyError(statusCode),
+        isMixed ? Error('the proxy answered instead of the service') : createProxyError(statusCode),
       )
     })
     connecting.end()

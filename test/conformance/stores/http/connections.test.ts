@@ -240,6 +240,15 @@ describe.each(Object.entries(answersOfTlsPorts))(
       expect(parseObjects(doctor.out)).toContainEqual(expect.objectContaining({ hint }))
     })
 
+    test('fails two deletions with one error', async () => {
+      const host = await listenWithTls(answerPlainHttp)
+      const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: createTemporaryFolder() }
+      const args = ['delete', '1', '2', '--yes', '--store', `http://${host}`]
+      const { code, err } = await runPlants(args, { env })
+      expect(code).toBe(isClosed ? 5 : 4)
+      expect(err.match(/speaks TLS, not plain HTTP/g)).toHaveLength(1)
+    })
+
     test('ends an import, with the same hint', async () => {
       const host = await listenWithTls(answerPlainHttp)
       const [folder, state] = [createTemporaryFolder(), createTemporaryFolder()]
@@ -275,6 +284,18 @@ function pourOut(socket: Socket, start: string, text: string): void {
   socket.on('drain', pour).write(start)
   pour()
 }
+
+test.runIf(ipv4)('a proxy that answers plain http with headers without end is named', async () => {
+  const pour: ScriptedResponse = (socket) =>
+    void pourOut(socket, 'HTTP/1.1 200 OK\r\n', `A: ${'a'.repeat(1000)}\r\n`)
+  const proxy = await ScriptedServer.listen({ posts: [pour] })
+  const service = await ScriptedServer.listen({ posts, host })
+  const { code, error } = await createdThrough(service, { http_proxy: proxy.url }, ['--retry', '0'])
+  expect(code).toBe(5)
+  const way = `was sent through the proxy ${new URL(proxy.url).host}, but not answered`
+  const message = expect.stringContaining(`${way}: the response headers are larger than 16 KiB`)
+  expect(error).toMatchObject({ error: 504, message })
+})
 
 const busy = buildJsonResponse(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const host = `${ipv4}`
@@ -328,19 +349,19 @@ describe.runIf(hasOpenssl && ipv4)(
       [
         'sends headers without end',
         (socket) => void pourOut(socket, 'HTTP/1.1 200 OK\r\n', `A: ${'a'.repeat(1000)}\r\n`),
-        'Header overflow',
+        'the response headers are larger than 16 KiB',
       ],
       [
         'sends a status line without end',
         (socket) => void pourOut(socket, 'HTTP/1.1 200 ', 'a'.repeat(1000)),
-        'Header overflow',
+        'the response headers are larger than 16 KiB',
       ],
-      ['speaks another protocol', 'SSH-2.0-OpenSSH_9.9\r\n\r\n', 'Parse Error'],
+      ['speaks another protocol', 'SSH-2.0-OpenSSH_9.9\r\n\r\n', 'the response is not HTTP'],
       ['closes', (socket) => void socket.end(), 'the connection was closed'],
       [
         'answers in plain text after it opened the tunnel',
         `HTTP/1.1 200 OK\r\n\r\n${buildJsonResponse(200, { name: 'Fern' })}`,
-        'the proxy answered in place of the service',
+        'the proxy answered instead of the service',
       ],
     ])('is given up in time when the proxy %s', async (_, answer, why) => {
       const proxy = await ScriptedServer.listen({ openapi: answer })
