@@ -2,6 +2,7 @@ import type { HttpAddress } from '../address.js'
 import { type CheckResult, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext, OpenContext } from '../store-kind.js'
 import { verifyToken } from './check-token.js'
+import { findTokenRights } from './token-rights.js'
 
 export function diagnoseService(address: HttpAddress, context: DoctorContext): Promise<Finding> {
   return runCheck(context.storeCheck, () => checkService(address, context))
@@ -10,12 +11,15 @@ export function diagnoseService(address: HttpAddress, context: DoctorContext): P
 async function checkService(address: HttpAddress, context: OpenContext): Promise<CheckResult> {
   const { name } = address
   const check = await verifyToken(address, context)
-  if (check.state === 'accepted')
-    return { state: 'ok', message: `${name} answers, and accepts the token` }
+  if (check.state === 'accepted') {
+    const granted = await findTokenRights(address, context)
+    const extent = granted.length > 0 ? `, which has the rights ${granted.join(', ')}` : ''
+    return { state: 'ok', message: `${name} answers, and accepts the token${extent}` }
+  }
   const {
     message,
     hint = 'Check that it is a Plant Store service. For details: plants doctor --verbose',
   } = check.error
-  const rejection = check.state === 'rejected' ? `${name} does not accept the token: ` : ''
+  const rejection = check.state === 'rejected' ? 'The token is not accepted: ' : ''
   return { state: 'failed', message: rejection + message, hint }
 }

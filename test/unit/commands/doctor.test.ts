@@ -56,7 +56,11 @@ test('all that is well is printed, check by check', async () => {
     ok('contents', '1 plant read, and no damage found'),
   ])
   expect((await disk.examine('--quick')).findings).toEqual([...always, local])
-  const team = ok('store team', `${address} answers, and accepts the token`)
+  const allRights = 'create, read, update, delete'
+  const team = ok(
+    'store team',
+    `${address} answers, and accepts the token, which has the rights ${allRights}`,
+  )
   expect((await disk.examine('--store team')).findings).toEqual([...always, team])
 })
 
@@ -117,7 +121,7 @@ describe('a store behind HTTP', () => {
 
   test.each([
     ['does not answer as a service should', answering, token, /answered 200 to an empty object$/],
-    ['rejects the token', refusing, token, /does not accept the token: No$/],
+    ['rejects the token', refusing, token, /^The token is not accepted: http:.* answered 400: No$/],
     ['has no token', answering, '', /^No token is set for /],
   ])('that %s fails', async (_, answer, ofTeam, message) => {
     const service = await startRecorder(answer)
@@ -149,4 +153,13 @@ test('a store that was named fails if it is not there, and the default one is no
   const { findings } = await disk.examine()
   expect(findings).toContainEqual({ check: 'store local', state: 'ok', message })
   expect(readdirSync(disk.home)).toEqual([])
+})
+
+test('a service says what its token may do', async () => {
+  const path = join(createTemporaryFolder(), 'plants.db')
+  const service = await serveFile(path, '', { name: 'test', rights: ['read'] })
+  const user = await Disk.build(teamAt(service))
+  const message = `${service} answers, and accepts the token, which has the rights read`
+  const finding = { check: 'store team', state: 'ok', message }
+  expect((await user.examine('--store team')).findings).toContainEqual(finding)
 })

@@ -1,0 +1,47 @@
+import type { HttpAddress } from '../address.js'
+import type { OpenContext } from '../store-kind.js'
+import { type Right, rights } from '../tokens.js'
+import { HttpClient, type HttpRequest } from './http-client.js'
+import { expectedPlant, parseError } from './plant-request.js'
+
+/**
+ * For each right, a request that changes nothing, whatever the token allows: an empty object is no
+ * plant, and no plant has the id `x`. A service rejects a token without the right before it looks
+ * at the rest of the request.
+ */
+const probes: Readonly<Record<Right, Omit<HttpRequest, 'expected'>>> = {
+  create: { method: 'POST', path: '/plants', body: '{}' },
+  read: { method: 'GET', path: '/plants?limit=1' },
+  update: { method: 'PATCH', path: '/plants/x', body: '{}' },
+  delete: { method: 'DELETE', path: '/plants/x' },
+}
+
+/**
+ * Asks a service what a token may do that it accepts.
+ *
+ * @returns the rights that are certain: other services may not have all operations
+ */
+export async function findTokenRights(
+  address: HttpAddress,
+  { timeoutMs, runtime, findAccess }: OpenContext,
+): Promise<readonly Right[]> {
+  const access = await findAccess(address)
+  const client = new HttpClient(address, { access, timeoutMs, runtime })
+  const signal = runtime.handleSignals()
+  const granted: Right[] = []
+  try {
+    for (const right of rights) {
+      const probe = { ...probes[right], expected: expectedPlant }
+      const response = await client.send(probe, timeoutMs, [signal])
+      signal.throwIfAborted()
+      if ('cause' in response) return granted
+      const { error = 401 } = parseError(response) ?? {}
+      const isInvalid = [400, 422].includes(response.status) && ![401, 403].includes(error)
+      const isRead = right === 'read' && response.status === 200
+      if (isInvalid || isRead) granted.push(right)
+    }
+    return granted
+  } finally {
+    await client.close()
+  }
+}
