@@ -1,5 +1,3 @@
-import { assertDefined } from '../errors.js'
-
 export interface TokenStore {
   /** @param digest the SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
@@ -38,21 +36,26 @@ export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_a
  *
  * @param rightNames separated by commas
  * @param times in milliseconds since 1970
+ * @returns undefined if a time is beyond those that a `Date` can have: a token that never expires
+ * has no time, and not a large one
  */
 export function buildToken(
   id: bigint,
   note: string | null,
   rightNames: string,
   times: (bigint | string | null)[],
-): Token {
+): Token | undefined {
   const [createdAt, expiresAt, revokedAt] = times.map((time) =>
     time === null ? undefined : new Date(Number(time)),
   )
+  const isValidTime = (time: Date | undefined) => !time || !Number.isNaN(time.getTime())
+  if (createdAt === undefined || ![createdAt, expiresAt, revokedAt].every(isValidTime))
+    return undefined
   return {
     id,
     note: note ?? undefined,
     rights: rights.filter((right) => rightNames.split(',').includes(right)),
-    createdAt: assertDefined(createdAt),
+    createdAt,
     expiresAt,
     revokedAt,
   }

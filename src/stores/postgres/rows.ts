@@ -32,9 +32,10 @@ export function toToken(row: Row, server: string): Token {
   const number = parseBigint(id)
   const areTimes = isTime(createdAt) && endTimes.length === 2 && endTimes.every(isTimeOrNull)
   const areTexts = (note === null || isText(note)) && isText(rights)
-  if (number === undefined || !areTimes || !areTexts)
-    throw createInvalidRowError(server, 'a token with an invalid value')
-  return buildToken(number, note, rights, [createdAt, ...endTimes])
+  const isComplete = number !== undefined && areTimes && areTexts
+  const token = isComplete && buildToken(number, note, rights, [createdAt, ...endTimes])
+  if (!token) throw createInvalidRowError(server, 'a token with an invalid value')
+  return token
 }
 
 export function toText(field: TextName, cell: Cell, server: string): string | undefined {
@@ -61,12 +62,8 @@ function parseBigint(cell: Cell): bigint | undefined {
   return number >= smallestId && number <= largestId ? number : undefined
 }
 
-/** A `Date` holds no later time, in milliseconds since 1970. */
-const lastTime = 8_640_000_000_000_000n
-
 function isTime(cell: Cell): cell is string {
-  const time = parseBigint(cell)
-  return time !== undefined && time >= -lastTime && time <= lastTime
+  return parseBigint(cell) !== undefined
 }
 
 function isTimeOrNull(cell: Cell): boolean {

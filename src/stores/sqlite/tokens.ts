@@ -1,6 +1,7 @@
 import { readInPages } from '../query.js'
 import { buildToken, type Token, type TokenStore, tokenColumns } from '../tokens.js'
 import type { Connection } from './connection.js'
+import { StoreDamageError } from './errors.js'
 import type { Writer } from './writer.js'
 
 const select = `SELECT ${tokenColumns} FROM tokens`
@@ -43,6 +44,9 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
 /** A row has the columns of `tokenColumns`, and the connection returns rows as arrays. */
 type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
 
+/** @throws {StoreDamageError} for a time that only another program can have written */
 function toToken([id, note, rights, ...times]: TokenRow): Token {
-  return buildToken(id, note, rights, times)
+  const token = buildToken(id, note, rights, times)
+  if (!token) throw new StoreDamageError(`token ${id} has an invalid time`)
+  return token
 }

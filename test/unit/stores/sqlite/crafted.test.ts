@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
-import { DatabaseSync } from '../../../helpers/sandbox/sqlite-file.js'
+import { DatabaseSync, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
 
 // What a file may hold that SQLite would not have let in.
 
@@ -74,4 +74,14 @@ test.each([
   }
   expect((await user.run('restore evil.db --yes')).code).toBe(4)
   expect((await user.run('list')).out).toBe(fern)
+})
+
+test('a token whose time no date can have is not shown as one that never expires', async () => {
+  await user.run('tokens create', { env: { PLANTS_STORE: './evil.db' } })
+  queryFile(path, 'UPDATE tokens SET expires_at = 9223372036854775807')
+  const { code, out, err } = await user.run('tokens list', { env: { PLANTS_STORE: './evil.db' } })
+  expect([code, out]).toEqual([4, ''])
+  expect(err).toContain(
+    'evil.db is damaged, or its disk cannot be read: token 1 has an invalid time',
+  )
 })
