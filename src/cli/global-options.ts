@@ -32,7 +32,7 @@ export function createGlobalOptions(): Option[] {
     new Option('-v, --verbose', 'log requests and responses to stderr'),
     new Option('-q, --quiet', 'print only data and errors'),
     new Option('--no-input', 'never prompt or start a pager'),
-    new Option('--no-color', 'do not use colours'),
+    new Option('--no-color', 'do not use colors'),
   ]
 }
 

@@ -26,7 +26,7 @@ function hasLongRun(text: string): boolean {
 
 const surrogatesOfEmoji = '\ud83c\ud83d\udc00-\udfff'
 /**
- * Matches a character that normalization may change, by itself or together with its neighbours. The
+ * Matches a character that normalization may change, by itself or together with its neighbors. The
  * characters in the brackets are those that it never changes.
  */
 const changeable = RegExp(
@@ -54,7 +54,7 @@ const ascii = /^[\0-\x7f]*$/
 
 /**
  * The folded form of each UTF-16 code unit that was met, or undefined if the form depends on the
- * neighbours. A lookup takes a tenth of the time of folding.
+ * neighbors. A lookup takes a tenth of the time of folding.
  */
 const foldings = new Map<number, string | undefined>()
 

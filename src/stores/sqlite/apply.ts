@@ -67,7 +67,7 @@ function areInOrder(changes: readonly Change[]): boolean {
 }
 
 /**
- * Sorts the indexes of the changes by the ids of these. Plants with neighbouring ids are in one
+ * Sorts the indexes of the changes by the ids of these. Plants with neighboring ids are in one
  * page of the table, and a page that is visited twice may have to be written twice. Changes of the
  * same id keep their order.
  */

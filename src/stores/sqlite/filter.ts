@@ -90,7 +90,7 @@ export function listFoldingStarts(character: string): string[] {
   for (const [first, last] of blocksWithAscii)
     for (let code = first; code <= last; code += 1) {
       const text = String.fromCharCode(code)
-      // Its neighbours cannot add ASCII characters to its folding.
+      // Its neighbors cannot add ASCII characters to its folding.
       if (toFoldedCase(text).normalize('NFD').includes(character))
         starts.add(Buffer.from(text).subarray(0, -1).toString('hex'))
     }
