@@ -171,10 +171,11 @@ export async function printResults(
 function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Problem[] {
   const problems = new Map<unknown, Problem>()
   for (const result of page) {
-    if (!('error' in result)) continue
-    const { kind, message, hint } = result.error
+    if (!('problem' in result)) continue
+    const { problem } = result
+    const { kind, message, hint } = problem
     const isOfService = new PlantsError(kind, message).exitCode > 1
-    problems.set(isOfService ? JSON.stringify([kind, message, hint]) : result.error, result.error)
+    problems.set(isOfService ? JSON.stringify([kind, message, hint]) : problem, problem)
   }
   return [...problems.values()].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
 }

@@ -7,7 +7,7 @@
 import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type Conf from 'conf'
-import { PlantsError, systemCode, unlessSystemError, usageError } from '../errors.js'
+import { getSystemCode, PlantsError, unlessSystemError, usageError } from '../errors.js'
 import { toWriteError } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
@@ -70,7 +70,7 @@ function resolveSettingsLink(path: string): string {
   try {
     return resolveLink(path)
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
+    if (getSystemCode(error) !== 'ENOENT') throw error
     const message = `The settings file ${path} is a link to a file that does not exist`
     const hint = `Delete the link, or create what it names: ${readlinkSync(path)}`
     throw new PlantsError('unwritable', message, { hint, cause: error })

@@ -18,9 +18,9 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['a Tab', [tab], 8, 137, []],
   ['create', [fern], 10, 163, drivers],
   ['get', [fern, ['get', '1']], 10, 162, drivers],
-  ['list', [fern, ['list']], 10, 157, drivers],
+  ['list', [fern, ['list']], 10, 158, drivers],
   ['create at a service', [service], 12, 169, ['http-store']],
-  ['create in a database', [database], 12, 277, ['postgres-store']],
+  ['create in a database', [database], 12, 278, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)
