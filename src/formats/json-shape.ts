@@ -177,6 +177,9 @@ function formatPath(key: string): string {
  * whose key is not found is written as `--map name=KEY`, and a person replaces `KEY`.
  */
 export function buildJqHint(list: JqList, rules: InputOptions, file: string): string {
+  // jq reads bytes of any encoding as UTF-8, and replaces those that are not.
+  if (rules.encoding !== undefined)
+    return `Save ${file === 'stdin' ? 'the input' : file} as UTF-8, and import it without --encoding`
   const keys = findFieldKeys(list.objects, rules)
   const missing = findMissingFields({ has: (field) => keys[field] !== undefined }, rules)
   const isNameMissing = missing.includes('name')

@@ -167,6 +167,22 @@ test.skipIf(!hasJq).each(cases)(
   },
 )
 
+test('of an object in another encoding, no program of jq is shown, because jq reads UTF-8', async () => {
+  const user = new ImportSandbox()
+  const text = JSON.stringify({ plants: [{ id: 1, name: 'Größe' }] })
+  user.write('list.json', Buffer.from(text, 'latin1'))
+  const { code, err } = await user.import('list.json --encoding latin1')
+  expect({ code, err }).toEqual({
+    code: 2,
+    err: expect.stringContaining(
+      'list.json is not a list of plants: it is an object with the keys "plants"',
+    ),
+  })
+  expect(err).toContain('\n  Save list.json as UTF-8, and import it without --encoding\n')
+  user.write('list.json', text)
+  expect((await user.import('list.json')).err).toContain(": jq -c '.plants[]' list.json\n")
+})
+
 test('objects that each have one plant have a program of jq, in one line or in several', async () => {
   const user = new ImportSandbox()
   const line = '{"plant":{"id":1,"name":"Fern"}}\n'
