@@ -11,7 +11,7 @@ import type { Checkpoint, Position } from './parse-checkpoint.js'
 import type { SavedImport } from './resume.js'
 
 export class CheckpointRows {
-  readonly #direct: ImportTarget['direct']
+  readonly #checkpointStore: ImportTarget['checkpointStore']
   readonly #saved: SavedImport
   readonly #checkpoint: Checkpoint
   /** The row of the checkpoint; undefined for an import that cannot be resumed. */
@@ -20,7 +20,7 @@ export class CheckpointRows {
   readonly #states = new Map<string, string | undefined>()
 
   constructor({ plan, target, saved, checkpoint }: ImportStart) {
-    this.#direct = target.direct
+    this.#checkpointStore = target.checkpointStore
     this.#saved = saved
     this.#checkpoint = checkpoint
     this.#id = plan.atomic ? undefined : saved.id
@@ -38,24 +38,30 @@ export class CheckpointRows {
   }
 
   /**
-   * Builds the change of the checkpoint, which a transaction saves with its plants.
+   * Builds the change of the checkpoint, which a transaction saves with its plants. Like all changes
+   * here, it is a list of one, or an empty list if there is nothing to save.
    *
    * @param position undefined to delete the checkpoint
    * @returns no change if the import cannot be resumed, or the checkpoint has the position already
    */
-  replaceCheckpoint(position: Position | undefined): CheckpointChange[] {
+  buildCheckpointChange(position: Position | undefined): CheckpointChange[] {
     const state = position && JSON.stringify({ ...this.#checkpoint, position })
-    return this.#replaceRow(this.#id, state)
+    return this.#buildChange(this.#id, state)
   }
 
-  /** Builds the row that says which import generated ids for the records of a file. */
-  rememberFile(input: number): CheckpointChange[] {
+  /**
+   * Builds the change of the row that says which import generated ids for the records of a file.
+   *
+   * @param input the index of the file
+   * @returns no change if the row says so already
+   */
+  buildFileChange(input: number): CheckpointChange[] {
     const { id, rememberedFiles } = this.#saved
     const file = rememberedFiles[input]
-    return file ? this.#replaceRow(file.id, id) : []
+    return file ? this.#buildChange(file.id, id) : []
   }
 
-  #replaceRow(id: string | undefined, to: string | undefined): CheckpointChange[] {
+  #buildChange(id: string | undefined, to: string | undefined): CheckpointChange[] {
     if (id === undefined) return []
     const from = this.#states.get(id)
     return from === to ? [] : [{ id, from, to }]
@@ -63,16 +69,16 @@ export class CheckpointRows {
 
   /** Saves the checkpoint in a transaction without plants. */
   async saveCheckpoint(position: Position | undefined): Promise<void> {
-    for (const change of this.replaceCheckpoint(position)) await this.save(change)
+    for (const change of this.buildCheckpointChange(position)) await this.save(change)
   }
 
   async save(change: CheckpointChange): Promise<void> {
-    await this.#direct.transaction(({ saveCheckpoint }) => saveCheckpoint(change))
-    this.note(change)
+    await this.#checkpointStore.transaction(({ saveCheckpoint }) => saveCheckpoint(change))
+    this.noteSaved(change)
   }
 
-  /** Notes a change that a transaction has saved, when it is committed. */
-  note({ id, to }: CheckpointChange): void {
+  /** Notes a change when the transaction that has saved it is committed. */
+  noteSaved({ id, to }: CheckpointChange): void {
     this.#states.set(id, to)
   }
 }

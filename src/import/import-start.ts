@@ -8,8 +8,12 @@ import type { SavedImport } from './resume.js'
 export interface ImportTarget {
   /** Sends changes to a service; undefined for a direct store, which writes them itself. */
   send?: Store['write']
-  /** The direct store, or the journal of a service. */
-  direct: Pick<DirectStore, 'transaction'> & Partial<Pick<DirectStore, 'findCheckpoint' | 'close'>>
+  /**
+   * What keeps the checkpoint: the direct store itself, or the journal of a service. Each chunk is a
+   * transaction of it. It lacks `findCheckpoint` where no checkpoint is kept, as in a dry run.
+   */
+  checkpointStore: Pick<DirectStore, 'transaction'> &
+    Partial<Pick<DirectStore, 'findCheckpoint' | 'close'>>
   /** The store to read from; undefined if there is none yet, and for a dry run at a service. */
   store?: Pick<Store, 'read' | 'close'>
 }

@@ -60,9 +60,9 @@ type OnChunk = (
 
 /** A chunk that is being stored. */
 interface OpenChunk extends MappedChunk {
-  /** The rows to save about the file if one of its records got a generated id. */
-  remembered: readonly CheckpointChange[]
-  /** Is called while a server works on the chunk. */
+  /** Remembers the file, if one of the records got a generated id. */
+  fileChanges: readonly CheckpointChange[]
+  /** This is called while a server works on the chunk. */
   onWait: () => void
 }
 
@@ -71,8 +71,8 @@ interface CommittedChunk {
   rejections: readonly RejectedRecord[]
   /** The position after the chunk. */
   position: Position
-  /** The rows that were saved with the changes. */
-  saved: readonly CheckpointChange[]
+  /** What the transaction saved about the import. */
+  savedChanges: readonly CheckpointChange[]
 }
 
 export class Importer {
@@ -80,11 +80,11 @@ export class Importer {
   readonly #onChunk: OnChunk
   readonly #io: Io
   readonly #mapperState: MapperState
-  readonly #rows: CheckpointRows
+  readonly #checkpointRows: CheckpointRows
   /** Whether a run that was interrupted may have sent the next chunk to a service. */
   #mayBeSentAgain: boolean
   /** Where transactions begin; with `--atomic`, the one transaction around all chunks. */
-  #direct: Pick<DirectStore, 'transaction'>
+  #checkpointStore: Pick<DirectStore, 'transaction'>
   #reader: OpenInput | undefined
   position: Position
   /** How many records this run has rejected, without those of an interrupted one. */
@@ -100,8 +100,8 @@ export class Importer {
     this.#start = start
     this.#onChunk = onChunk
     this.#io = io
-    this.#direct = target.direct
-    this.#rows = new CheckpointRows(start)
+    this.#checkpointStore = target.checkpointStore
+    this.#checkpointRows = new CheckpointRows(start)
     this.#mayBeSentAgain = saved.checkpoint !== undefined
     this.position = position
     this.#mapperState = {
@@ -113,7 +113,7 @@ export class Importer {
   }
 
   get isResumable(): boolean {
-    return this.#rows.isResumable
+    return this.#checkpointRows.isResumable
   }
 
   /** How much of the inputs is read, from 0 to 1; undefined if that is not known. */
@@ -136,11 +136,11 @@ export class Importer {
    */
   async run(first: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
-    if (transaction) this.#direct = { transaction: (work) => work(transaction) }
+    if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
     // The id of the import, of which the keys are made, is saved before a service gets a request.
     // And rows that were just appended to the rejects file must leave the checkpoint.
-    const mustSave = target.send !== undefined || this.#rows.hasCheckpoint
-    if (mustSave) await this.#rows.saveCheckpoint(this.position)
+    const mustSave = target.send !== undefined || this.#checkpointRows.hasCheckpoint
+    if (mustSave) await this.#checkpointRows.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)
@@ -162,24 +162,26 @@ export class Importer {
   async #importInput(reader: OpenInput, file: string): Promise<boolean> {
     const { plan } = this.#start
     const chunks = new ReadAhead(this.#mapChunks(reader, file))
+    /** Whether the plain rows before this chunk are created; undefined after any other chunk. */
     let areCreated: Promise<boolean> | undefined
     try {
       for (;;) {
-        const mapped = await chunks.read(areCreated)
+        const next = await chunks.read(areCreated)
         areCreated = undefined
-        if (mapped === undefined) return true
-        const isEmpty = 'chunk' in mapped && mapped.chunk.records.length === 0
+        if (next === undefined) return true
+        const isEmpty = 'chunk' in next && next.chunk.records.length === 0
         if (!isEmpty && this.#rejectedCount >= plan.maxErrors) return false
-        if ('rows' in mapped) {
-          const creation = this.#createRows(mapped.rows, () => chunks.prepare(creation))
+        if ('rows' in next) {
+          // While the server works, `prepare` lets the next chunk be read. It passes on the same
+          // promise as the next `read`, because whichever comes first tells `mapChunks`.
+          const creation = this.#createRows(next.rows, () => chunks.prepare(creation))
           areCreated = creation
           await creation
-          await checkSignal(this.#io.handleSignals())
-          continue
+        } else {
+          this.notes.noteRows(next.chunk, reader, file)
+          if (isEmpty) continue
+          await this.#importChunk(next, chunks, reader)
         }
-        this.notes.noteRows(mapped.chunk, reader, file)
-        if (isEmpty) continue
-        await this.#importChunk(mapped, chunks, reader)
         await checkSignal(this.#io.handleSignals())
       }
     } finally {
@@ -210,12 +212,12 @@ export class Importer {
       await createRows(rows, { onWait })
       const position = movePosition(this.position, rows.length, '')
       position.counts = { ...position.counts, created: position.counts.created + rows.length }
-      const saved = this.#rows.replaceCheckpoint(position)
-      for (const change of saved) await saveCheckpoint(change)
-      return { outcomes: [], rejections: [], position, saved }
+      const savedChanges = this.#checkpointRows.buildCheckpointChange(position)
+      for (const change of savedChanges) await saveCheckpoint(change)
+      return { outcomes: [], rejections: [], position, savedChanges }
     }
     try {
-      this.#advanceTo(await this.#direct.transaction(create, { isRepeatable: true }))
+      this.#advanceTo(await this.#checkpointStore.transaction(create, { isRepeatable: true }))
     } catch (error) {
       if (error instanceof RowsRejectedError) return false
       throw error
@@ -225,28 +227,32 @@ export class Importer {
   }
 
   async #importChunk(
-    mapped: MappedChunk,
+    chunk: MappedChunk,
     chunks: ReadAhead<MappedChunk | PlainRows, Promise<boolean>>,
     reader: OpenInput,
   ): Promise<void> {
-    const remembered = mapped.changes.some(({ idSource }) => isGenerated(idSource))
-      ? this.#rows.rememberFile(this.position.input)
+    const fileChanges = chunk.changes.some(({ idSource }) => isGenerated(idSource))
+      ? this.#checkpointRows.buildFileChange(this.position.input)
       : []
-    const open = { ...mapped, remembered, onWait: () => chunks.prepare() }
+    const open = { ...chunk, fileChanges, onWait: () => chunks.prepare() }
     const sentOutcomes = await this.#sendToService(open)
     const committed = await this.#commitChunk(open, sentOutcomes, reader)
     this.#advanceTo(committed)
     await this.#onChunk(committed.outcomes, committed.rejections, this)
-    this.position = await appendRejects(this.#rows, this.position, formatRejectsHeader(reader))
+    this.position = await appendRejects(
+      this.#checkpointRows,
+      this.position,
+      formatRejectsHeader(reader),
+    )
   }
 
   /** @returns undefined for a direct store, which writes the changes with the checkpoint */
-  async #sendToService({ changes, remembered }: OpenChunk): Promise<Outcome[] | undefined> {
+  async #sendToService({ changes, fileChanges }: OpenChunk): Promise<Outcome[] | undefined> {
     const { send } = this.#start.target
     if (!send) return undefined
     // A request may be stored even if this process ends before the response, so the file is
     // remembered before anything is sent.
-    for (const change of remembered) await this.#rows.save(change)
+    for (const change of fileChanges) await this.#checkpointRows.save(change)
     const isRepetition = this.#mayBeSentAgain
     this.#mayBeSentAgain = false
     return send(changes, { signal: this.#io.handleSignals(), isRepetition })
@@ -254,14 +260,14 @@ export class Importer {
 
   /** @param sentOutcomes the outcomes at a service; undefined to write the changes here */
   #commitChunk(
-    { chunk, mapped, changes, remembered, nextId, onWait }: OpenChunk,
+    { chunk, results, changes, fileChanges, nextId, onWait }: OpenChunk,
     sentOutcomes: Outcome[] | undefined,
     reader: OpenInput,
   ): Promise<CommittedChunk> {
     const commit = async ({ write, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
       const signal = this.#io.handleSignals()
       const written = sentOutcomes ?? (await write(changes, { signal, onWait }))
-      const outcomes = mergeOutcomes(mapped, written)
+      const outcomes = mergeOutcomes(results, written)
       const rejections = findRejections(chunk, outcomes)
       const rejectedRows = formatRejectedRows(rejections, reader)
       const position = {
@@ -269,22 +275,24 @@ export class Importer {
         counts: addOutcomes(this.position.counts, outcomes),
         nextId: nextId?.toString(),
       }
-      const saved = [...this.#rows.replaceCheckpoint(position), ...(sentOutcomes ? [] : remembered)]
-      for (const change of saved) await saveCheckpoint(change)
-      return { outcomes, rejections, position, saved }
+      const savedChanges = this.#checkpointRows.buildCheckpointChange(position)
+      // For a service, the file was remembered before anything was sent.
+      if (!sentOutcomes) savedChanges.push(...fileChanges)
+      for (const change of savedChanges) await saveCheckpoint(change)
+      return { outcomes, rejections, position, savedChanges }
     }
-    return this.#direct.transaction(commit, { isRepeatable: true })
+    return this.#checkpointStore.transaction(commit, { isRepeatable: true })
   }
 
   /** Changes the state of the importer, only when the chunk is committed. */
-  #advanceTo({ position, rejections, saved }: CommittedChunk): void {
+  #advanceTo({ position, rejections, savedChanges }: CommittedChunk): void {
     this.position = position
     this.#rejectedCount += rejections.length
-    for (const change of saved) this.#rows.note(change)
+    for (const change of savedChanges) this.#checkpointRows.noteSaved(change)
   }
 
   /** Deletes the checkpoint. If that fails, the same command resumes the import at its end. */
   async finish(): Promise<void> {
-    await this.#rows.saveCheckpoint(undefined)
+    await this.#checkpointRows.saveCheckpoint(undefined)
   }
 }

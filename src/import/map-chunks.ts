@@ -13,8 +13,9 @@ import { ReadAhead } from './read-ahead.js'
  */
 export interface MappedChunk {
   chunk: Chunk
-  /** For each record, its change, or why it is rejected. */
-  mapped: readonly (MappedChange | Problem)[]
+  /** What each record became: its change, or why it is rejected. */
+  results: readonly (MappedChange | Problem)[]
+  /** The changes among the results, which are written. */
   changes: readonly MappedChange[]
   /** The next generated id after the chunk. */
   nextId: bigint | undefined
@@ -38,9 +39,13 @@ interface MapOptions {
 }
 
 /**
- * Yields the chunks of an input after the skipped records. Whoever gets plain rows tries to create
- * them, and passes to `next` whether that has worked. If not, the next items are the same rows,
- * mapped. As long as that is not known yet, the next chunk is read, but not yielded.
+ * Yields the chunks of an input after the skipped records.
+ *
+ * A plain chunk is yielded as rows first. Whoever gets them tries to create them, and passes to
+ * `next` a promise of whether that works. Meanwhile the chunk after them is read, but not yielded:
+ *
+ * - If the promise resolves to true, the rows are done, and the next chunk follows.
+ * - If it resolves to false, the next items are the same rows, mapped.
  */
 export async function* mapChunks(
   { header, chunks }: FormatReader,
@@ -64,17 +69,21 @@ export async function* mapChunks(
       }
       for (const chunk of wholeChunk.split(maxRecords)) {
         const firstNumber = recordsBefore
-        const mapped = chunk.records.map((raw, index) =>
+        const results = chunk.records.map((raw, index) =>
           mapper.map(raw, keyPrefix && `${keyPrefix}${firstNumber + index}`),
         )
-        const changes = mapped.filter((change): change is MappedChange => !('error' in change))
+        const changes = results.filter(isChange)
         recordsBefore += chunk.records.length
-        yield { chunk, mapped, changes, nextId: state.nextId }
+        yield { chunk, results, changes, nextId: state.nextId }
       }
     }
   } finally {
     await wholeChunks.end()
   }
+}
+
+function isChange(result: MappedChange | Problem): result is MappedChange {
+  return !('error' in result)
 }
 
 /** @throws {InvalidCheckpointError} if the input has fewer records */

@@ -14,17 +14,17 @@ import type { RejectedRecord } from './rejects-file.js'
  * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
  * rejected; each other one has the next of the outcomes.
  *
- * @param mapped for each record, its change, or why it has none
+ * @param results what each record became: its change, or why it has none
  * @param outcomes the outcomes of the changes
  * @throws {PlantsError} if a service was not asked, or is no Plant Store
  */
 export function mergeOutcomes(
-  mapped: readonly (MappedChange | Problem)[],
+  results: readonly (MappedChange | Problem)[],
   outcomes: readonly Outcome[],
 ): Outcome[] {
   const remainingOutcomes = outcomes.values()
-  return mapped.map((change) => {
-    if ('error' in change) return createRejectedOutcome(change)
+  return results.map((result) => {
+    if ('error' in result) return createRejectedOutcome(result)
     const outcome = assertDefined(remainingOutcomes.next().value)
     assertAnswered(outcome)
     return outcome

@@ -42,8 +42,12 @@ export function describeRejected(file: string, line: number, message: string): s
 
 /**
  * Prepares the rejects file at the start of an import, and appends the rows that an interrupted run
- * has left in its checkpoint. If those rows belong to another file than `path`, and cannot be
- * written there, because its disk is full for example, they go to the new file.
+ * has left in its checkpoint:
+ *
+ * - Without `--rejects`, to the file of the interrupted run, if it had one.
+ * - If the file exists, to it. It must be the file of the interrupted run.
+ * - If another file is named now, to the file of the interrupted run. If they cannot be written
+ *   there, because its disk is full for example, they go to the new file.
  *
  * @param path the file of `--rejects`; undefined without that option
  * @param saved what the checkpoint says about the file; undefined for a new import
@@ -64,8 +68,9 @@ export function openRejects(
     if (!isOwn) throw createOverwriteError(path, 'already exists')
     return appendRows(saved, header, { isResumed: true })
   }
-  const rows = saved && saved.path !== path ? appendToFormerFile(saved, header) : saved?.rows
-  return appendRows({ path, length: 0, rows: rows ?? '' }, header, { isResumed: true })
+  const isOtherFile = saved !== undefined && saved.path !== path
+  const rows = isOtherFile ? appendToFormerFile(saved, header) : (saved?.rows ?? '')
+  return appendRows({ path, length: 0, rows }, header, { isResumed: true })
 }
 
 /** Returns the rows that could not be written to the file of the interrupted run. */
@@ -109,13 +114,13 @@ export function appendRows(
     const isKnown = saved.file !== undefined
     const fd = isKnown ? openFile(path) : createFile(path, isResumed)
     try {
-      const { file, writtenBytes } = checkFile(fd, saved, bytes)
+      const { identity, writtenBytes } = checkFile(fd, saved, bytes)
       writeRemainder(fd, bytes, writtenBytes, length)
       if (isFirst) {
         assertFirst(fd, path, bytes)
         syncFolder(dirname(path))
       }
-      return { path, file, length: length + bytes.length, rows: '' }
+      return { path, file: identity, length: length + bytes.length, rows: '' }
     } finally {
       fs.closeSync(fd)
     }
@@ -133,13 +138,13 @@ function checkFile(fd: number, saved: RejectsFile, bytes: Buffer) {
   const stats = fs.fstatSync(fd)
   assertOwnFile(path, stats, anotherFile)
   const { dev, ino, size } = fs.fstatSync(fd, { bigint: true })
-  const file = `${dev}:${ino}`
+  const identity = `${dev}:${ino}`
   const writtenBytes = countWrittenBytes(fd, saved, bytes)
-  const isAsSaved = size === BigInt(length + writtenBytes) && (saved.file ?? file) === file
+  const isAsSaved = size === BigInt(length + writtenBytes) && (saved.file ?? identity) === identity
   if (!isAsSaved) throw createOverwriteError(path)
   // If somebody else has created the file, everybody may be allowed to read it.
   if ((stats.mode & 0o077) !== 0) fs.fchmodSync(fd, 0o600)
-  return { file, writtenBytes }
+  return { identity, writtenBytes }
 }
 
 // O_NOFOLLOW keeps a symbolic link from leading to a file of somebody else. Windows has no such
@@ -161,7 +166,10 @@ function createFile(path: string, isResumed: boolean): number {
   }
 }
 
-/** Notes for the next checkpoint that the file turned out to belong to another program. */
+/**
+ * Notes for the next checkpoint that the file turned out to belong to another program: no file has
+ * the empty identity, so a resumed run rejects whatever it finds at the path.
+ */
 export function disownFile(saved: RejectsFile): RejectsFile {
   return { ...saved, file: '' }
 }

@@ -28,6 +28,8 @@ type StartDecision =
   | { type: 'resume'; checkpoint: Checkpoint }
   | { type: 'reject'; error: PlantsError }
 
+type ParsedCheckpoint = Checkpoint | 'otherVersion' | 'invalid'
+
 /** What a store, or the journal of a service, has saved about an import. */
 export interface SavedImport {
   /** The id of the checkpoint; undefined for an import that cannot be resumed, such as of stdin. */
@@ -35,7 +37,7 @@ export interface SavedImport {
   /** The text of the checkpoint. It is replaced only if nobody else has replaced it before. */
   state: string | undefined
   /** The parsed text; undefined if there is no checkpoint. */
-  checkpoint: Checkpoint | 'otherVersion' | 'invalid' | undefined
+  checkpoint: ParsedCheckpoint | undefined
   /** The row of each input of an import that generates ids, in the order of the inputs. */
   rememberedFiles: readonly RememberedFile[]
 }
@@ -69,14 +71,15 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
   const paths = plan.inputs.map(({ path }) => path)
   const pathsId = hashes && buildCheckpointId(hostname(), store, ...paths)
   const rememberedFiles = await findRememberedFiles(options)
-  for (const id of [pathsId, ...rememberedFiles.map(({ checkpointId }) => checkpointId)]) {
+  const rememberedIds = rememberedFiles.map(({ checkpointId }) => checkpointId)
+  for (const id of [pathsId, ...rememberedIds]) {
     const state = await findState(checkpoints, id)
     if (state === undefined) continue
-    const parsed = await parseState(state)
-    const isSame = parsed === 'invalid' || hasSource(parsed, source)
-    if (id !== pathsId && !isSame) continue
-    const checkpoint = isSame && isBeyondInputs(parsed, plan) ? 'invalid' : parsed
-    return { id, state, checkpoint, rememberedFiles }
+    const checkpoint = rejectBeyondInputs(await parseState(state), source, plan)
+    // The paths say that it is this import, even if its contents or options were others. What a
+    // remembered file leads to is this import only if they are the same, or nobody can tell.
+    const isThisImport = id === pathsId || checkpoint === 'invalid' || hasSource(checkpoint, source)
+    if (isThisImport) return { id, state, checkpoint, rememberedFiles }
   }
   return { id: pathsId, state: undefined, checkpoint: undefined, rememberedFiles }
 }
@@ -103,9 +106,9 @@ export async function findEarlierAnswers(
     return checkpoint.answers
   }
   const isRemembered = rememberedIds.some((id) => id !== undefined)
-  // An option says in which column the ids are, so no ids would be generated.
-  const hasIds = Boolean(plan.map.id)
-  if (isRemembered && !plan.restart && !plan.match && !hasIds) throw createRepetitionError('add')
+  // With `--map id=…`, a column has the ids, so none would be generated.
+  const mayRepeat = plan.restart || plan.match || plan.map.id
+  if (isRemembered && !mayRepeat) throw createRepetitionError('add')
   return undefined
 }
 
@@ -118,7 +121,7 @@ async function findState(
 }
 
 /** The schema of a checkpoint is loaded here: most imports find none, and need not load zod. */
-async function parseState(state: string): Promise<Checkpoint | 'otherVersion' | 'invalid'> {
+async function parseState(state: string): Promise<ParsedCheckpoint> {
   const { parseCheckpoint } = await import('./parse-checkpoint.js')
   return parseCheckpoint(state)
 }
@@ -136,18 +139,29 @@ async function findRememberedFiles({
   const address = isService ? store : ''
   const files: RememberedFile[] = []
   for (const hash of hashes) {
+    // The word tells the row from that of a checkpoint, whose id is made of other strings. It is
+    // stored in the hash, so it must stay.
     const id = buildCheckpointId('numbered', address, hash)
     files.push({ id, checkpointId: await checkpoints.findCheckpoint?.(id) })
   }
   return files
 }
 
-function hasSource(checkpoint: SavedImport['checkpoint'], source: string): boolean {
+function hasSource(checkpoint: ParsedCheckpoint, source: string): checkpoint is Checkpoint {
   return typeof checkpoint === 'object' && checkpoint.source === source
 }
 
-function isBeyondInputs(checkpoint: SavedImport['checkpoint'], { inputs }: ImportPlan): boolean {
-  return typeof checkpoint === 'object' && checkpoint.position.input >= inputs.length
+/**
+ * Makes a checkpoint invalid that has this source, but a position behind the last of its files. No
+ * import saves that, but any program may write to the table.
+ */
+function rejectBeyondInputs(
+  checkpoint: ParsedCheckpoint,
+  source: string,
+  { inputs }: ImportPlan,
+): ParsedCheckpoint {
+  const isBeyond = hasSource(checkpoint, source) && checkpoint.position.input >= inputs.length
+  return isBeyond ? 'invalid' : checkpoint
 }
 
 interface StartOptions {

@@ -63,8 +63,9 @@ export async function runImport(
     await report.writeSummary(importer)
     report.assertComplete(importer)
   } finally {
-    await target?.direct.close?.()
-    if (target?.store !== target?.direct) await target?.store?.close()
+    await target?.checkpointStore.close?.()
+    // A direct store keeps its checkpoint itself, and is closed already.
+    if (target?.store !== target?.checkpointStore) await target?.store?.close()
     first.close()
   }
 }
@@ -123,12 +124,12 @@ async function showOutcomes(
 
 async function importAll(
   importer: Importer,
-  { direct }: ImportTarget,
+  { checkpointStore }: ImportTarget,
   first: OpenInput,
   { atomic }: ImportPlan,
 ): Promise<void> {
   if (!atomic) return importer.run(first)
-  await direct.transaction((transaction) => importer.run(first, transaction), {
+  await checkpointStore.transaction((transaction) => importer.run(first, transaction), {
     shouldCommit: () => !importer.isRolledBack,
   })
 }
@@ -148,7 +149,7 @@ async function startImport(
   const isService = target.send !== undefined
   const { address } = context
   const store = findKind(address).format(address)
-  const search = { checkpoints: target.direct, plan, hashes, source, store, isService }
+  const search = { checkpoints: target.checkpointStore, plan, hashes, source, store, isService }
   const saved = await findSavedImport(search)
   const decision = decideStart(saved, { plan, source, storeName: address.name, isService })
   let checkpoint: Checkpoint
@@ -226,32 +227,33 @@ function openTarget(
 
 async function openDirectStore(context: CommandContext): Promise<ImportTarget> {
   const store = await (await context.createDirectOpener()).open()
-  return { store, direct: store }
+  return { store, checkpointStore: store }
 }
 
 async function openService(isResumable: boolean, context: CommandContext): Promise<ImportTarget> {
   const store = await context.openOrCreateStore()
   const send = store.write.bind(store)
-  const direct = isResumable
+  const checkpointStore = isResumable
     ? await openJournal(context.openContext, context.io)
     : createTransactions(send)
-  return { store, send, direct }
+  return { store, send, checkpointStore }
 }
 
 async function openForDryRun(context: CommandContext): Promise<ImportTarget> {
   const store = await (await context.createDirectOpener()).openExisting()
-  if (!store) return { direct: createTransactions((changes) => planOutcomes(changes, false)) }
+  if (!store)
+    return { checkpointStore: createTransactions((changes) => planOutcomes(changes, false)) }
   // Each chunk is rolled back at its end, and not all of them together, so that other writers do
   // not wait for the whole dry run.
-  const transaction: ImportTarget['direct']['transaction'] = (work, options) =>
+  const transaction: ImportTarget['checkpointStore']['transaction'] = (work, options) =>
     store.transaction(work, { ...options, shouldCommit: () => false })
-  return { store, direct: { transaction } }
+  return { store, checkpointStore: { transaction } }
 }
 
 async function planForService(context: CommandContext): Promise<ImportTarget> {
   const name = context.address.name
   await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
-  return { direct: createTransactions((changes) => planOutcomes(changes, true)) }
+  return { checkpointStore: createTransactions((changes) => planOutcomes(changes, true)) }
 }
 
 /** Computes the outcomes of a dry run without a store, or at a service, which is not asked. */
@@ -264,6 +266,6 @@ async function planOutcomes(changes: readonly Change[], isService: boolean): Pro
 }
 
 /** Creates transactions for an import that cannot be resumed: they do not keep its checkpoint. */
-function createTransactions(write: Transaction['write']): ImportTarget['direct'] {
+function createTransactions(write: Transaction['write']): ImportTarget['checkpointStore'] {
   return { transaction: (work) => work({ write, saveCheckpoint: async () => undefined }) }
 }
