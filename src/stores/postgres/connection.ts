@@ -67,7 +67,7 @@ export class PostgresConnection {
   /**
    * The driver waits a second longer than the server, which usually cancels the statement first.
    */
-  readonly #limit: { query_timeout: number }
+  readonly #clientTimeout: { query_timeout: number }
   /** This is true while the server may be working on a statement, which it has not answered. */
   #isResponseMissing = false
 
@@ -79,7 +79,7 @@ export class PostgresConnection {
     this.mayBeReadOnly = access.address.targetSessionAttrs === 'any'
     this.#client = client
     this.#access = access
-    this.#limit = { query_timeout: access.timeoutMs + 1000 }
+    this.#clientTimeout = { query_timeout: access.timeoutMs + 1000 }
   }
 
   /**
@@ -87,12 +87,12 @@ export class PostgresConnection {
    * cannot have parameters: `select` must contain its values as literals.
    */
   async read(select: string, maxRows = 1): Promise<Row[]> {
-    const { rows } = await this.query(`${this.#settings()}; ${select}`, [], maxRows)
+    const { rows } = await this.query(`${this.#formatSettings()}; ${select}`, [], maxRows)
     return rows
   }
 
   begin(settings: string): Promise<Result> {
-    return this.query(`BEGIN; ${this.#settings()}; ${settings}`)
+    return this.query(`BEGIN; ${this.#formatSettings()}; ${settings}`)
   }
 
   /**
@@ -122,7 +122,7 @@ export class PostgresConnection {
 
   async #query(text: string, values: unknown[], maxRows: number): Promise<Result[]> {
     this.#client.limitRows(maxRows)
-    const query = { text, values, rowMode: 'array' as const, ...this.#limit }
+    const query = { text, values, rowMode: 'array' as const, ...this.#clientTimeout }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const result = await this.#waitFor(answer)
     return Array.isArray(result) ? result : [result]
@@ -182,16 +182,16 @@ export class PostgresConnection {
         if (wasRolledBack(cause)) throw cause
         const isInterrupted = this.#access.runtime.handleSignals().aborted
         const end = isInterrupted ? 'interrupted' : 'lost'
-        const what = `The connection to ${this.name} was ${end} during a commit`
-        throw createUnknownOutcomeError(what, 'Look', cause)
+        const event = `The connection to ${this.name} was ${end} during a commit`
+        throw createUnknownOutcomeError(event, 'Look', cause)
       })
       .finally(() => this.#client.off('notice', keepFirstWarning))
     if (command !== 'COMMIT')
       throw new PlantsError('unavailable', `${this.name} rolled back the transaction`)
     // The warning says that the changes are stored here, but perhaps not on a standby.
     if (warning === undefined) return
-    const what = `${this.name} warned during a commit (${warning})`
-    throw createUnknownOutcomeError(what, 'Wait until its standby is connected, then look')
+    const event = `${this.name} warned during a commit (${warning})`
+    throw createUnknownOutcomeError(event, 'Wait until its standby is connected, then look')
   }
 
   /**
@@ -200,7 +200,7 @@ export class PostgresConnection {
    * @returns the number of rows that were inserted
    */
   async insertByCopy(table: string, rows: string, onWait?: () => void): Promise<number> {
-    const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
+    const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#clientTimeout)
     this.#client.limitRows(0)
     const stream = this.#client.query(copy)
     stream.write(rows, (error) => {
@@ -227,8 +227,9 @@ export class PostgresConnection {
       const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
       const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
       for (;;) {
-        const chunk = await within(timeoutMs, [signal], (silence) => {
-          silence.onabort = () => stream.destroy(silence.reason)
+        // Without `destroy`, `next` would wait for a server that has stopped to send.
+        const chunk = await within(timeoutMs, [signal], (deadline) => {
+          deadline.onabort = () => stream.destroy(deadline.reason)
           return chunks.next()
         })
         if (chunk.done) break
@@ -275,7 +276,7 @@ export class PostgresConnection {
    * - `CONSTRAINTS ALL IMMEDIATE`: a plant that violates a deferred constraint must fail at once,
    *   and not the commit of all plants.
    */
-  #settings(): string {
+  #formatSettings(): string {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
       SET LOCAL client_min_messages = warning;
       SET LOCAL statement_timeout = ${this.#access.timeoutMs}; SET CONSTRAINTS ALL IMMEDIATE`
@@ -291,8 +292,9 @@ const maxStatementsPerMessage = 100
  */
 const warningClass = '01'
 
-function createUnknownOutcomeError(what: string, firstStep: string, cause?: unknown): PlantsError {
-  const message = `${what}: whether it is stored is unknown`
+/** @param firstStep the hint begins with it, and continues: "at what is stored …" */
+function createUnknownOutcomeError(event: string, firstStep: string, cause?: unknown): PlantsError {
+  const message = `${event}: whether it is stored is unknown`
   const hint = `${firstStep} at what is stored before you repeat it`
   return new PlantsError('unknownOutcome', message, { hint, cause })
 }

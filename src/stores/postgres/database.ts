@@ -207,19 +207,19 @@ export class PostgresDatabase {
   async #connect(): Promise<pg.PoolClient> {
     const signal = this.#access.runtime.handleSignals()
     let failure: PlantsError | undefined
-    let lastReason: unknown
+    let lastError: unknown
     for (const server of this.#servers) {
-      if (server.isFallback && !lacksTls(lastReason)) continue
+      if (server.isFallback && !lacksTls(lastError)) continue
       try {
         const client = await this.#connectTo(server)
         this.#choose(server)
         return client
-      } catch (reason) {
+      } catch (error) {
         signal.throwIfAborted()
-        lastReason = reason
-        const error = toPlantsError(reason, this.#access)
-        this.#assertOtherMayServe(reason, error)
-        if (!failure?.isRetryable) failure = error
+        lastError = error
+        const serverFailure = toPlantsError(error, this.#access)
+        this.#assertOtherMayServe(error, serverFailure)
+        if (!failure?.isRetryable) failure = serverFailure
       }
     }
     this.#failureCount += 1
@@ -229,15 +229,15 @@ export class PostgresDatabase {
   }
 
   /** Throws if the failure of one server means that the next one must not be tried. */
-  #assertOtherMayServe(reason: unknown, error: PlantsError): void {
-    if (isPoolFull(reason)) throw error
+  #assertOtherMayServe(error: unknown, failure: PlantsError): void {
+    if (isPoolFull(error)) throw failure
     // The last error of several servers is thrown. So if the next server were unreachable, nobody
     // would learn that the password is wrong.
-    if (error.kind !== 'unauthorized') return
-    if (!this.#wasConnected) throw error
+    if (failure.kind !== 'unauthorized') return
+    if (!this.#wasConnected) throw failure
     // A service that has been running would pass `unauthorized` on to its caller, whose token is
     // right.
-    throw new PlantsError('accessDenied', error.message, { hint: error.hint, cause: error })
+    throw new PlantsError('accessDenied', failure.message, { hint: failure.hint, cause: failure })
   }
 
   /**

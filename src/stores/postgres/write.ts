@@ -40,7 +40,7 @@ export async function makeChanges(
   } catch (error) {
     const reason = findConstraintMessage(error)
     if (reason === undefined) throw error
-    await connection.query(undo)
+    await connection.query(undoChanges)
     const [change, ...furtherChanges] = changes
     if (change && furtherChanges.length === 0) return [createConstraintOutcome(change, reason)]
     const half = Math.ceil(changes.length / 2)
@@ -55,7 +55,7 @@ export async function keepChanges(connection: PostgresConnection): Promise<void>
   await connection.query('RELEASE changes; SAVEPOINT changes')
 }
 
-const undo = 'ROLLBACK TO changes'
+const undoChanges = 'ROLLBACK TO changes'
 
 /** After each lookup, another writer may create one of the plants. This ends such a race. */
 const maxTries = 6
@@ -69,6 +69,7 @@ async function tryChanges(
   const areCreates = creates.length === changes.length
   // The ids of creates are mostly free, so the first try looks nothing up.
   let plan = areCreates ? planNewPlants(creates) : await planWithStored(connection, changes)
+  /** Whether the plan is made of a lookup: then the plants that it creates had free ids. */
   let isLookedUp = !areCreates
   for (let tries = 1; tries <= maxTries; tries += 1) {
     if (changesNothing(plan)) {
@@ -76,14 +77,14 @@ async function tryChanges(
       await connection.logMessage()
       return plan.outcomes
     }
-    const result = await save(connection, plan, onWait)
+    const result = await carryOut(connection, plan, onWait)
     if (result === 'saved') return plan.outcomes
-    await connection.query(undo)
+    await connection.query(undoChanges)
     const nextPlan = await planWithStored(connection, changes)
     // The lookup found no plant with the id of a create, the insert found one, and the next lookup
     // finds none again. So it is not the id: a unique index of the owner rejects the plant.
-    const isSame = isLookedUp && nextPlan.created.length === plan.created.length
-    if (result.violation && isSame) throw result.violation
+    const areIdsFree = isLookedUp && nextPlan.created.length === plan.created.length
+    if (result.violation && areIdsFree) throw result.violation
     plan = nextPlan
     isLookedUp = true
   }
@@ -134,13 +135,13 @@ function changesNothing({ deleted, replaced, created }: Plan): boolean {
  * If not all was saved, another writer has taken an id or removed a plant, or a trigger ignores a
  * row. The violation is the error of a unique index, if there was one.
  */
-type SaveResult = 'saved' | { violation: unknown }
+type PlanResult = 'saved' | { violation: unknown }
 
-async function save(
+async function carryOut(
   connection: PostgresConnection,
   plan: Plan,
   onWait?: () => void,
-): Promise<SaveResult> {
+): Promise<PlanResult> {
   try {
     const isSaved =
       (await changeRows(connection, plan.deleted.map(formatDelete))) &&
@@ -182,12 +183,12 @@ async function insertPlants(
   // All writers insert in the order of ids, so that no two of them wait for each other.
   const sorted = created.toSorted((left, right) => compareIds(left.plant.id, right.plant.id))
   if (sorted.length > maxRowsPerInsert) {
-    const rowCount = await connection.insertByCopy(target, formatCopyRows(sorted), onWait)
+    const rowCount = await connection.insertByCopy(keyedTable, formatCopyRows(sorted), onWait)
     return rowCount === sorted.length
   }
   // Literals take less processor time than four parameters for each row.
   const rows = sorted.map(formatRow)
-  const { rowCount } = await connection.query(`INSERT INTO ${target} VALUES ${rows.join()}`)
+  const { rowCount } = await connection.query(`INSERT INTO ${keyedTable} VALUES ${rows.join()}`)
   return rowCount === sorted.length
 }
 
@@ -203,23 +204,25 @@ function compareIds(left: bigint, right: bigint): number {
 const maxRowsPerInsert = 500
 
 const keyedColumns = `${columns}, idempotency_key`
-const target = `${plants} (${keyedColumns})`
+const keyedTable = `${plants} (${keyedColumns})`
 
-/** https://www.postgresql.org/docs/current/sql-copy.html, Text Format */
-export function formatCopyRows(all: readonly KeyedPlant[]): string {
-  const formatRow = ({ plant: { id, name, tag }, key }: KeyedPlant) =>
+/** Formats rows for COPY: https://www.postgresql.org/docs/current/sql-copy.html, "Text Format". */
+export function formatCopyRows(keyedPlants: readonly KeyedPlant[]): string {
+  const formatCopyRow = ({ plant: { id, name, tag }, key }: KeyedPlant) =>
     `${id}\t${formatCell(name)}\t${formatCell(tag)}\t${formatCell(key)}\n`
-  return all.map(formatRow).join('')
+  return keyedPlants.map(formatCopyRow).join('')
 }
 
 export function formatCell(text: string | null | undefined): string {
   if (text == null) return '\\N'
-  if (text.search(special) === -1) return text // as most: to replace nothing takes longer
-  return text.replace(special, (each) => `\\${letters[each]}`)
+  // Most texts have no such character, and it takes longer to replace nothing.
+  if (text.search(escaped) === -1) return text
+  return text.replace(escaped, (character) => `\\${escapeLetters[character]}`)
 }
 
-const special = /[\\\t\n\r]/g
-const letters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
+/** The characters that the text format of COPY escapes, and the letters that stand for them. */
+const escaped = /[\\\t\n\r]/g
+const escapeLetters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
 
 export async function saveCheckpoint(
   connection: PostgresConnection,
