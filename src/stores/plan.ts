@@ -83,9 +83,11 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
     plants.set(plant.id, { plant })
     return { type: 'created', plant }
   }
-  // An update removes the idempotency key. An import that is repeated must not remove it, so an
-  // update that changes no field is not carried out.
-  const isUnchanged = mayCreate ? haveEqualFields(plant, stored) : Object.keys(patch).length === 1
+  // An update removes the idempotency key, because the plant is no longer what the create with that
+  // key stored. Two updates change nothing and leave it: a patch that has only an id, and a record
+  // that equals the plant, because an import may be repeated.
+  const hasOnlyId = Object.keys(patch).length === 1
+  const isUnchanged = mayCreate ? haveEqualFields(plant, stored) : hasOnlyId
   if (!isUnchanged) plants.set(plant.id, { plant })
   return { type: 'updated', plant, before: stored }
 }

@@ -96,8 +96,8 @@ function insertTogether(connection: Connection, creates: readonly Create[]): boo
   const rows = Array(creates.length).fill(row).join()
   const insert = connection.prepare(`${insertInto} ${rows}`)
   const insertAll = () => {
-    const isComplete = countChanges(insert.run(...values)) === creates.length
-    return isComplete ? 'inserted' : undefined
+    const insertedCount = countChanges(insert.run(...values))
+    return insertedCount === creates.length ? insertedCount : undefined
   }
   return 'result' in runOrUndo(connection, insertAll)
 }
@@ -143,6 +143,8 @@ function applyPlan(connection: Connection, change: Change): Outcome | undefined 
   const rows = connection.prepare(selectStored).all(getTargetId(change))
   const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
   const plan = planChanges(stored, [change])
+  // A create whose id is free was inserted by `applyOne`. So a plant that the plan creates is that
+  // of an update, and has no idempotency key.
   const isApplied =
     plan.created.every(({ plant }) => insert(connection, plant)) &&
     plan.replaced.every(({ plant }) => runOnRow(connection, updatePlant, ...toRowValues(plant))) &&
@@ -171,16 +173,19 @@ const SQLITE_ERROR = 1
 const SQLITE_TOOBIG = 18
 const SQLITE_CONSTRAINT = 19
 
+/** What became of a piece of work: its result, or why it was undone. */
 type Attempt<T> = { result: T } | { reason: string }
 
+const skippedByTrigger = 'a trigger skipped it'
+
 /**
- * Runs `work`, and undoes all of it if the store rejects a row.
+ * Runs `work` in a savepoint, and undoes all of it if the store rejects a row.
  *
- * @param work returns undefined if a trigger skips a row
+ * @param work returns its result, or undefined to be undone: a trigger has skipped a row
  * @returns the result of the work, or why the store rejects it
  */
 function runOrUndo<T>({ db, prepare }: Connection, work: () => T | undefined): Attempt<T> {
-  let attempt: Attempt<T> = { reason: 'a trigger skipped it' }
+  let attempt: Attempt<T> = { reason: skippedByTrigger }
   prepare('SAVEPOINT change').run()
   try {
     const result = work()

@@ -197,7 +197,7 @@ export async function restoreStore(
   options: SqliteOptions,
 ) {
   const signal = options.runtime.handleSignals()
-  const { connection: store, isNew } = await Connection.create(address, options)
+  const { connection: store, isNew } = await Connection.openOrCreate(address, options)
   const { db, path } = store
   let previousContents: string | undefined
   try {

@@ -80,7 +80,13 @@ export class Connection {
     addFoldFunction(this.db)
   }
 
-  static async create({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
+  /**
+   * Opens the file of a store, and creates what is missing: its folder, if it is the default store,
+   * the file, and the tables.
+   *
+   * @returns whether this call has created the file, as `isNew`
+   */
+  static async openOrCreate({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
     const isNew = makeFile(name, isDefault, options)
     const connection = assertDefined(await Connection.open(name, options, true))
     const { path } = connection

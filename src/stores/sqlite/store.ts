@@ -41,13 +41,13 @@ export class SqliteStore implements DirectStore {
   }
 
   static async init(address: SqliteAddress, options: SqliteOptions) {
-    const { connection, isNew } = await Connection.create(address, options)
+    const { connection, isNew } = await Connection.openOrCreate(address, options)
     connection.close()
     return isNew
   }
 
   static async open(address: SqliteAddress, options: SqliteOptions) {
-    const { connection } = await Connection.create(address, options)
+    const { connection } = await Connection.openOrCreate(address, options)
     return new SqliteStore(connection, options)
   }
 
