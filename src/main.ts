@@ -1,7 +1,9 @@
 /**
  * Runs the program and returns its exit code. bin/plants.js loads the bundle of this file.
  *
- * The bundle's name has no hash, so that the code cache cannot keep it. Therefore it only imports.
+ * bin/plants.js must know the name of the file, which therefore is always main.js. The names of all
+ * other files have a hash of their content, by which bin/code-cache.js tells whether what it has
+ * kept of them is still theirs. So this file is compiled at each start, and does nothing itself.
  */
 export async function start(): Promise<number> {
   const [{ createProcessIo }, { run }] = await Promise.all([

@@ -42,27 +42,27 @@ export class Reporter {
 
   /** @param label marks a warning about what the user may have to correct */
   async warn(text: string, label?: 'warning'): Promise<void> {
-    if (!this.isQuiet) await this.#write(await this.#warning(text, label))
+    if (!this.isQuiet) await this.#write(await this.#formatWarning(text, label))
   }
 
   /** Warns without waiting for the write. */
   async warnMeanwhile(text: string): Promise<void> {
-    if (!this.isQuiet) void this.#io.stderr.log(await this.#warning(text))
+    if (!this.isQuiet) void this.#io.stderr.log(await this.#formatWarning(text))
   }
 
   /** Writes with `--verbose` only. A slow reader of stderr delays nothing. */
   log(...lines: string[]): void {
     if (!this.isVerbose) return
     const texts = lines.map((line) =>
-      this.isJson ? this.#jsonLine({ verbose: line }) : `${toPrintable(line, this.#io)}\n`,
+      this.isJson ? this.#formatJsonLine({ verbose: line }) : `${toPrintable(line, this.#io)}\n`,
     )
     void this.#io.stderr.log(texts.join(''))
   }
 
   async reportRejected(records: readonly Rejection[]): Promise<void> {
-    const { bad } = await this.#style()
+    const { bad } = await this.#createStyle()
     const lines = records.map((record) => {
-      if (this.isJson) return this.#jsonLine(record)
+      if (this.isJson) return this.#formatJsonLine(record)
       const { file, line, message } = record
       return `${bad('plants:')} ${toPrintable(`${file}:${line}: ${message}`, this.#io)}\n`
     })
@@ -74,9 +74,9 @@ export class Reporter {
     if (this.isJson) {
       const retryable = isRetryable || undefined
       const fields = { error, message, hint, retryable, status, requestId }
-      return this.#write(this.#jsonLine(fields))
+      return this.#write(this.#formatJsonLine(fields))
     }
-    const { bad, faint } = await this.#style()
+    const { bad, faint } = await this.#createStyle()
     // The status 400 says nothing, because the specification has it for every error.
     const isShown = status !== undefined && status !== 400 && !message.includes(`${status}`)
     const text = toPrintable(message, this.#io) + (isShown ? ` (status ${status})` : '')
@@ -87,17 +87,17 @@ export class Reporter {
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
   }
 
-  async #warning(text: string, label?: 'warning'): Promise<string> {
-    if (this.isJson) return this.#jsonLine({ warning: text })
-    const { strong } = await this.#style()
+  async #formatWarning(text: string, label?: 'warning'): Promise<string> {
+    if (this.isJson) return this.#formatJsonLine({ warning: text })
+    const { strong } = await this.#createStyle()
     return `plants:${strong(label ? ` ${label}:` : '')} ${toPrintable(text, this.#io)}\n`
   }
 
-  #style(): Promise<Style> {
+  #createStyle(): Promise<Style> {
     return createStyle(mayColor(this.#io.stderr, this.#options, this.#io))
   }
 
-  #jsonLine(fields: object): string {
+  #formatJsonLine(fields: object): string {
     return `${redactJson(toJson(fields), this.#io)}\n`
   }
 

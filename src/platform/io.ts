@@ -39,12 +39,15 @@ export function replaceOutput(
 }
 
 /**
- * Builds the `Io` of this process. Until `end` has set the exit code, it is 70, so that a crash or
- * a promise that never settles is an internal error.
+ * Builds the `Io` of this process.
+ *
+ * `end` says with which code the process exits, and lets it exit by itself, when nothing is left to
+ * write. Until it is called, the code is 70, so that a crash or a promise that never settles is an
+ * internal error.
  */
 export function createProcessIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const env = copyEnvironment(process.env)
-  // The driver would use PGPASSWORD for every database, but a password is for one only.
+  // The driver of PostgreSQL would use PGPASSWORD for every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
   const io: Io = {
@@ -71,7 +74,8 @@ export function createProcessIo(): { argv: string[]; io: Io; end(exitCode: numbe
   })
   const end = (exitCode: number) => {
     code = exitCode
-    // After half a second, lines of the log that a stalled reader has not taken are given up.
+    // A reader of stderr that has stalled would keep the process alive. After half a second, the
+    // lines of the log that it has not taken are given up.
     setTimeout(() => process.exit(code), 500).unref()
   }
   return { argv: process.argv.slice(2), io, end }
