@@ -38,8 +38,8 @@ export class CheckpointRows {
   }
 
   /**
-   * Builds the change of the checkpoint, which a transaction saves with its plants. Like all changes
-   * here, it is a list of one, or an empty list if there is nothing to save.
+   * Builds the change of the checkpoint, which a transaction saves with its plants. Like every
+   * change here, it is a list of one, or an empty list if there is nothing to save.
    *
    * @param position undefined to delete the checkpoint
    * @returns no change if the import cannot be resumed, or the checkpoint has the position already
