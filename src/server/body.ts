@@ -79,12 +79,16 @@ export class Body {
   async read(limitBytes: number): Promise<Buffer> {
     const { req: request } = this.#response
     this.isWanted = true
+    // Most bodies came with their head, and node:http has them in one buffer.
     if (request.complete && !this.#whole) return request.read() ?? Buffer.alloc(0)
     this.#limitBytes = limitBytes
     this.#whole ??= this.#collect()
     if (!request.complete) request.socket.resume()
-    if (this.#received.length <= limitBytes) await this.#whole
-    if (this.#received.length > limitBytes) throw createTooLargeError(limitBytes)
+    // Chunks that came before the limit was known may exceed it already. Then no other chunk need
+    // come, and `#whole` might never settle.
+    const isTooLarge = () => this.#received.length > limitBytes
+    if (!isTooLarge()) await this.#whole
+    if (isTooLarge()) throw createTooLargeError(limitBytes)
     return this.#received.bytes
   }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { assertDefined } from '../errors.js'
 import { createBusyError } from './http-error.js'
 import type { Log } from './log.js'
 import { formatRawResponse } from './respond.js'
@@ -55,9 +56,9 @@ export class ConnectionLimit {
     socket.once('close', () => this.#forget(socket))
     if (this.#usesTls) this.#rememberClient(socket)
     if (this.#open.size <= this.#limit) return
-    // The new connection is in the set, too. So if all others have a token, it is the oldest here,
-    // and the default value is never used.
-    const [oldest = socket] = this.#withoutToken
+    // The new connection has no token yet, so the set is not empty. If all others have one, the
+    // oldest in the set is the new connection itself.
+    const oldest = assertDefined(this.#withoutToken.values().next().value)
     this.#close(oldest)
     if (oldest === socket && !this.#usesTls) this.#respondBusy(socket)
     else oldest.destroy()

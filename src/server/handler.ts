@@ -81,6 +81,7 @@ export function createHandler(options: HandlerOptions): Handler {
     const startedAt = performance.now()
     const call: Call = { received, requestId, startedAt }
     const response = await answerOrExplain(call, options)
+    // A response that is sent while a drain closes the port could be lost: `Drain` says why.
     const portClosing = received.findPortClosing()
     if (portClosing) await portClosing
     finish(call, response, options)
@@ -181,15 +182,20 @@ function acquireQuota(
 function answerFailure(call: Call, failure: unknown, { log }: HandlerOptions): LoggedResponse {
   const error = toHttpError(failure, call.requestId)
   const { status } = error
-  // An HttpError that was thrown as such has no details beyond those that the client gets.
-  const hasDetails = status >= 500 && error !== failure
-  if (hasDetails) log.error(failure, call.requestId)
+  // `toHttpError` returns an HttpError as it is: its client gets all that is known. Any other
+  // failure may have a cause and a stack.
+  const mayHaveDetails = error !== failure
+  if (status >= 500 && mayHaveDetails) log.error(failure, call.requestId)
   // The specification has only the status 400 for a create that its client got wrong. The body has
   // the more exact number, such as 409.
   const isBadCreate = call.operation?.right === 'create' && status < 500
   return { ...error, status: isBadCreate ? 400 : status, outcome: String(status) }
 }
 
+/**
+ * Sends the response, and logs the request. If the client has left meanwhile, nothing is sent, and
+ * the outcome is `aborted`, although the store may have made the change.
+ */
 function finish(call: Call, content: LoggedResponse, { cors, log }: HandlerOptions): void {
   const { requestId, startedAt } = call
   const { response } = call.received

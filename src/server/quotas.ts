@@ -36,7 +36,10 @@ interface WaitingRequest {
 }
 
 interface TokenQuota {
-  /** This counts admitted requests in full, and of waiting ones what they have received. */
+  /**
+   * What is taken of the quota. Of a request of 3 KiB whose first KiB came with its head, 1 KiB
+   * counts while it waits, and 3 KiB from when it is admitted until its response is closed.
+   */
   usedBytes: number
   admittedCount: number
   isSearching: boolean
@@ -85,6 +88,7 @@ export class Quotas {
         this.#occupy(quota, needs, response)
         resolve()
       }
+      /** Ends the wait without success: the time is over, or the client has left. */
       const leave = () => {
         endWait()
         quota.usedBytes -= needs.receivedBytes
@@ -132,6 +136,7 @@ export class Quotas {
     if (quota.waiting.size > 0) setImmediate(() => this.#admitWaiting(quota))
   }
 
+  /** Takes the rest of the memory for a request that is admitted, until its response is closed. */
   #occupy(quota: TokenQuota, needs: RequestNeeds, response: ServerResponse): void {
     const { bytes, receivedBytes, isSearch } = needs
     quota.usedBytes += bytes - receivedBytes

@@ -170,8 +170,8 @@ export class HttpServer {
     const { socket, headers } = request
     this.#silent.delete(socket)
     const current = this.#requests.get(socket)
-    const isBeforeResponse = current !== undefined && !current.response.headersSent
-    if (!socket.writable || isBeforeResponse) {
+    const isPipelined = current !== undefined && !current.response.headersSent
+    if (!socket.writable || isPipelined) {
       this.#drop(request, current)
       return
     }
@@ -183,7 +183,8 @@ export class HttpServer {
     const pending = { response, body, droppedCount: 0 }
     this.#requests.set(socket, pending)
     response.on('close', () => this.#release(pending))
-    // Over TLS, the previous response may still be written, or only end in the next iteration.
+    // A client that has the head of a response may send its next request. Over TLS, the end of that
+    // response may not be written yet.
     if (current && !current.response.closed)
       current.response.once('close', () => this.#queue(pending))
     else this.#queue(pending)
@@ -205,7 +206,7 @@ export class HttpServer {
     if (isFirst) setImmediate(() => this.#handleArrived())
   }
 
-  /** A request that comes before the response to the previous one gets no response. */
+  /** Drops a request that is pipelined, or whose connection cannot be written to any more. */
   #drop(request: IncomingMessage, current: PendingRequest | undefined): void {
     const { socket, headers, rawHeaders } = request
     socket.pause()

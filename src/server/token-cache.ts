@@ -35,7 +35,8 @@ const maxLookups = 32
 export class TokenCache {
   readonly #store: TokenStore
   readonly #clock: Clock
-  readonly #unknownLookups = new Slots(maxLookups)
+  /** The lookups of tokens that were never found, or not since a lookup failed. */
+  readonly #firstLookups = new Slots(maxLookups)
   /**
    * This has the lookups that found a token, by the SHA-256 of it. A search by the token itself
    * could take longer the more of it is right, and so help to guess it.
@@ -60,17 +61,24 @@ export class TokenCache {
     return lookup && this.#clock.now() < lookup.freshUntilMs ? lookup : undefined
   }
 
+  /**
+   * Begins to look a token up.
+   *
+   * @param key the SHA-256 of the token, by which `#lookups` has it
+   */
   #lookUp(key: string, text: string): Lookup {
     const digest = hashToken(text)
     const wasFound = this.#lookups.has(key)
     const find = () => this.#store.find(digest)
-    const token = wasFound ? find() : this.#unknownLookups.run(find)
+    const token = wasFound ? find() : this.#firstLookups.run(find)
     const lookup = { token, freshUntilMs: this.#clock.now() + freshnessMs }
-    // Further requests with a token that was found before share this lookup while it runs.
+    // Further requests share this lookup while it runs. A first one is remembered only when it has
+    // found the token, because otherwise a flood of wrong tokens would fill the map.
     if (wasFound) this.#lookups.set(key, lookup)
     return lookup
   }
 
+  /** Waits for a lookup, and remembers it only if it finds the token. */
   async #waitFor(key: string, lookup: Lookup): Promise<Token | undefined> {
     try {
       const token = await lookup.token
