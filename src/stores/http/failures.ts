@@ -138,12 +138,18 @@ function chooseHint(client: HttpClient, kind: ErrorKind, { message, details }: F
 }
 
 /**
- * Returns the message of the service. Who has tokens for several services must know which of them
- * rejects one, so such a message gets the address.
+ * Returns the message of the service, with its address unless the message concerns one plant. Who
+ * uses several services must know which of them rejects the token, or is busy.
  */
-function nameService(kind: ErrorKind, { message, answer }: FailedResponse): string | undefined {
+function nameService(
+  kind: ErrorKind,
+  { message, answer, details: { status } }: FailedResponse,
+): string | undefined {
+  const concernsPlant = kind === 'conflict' || [400, 409, 413, 422].includes(status)
   const isAboutToken = kind === 'unauthorized' || kind === 'forbidden'
-  return message !== undefined && isAboutToken ? `${answer}: ${message}` : message
+  return message !== undefined && (isAboutToken || !concernsPlant)
+    ? `${answer}: ${message}`
+    : message
 }
 
 function isUnreadable({ status, headers, body }: HttpResponse): boolean {

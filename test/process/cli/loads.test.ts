@@ -19,7 +19,7 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['create', [fern], 10, 163, drivers],
   ['get', [fern, ['get', '1']], 10, 162, drivers],
   ['list', [fern, ['list']], 10, 158, drivers],
-  ['create at a service', [service], 12, 169, ['http-store']],
+  ['create at a service', [service], 12, 170, ['http-store']],
   ['create in a database', [database], 12, 278, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)

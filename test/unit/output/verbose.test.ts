@@ -42,11 +42,26 @@ test('--verbose shows all that is tried again, in order, with warnings', async (
   const openapi = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
   const service = await ScriptedServer.listen({ posts: [busy, busy, hangUp, created], openapi })
   const { code, lines } = await create(service.url)
-  const kinds = lines.flatMap((line) => /^(> .*|< \d+|plants: Busy)/.exec(line)?.[0] ?? [])
+  const kinds = lines.flatMap(
+    (line) => /^(> .*|< \d+|plants: URL answered 503: Busy)/.exec(line)?.[0] ?? [],
+  )
   const [post, get] = ['> POST URL/plants', '> GET URL/openapi.json']
   expect([code, kinds]).toEqual([
     0,
-    [...[post, '< 503', 'plants: Busy', post, '< 503', post, get, '< 200', post, '< 200']],
+    [
+      ...[
+        post,
+        '< 503',
+        'plants: URL answered 503: Busy',
+        post,
+        '< 503',
+        post,
+        get,
+        '< 200',
+        post,
+        '< 200',
+      ],
+    ],
   ])
   expect(new Set(service.keys).size).toBe(1)
 })

@@ -143,8 +143,8 @@ describe('the Error of a service', () => {
     const { status, error, code } = row
     const message = 'No ferns today'
     const response = buildJsonResponse(status, { error, message }, { 'Request-Id': 'abc-1' })
-    // A message about the token names the service.
-    const shown = code === 3 ? `URL answered ${status}: ${message}` : message
+    // A message names the service unless it concerns the plant.
+    const shown = code === 3 || status === 418 ? `URL answered ${status}: ${message}` : message
     const failure = { error, message: shown, status, requestId: 'abc-1' }
     expect(await createWithoutKeys(response)).toEqual(buildFailure(code, failure))
   })

@@ -87,7 +87,7 @@ describe('a service that has stored nothing', () => {
       onRequest: (_, count) => count === 3 && clock.pass(),
       now: clock.now,
     })
-    const stderr = [retryWarning, { ...unavailable, message: 'Not now' }]
+    const stderr = [retryWarning, { ...unavailable, message: 'URL answered 503: Not now' }]
     const requests = [createRequest, createRequest, createRequest]
     expect(outcome).toMatchObject({ code: 4, out: '', stderr, requests })
   })
