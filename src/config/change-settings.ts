@@ -133,10 +133,12 @@ function throwPartialWriteError(target: string): never {
 
 export function assertStoreName(name: string): void {
   if (isStoreName(name)) return
+  if (name === 'local')
+    throw usageError('The name "local" is that of the default store', 'Choose another name')
   // The name is not repeated: it may be an address with its password.
   throw usageError(
     'The name of the store is not valid',
-    'Use up to 64 letters, digits, "-" and "_", of which the first is a letter or a digit. The name "local" is taken',
+    'Use up to 64 letters, digits, "-" and "_", of which the first is a letter or a digit',
   )
 }
 

@@ -176,18 +176,16 @@ export function listNamedStores({
 }
 
 /**
+ * @param origin where a value comes from that may also be the path of a file
  * @throws {PlantsError} `usage` for an unknown store. The message does not repeat the name, because
  *   somebody may have pasted a token instead of it.
  */
-export function getSavedStore(
-  name: string,
-  saved: SavedSettings,
-  origin = 'The argument',
-): SavedStore {
+export function getSavedStore(name: string, saved: SavedSettings, origin?: string): SavedStore {
   const store = findSavedStore(saved, name)
   if (store) return store
+  const fileHint = origin === undefined ? '' : '. For a file, give a path, such as ./plants.db'
   throw usageError(
-    `${origin} is not the name of a saved store`,
-    'List the saved stores with: plants stores list',
+    `${origin ?? 'The argument'} is not the name of a saved store`,
+    `List the saved stores with: plants stores list${fileHint}`,
   )
 }

@@ -5,6 +5,8 @@ import type { Io, Output } from '../platform/io.js'
 
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
+const incompleteHint = 'Changes made so far are kept, but the output is incomplete'
+
 /**
  * Writes the output of a command.
  *
@@ -12,17 +14,17 @@ export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
  * @throws EPIPE if the reader has closed the pipe, which is no error of the command
  */
 export async function writeStdout(io: Io, text: string | Uint8Array): Promise<void> {
-  const hint = 'Changes made so far are kept, but the output is incomplete'
   try {
     await io.stdout.write(text)
   } catch (error) {
     if (error instanceof PlantsError) {
       const message = `${error.message} before all output was written`
-      throw new PlantsError(error.kind, message, { hint, cause: error })
+      throw new PlantsError(error.kind, message, { hint: incompleteHint, cause: error })
     }
     const reason = describeSystemError(error)
     if (reason === undefined || getSystemCode(error) === 'EPIPE') throw error
     const message = `Stdout could not be written: ${reason}`
+    const hint = `Write it elsewhere, or free some space. ${incompleteHint}`
     throw new PlantsError('unwritable', message, { hint, cause: error })
   }
 }

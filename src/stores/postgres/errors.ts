@@ -42,7 +42,7 @@ function findConnectionProblem(
   const isPermanent = lacksTls(error) || permanentCauses.test(getSystemCode(error) ?? reason)
   return {
     kind: isPermanent ? 'accessDenied' : 'unavailable',
-    message: `Could not reach ${name}: ${socketReasons[getSystemCode(error) ?? ''] ?? reason}`,
+    message: `Could not reach ${name}: ${socketReasons[getSystemCode(error) ?? reason] ?? reason}`,
     hint: lacksTls(error) ? noTlsHint : connectionHint,
   }
 }
@@ -52,10 +52,12 @@ const connectionHint =
 const noTlsHint =
   'Turn on ssl in postgresql.conf. On a network that only you use, set sslmode=disable in the address'
 
-/** Node.js says "connect ECONNREFUSED" and "getaddrinfo ENOTFOUND". */
+/** Node.js says "connect ECONNREFUSED" and "getaddrinfo ENOTFOUND". The driver gives no codes. */
 const socketReasons: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
   ENOTFOUND: 'the host is unknown',
+  'timeout expired': 'it timed out',
+  'Connection terminated due to connection timeout': 'it timed out',
 }
 
 function findLoginProblem(
