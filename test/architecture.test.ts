@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import { listedCommands } from '../src/cli/commands/index.js'
 import exemptions from './exemptions.json'
+import { findMessages } from './helpers/expect/messages.js'
 import {
   findExports,
   findFunctionNames,
@@ -16,8 +17,11 @@ import {
 const files = listSourceFiles('src')
 const imports = findImports(files)
 
-/** Who may import a package: one door each, so that a change of package is a change of one file or module. */
-const doors: Record<string, RegExp> = {
+/**
+ * The files that may import each package. They are few, so that a change of package is a change of
+ * one file or module.
+ */
+const allowedImporters: Record<string, RegExp> = {
   '@inquirer/prompts': /^src\/cli\/prompts\.ts$/,
   '@photostructure/sqlite': /^src\/platform\/sqlite\.ts$/,
   chalk: /^src\/output\//,
@@ -67,13 +71,14 @@ const modules: Record<string, string[]> = {
   errors: [],
 }
 
-test('modules import what is below them, and the kinds of stores not each other', () => {
+test('a module imports only modules below it, and no kind of store imports another', () => {
   const wrong = imports.filter(({ file, target }) => {
     if (!target.startsWith('src/')) return false
     const kinds = [file, target].map((path) => /^src\/stores\/(\w+)\//.exec(path)?.[1])
     if (kinds[0] && kinds[1] && kinds[0] !== kinds[1]) return true
     return (
-      moduleOf(file) !== moduleOf(target) && !modules[moduleOf(file)]?.includes(moduleOf(target))
+      parseModule(file) !== parseModule(target) &&
+      !modules[parseModule(file)]?.includes(parseModule(target))
     )
   })
   expect(wrong).toEqual([])
@@ -88,11 +93,11 @@ test('docs/architecture.md lists what each module may import', () => {
   expect(Object.fromEntries(listed)).toEqual(modules)
 })
 
-test('no files import each other in a circle, not even types', () => {
-  expect(circles(imports)).toEqual([])
+test('no file imports itself through other files, not even a type', () => {
+  expect(findCycles(imports)).toEqual([])
 })
 
-test('folders import each other one way', () => {
+test('no folder imports itself through other folders', () => {
   // These choose among kinds, and stand next to what the kinds share.
   const choosers = ['src/stores/kinds.ts', 'src/formats/detect.ts']
   const others = imports.filter(({ file }) => !choosers.includes(file))
@@ -101,25 +106,25 @@ test('folders import each other one way', () => {
     target: dirname(target),
   }))
   const inside = folders.filter(({ file, target }) => file !== target && target.startsWith('src/'))
-  expect(circles(inside, [...new Set(inside.map(({ file }) => file))])).toEqual([])
+  expect(findCycles(inside, [...new Set(inside.map(({ file }) => file))])).toEqual([])
 })
 
-test('only a kind of store knows its scheme: others ask for a capability, or call a method', () => {
+test('only the folder of a kind of store compares its scheme', () => {
   const pattern = /\bscheme ?[!=]==|\bcase '(?:http|postgres|sqlite)'/
   const others = files.filter((file) => !/^src\/stores\/\w+\//.test(file))
   expect(others.filter((file) => pattern.test(readSource(file)))).toEqual([])
 })
 
-test('every package has one door', () => {
+test('a package is imported only where it is allowed', () => {
   const packages = imports.filter(
     ({ target }) =>
       !target.startsWith('src/') && !target.startsWith('node:') && target !== 'package.json',
   )
-  const wrong = packages.filter(({ file, target }) => !doors[target]?.test(file))
+  const wrong = packages.filter(({ file, target }) => !allowedImporters[target]?.test(file))
   expect(wrong).toEqual([])
 })
 
-test('every file is reached from the start', () => {
+test('the program imports every file of src', () => {
   const reached = new Set(['src/main.ts'])
   for (const file of reached)
     for (const { target } of imports.filter((edge) => edge.file === file)) reached.add(target)
@@ -140,39 +145,41 @@ test('every export is imported by another file', () => {
   expect(unused).toEqual([])
 })
 
-test('the process is touched by platform and main alone', () => {
-  const touched = /\bprocess\.(?!versions\b|platform\b|arch\b|getBuiltinModule\b)\w+|\bconsole\./
+test('only platform and main use the process and the console', () => {
+  const usesProcess =
+    /\bprocess\.(?!versions\b|platform\b|arch\b|getBuiltinModule\b)\w+|\bconsole\./
   const others = files.filter((file) => !/^src\/(platform\/|main\.ts)/.test(file))
-  expect(others.filter((file) => touched.test(readSource(file)))).toEqual([])
+  expect(others.filter((file) => usesProcess.test(readSource(file)))).toEqual([])
 })
 
-test('a message names no option, command or variable of the command line: a service sends it, too', () => {
+test('a message of a module below cli names no option, command or environment variable', () => {
   const names = Object.entries(listedCommands).flatMap(([name, { aliases = [] }]) => [
     name,
     ...aliases,
   ])
-  const words = RegExp(
+  const commandLineTerms = RegExp(
     `(?<![\\w-])--[a-z][\\w-]*|\\bplants (?:${names.join('|')})\\b|\\bPLANTS_[A-Z_]*`,
     'g',
   )
-  const below = files.filter((name) =>
+  // A service sends these messages, too, and its client may be another program.
+  const filesBelow = files.filter((name) =>
     /^src\/(stores|formats|import|export|plant|platform|server)\//.test(name),
   )
-  const messages = below.flatMap((file) =>
-    messagesIn(readSource(file)).map((text) => ({ file, text })),
+  const messages = filesBelow.flatMap((file) =>
+    findMessages(readSource(file)).map((text) => ({ file, text })),
   )
   expect(messages.length).toBeGreaterThan(50)
-  const wrong = messages.map(({ file, text }) => `${file}: ${text.match(words) ?? ''}`)
+  const wrong = messages.map(({ file, text }) => `${file}: ${text.match(commandLineTerms) ?? ''}`)
   expect(wrong.filter((line) => !line.endsWith(': '))).toEqual([])
 })
 
-test('every function is named by a verb: no name ends in Of or In, or begins with a participle', () => {
+test('no name of a function ends in Of or In, or begins with a participle', () => {
   const names = new Set(files.flatMap((file) => findFunctionNames(readSource(file))))
   expect(names.size).toBeGreaterThan(500)
   expectOnlyExempted([...names].filter(lacksVerb), exemptions.functionsWithoutVerb)
 })
 
-test('a name is exported by one file', () => {
+test('no two files export the same name', () => {
   const exported = files.flatMap((file) => findExports(readSource(file)))
   const repeated = exported.filter((name, index) => exported.indexOf(name) !== index)
   // Each file of a command exports the function that defines it.
@@ -180,12 +187,12 @@ test('a name is exported by one file', () => {
   expectOnlyExempted([...names], exemptions.namesExportedTwice)
 })
 
-test('a line has at most 100 characters, comments included', () => {
+test('no line has more than 100 characters, not even a comment', () => {
   const longFiles = files.filter((file) => hasLongLine(readSource(file)))
   expectOnlyExempted(longFiles, exemptions.filesWithLongLines)
 })
 
-test('the clock comes from io', () => {
+test('only platform and server read the clock themselves', () => {
   const clock = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bprocess\.(?:uptime|hrtime)\b/
   const others = files.filter((file) => !/^src\/(platform|server)\//.test(file))
   expectOnlyExempted(
@@ -195,7 +202,7 @@ test('the clock comes from io', () => {
   )
 })
 
-test('tests wait for events, never for time to pass', () => {
+test('no test waits for time to pass', () => {
   const pattern = /\bsetTimeout\(|timers\/promises|\bsleep \d/
   const tests = listSourceFiles('test').filter((file) => file !== 'test/architecture.test.ts')
   expect(tests.filter((file) => pattern.test(readSource(file)))).toEqual([])
@@ -209,74 +216,16 @@ function expectOnlyExempted(found: readonly string[], exempted: readonly string[
   expect(exempted).toEqual(exempted.toSorted())
 }
 
-function moduleOf(file: string): string {
+function parseModule(file: string): string {
   return file.split(/[/.]/)[1] ?? ''
 }
 
-/** The files, or the folders, that lead back to themselves. */
-function circles(edges: readonly Import[], nodes = files): string[] {
+/** Finds the files, or the folders, that import themselves through others. */
+function findCycles(edges: readonly Import[], nodes = files): string[] {
   return nodes.filter((node) => {
     const reached = new Set(edges.filter(({ file }) => file === node).map(({ target }) => target))
     for (const from of reached)
       for (const { file, target } of edges) if (file === from) reached.add(target)
     return reached.has(node)
   })
-}
-
-/** The code of the messages of errors: of a call, of a table of sentences, or of the constant that a call names. */
-function messagesIn(source: string): string[] {
-  const calls = /\b(?<first>usageError|inputError)\(|\b(?:new PlantsError|createProblem)\(/g
-  const ofCalls = Array.from(source.matchAll(calls), ({ 0: call, index, groups }) => {
-    const [first = '', second = ''] = partsAt(source, index + call.length)
-    return groups?.['first'] ? first : second
-  })
-  const ofTables = Array.from(
-    source.matchAll(/[{,]\s+(?:text|sentence): /g),
-    ({ 0: name, index }) => partsAt(source, index + name.length)[0] ?? '',
-  )
-  const constants = ofCalls.flatMap((code) => {
-    const start = `const ${code.trim()} = `
-    const declared = /^\w+$/.test(code.trim()) ? source.split(start).slice(1) : []
-    return declared.map(
-      (rest) => rest.split(/\n\s*(?:\n|const|let|return|throw|if|for|\})/, 1)[0] ?? '',
-    )
-  })
-  return [...ofCalls, ...ofTables, ...constants].filter((code) => /['"`]/.test(code))
-}
-
-/** The code between the commas from there on, up to the bracket that closes what is around it. */
-function partsAt(source: string, start: number): string[] {
-  const parts = ['']
-  const open: string[] = []
-  for (const token of readTokens(source, start, open)) {
-    if (isClosing(token, open)) {
-      if (open.length === 0) return parts
-      open.pop()
-    } else if (isOpening(token, open)) open.push(token)
-    if (token === ',' && open.length === 0) parts.push('')
-    else parts[parts.length - 1] += token
-  }
-  return parts
-}
-
-/** The tokens from there on: others within a template, when a backtick is the last that is open. */
-function* readTokens(source: string, start: number, open: readonly string[]): Generator<string> {
-  for (let at = start; at < source.length; ) {
-    const pattern = open.at(-1) === '`' ? inTemplate : inCode
-    pattern.lastIndex = at
-    const [token = ''] = pattern.exec(source) ?? []
-    at += token.length
-    yield token
-  }
-}
-
-const inCode = /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\/\/.*|[\s\S]/y
-const inTemplate = /\\[\s\S]|\$\{|[\s\S]/y
-
-function isClosing(token: string, open: readonly string[]): boolean {
-  return open.at(-1) === '`' ? token === '`' : /^[)\]}]$/.test(token)
-}
-
-function isOpening(token: string, open: readonly string[]): boolean {
-  return open.at(-1) === '`' ? token === '${' : /^[([{`]$/.test(token)
 }
