@@ -1,0 +1,189 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+
+/*
+ * Reads a trace of strace to find out what a program reported before it was on disk. A write to
+ * stdout, stderr or a socket is a report. Before it, the data of each file must have been synced,
+ * and for each new name of a file, its directory. A rename needs the data of its file on disk.
+ */
+
+const systemCalls = {
+  write: ['write', 'writev', 'pwrite64', 'pwritev', 'pwritev2', 'ftruncate', 'sendto', 'sendmsg'],
+  sync: ['fsync', 'fdatasync'],
+  make: ['open', 'openat', 'creat', 'mkdir', 'mkdirat'],
+  rename: ['rename', 'renameat', 'renameat2'],
+  remove: ['unlink', 'unlinkat', 'rmdir'],
+} as const
+
+type Action = keyof typeof systemCalls
+const actions = Object.keys(systemCalls) as Action[]
+
+interface Call {
+  action: Action
+  /** The file, or the name of a stream: `stdout`, `stderr` or `socket`. */
+  path: string
+  /** The new path of a rename. */
+  target: string
+}
+
+/** A write to a stream, and the files and directories that were synced since the one before. */
+interface Report {
+  stream: string
+  syncedPaths: string[]
+}
+
+/**
+ * Follows what a program does with the files of a directory from now on.
+ *
+ * @param log the file that strace writes, outside of the directory
+ */
+export function traceDisk(directory: string, log: string) {
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+  const existing = new Set(names.map((name) => join(directory, name)))
+  // strace ignores a call with "?" that the machine does not have.
+  const traced = Object.values(systemCalls).flatMap((calls) => calls.map((call) => `?${call}`))
+  return {
+    strace: [
+      'strace',
+      '-f',
+      '-y',
+      '-s',
+      '0',
+      '-o',
+      log,
+      '-e',
+      `trace=${[...traced, 'fcntl'].join()}`,
+    ],
+    /** Returns the reports, and what was reported too early. Its paths are relative. */
+    review: () => {
+      const disk = new Disk(directory, existing)
+      for (const call of parseTrace(readFileSync(log, 'utf8'), directory)) disk.apply(call)
+      return { reports: disk.reports, tooEarly: disk.tooEarly }
+    },
+  }
+}
+
+/** The files of a directory, and which parts of them a crash could undo. */
+class Disk {
+  readonly reports: Report[] = []
+  readonly tooEarly: string[] = []
+  readonly #directory: string
+  readonly #existing: Set<string>
+  /** Files with data that is not on disk. */
+  readonly #unsyncedData = new Set<string>()
+  /** New names that are not on disk. */
+  readonly #unsyncedNames = new Set<string>()
+  readonly #everWritten = new Set<string>()
+  readonly #syncedSinceReport = new Map(
+    ['stdout', 'stderr', 'socket'].map((stream) => [stream, new Set<string>()]),
+  )
+
+  constructor(directory: string, existing: Set<string>) {
+    this.#directory = directory
+    this.#existing = existing
+  }
+
+  apply({ action, path, target }: Call): void {
+    if (action === 'write') this.#write(path)
+    else if (action === 'sync') this.#sync(path)
+    else if (action === 'make') this.#make(path)
+    else if (action === 'rename') this.#rename(path, target)
+    else this.#forget(path)
+  }
+
+  #write(path: string): void {
+    const synced = this.#syncedSinceReport.get(path)
+    if (synced === undefined) {
+      this.#unsyncedData.add(path)
+      this.#everWritten.add(path)
+      return
+    }
+    this.reports.push({ stream: path, syncedPaths: [...synced] })
+    synced.clear()
+    for (const file of this.#unsyncedData)
+      if (this.#mustSurvive(file))
+        this.tooEarly.push(`${path} before the data of ${this.#shorten(file)}`)
+    for (const name of this.#unsyncedNames)
+      if (this.#mustSurvive(name) && !this.#isEmptyWal(name))
+        this.tooEarly.push(`${path} before the name of ${this.#shorten(name)}`)
+  }
+
+  #sync(path: string): void {
+    this.#unsyncedData.delete(path)
+    for (const name of this.#unsyncedNames)
+      if (dirname(name) === path) this.#unsyncedNames.delete(name)
+    for (const paths of this.#syncedSinceReport.values()) paths.add(this.#shorten(path))
+  }
+
+  #make(path: string): void {
+    if (!this.#existing.has(path)) this.#unsyncedNames.add(path)
+    this.#existing.add(path)
+  }
+
+  #rename(path: string, target: string): void {
+    const hasUnsyncedData = this.#unsyncedData.has(path)
+    if (hasUnsyncedData && this.#mustSurvive(target))
+      this.tooEarly.push(`rename before the data of ${this.#shorten(target)}`)
+    this.#forget(target)
+    this.#forget(path)
+    if (hasUnsyncedData) this.#unsyncedData.add(target)
+    this.#existing.add(target)
+    this.#unsyncedNames.add(target)
+  }
+
+  #forget(path: string): void {
+    for (const paths of [this.#unsyncedData, this.#unsyncedNames, this.#existing])
+      paths.delete(path)
+  }
+
+  /**
+   * Locks, SQLite's shared memory, caches, and files until they are renamed need not survive a
+   * crash.
+   */
+  #mustSurvive(path: string): boolean {
+    const isTemporary = /-shm$|\.lock(?:$|\/)|\/\.cache(?:$|\/)|\/\.[^/]*plants-/.test(path)
+    return path.startsWith(`${this.#directory}/`) && !isTemporary
+  }
+
+  #isEmptyWal(path: string): boolean {
+    return path.endsWith('-wal') && !this.#everWritten.has(path)
+  }
+
+  #shorten(path: string): string {
+    return relative(this.#directory, path) || '.'
+  }
+}
+
+const successfulCall =
+  /^(?<name>\w+)\((?<descriptor>\d*)(?:<(?<open>.*?)>)?.*\) += \d+(?:<(?<opened>.*)>)?/
+
+function parseTrace(trace: string, directory: string): Call[] {
+  // Bun writes to a copy of the descriptor of stdout or stderr.
+  const copies = trace.matchAll(/\b\w+\(([12])<((?:socket|pipe):[^>]*)>/g)
+  const descriptors = new Map(Array.from(copies, ([, descriptor, open]) => [open, descriptor]))
+  return listCalls(trace).flatMap((call) => {
+    const { name, descriptor = '', open, opened } = successfulCall.exec(call)?.groups ?? {}
+    const action = actions.find((key) => systemCalls[key].some((known) => known === name))
+    const opensExisting = opened !== undefined && !/^creat|O_CREAT/.test(call)
+    if (action === undefined || opensExisting) return []
+    const quoted = Array.from(call.matchAll(/"([^"]+)"/g), ([, path = '']) => path)
+    const [first, target = ''] = quoted.map((path) => resolve(directory, path))
+    const stream = { 1: 'stdout', 2: 'stderr' }[descriptors.get(open) ?? descriptor]
+    const written = stream ?? open?.replace(/^socket:.*/, 'socket')
+    const path = opened ?? (descriptor === '' ? first : written)
+    return path === undefined ? [] : [{ action, path, target }]
+  })
+}
+
+/** Lists the calls in the order of their ends. Other threads may run between the lines of a call. */
+function listCalls(trace: string): string[] {
+  const unfinished = new Map<string, string>()
+  return trace.split('\n').flatMap((line) => {
+    const [, thread = '', call = ''] = /^(\d+) +(.*)$/.exec(line) ?? []
+    const [, beginning] = /^(.*) <unfinished \.\.\.>$/.exec(call) ?? []
+    const [, rest] = /^<\.\.\. \w+ resumed>(.*)$/.exec(call) ?? []
+    if (beginning !== undefined) unfinished.set(thread, beginning)
+    if (rest !== undefined) return [`${unfinished.get(thread)}${rest}`]
+    return beginning === undefined ? [call] : []
+  })
+}
