@@ -248,6 +248,82 @@ test('creates that come one in each turn of the event loop share a commit', asyn
   await Promise.all(creates)
 })
 
+/** Opens a store whose creates came one after the other, so that the next is committed alone. */
+async function openedStoreOfOneClient() {
+  const { path, store } = await openedStore()
+  for (let id = 1n; id <= 10n; id += 1n) await createPlant(store, { id, name: 'Fern' })
+  return { path, store, other: openDatabase(path) }
+}
+
+test('creates of one tick share commits also after creates that came alone', async () => {
+  const { path, store } = await openedStoreOfOneClient()
+  const sizeBefore = statSync(`${path}-wal`).size
+  const ids = Array.from({ length: 40 }, (_, index) => BigInt(100 + index))
+  await Promise.all(ids.map((id) => createPlant(store, { id, name: 'Fern' })))
+  const pages = (statSync(`${path}-wal`).size - sizeBefore) / 4096
+  expect(pages).toBeLessThan(10)
+})
+
+test('a create that comes alone is committed in the call, with its key', async () => {
+  const { store, other } = await openedStoreOfOneClient()
+  const creation = createPlant(store, { id: 11n, name: 'Fern' }, 'key')
+  await undefined
+  const select = 'SELECT idempotency_key AS key FROM plants WHERE id = 11'
+  expect(other.prepare(select).get()?.['key']).toBe('key')
+  await creation
+  expect(await createPlant(store, { id: 11n, name: 'Fern' }, 'key')).toMatchObject({ id: 11n })
+})
+
+test('a create that comes alone and whose id exists is a conflict', async () => {
+  const { store } = await openedStoreOfOneClient()
+  const again = () => createPlant(store, { id: 10n, name: 'Moss' })
+  await expect(again()).rejects.toMatchObject({ kind: 'conflict' })
+  expect(await createPlant(store, { id: 11n, name: 'Fern' })).toMatchObject({ id: 11n })
+})
+
+test.each(['ABORT', 'FAIL', 'ROLLBACK', 'IGNORE'])(
+  'a create that comes alone is rejected by a trigger that calls RAISE(%s)',
+  async (kind) => {
+    const { store, other } = await openedStoreOfOneClient()
+    const raise = kind === 'IGNORE' ? 'RAISE(IGNORE)' : `RAISE(${kind}, 'no moss')`
+    other.exec(`CREATE TRIGGER t BEFORE INSERT ON plants WHEN NEW.name = 'Moss' BEGIN
+      UPDATE plants SET tag = 'changed'; SELECT ${raise}; END`)
+    const create = () => createPlant(store, { id: 11n, name: 'Moss' })
+    await expect(create()).rejects.toMatchObject({ kind: 'constraint' })
+    expect(await createPlant(store, { id: 12n, name: 'Fern' })).toMatchObject({ id: 12n })
+    const stored = await gather(store.read())
+    expect(stored).toHaveLength(11)
+    expect(stored.filter(({ tag }) => tag !== undefined)).toEqual([])
+  },
+)
+
+test('a create that comes alone waits for the lock of another program', async () => {
+  const { store, other } = await openedStoreOfOneClient()
+  other.exec('BEGIN IMMEDIATE')
+  const creation = createPlant(store, { id: 11n, name: 'Fern' })
+  await new Promise(setImmediate)
+  other.exec('COMMIT')
+  expect(await creation).toMatchObject({ id: 11n })
+})
+
+test('a create that comes alone fails if the store was closed', async () => {
+  const { store } = await openedStoreOfOneClient()
+  await store.close()
+  const create = () => createPlant(store, { id: 11n, name: 'Fern' })
+  await expect(create()).rejects.toMatchObject({ kind: 'unavailable' })
+})
+
+test.skipIf(isWindows)(
+  'a create that comes alone takes no plant into a file without its name (needs to rename what is open)',
+  async () => {
+    const { path, store } = await openedStoreOfOneClient()
+    renameSync(path, `${path}.moved`)
+    const message = `${path} or its log was deleted or replaced`
+    const create = () => createPlant(store, { id: 11n, name: 'Fern' })
+    await expect(create()).rejects.toMatchObject({ kind: 'unavailable', message })
+  },
+)
+
 function contents(path: string): string {
   return statSync(path).isDirectory() ? readdirSync(path).join() : readFileSync(path, 'base64')
 }
