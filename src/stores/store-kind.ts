@@ -87,6 +87,8 @@ interface DirectAccess<A extends Address> {
   countServers(address: A): number
   /** Whether its transactions have `createRows`. */
   takesRows?: true
+  /** Whether `open` creates a store that does not exist. */
+  isCreatedOnOpen?: true
 }
 
 interface BackupAccess<A extends Address> {

@@ -144,7 +144,7 @@ describe('a rejects file', () => {
   })
 
   test('is left alone once another process has taken over', async () => {
-    user.write('plants', `{"id":1,"name":1}\n${nextChunk}{"id":2}\n`)
+    user.write('plants', `{"id":1,"name":1}\n{"id":3,"name":"Oak"}\n${nextChunk}{"id":2}\n`)
     let before: string | undefined
     // The clock is asked after each chunk.
     const now = () => {

@@ -9,6 +9,7 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
 import { countDone } from '../../../import/counts.js'
+import { hasImportableRecord } from '../../../import/find-importable.js'
 import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
 import { Importer } from '../../../import/importer.js'
 import {
@@ -217,16 +218,36 @@ async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Pro
  */
 function openTarget(
   isResumable: boolean,
-  { dryRun }: ImportPlan,
+  plan: ImportPlan,
   context: CommandContext,
 ): Promise<ImportTarget> {
   const isDirect = hasCapability(context.address, 'direct')
-  if (!dryRun) return isDirect ? openDirectStore(context) : openService(isResumable, context)
+  if (!plan.dryRun)
+    return isDirect
+      ? openDirectStore(isResumable, plan, context)
+      : openService(isResumable, context)
   return isDirect ? openForDryRun(context) : planForService(context)
 }
 
-async function openDirectStore(context: CommandContext): Promise<ImportTarget> {
-  const store = await (await context.createDirectOpener()).open()
+/**
+ * Opens a direct store, or creates it. A file of which no record can be imported creates no store:
+ * its outcomes are computed without one.
+ *
+ * @param isExamined whether the inputs can be read more than once
+ */
+async function openDirectStore(
+  isExamined: boolean,
+  plan: ImportPlan,
+  context: CommandContext,
+): Promise<ImportTarget> {
+  const opener = await context.createDirectOpener()
+  const { direct } = findKind(context.address).capabilities
+  const mayBeMissing = isExamined && 'isCreatedOnOpen' in direct
+  const existing = mayBeMissing ? await opener.openExisting() : undefined
+  await existing?.close()
+  if (mayBeMissing && !existing && !(await hasImportableRecord(plan, context.io)))
+    return { checkpointStore: createTransactions((changes) => planOutcomes(changes, false)) }
+  const store = await opener.open()
   return { store, checkpointStore: store }
 }
 

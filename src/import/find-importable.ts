@@ -1,0 +1,29 @@
+import { smallestId } from '../plant/fields.js'
+import type { Io } from '../platform/io.js'
+import { type ImportPlan, isInputError, openInput } from './inputs.js'
+import { Mapper } from './map-record.js'
+
+/**
+ * Whether a record of the files can become a change, so that a store is needed. It reads up to the
+ * first such record, which most files begin with.
+ */
+export async function hasImportableRecord(plan: ImportPlan, io: Io): Promise<boolean> {
+  const nextId = plan.idFrom === undefined ? undefined : smallestId
+  const names = plan.match && new Map()
+  const mappedPlan = { ...plan, takesRows: false }
+  for (const input of plan.inputs) {
+    const reader = await openInput(input, mappedPlan, io)
+    try {
+      const mapper = new Mapper(mappedPlan, reader.header, { nextId, names })
+      for await (const { records } of reader.chunks)
+        if (records.some((raw) => !('error' in mapper.map(raw)))) return true
+    } catch (error) {
+      // The import finds the same error, and reports the records before it.
+      if (isInputError(error)) return true
+      throw error
+    } finally {
+      reader.close()
+    }
+  }
+  return false
+}
