@@ -121,11 +121,23 @@ async function acceptPlant(
 ): Promise<InputPlant> {
   const value = isNext && isObject(input) ? { ...input, id: 0n } : input
   const plant = parsePlant(value)
+  const unknownFields = isObject(value) ? listOtherFields(value).map(shorten) : []
   if (!plant) {
     const { findProblems } = await import('../plant/schema.js')
-    throw new PlantsError('invalid', describeInvalidPlant(findProblems(value)), { hint })
+    const problems = findProblems(value)
+    // A field that is missing may be there under a name that is misspelled.
+    const isMissing = problems.some((problem) => problem.endsWith('is missing'))
+    const unknown =
+      isMissing && unknownFields.length > 0 ? [`unknown: ${quote(unknownFields)}`] : []
+    throw new PlantsError('invalid', describeInvalidPlant([...problems, ...unknown]), { hint })
   }
-  const unknownFields = isObject(value) ? listOtherFields(value).map(shorten) : []
   if (unknownFields.length > 0) await reporter.warn(describeUnknownFields(unknownFields), 'warning')
   return isNext ? { ...plant, id: 'next' } : plant
+}
+
+function quote(names: readonly string[]): string {
+  return names
+    .slice(0, 8)
+    .map((name) => JSON.stringify(name))
+    .join(', ')
 }

@@ -51,7 +51,7 @@ function createIgnoredError(field: 'id' | 'name', { name, noun }: Source): Missi
   const hint =
     field === 'id'
       ? 'To generate ids, add --id-from next'
-      : `Name the ${noun} of the names: --map name=${noun.toUpperCase()}`
+      : `In --map, replace name= by name=${noun.toUpperCase()}`
   return new MissingFieldsError(`The ${field}s in ${name} are ignored, but plants need them`, hint)
 }
 

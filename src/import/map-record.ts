@@ -36,6 +36,7 @@ import {
 } from './mapped-change.js'
 import { parseIdCell } from './parse-id-cell.js'
 import { parsePlainJson } from './plain-record.js'
+import { findIdCause } from './rejection-cause.js'
 
 /** The ids of plants by their exact names. A name that several plants have has several ids. */
 export type PlantNames = Map<string, bigint | bigint[]>
@@ -134,7 +135,9 @@ export class Mapper {
     }
     this.#addOtherKeys(value, keys)
     const isPlain = !this.#hasMap && areFieldNames(keys)
-    return this.#mapRecord(isPlain ? value : pickFields(value, keys), [], key)
+    const mapped = this.#mapRecord(isPlain ? value : pickFields(value, keys), [], key)
+    const isNameMissing = keys.name === undefined && 'error' in mapped && mapped.kind === 'invalid'
+    return isNameMissing ? addOtherKeys(mapped, value, keys) : mapped
   }
 
   #mapRecord(record: unknown, cells: Cells, key: string | undefined): MappedChange | Problem {
@@ -147,8 +150,11 @@ export class Mapper {
     const isUpdate = this.#rules.ifExists === 'update' && idSource !== 'generated'
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(withId, form)
-    if (!patch)
-      return createProblem('invalid', describeInvalidPlant(this.#findReasons(withId, form, cells)))
+    if (!patch) {
+      const reasons = this.#findReasons(withId, form, cells)
+      const rejectionCause = findIdCause(withId, form)
+      return { ...createProblem('invalid', describeInvalidPlant(reasons)), rejectionCause }
+    }
 
     if (isGenerated(idSource)) this.#state.nextId = patch.id + 1n
     else if (idSource === 'given' && this.#isReserved(patch.id))
@@ -186,7 +192,8 @@ export class Mapper {
     const message = idOrIds
       ? `Several plants have the name ${quotedName}: ${idOrIds.slice(0, 5).join(', ')}`
       : `No plant has the name ${quotedName}`
-    return createProblem('invalid', message)
+    const rejectionCause = idOrIds ? 'commonName' : 'newName'
+    return { ...createProblem('invalid', message), rejectionCause }
   }
 
   /**
@@ -261,6 +268,13 @@ function isPlainImport(
 /** Whether each field has the key with its name, as in most files, so that nothing is renamed. */
 function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): boolean {
   return id === 'id' && name === 'name' && tag === 'tag'
+}
+
+/** Adds the keys that are not read to a problem: one of them may be the name, misspelled. */
+function addOtherKeys(problem: Problem, record: object, { id, tag }: FieldKeys): Problem {
+  const others = Object.keys(record).filter((key) => key !== id && key !== tag)
+  if (others.length === 0) return problem
+  return { ...problem, message: `${problem.message}; unknown: ${listNames(others)}` }
 }
 
 function pickFields(record: Record<string, unknown>, keys: FieldKeys): Record<string, unknown> {

@@ -55,13 +55,14 @@ export function findRejections(
   const rejections: RejectedRecord[] = []
   for (const [index, outcome] of outcomes.entries()) {
     if (!('problem' in outcome)) continue
-    const { kind, error, message } = outcome.problem
+    const { kind, error, message, rejectionCause } = outcome.problem
     rejections.push({
       line: assertDefined(lines[index]),
       raw: assertDefined(records[index]),
       kind,
       error,
       message,
+      rejectionCause,
     })
   }
   return rejections

@@ -65,7 +65,16 @@ export type Outcome =
  */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
+  /** Set for a record that an import could not map to a change, if its hint depends on that. */
+  rejectionCause?: RejectionCause | undefined
 }
+
+/**
+ * - `missingId`, `quotedId`, `otherId`: the record has no id, has one in quotes in JSON, or has
+ *   something else in the place of an id. Nothing else is wrong in it.
+ * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
+ */
+export type RejectionCause = 'missingId' | 'quotedId' | 'otherId' | 'newName' | 'commonName'
 
 export function createProblem(kind: ErrorKind, message: string, hint?: string): Problem {
   return { kind, error: getErrorValue(kind), message, hint }

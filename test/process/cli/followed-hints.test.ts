@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { listedCommands } from '../../../src/cli/commands/index.js'
+import { toJson } from '../../../src/plant/json.js'
 import { bin, launch, waitForResult } from '../../helpers/sandbox/process.js'
-import { isWindows, parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // Each hint is followed to the letter: its commands are run by a shell, and its options are added
 // to the command that failed. The plants must then be in the store that the command named.
@@ -32,6 +33,10 @@ const generated = [
   { id: 2, name: 'Fern' },
 ]
 const names = 'name,tag\nRose,red\nFern,\n'
+const fernAndRose = [
+  { id: 2, name: 'Fern' },
+  { id: 9223372036854775807n, name: 'Rose' },
+]
 const titles = 'My garden,2026\n'.repeat(25)
 
 const failingCommands: FailingCommand[] = [
@@ -69,6 +74,40 @@ const failingCommands: FailingCommand[] = [
     ends: [[{ id: 1, name: 'Rose' }], /has no/],
     code: 6,
   },
+  {
+    title: 'Ids in JSON are in quotes',
+    files: {
+      'my list.json': '[{"ID" : "9223372036854775807", "name":"Rose"},\n{"ID":"2","name":"Fern"}]',
+    },
+    command: "plants import 'my list.json' -s garden.db",
+    ends: [fernAndRose],
+  },
+  {
+    title: 'No row has an id that is a number',
+    files: { 'a.csv': 'id,name,tag\nx1,Rose,red\nx2,Fern,\n' },
+    command: 'plants import a.csv -s garden.db',
+    ends: [generated],
+  },
+  {
+    title: 'No row has an id',
+    files: { 'a.csv': 'id,name,tag\n,Rose,red\n,Fern,\n' },
+    command: 'plants import a.csv -s garden.db',
+    ends: [generated],
+  },
+  {
+    title: 'No plant has one of the names',
+    files: { 'a.csv': names },
+    command: 'plants import a.csv --match name -s garden.db',
+    ends: [generated],
+  },
+  {
+    title: 'A plant exists, and another row is wrong',
+    files: { 'a.csv': 'id,name\n1,Rose\nx,Fern\n' },
+    before: ['plants create --id 1 --name Old -s garden.db'],
+    command: 'plants import a.csv -s garden.db',
+    ends: [[{ id: 1, name: 'Old' }], [{ id: 1, name: 'Rose' }]],
+    code: 6,
+  },
   { title: absent, command: 'plants doctor -s garden.db -o text', ends: [[named]] },
 ]
 
@@ -100,6 +139,10 @@ function findProposals(failed: string, text: string): string[] {
   return sentences.flatMap((sentence) => {
     const command = /(?:^|: )((?:plants|jq|tail) .+)$/.exec(sentence)?.[1]
     if (command !== undefined) return [command]
+    const filter = /with - instead of .+: (sed .+)$/.exec(sentence)?.[1]
+    if (filter !== undefined) return [`${filter} | ${failed.replace(/'my list.json'/, '-')}`]
+    const choices = /\badd (--\S+ \S+) or (--\S+ \S+)$/.exec(sentence)?.slice(1)
+    if (choices) return choices.map((option) => `${failed} ${option}`)
     const option = /\badd (--[a-z-]+(?: (?:'[^']*'|[^\s']+))*?)(?=,? (?:or|and|with)\b|$)/.exec(
       sentence,
     )?.[1]
@@ -125,7 +168,7 @@ test.skipIf(isWindows).each(failingCommands)(
       expect(followed, proposal).toMatchObject({ code: failing.code ?? 0 })
       const [store] = /(?<=(?:-s|--store)[ =])(?:'[^']*'|\S+)/.exec(failing.command) ?? []
       const stored = await runShell(user, `plants list -s ${store}`)
-      expect(parseObjects(stored.out), proposal).toEqual(end)
+      expect(stored.out, proposal).toBe(end.map((plant) => `${toJson(plant)}\n`).join(''))
     }
   },
 )
@@ -150,3 +193,30 @@ test.each(Object.keys(listedCommands))(
     }
   },
 )
+
+test.each([
+  ['a.csv', 'id,name\nx1,Rose\nx2,Fern\n', 6],
+  ['a.json', '[]', 0],
+  ['a.csv', 'id,name\n', 0],
+])('an import of %s that creates nothing creates no store: %j', async (file, content, code) => {
+  const user = new Sandbox()
+  user.write(file, content)
+  const result = await user.run(['import', file, '-s', 'garden.db', '--rejects', 'rejects.csv'])
+  expect([result.code, user.has('garden.db')]).toEqual([code, false])
+  expect([result.err.includes('Created store'), user.has('rejects.csv')]).toEqual([
+    false,
+    code === 6,
+  ])
+  user.write(file, 'id,name\n1,Rose\n')
+  const next = await user.run(['import', file, '-s', 'garden.db', '--format', 'csv'])
+  expect([next.code, user.has('garden.db')]).toEqual([0, true])
+})
+
+test('a record without a name is rejected with the keys that it has', async () => {
+  const user = new Sandbox()
+  user.write('a.json', '[{"id":1,"name":"Rose"},{"id":2,"nam":"Fern"}]')
+  const { err } = await user.run('import a.json')
+  expect(err).toContain('Invalid plant: the name is missing; unknown: "nam"')
+  const created = await user.run('create -', { stdin: '{"id":2,"nam":"Fern"}' })
+  expect(created.err).toContain('Invalid plant: the name is missing; unknown: "nam"')
+})

@@ -19,6 +19,7 @@ import { formatOption } from '../../../platform/shell.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
+import { RejectionHints } from './rejection-hints.js'
 
 /**
  * The number of rejected records, and of changes of a dry run, that are printed for people.
@@ -30,6 +31,7 @@ export class ImportReport {
   readonly #plan: ImportPlan
   readonly #context: CommandContext
   readonly #progress: Progress
+  readonly #hints: RejectionHints
   #rejectedShown = 0
   #changesShown = 0
 
@@ -38,6 +40,7 @@ export class ImportReport {
     this.#plan = plan
     this.#context = context
     this.#progress = new Progress(io, reporter.showsProgress, 0)
+    this.#hints = new RejectionHints(plan)
   }
 
   async reportChunk(
@@ -52,6 +55,7 @@ export class ImportReport {
     })
     const { reporter } = this.#context
     const file = assertDefined(this.#plan.inputs[input]).name
+    this.#hints.note(rejections, file)
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#rejectedShown
     const reported = this.#omitShown(rejections, file).slice(0, maxRejections)
     this.#rejectedShown += reported.length
@@ -171,13 +175,17 @@ export class ImportReport {
   }
 
   #chooseHint({ isComplete, isResumable, position }: Importer): string {
-    const { idFrom, dryRun, atomic, match } = this.#plan
     const rejects = findRejectsPath(position)
-    const areConflicts = Object.keys(position.counts.rejected).join() === '409'
     if (!isComplete && isResumable) return resumeHint
-    if (areConflicts && idFrom === undefined)
-      return 'To keep or change plants that exist, add --if-exists skip or --if-exists update'
-    if (match && idFrom === undefined && rejects === undefined) return newNamesHint
+    const { created, updated, skipped } = position.counts
+    const isNothingStored = created + updated + skipped === 0
+    const otherHint = this.#chooseOtherHint(rejects)
+    return this.#hints.choose(countRejected(position.counts), isNothingStored, otherHint)
+  }
+
+  /** @param rejects the file with the rejected records */
+  #chooseOtherHint(rejects: string | undefined): string {
+    const { idFrom, dryRun, atomic } = this.#plan
     if (dryRun || atomic) return 'Correct the input, and run the command again'
     if (rejects !== undefined) {
       const options = 'with the same options and a new --rejects file'
@@ -229,6 +237,4 @@ function findRejectsPath({ rejects }: Position): string | undefined {
 }
 
 const againHint = 'again: plants that are stored unchanged are skipped'
-const newNamesHint =
-  'To create plants with new names, add --id-from next. To keep rejected records, add --rejects FILE'
 const resumeHint = 'To resume, run the same command again'

@@ -1,0 +1,79 @@
+/*
+ * Chooses what an import that rejected records says at its end. Records are often rejected for one
+ * cause, and then one option, or one change of the input, stores all of them.
+ */
+import type { ImportPlan } from '../../../import/inputs.js'
+import type { RejectedRecord } from '../../../import/rejects-file.js'
+import { quoteWord } from '../../../platform/shell.js'
+import type { RejectionCause } from '../../../stores/change.js'
+
+type Cause = RejectionCause | 'conflict'
+
+export class RejectionHints {
+  readonly #plan: ImportPlan
+  /** The file of the first record that was rejected for each cause. */
+  readonly #files = new Map<Cause, string>()
+  #explainedCount = 0
+
+  constructor(plan: ImportPlan) {
+    this.#plan = plan
+  }
+
+  /** @param file the name of the input, for commands */
+  note(rejections: readonly RejectedRecord[], file: string): void {
+    for (const { error, rejectionCause } of rejections) {
+      const cause = rejectionCause ?? (error === 409 ? 'conflict' : undefined)
+      if (cause === undefined) continue
+      this.#explainedCount += 1
+      if (!this.#files.has(cause)) this.#files.set(cause, file)
+    }
+  }
+
+  /**
+   * Returns a hint for each cause.
+   *
+   * @param rejectedCount the number of records that were rejected, also by an interrupted run
+   * @param isNothingStored whether all records were rejected
+   * @param otherHint the hint for records that no cause explains
+   */
+  choose(rejectedCount: number, isNothingStored: boolean, otherHint: string): string {
+    const causes = [...this.#files]
+    // An id that is wrong in one record of many is an error in that record.
+    const areAllExplained = this.#explainedCount === rejectedCount
+    const isCauseOfAll = areAllExplained && isNothingStored && causes.length === 1
+    const hints = causes.map(([cause, file]) => this.#describe(cause, file, isCauseOfAll))
+    const isExplained = areAllExplained && !hints.includes(undefined)
+    return [...hints, isExplained ? undefined : otherHint].filter(Boolean).join('. ')
+  }
+
+  #describe(cause: Cause, file: string, isCauseOfAll: boolean): string | undefined {
+    const { idFrom, map } = this.#plan
+    switch (cause) {
+      case 'conflict':
+        if (idFrom !== undefined) return undefined
+        return 'To keep or change plants that exist, add --if-exists skip or --if-exists update'
+      case 'missingId':
+        return 'To generate ids for plants without one, add --id-from next'
+      case 'quotedId':
+        return describeUnquoting(file, map.id || 'id')
+      case 'otherId':
+        if (!isCauseOfAll || map.id) return undefined
+        return `To ignore what is no id, add --map id=${idFrom === undefined ? ' --id-from next' : ''}`
+      case 'newName':
+        return 'To create plants with new names, add --id-from next'
+      case 'commonName':
+        return 'Where several plants have a name, put the id of the right one into a column or key id'
+    }
+  }
+}
+
+/** Describes how quotes around the ids of JSON are removed. `jq` would round large ids. */
+function describeUnquoting(file: string, key: string): string {
+  if (!/^\w+$/.test(key) || file.endsWith('.gz'))
+    return 'In JSON, write ids as numbers, without quotes'
+  const pattern = key === 'id' ? '[iI][dD]' : key
+  const command = `sed -E 's/("${pattern}" *: *)"(-?[0-9]+)"/\\1\\2/g'`
+  const use = 'To write ids as numbers, as JSON needs them, pipe'
+  if (file === 'stdin') return `${use} the input through this first: ${command}`
+  return `${use} this into the same command, with - instead of ${file}: ${command} ${quoteWord(file)}`
+}
