@@ -106,7 +106,7 @@ test('fails in time at a server that is silent, also where the time is 0', async
   const { port } = await ScriptedServer.listen({})
   const address = parseDatabaseAddress({ url: at(port, database) })
   const opening = PostgresStore.open(address, buildDatabaseOptions(database, { timeoutMs: 0 }))
-  expect(await settled([opening])).toEqual([unavailable('connection timeout$')])
+  expect(await settled([opening])).toEqual([unavailable('it timed out$')])
 })
 
 test('fails in time while the database is read-only, and goes on afterwards', async () => {

@@ -211,7 +211,7 @@ test.each([
 })
 
 const tooLong = /^accessDenied: 127\.0\.0\.1 sent a message of more than 16 MiB$/
-const late = /^unavailable: .* connection timeout$/
+const late = /^unavailable: .* it timed out$/
 const writes = (text: string) => (socket: Socket) => void socket.write(text, 'latin1')
 
 test.each<[string, (socket: Socket) => void, RegExp, string]>([
