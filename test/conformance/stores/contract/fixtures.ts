@@ -112,28 +112,10 @@ export const writeModes: { mode: string; write: Write }[] = [
   },
 ]
 
-export interface StatusRow {
-  change: Change
-  status: Status
-}
-
-/** Writes the changes of a table and compares their statuses. A failure shows the change, too. */
-export async function expectStatuses(
-  table: StatusRow[],
-  write: (changes: Change[]) => Promise<Outcome[]>,
-): Promise<void> {
-  const outcomes = await write(table.map(({ change }) => change))
-  const rows = outcomes.map((outcome, index) => ({
-    change: table[index]?.change,
-    status: readStatus(outcome),
-  }))
-  expect(rows).toEqual(table)
-}
-
 export interface OutcomeRow {
   change: Change
-  /** all of it, or the `error` of a rejected change */
-  outcome: Outcome | number
+  /** All of the outcome, or only its status. */
+  outcome: Outcome | Status
 }
 
 /** Writes the changes of a table and compares their outcomes. A failure shows the change, too. */
@@ -142,9 +124,10 @@ export async function expectOutcomes(
   write: (changes: Change[]) => Promise<Outcome[]>,
 ): Promise<void> {
   const outcomes = await write(table.map(({ change }) => change))
-  const rows = outcomes.map((outcome, index) => ({
-    change: table[index]?.change,
-    outcome: 'problem' in outcome ? readStatus(outcome) : outcome,
-  }))
+  const rows = outcomes.map((outcome, index) => {
+    const row = table[index]
+    const isWhole = typeof row?.outcome === 'object'
+    return { change: row?.change, outcome: isWhole ? outcome : readStatus(outcome) }
+  })
   expect(rows).toStrictEqual(table)
 }

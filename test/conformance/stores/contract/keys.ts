@@ -3,13 +3,13 @@ import type { Store } from '../../../../src/stores/store.js'
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 import {
   buildFern,
-  expectStatuses,
+  expectOutcomes,
   fern,
   ivy,
   moss,
   type OpenEmpty,
+  type OutcomeRow,
   otherFern,
-  type StatusRow,
   toCreate,
   toDelete,
   toUpdate,
@@ -31,27 +31,27 @@ export function describeKeys(open: OpenEmpty<Store>): void {
       const { store } = await open()
       await createPlant(store, ivy, 'a')
       const fifth = { ...ivy, id: 5n }
-      const table: StatusRow[] = [
-        { change: toCreate(ivy, { key: 'a' }), status: 'created' },
-        { change: toCreate(fern), status: 'created' },
-        { change: toCreate(fern), status: 409 },
-        { change: toCreate(otherFern, { key: 'b' }), status: 409 },
-        { change: toCreate(moss, { key: 'a' }), status: 'created' },
-        { change: toCreate(fifth, { key: 'a' }), status: 'created' },
-        { change: toCreate(ivy, { key: 'a' }), status: 'created' },
-        { change: toDelete(2n), status: 'deleted' },
-        { change: toCreate(moss, { key: 'c' }), status: 'created' },
-        { change: toCreate(moss, { key: 'c' }), status: 'created' },
-        { change: toCreate(moss, { key: 'd' }), status: 409 },
-        { change: toCreate({ ...moss, name: 'Ivy' }, { key: 'c' }), status: 409 },
-        { change: toCreate(wetMoss, { key: 'c' }), status: 409 },
-        { change: toDelete(2n), status: 'deleted' },
-        { change: toCreate(wetMoss, { key: 'c' }), status: 'created' },
-        { change: toCreate(wetMoss, { key: 'c' }), status: 'created' },
-        { change: toCreate(wetMoss, { key: 'e' }), status: 409 },
-        { change: toCreate(buildFern(4n), { key: 'b' }), status: 'created' },
+      const table: OutcomeRow[] = [
+        { change: toCreate(ivy, { key: 'a' }), outcome: 'created' },
+        { change: toCreate(fern), outcome: 'created' },
+        { change: toCreate(fern), outcome: 409 },
+        { change: toCreate(otherFern, { key: 'b' }), outcome: 409 },
+        { change: toCreate(moss, { key: 'a' }), outcome: 'created' },
+        { change: toCreate(fifth, { key: 'a' }), outcome: 'created' },
+        { change: toCreate(ivy, { key: 'a' }), outcome: 'created' },
+        { change: toDelete(2n), outcome: 'deleted' },
+        { change: toCreate(moss, { key: 'c' }), outcome: 'created' },
+        { change: toCreate(moss, { key: 'c' }), outcome: 'created' },
+        { change: toCreate(moss, { key: 'd' }), outcome: 409 },
+        { change: toCreate({ ...moss, name: 'Ivy' }, { key: 'c' }), outcome: 409 },
+        { change: toCreate(wetMoss, { key: 'c' }), outcome: 409 },
+        { change: toDelete(2n), outcome: 'deleted' },
+        { change: toCreate(wetMoss, { key: 'c' }), outcome: 'created' },
+        { change: toCreate(wetMoss, { key: 'c' }), outcome: 'created' },
+        { change: toCreate(wetMoss, { key: 'e' }), outcome: 409 },
+        { change: toCreate(buildFern(4n), { key: 'b' }), outcome: 'created' },
       ]
-      await expectStatuses(table, (changes) => write(store, changes))
+      await expectOutcomes(table, (changes) => write(store, changes))
       const plants = [fern, wetMoss, ivy, buildFern(4n), fifth]
       expect(await gather(store.read())).toStrictEqual(plants)
     },
@@ -62,17 +62,17 @@ export function describeKeys(open: OpenEmpty<Store>): void {
     async ({ write }) => {
       const { store } = await open()
       const creation = toCreate(wetMoss, { key: 'c' })
-      const table: StatusRow[] = [
-        { change: creation, status: 'created' },
-        { change: creation, status: 'created' },
-        { change: toUpdate({ ...wetMoss, tag: null }), status: 'updated' },
-        { change: creation, status: 409 },
-        { change: toUpdate(wetMoss), status: 'updated' },
-        { change: creation, status: 409 },
-        { change: toDelete(2n), status: 'deleted' },
-        { change: creation, status: 'created' },
+      const table: OutcomeRow[] = [
+        { change: creation, outcome: 'created' },
+        { change: creation, outcome: 'created' },
+        { change: toUpdate({ ...wetMoss, tag: null }), outcome: 'updated' },
+        { change: creation, outcome: 409 },
+        { change: toUpdate(wetMoss), outcome: 'updated' },
+        { change: creation, outcome: 409 },
+        { change: toDelete(2n), outcome: 'deleted' },
+        { change: creation, outcome: 'created' },
       ]
-      await expectStatuses(table, (changes) => write(store, changes))
+      await expectOutcomes(table, (changes) => write(store, changes))
     },
   )
 }

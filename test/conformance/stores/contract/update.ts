@@ -3,12 +3,12 @@ import type { Store } from '../../../../src/stores/store.js'
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 import {
   buildFern,
-  expectStatuses,
+  expectOutcomes,
   fern,
   ivy,
   moss,
   type OpenEmpty,
-  type StatusRow,
+  type OutcomeRow,
   toCreate,
   toUpdate,
   wetMoss,
@@ -35,20 +35,20 @@ export function describeUpdates(open: OpenEmpty<Store>): void {
       const orCreate = { ifMissing: 'create', isFoundByName } as const
       const orSkip = { ifExists: 'skip', isFoundByName } as const
       const orSkipSame = { ifExists: 'same', isFoundByName } as const
-      const table: StatusRow[] = [
-        { change: toUpdate({ ...fern, tag: 'wet' }, orCreate), status: 'updated' },
-        { change: toUpdate({ ...wetMoss, name: 'Fern' }, orCreate), status: 409 },
-        { change: toUpdate(ivy, orCreate), status: 'updated' },
-        { change: toUpdate(buildFern(4n), orCreate), status: 'created' },
-        { change: toUpdate({ ...wetMoss, id: 4n }, orCreate), status: 409 },
-        { change: toCreate({ ...wetMoss, name: 'Fern' }, orSkip), status: 409 },
-        { change: toCreate(wetMoss, orSkip), status: 'skipped' },
-        { change: toCreate(wetMoss, orSkipSame), status: 409 },
-        { change: toCreate(moss, orSkipSame), status: 'skipped' },
-        { change: toCreate(moss, { isFoundByName }), status: 409 },
-        { change: toCreate(buildFern(5n), { isFoundByName }), status: 'created' },
+      const table: OutcomeRow[] = [
+        { change: toUpdate({ ...fern, tag: 'wet' }, orCreate), outcome: 'updated' },
+        { change: toUpdate({ ...wetMoss, name: 'Fern' }, orCreate), outcome: 409 },
+        { change: toUpdate(ivy, orCreate), outcome: 'updated' },
+        { change: toUpdate(buildFern(4n), orCreate), outcome: 'created' },
+        { change: toUpdate({ ...wetMoss, id: 4n }, orCreate), outcome: 409 },
+        { change: toCreate({ ...wetMoss, name: 'Fern' }, orSkip), outcome: 409 },
+        { change: toCreate(wetMoss, orSkip), outcome: 'skipped' },
+        { change: toCreate(wetMoss, orSkipSame), outcome: 409 },
+        { change: toCreate(moss, orSkipSame), outcome: 'skipped' },
+        { change: toCreate(moss, { isFoundByName }), outcome: 409 },
+        { change: toCreate(buildFern(5n), { isFoundByName }), outcome: 'created' },
       ]
-      await expectStatuses(table, (changes) => write(store, changes))
+      await expectOutcomes(table, (changes) => write(store, changes))
       const plants = [{ ...fern, tag: 'wet' }, moss, ivy, buildFern(4n), buildFern(5n)]
       expect(await gather(store.read())).toStrictEqual(plants)
       // The update to what Ivy was already has left it its key.
