@@ -16,9 +16,9 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['--help', [['--help']], 6, 130, []],
   ['create --help', [['create', '--help']], 8, 137, []],
   ['a Tab', [tab], 8, 137, []],
-  ['create', [fern], 10, 163, drivers],
-  ['get', [fern, ['get', '1']], 10, 162, drivers],
-  ['list', [fern, ['list']], 10, 158, drivers],
+  ['create', [fern], 10, 164, drivers],
+  ['get', [fern, ['get', '1']], 10, 163, drivers],
+  ['list', [fern, ['list']], 10, 159, drivers],
   ['create at a service', [service], 12, 170, ['http-store']],
   ['create in a database', [database], 12, 278, ['postgres-store']],
 ])('%s loads little', async (_, runs, files, kilobytes, stores) => {
