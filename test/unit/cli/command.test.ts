@@ -96,3 +96,23 @@ test.each([
     expect(await user.run(words)).toEqual({ code: 2, out: '', err })
   expect(user.has('data')).toBe(false)
 })
+
+test.each([
+  ['list --sort size', 'id, name, tag'],
+  ['list --output xlsx', 'text, json, ndjson, csv, tsv'],
+  ['count --by size', 'name, tag'],
+  ['import a.csv --format txt', 'ndjson, json, csv, tsv'],
+  ['import a.csv --if-exists merge', 'same, skip, update'],
+  ['import a.csv --match tag', 'name'],
+  ['serve --log-level loud', 'info, warn, error, silent'],
+  ['tokens create --allow fly', 'create, read, update, delete'],
+  ['completion tcsh', 'bash, zsh, fish, powershell'],
+  ['config set size 1', 'store, output, timeout, ca-cert'],
+])('the error of plants %s names the wrong value and the possible ones', async (line, choices) => {
+  const { code, err } = await new Sandbox().run(line)
+  const [message = ''] = err.split('\n')
+  const [wrong] = line.replace(' 1', '').split(' ').slice(-1)
+  expect(code).toBe(2)
+  expect(message).toContain(choices)
+  expect(message).toContain(`but was "${wrong}"`)
+})
