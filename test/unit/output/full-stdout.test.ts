@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest'
+import { run } from '../../../src/cli/program/run.js'
+import { CapturedOutput, createIo } from '../../helpers/sandbox/run.js'
+import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+
+test('output to a full disk fails with what to do next', async () => {
+  const user = new Sandbox()
+  const io = createIo({ cwd: user.home, env: user.env })
+  const [stdout, stderr] = [new CapturedOutput({}, 'stdout'), new CapturedOutput({}, 'stderr')]
+  stdout.write = () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' }))
+  const code = await run(['create', '--id', '1', '--name', 'Fern'], { ...io, stdout, stderr })
+  expect([code, stderr.text]).toEqual([74, expect.stringContaining('\n  Write it elsewhere, or ')])
+})
