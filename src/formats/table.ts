@@ -115,27 +115,30 @@ function splitQuotedLine(line: string, delimiter: string): Cells | undefined {
   const row = line.endsWith('\r') ? line.slice(0, -1) : line
   const cells: Cell[] = []
   for (let start = 0; start <= row.length; ) {
-    const quote = findEndOfQuotes(row, start)
-    const isQuoted = quote > start
-    const end = isQuoted ? quote + 1 : findEndOfCell(row, delimiter, start)
-    // A space may precede a quote, so `parseQuotedRow` looks at a cell that begins with a space.
-    const isPlain = isQuoted ? isEndOfCell(row, end, delimiter) : !beginsWithSpace(row, start, end)
-    if (quote === -1 || !isPlain) return undefined
-    cells.push(
-      isQuoted ? unquote(row.slice(start + 1, quote)) : readPlainCell(row.slice(start, end)),
-    )
+    const isQuoted = row[start] === '"'
+    const findEnd = isQuoted ? findEndOfQuotedCell : findEndOfPlainCell
+    const end = findEnd(row, start, delimiter)
+    if (end === undefined) return undefined
+    const cell = row.slice(start, end)
+    cells.push(isQuoted ? unquote(cell.slice(1, -1)) : readPlainCell(cell))
     start = end + 1
   }
   // An array that has grown has room for more elements. A copy has not, and so takes less memory.
   return cells.slice()
 }
 
-function isEndOfCell(row: string, at: number, delimiter: string): boolean {
-  return at === row.length || row[at] === delimiter
+/** @returns undefined unless the delimiter or the end of the row follows the closing quote */
+function findEndOfQuotedCell(row: string, start: number, delimiter: string): number | undefined {
+  const close = findClosingQuote(row, start)
+  if (close === undefined) return undefined
+  const end = close + 1
+  return end === row.length || row[end] === delimiter ? end : undefined
 }
 
-function beginsWithSpace(row: string, start: number, end: number): boolean {
-  return start < end && isSpace(row.charAt(start))
+/** @returns undefined for a cell that begins with a space, because a quote may follow the space */
+function findEndOfPlainCell(row: string, start: number, delimiter: string): number | undefined {
+  const end = findEndOfCell(row, delimiter, start)
+  return start < end && isSpace(row.charAt(start)) ? undefined : end
 }
 
 /**
@@ -156,12 +159,14 @@ function parseQuotedRow(
   let row: string | undefined = firstLine
   for (let at = 0; ; at += 1) {
     const open = skipSpaces(text, start + at, delimiter)
-    const quote = findEndOfQuotes(text, open)
-    row = extendRow(row, text, start, quote, lineEnd)
-    if (row === undefined) return undefined
-    const close = quote - start
+    const hasQuote = text[open] === '"'
+    const lastIndex = hasQuote ? findClosingQuote(text, open) : open
+    row = extendRow(row, text, start, lastIndex, lineEnd)
+    if (row === undefined || lastIndex === undefined) return undefined
+    // In `row`, the closing quote is here. Without quotes, the cell begins here.
+    const close = lastIndex - start
     const end = findEndOfCell(row, delimiter, close)
-    const isQuoted = quote > open && row.slice(close + 1, end).trim() === ''
+    const isQuoted = hasQuote && row.slice(close + 1, end).trim() === ''
     // The cell begins with a quote, the next quote is in another line, and text follows it. Most
     // likely, that quote begins a cell of a later row, and the quote here is never closed. The row
     // counts as incomplete, which becomes the error about a quote that is not closed.
@@ -170,8 +175,7 @@ function parseQuotedRow(
       isQuoted ? unquote(row.slice(open - start + 1, close)) : readPlainCell(row.slice(at, end)),
     )
     if (end === row.length) {
-      const lineCount = row === firstLine ? 1 : row.split(lineEnd).length
-      return { cells: cells.slice(), text: row, lineCount }
+      return { cells: cells.slice(), text: row, lineCount: row.split(lineEnd).length }
     }
     at = end
   }
@@ -188,30 +192,35 @@ function isSpace(character: string): boolean {
   return character === ' ' || character === '\t' || character === '\u00a0'
 }
 
-/** Returns the index of the closing quote: `start` if the cell has no quotes, -1 if none closes. */
-function findEndOfQuotes(text: string, start: number): number {
-  if (text[start] !== '"') return start
-  let close = text.indexOf('"', start + 1)
+/**
+ * Returns the index of the quote that closes a cell. Two quotes stand for one within the cell.
+ *
+ * @param open the index of the quote that opens the cell
+ * @returns undefined if no quote closes the cell in the text
+ */
+function findClosingQuote(text: string, open: number): number | undefined {
+  let close = text.indexOf('"', open + 1)
   while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2)
-  return close
+  return close === -1 ? undefined : close
 }
 
 /**
- * Returns the row up to the end of the line in which its quotes close.
+ * Returns the row up to the end of the line that has the index. It is the row itself, unless its
+ * quotes close in a later line.
  *
- * @param quote the index of the closing quote in `text`
+ * @param index an index in `text`; undefined if it is in a later text
  * @returns undefined if the text has no such line
  */
 function extendRow(
   row: string,
   text: string,
   start: number,
-  quote: number,
+  index: number | undefined,
   lineEnd: string,
 ): string | undefined {
-  if (quote === -1) return undefined
-  if (quote <= start + row.length) return row
-  const end = text.indexOf(lineEnd, quote)
+  if (index === undefined) return undefined
+  if (index <= start + row.length) return row
+  const end = text.indexOf(lineEnd, index)
   return end === -1 ? undefined : text.slice(start, end)
 }
 
