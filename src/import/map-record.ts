@@ -172,9 +172,12 @@ export class Mapper {
   #assignId(record: unknown): AssignedId | Problem {
     if (!isObject(record) || Object.hasOwn(record, 'id')) return givenId
     const { nextId } = this.#state
-    const id = this.#findByName(record['name'])
-    if (typeof id === 'object') return id
-    if (id !== undefined) return { id, idSource: id === nextId ? 'generatedBefore' : 'foundByName' }
+    const found = this.#findByName(record['name'])
+    const isProblem = typeof found === 'object'
+    if (isProblem) return found
+    // `IdSource` says how a plant with the next id can be there already.
+    if (found !== undefined)
+      return { id: found, idSource: found === nextId ? 'generatedBefore' : 'foundByName' }
     return nextId === undefined ? givenId : { id: nextId, idSource: 'generated' }
   }
 

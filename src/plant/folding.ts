@@ -44,7 +44,7 @@ export function foldText(text: string): string {
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index)
     const folding = foldings.get(code) ?? addFolding(code)
-    if (folding === undefined) return foldAny(text)
+    if (folding === dependsOnNeighbors) return foldAny(text)
     folded += folding
   }
   return folded
@@ -52,16 +52,18 @@ export function foldText(text: string): string {
 
 const ascii = /^[\0-\x7f]*$/
 
-/**
- * The folded form of each UTF-16 code unit that was met, or undefined if the form depends on the
- * neighbors. A lookup takes a tenth of the time of folding.
- */
-const foldings = new Map<number, string | undefined>()
+/** Stands for a form that depends on the neighbors. No plant has U+0000. */
+const dependsOnNeighbors = '\0'
 
-function addFolding(code: number): string | undefined {
-  if (foldings.has(code)) return undefined
+/**
+ * The folded form of each UTF-16 code unit that was met. A lookup takes a tenth of the time of
+ * folding.
+ */
+const foldings = new Map<number, string>()
+
+function addFolding(code: number): string {
   const folded = foldAny(String.fromCharCode(code))
-  const folding = changeable.test(folded) ? undefined : folded
+  const folding = changeable.test(folded) ? dependsOnNeighbors : folded
   foldings.set(code, folding)
   return folding
 }

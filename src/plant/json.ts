@@ -47,13 +47,16 @@ function toExactNumber(number: number, digits: string | undefined): bigint | Num
   return digits === undefined ? BigInt(number) : (parseInt64(digits) ?? new NumberText(digits))
 }
 
-/** Returns the digits of a member that the object has. */
+/**
+ * Returns the digits of a member that the object has. They are read after its name if that occurs
+ * once: in `{"name":"id","id":1}`, the first `"id"` is no key, so the text is parsed again.
+ */
 function findDigits(json: string, key: string): string {
   const name = JSON.stringify(key)
   const at = json.indexOf(name)
   member.lastIndex = at + name.length
   const digits = member.exec(json)?.[1]
-  // Without escapes other than `\"`, a name in quotes that occurs once is the key.
+  // An escape such as `\u0069d` could write the key in another way, and `\"` cannot.
   const isOnly = json.indexOf(name, at + 1) === -1 && !/\\[^"]/.test(json)
   return (isOnly && digits) || JSON.parse(quoteNumbers(json))[key]
 }
@@ -102,11 +105,14 @@ function parseInteger(text: string): bigint | undefined {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
   const digits = (whole + fraction).replace(/^0+/, '')
   if (digits === '') return 0n
-  let length = digits.length
-  while (digits[length - 1] === '0') length -= 1
-  const zeroCount = parseFloat(exponent) - fraction.length + digits.length - length
-  if (zeroCount < 0 || length + zeroCount > 19) return undefined
-  return BigInt(sign + digits.slice(0, length) + '0'.repeat(zeroCount))
+  let significantCount = digits.length
+  while (digits[significantCount - 1] === '0') significantCount -= 1
+  // `12.50e3` has the significant digits 125, and stands for 12500: two zeros follow. If the count
+  // is below zero, the number has a fraction.
+  const trailingZeros = digits.length - significantCount
+  const zeroCount = parseFloat(exponent) - fraction.length + trailingZeros
+  if (zeroCount < 0 || significantCount + zeroCount > 19) return undefined
+  return BigInt(sign + digits.slice(0, significantCount) + '0'.repeat(zeroCount))
 }
 
 export function isInt64(value: unknown): value is bigint {

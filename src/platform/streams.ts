@@ -73,7 +73,9 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
       })
     })
   }
-  const isDirect = () => {
+  /** Whether output may be written by `writeSync` now: the head of this file says when. */
+  const mayWriteSync = () => {
+    // What waits in the queue of the stream comes first.
     if (waitingBytes > 0) return false
     // `fs.write` would print UTF-8 in the code page of the console of Windows.
     if (isWindows && isTerminal(fd)) return false
@@ -90,7 +92,7 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
     async write(text) {
       let rest: Uint8Array = typeof text === 'string' ? Buffer.from(text) : text
       try {
-        if (isDirect()) while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
+        if (mayWriteSync()) while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
       } catch (error) {
         if (getSystemCode(error) !== 'EAGAIN') throw error
       }
