@@ -85,7 +85,7 @@ const emulatedTests = [
  * Tests do not run there that start the program at each system call or for each right, that fill
  * large stores, or that measure memory, to which the emulator adds its own.
  */
-const emulatedNames = '^(?!.*(needs strace|--allow|one moment|memory))'
+const emulatedNames = '^(?!.*(needs strace|--allow|one snapshot|memory))'
 
 const { values: flags, positionals: patterns } = readArguments()
 const names = flags.only.split(',')

@@ -37,18 +37,18 @@ async function expectSame(name: string): Promise<void> {
 }
 
 /**
- * Runs the commands of a transcript again, and returns it with what they print now. Each `# Title` begins a new world.
+ * Runs the commands of a transcript again, and returns it with what they print now. Each `# Title` begins a new sandbox.
  * A command is a line after `$ `, or after `tty$ ` for one whose output is a terminal of 200 columns. Below it stands its
  * stdout, then its stderr with `! ` before each line, then its exit code in brackets, unless that is 0.
  */
 async function rerun(text: string): Promise<string> {
-  let world = new Sandbox()
+  let sandbox = new Sandbox()
   const lines: string[] = []
   for (const line of text.split('\n')) {
-    if (line.startsWith('# ')) world = new Sandbox()
+    if (line.startsWith('# ')) sandbox = new Sandbox()
     const [, terminal, command] = /^(tty)?\$ (.*)/.exec(line) ?? []
     if (command !== undefined)
-      lines.push(line, ...(await runLine(command, terminal !== undefined, world)))
+      lines.push(line, ...(await runLine(command, terminal !== undefined, sandbox)))
     else if (line === '' || line.startsWith('#')) lines.push(line)
   }
   return `${lines
@@ -57,24 +57,24 @@ async function rerun(text: string): Promise<string> {
     .trim()}\n`
 }
 
-async function runLine(line: string, isTerminal: boolean, world: Sandbox): Promise<string[]> {
-  const { words, env, stdin, target } = parse(line, world)
+async function runLine(line: string, isTerminal: boolean, sandbox: Sandbox): Promise<string[]> {
+  const { words, env, stdin, target } = parse(line, sandbox)
   const terminals: RunOptions['terminals'] = isTerminal ? ['stdout', 'stderr'] : []
   const { code, out, err } =
     words[0] === 'plants'
-      ? await world.run(words.slice(1), {
+      ? await sandbox.run(words.slice(1), {
           env,
           terminals,
           columns: 200,
           ...(stdin !== undefined && { stdin }),
         })
-      : { code: 0, out: builtIn(words, world), err: '' }
-  if (target !== undefined) world.write(target, out)
+      : { code: 0, out: builtIn(words, sandbox), err: '' }
+  if (target !== undefined) sandbox.write(target, out)
   const lasting = err.replaceAll(/\r[^\r\n]*\u001b\[K/g, '') // without lines that were erased
   const text = (target === undefined ? out : '') + lasting.replace(/^/gm, '! ').replace(/! $/, '')
   const stable = text
-    .replaceAll(JSON.stringify(world.home).slice(1, -1), 'HOME')
-    .replaceAll(world.home, 'HOME')
+    .replaceAll(JSON.stringify(sandbox.home).slice(1, -1), 'HOME')
+    .replaceAll(sandbox.home, 'HOME')
     .replace(/HOME[\\\w.-]+/g, (path) => path.replaceAll(/\\+/g, '/')) // on Windows
     .replaceAll(': mkdir HOME', ': mkdir -p HOME') // on Windows
     .replaceAll('\u001b', '^[')
@@ -85,14 +85,14 @@ async function runLine(line: string, isTerminal: boolean, world: Sandbox): Promi
 }
 
 /** `NAME=value plants … < FILE`, `<<< 'a line'` or `> FILE`, with words in quotes as in bash; `$'…'` for the escapes of JSON. */
-function parse(line: string, world: Sandbox) {
+function parse(line: string, sandbox: Sandbox) {
   const env: Record<string, string> = {}
   const words: string[] = []
   const operands: Record<string, string> = {}
   for (const [, operator, word = ''] of line.matchAll(
     /(<<<|[<>])?\s*((?:\$?'(?:\\.|[^'])*'|"[^"]*"|[^\s'"<>])+)/g,
   )) {
-    const text = unquoted(word).replaceAll('HOME', world.home)
+    const text = unquoted(word).replaceAll('HOME', sandbox.home)
     const [, name, value = ''] = /^([A-Z_]+)=(.*)$/s.exec(text) ?? []
     if (operator !== undefined) operands[operator] = text
     else if (name !== undefined && words.length === 0) env[name] = value
@@ -103,7 +103,7 @@ function parse(line: string, world: Sandbox) {
     words,
     env,
     target,
-    stdin: source === undefined ? text && `${text}\n` : world.read(source),
+    stdin: source === undefined ? text && `${text}\n` : sandbox.read(source),
   }
 }
 
@@ -117,12 +117,12 @@ function unescaped(text: string): string {
   return JSON.parse(`"${text.replace(/\\'/g, "'").replace(/"/g, '\\"')}"`)
 }
 
-function builtIn([name, ...words]: string[], world: Sandbox): string {
-  const paths = words.map((word) => join(world.home, word))
+function builtIn([name, ...words]: string[], sandbox: Sandbox): string {
+  const paths = words.map((word) => join(sandbox.home, word))
   if (name === 'echo') return `${words.join(' ')}\n`
   if (name === 'printf') return words.join(' ')
   if (name === 'cat') return paths.map((path) => readFileSync(path, 'utf8')).join('')
-  if (name === 'ls') return listed(paths[0] ?? world.home)
+  if (name === 'ls') return listed(paths[0] ?? sandbox.home)
   if (name === 'rm') for (const path of paths) rmSync(path, { recursive: true })
   else if (name === 'mkdir') for (const path of paths) mkdirSync(path, { mode: 0o700 })
   else throw new Error(`A transcript has no command ${name}`)

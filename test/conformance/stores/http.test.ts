@@ -24,7 +24,7 @@ describeStore('the service store', async () => {
   return { store: await openHttp(await serveFile(path, '/v1')), readBack }
 })
 
-test('a plant that a constraint of the service forbids is not taken for one that exists', async () => {
+test('a rejection by a constraint of the service is not reported as an existing id', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
   const store = await openHttp(await serveFile(path))
   await createPlant(store, { id: 1n, name: 'Fern' })
@@ -43,7 +43,7 @@ test('a plant that a constraint of the service forbids is not taken for one that
 const posts = [buildJsonResponse(200, { name: 'Fern' })]
 
 // All that the specification asks for, and nothing that it does not know.
-test('the request is the one of the specification, to the byte', async () => {
+test('the request for a create has exactly the bytes of the specification', async () => {
   const service = await ScriptedServer.listen({ posts })
   const argv = ['create', '--store', `${service.url}/v1/`]
   const stdin =
@@ -71,7 +71,7 @@ test('the request is the one of the specification, to the byte', async () => {
 })
 
 test.each(['serve', 'backup plants.bak', 'restore plants.bak', 'tokens create'])(
-  'a command that needs the store itself asks nothing of a service: %s',
+  'a command for direct stores only sends nothing to a service: %s',
   async (line) => {
     const service = await ScriptedServer.listen({ posts })
     const env = { PLANTS_TOKEN: token }

@@ -15,7 +15,7 @@ const stored =
   buildPlantLine(9, 'Hortensie')
 const list = 'name,tag\nAhorn,Baum\nAhorn,Busch\nHortensie,Busch\nWeide,\n'
 
-test.each(['database', 'service'])('a list is imported by name into a %s', async (kind) => {
+test.each(['database', 'service'])('an import with --match name works with a %s', async (kind) => {
   const user = new ImportSandbox()
   const file = join(user.home, 'garden.db')
   const { url, env } =
@@ -45,7 +45,7 @@ test.each(['database', 'service'])('a list is imported by name into a %s', async
   expect(await plants()).toBe(now)
 })
 
-test('a token without the right to read does not match names', async () => {
+test('an import with --match name needs the right to read', async () => {
   const user = new ImportSandbox()
   const address = createFileAddress(join(user.home, 'garden.db'))
   const { address: store } = await serveInProcess({

@@ -16,7 +16,7 @@ async function asked() {
   return { typing, url, user }
 }
 
-test('a login asks for the token, and shows nothing of it', async () => {
+test('login asks for the token without showing it', async () => {
   const { typing, url, user } = await asked()
   typing.type('not a token\r')
   await typing.answer(['contains a space', '\x15'])
@@ -34,7 +34,7 @@ const long = 's3cretOiJSUzI1NiJ9.'.padEnd(2000, 'x')
 test.each([
   ['the first line of a paste', `${typed} \r\ns3cret-2\r\n`, typed],
   ['a paste as long as a token may be', `${long}\r`, long],
-])('a login takes %s', async (_, paste, token) => {
+])('login accepts %s', async (_, paste, token) => {
   const { typing, url, user } = await asked()
   typing.type(paste)
   expect((await typing.ended).code).toBe(0)
@@ -44,7 +44,7 @@ test.each([
 test.each<[string, number, (typing: Terminal) => void]>([
   ['Ctrl-C', 130, (typing) => typing.type('s3cret\x03')],
   ['SIGTERM', 143, (typing) => typing.kill('SIGTERM')],
-])('%s ends a login with %i, and nothing is saved', async (_, code, leave) => {
+])('%s ends login with exit code %i, and nothing is saved', async (_, code, leave) => {
   const { typing, user } = await asked()
   leave(typing)
   expect(await typing.ended).toEqual({ code, screen: expect.not.stringContaining('s3cret') })

@@ -18,7 +18,7 @@ test('a token command runs in the folder of the program, and reads none of its s
   expect(team.read('eaten')).toBe('')
 })
 
-test('the stderr of a token command comes as it is, before the error', async () => {
+test('the stderr of a token command is passed through unchanged, before the error', async () => {
   const team = new TokenCommandSandbox()
   const program = team.writeScript('printf "The safe is \\033[1mlocked\\033[0m\\n" >&2; exit 2')
   const { code, err } = await team.saveTokenCommand(program).spawn(auth)
@@ -29,16 +29,19 @@ test('the stderr of a token command comes as it is, before the error', async () 
 test.each([
   ['SIGINT', 130, ''],
   ['SIGTERM', 143, "trap '' INT TERM"],
-] as const)('%s ends the program with %i, and its token command', async (signal, code, trap) => {
-  const team = new TokenCommandSandbox()
-  const waits = 'mkfifo fifo; echo $$ > pid; echo ready >&2; while :; do read x < fifo; done'
-  team.saveTokenCommand(`exec ${team.writeScript(`${trap}\n${waits}`)}`)
-  const program = team.start('create --id 1 --name Fern --store team')
-  await once(program.stderr ?? program, 'data')
-  program.kill(signal)
-  expect(await program).toMatchObject({ exitCode: code, stdout: '' })
-  expect(() => process.kill(parseInt(team.read('pid'), 10), 0)).toThrow('ESRCH')
-})
+] as const)(
+  '%s ends the program, with exit code %i, and its token command',
+  async (signal, code, trap) => {
+    const team = new TokenCommandSandbox()
+    const waits = 'mkfifo fifo; echo $$ > pid; echo ready >&2; while :; do read x < fifo; done'
+    team.saveTokenCommand(`exec ${team.writeScript(`${trap}\n${waits}`)}`)
+    const program = team.start('create --id 1 --name Fern --store team')
+    await once(program.stderr ?? program, 'data')
+    program.kill(signal)
+    expect(await program).toMatchObject({ exitCode: code, stdout: '' })
+    expect(() => process.kill(parseInt(team.read('pid'), 10), 0)).toThrow('ESRCH')
+  },
+)
 
 test('a token command may ask the user, once, after the questions for the plant', async () => {
   const team = new TokenCommandSandbox()

@@ -69,9 +69,9 @@ function foreignCode(file: string): Buffer {
 const foreign = { code: 99, out: '', err: 'foreign code' }
 
 describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
-  'what V8 has compiled (needs Node as its runtime)',
+  'the code cache (needs Node as its runtime)',
   () => {
-    test('is kept for the next start, for the user alone', async () => {
+    test('is kept for the next start, readable only by the user', async () => {
       const { user, cache, files } = await afterStart()
       expect([readMode(cache), ...new Set(files.map(readMode))]).toEqual(['700', '600'])
       const inodes = () => filesIn(cache).map((file) => statSync(file).ino)
@@ -80,7 +80,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       expect(inodes()).toEqual(before)
     })
 
-    test('grows by what another command calls', async () => {
+    test('grows when another command compiles more functions', async () => {
       const { user, files } = await afterStart()
       const largest = () => Math.max(...files.map((file) => statSync(file).size))
       const before = largest()
@@ -116,7 +116,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       expect(readdirSync(user.home)).toEqual(['cache'])
     })
 
-    test('is executed, so not from a folder that others can write to', async () => {
+    test('is not used from a folder that others can write to', async () => {
       const { user, cache, file } = await afterStart()
       writeFileSync(file, foreignCode(file))
       for (const [mode, result] of [
@@ -165,7 +165,7 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       expect(isWhole(file)).toBe(true)
     })
 
-    test('is removed after a month without use, and nothing else is', async () => {
+    test('is removed after a month without use, and no other file is', async () => {
       const { user, cache, file } = await afterStart()
       const [old, notes] = [
         join(cache, basename(file).replace(/^v\d+/, 'v1')),

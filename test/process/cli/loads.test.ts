@@ -21,7 +21,7 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['list', [fern, ['list']], 10, 159, drivers],
   ['create at a service', [service], 12, 170, ['http-store']],
   ['create in a database', [database], 12, 278, ['postgres-store']],
-])('%s loads little', async (_, runs, files, kilobytes, stores) => {
+])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)
   expect(chunks).toBeLessThanOrEqual(files)
@@ -29,7 +29,7 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   if (stores === drivers || stores.length === 0) expect(modules).toEqual(['os', 'process', 'vm'])
 })
 
-test('an import of UTF-8 loads nothing of what asks, or reads other encodings', async () => {
+test('an import of UTF-8 loads neither prompts nor other encodings', async () => {
   const folder = createTemporaryFolder()
   writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,Fern\n')
   const { files } = await loadedBy([join(root, 'bin/plants.js'), 'import', 'plants.csv'], folder)

@@ -63,7 +63,7 @@ describe.skipIf(!isInstalled('less'))('in less (needs less)', () => {
 
 describe.skipIf(process.platform === 'win32')('another pager', () => {
   test.each(['no-such-pager -R', 'no-such-pager "x"'])(
-    'that is missing is done without: %s',
+    'that is missing is not used: %s',
     async (PAGER) => {
       const user = await withPlants(20_000)
       const env = { ...user.env, PAGER }
@@ -78,7 +78,7 @@ describe.skipIf(process.platform === 'win32')('another pager', () => {
     },
   )
 
-  test('is left to see Ctrl-C, which stops the list with 130', async () => {
+  test('handles Ctrl-C itself, which stops the list with exit code 130', async () => {
     const user = await withPlants(20_000)
     const script = `#!/usr/bin/env node
     process.on('SIGINT', () => {

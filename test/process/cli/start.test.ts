@@ -6,7 +6,7 @@ import { Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandb
 const fern = 'create --id 1 --name Fern'
 
 describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
-  'on a Node.js that takes itself for another version (needs Node as its runtime)',
+  'on a simulated version of Node.js (needs Node as its runtime)',
   () => {
     /** Starts the program there. */
     function startOn(pretended: string, line: string) {
@@ -19,19 +19,19 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       return user.spawn(line, { env: { NODE_OPTIONS: '--require ./version.cjs' } })
     }
 
-    test.each(['18.20.8', '20.18.3', '8.17.0'])('%s is named as too old', async (old) => {
+    test.each(['18.20.8', '20.18.3', '8.17.0'])('%s is rejected as too old', async (old) => {
       const err = `plants needs Node.js 20.19 or newer; this is ${old}\n`
       for (const line of ['--version', fern])
         expect(await startOn(old, line)).toEqual({ code: 70, out: '', err })
     })
 
-    test.each(['20.19.0', '21.0.0', '100.1.2'])('%s is taken', async (known) => {
+    test.each(['20.19.0', '21.0.0', '100.1.2'])('%s is accepted', async (known) => {
       expect(await startOn(known, '--version')).toEqual(toTextResult(`${version}\n`))
     })
   },
 )
 
-test('a defect ends with 70, and is printed with the functions in which it happened', async () => {
+test('an internal error exits with 70, and prints its stack', async () => {
   const user = new Sandbox()
   const fault = "process.getBuiltinModule = process.dlopen = () => { throw new TypeError('boom') }"
   user.write('boom.cjs', fault)
@@ -50,7 +50,7 @@ test.each([
     '--tls-key',
     'Bag Attributes\n-----BEGIN PRIVATE KEY-----\nsecret',
   ],
-])('a URL or a key in the place of a path is not repeated (%s)', async (...words) => {
+])('a URL or a key instead of a path is not repeated (%s)', async (...words) => {
   const err =
     'plants: A path is expected, but this is a URL or PEM text\n  Give the path of a file\n'
   const user = new Sandbox()
@@ -59,7 +59,7 @@ test.each([
   expect(await user.spawn(words)).toEqual({ code: 2, out: '', err })
 })
 
-test('what runtimes and tools look for in the current folder changes nothing', async () => {
+test('configuration files of runtimes and tools in the current folder have no effect', async () => {
   const user = new Sandbox()
   const settings = 'PLANTS_STORE=/nonexistent/plants.db\nPLANTS_OUTPUT=text\n'
   for (const name of ['.env', '.env.local', '.env.production']) user.write(name, settings)

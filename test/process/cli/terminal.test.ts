@@ -74,7 +74,7 @@ test.each<
   expect(await user.run('list')).toEqual(toJsonResult(...plants))
 })
 
-test('create takes the id that is next when the questions are answered', async () => {
+test('create uses the next id at the time when the questions are answered', async () => {
   const user = new Sandbox()
   const session = user.terminal('create', plain)
   await session.answer(['? id, or next for the greatest id plus 1 (next)', '\r'], ['name', 'Fern'])
@@ -95,15 +95,18 @@ test.each([
   expect(await user.run('count')).toEqual(toTextResult('0\n'))
 })
 
-test.each(['--tag wet', '1 2'])('delete %s spares what came while it asked', async (args) => {
-  const user = await after('create --id 1 --name Moss --tag wet')
-  const session = user.terminal(`delete ${args}`, plain)
-  await session.waitForText('Delete Moss (id 1, tag wet)')
-  await user.run('create --id 2 --name Moss --tag wet')
-  session.type('y\r')
-  await session.ended
-  expect(await user.run('list')).toEqual(toJsonResult({ id: 2, name: 'Moss', tag: 'wet' }))
-})
+test.each(['--tag wet', '1 2'])(
+  'delete %s keeps plants that were created while it asked',
+  async (args) => {
+    const user = await after('create --id 1 --name Moss --tag wet')
+    const session = user.terminal(`delete ${args}`, plain)
+    await session.waitForText('Delete Moss (id 1, tag wet)')
+    await user.run('create --id 2 --name Moss --tag wet')
+    session.type('y\r')
+    await session.ended
+    expect(await user.run('list')).toEqual(toJsonResult({ id: 2, name: 'Moss', tag: 'wet' }))
+  },
+)
 
 test('delete names its store', async () => {
   const user = await after('stores add prod ./garden.db', `${fern} --store ./garden.db`)
@@ -138,7 +141,7 @@ test.each([
     'Fern',
     'Moss',
   ],
-])('%s over what is there asks first', async (command, given, show, replaced, kept) => {
+])('%s asks before it replaces a file', async (command, given, show, replaced, kept) => {
   for (const [key, code, name] of [
     ['\r', 130, kept],
     ['y\r', 0, replaced],
@@ -169,7 +172,7 @@ test.skipIf(!isInstalled('bash'))(
 )
 
 test.skipIf(process.env['PLANTS_BIN'] !== undefined || !isInstalled('script'))(
-  'a terminal that closes during a question ends it, and not by SIGABRT (needs Node as its runtime)',
+  'a terminal that closes during a question ends the program without SIGABRT (needs Node as its runtime)',
   async () => {
     const user = new Sandbox()
     const line = `trap '' HUP; ${bin} create; echo $? >code`

@@ -33,14 +33,14 @@ async function writeTo(path: string, first: number) {
   return { answered, end }
 }
 
-test('a backup has what was there at one moment while others write', async () => {
-  const world = new Sandbox()
-  await world.spawn('create --id 0 --name Fern')
-  const { answered, end } = await writeTo(world.store, 1)
+test('a backup is one snapshot while others write', async () => {
+  const sandbox = new Sandbox()
+  await sandbox.spawn('create --id 0 --name Fern')
+  const { answered, end } = await writeTo(sandbox.store, 1)
   for (let round = 0; round < 3; round += 1) {
     const least = answered.length
-    expect(await world.spawn('backup plants.bak')).toMatchObject({ code: 0, err: '' })
-    const ids = readIds(join(world.home, 'plants.bak'))
+    expect(await sandbox.spawn('backup plants.bak')).toMatchObject({ code: 0, err: '' })
+    const ids = readIds(join(sandbox.home, 'plants.bak'))
     expect(ids).toEqual(ids.map((_, index) => index))
     expect(ids.length).toBeGreaterThan(least)
     expect(ids.length).toBeLessThanOrEqual(answered.length + 2)
@@ -49,28 +49,28 @@ test('a backup has what was there at one moment while others write', async () =>
 })
 
 test('no plant that was acknowledged is lost while a restore replaces the store', async () => {
-  const world = new Sandbox()
-  await world.spawn('create --id 0 --name Fern')
-  insertPlants(world.store, 20_000)
-  await world.spawn('backup plants.bak')
-  const { answered, end } = await writeTo(world.store, 1_000_000)
-  const { code, out } = await world.spawn('restore plants.bak --yes')
+  const sandbox = new Sandbox()
+  await sandbox.spawn('create --id 0 --name Fern')
+  insertPlants(sandbox.store, 20_000)
+  await sandbox.spawn('backup plants.bak')
+  const { answered, end } = await writeTo(sandbox.store, 1_000_000)
+  const { code, out } = await sandbox.spawn('restore plants.bak --yes')
   await end()
   const { kept, plants } = JSON.parse(out)
   expect({ code, plants }).toEqual({ code: 0, plants: 20_001 })
   const isNew = (id: number) => id >= 1_000_000
-  const [before, now] = [readIds(kept), readIds(world.store)]
+  const [before, now] = [readIds(kept), readIds(sandbox.store)]
   expect([...before, ...now].filter(isNew)).toEqual(answered)
   expect(now.filter((id) => !isNew(id))).toHaveLength(20_001)
 })
 
 test('a copy of a backup is not replaced once a service uses it', async () => {
-  const world = new Sandbox()
+  const sandbox = new Sandbox()
   for (const line of ['create --id 1 --name Fern', 'tokens create', 'backup plants.bak'])
-    expect(await world.spawn(line)).toMatchObject({ code: 0 })
-  const copy = join(world.home, 'copy.bak')
-  copyFileSync(join(world.home, 'plants.bak'), copy)
-  await serve(['--store', copy], { folder: world.home, env: {} })
+    expect(await sandbox.spawn(line)).toMatchObject({ code: 0 })
+  const copy = join(sandbox.home, 'copy.bak')
+  copyFileSync(join(sandbox.home, 'plants.bak'), copy)
+  await serve(['--store', copy], { folder: sandbox.home, env: {} })
   const err = expect.stringContaining(copy)
-  expect(await world.spawn('backup copy.bak')).toEqual({ code: 2, out: '', err })
+  expect(await sandbox.spawn('backup copy.bak')).toEqual({ code: 2, out: '', err })
 })

@@ -22,7 +22,7 @@ test.each<[string, Record<string, string>]>([
   ['by a rename', {}],
   ['in place', { SNAP: '/snap/editor/1' }],
 ])(
-  'processes that change settings at once %s lose nothing, and they are read whole',
+  'processes that change settings at the same time %s lose no change, and readers see whole files',
   async (_, variables) => {
     const user = new Sandbox({})
     const names = Array.from({ length: Math.min(countRounds(8), 100) }, (_, index) => `s${index}`)
@@ -54,7 +54,7 @@ test('a change that waits for the lock ends at once on a signal', async () => {
   expect(user.saved).toEqual(before)
 })
 
-test('a run that finds settings cut waits for the change that is being made', async () => {
+test('a run that finds incomplete settings waits for the change that writes them', async () => {
   const user = new Sandbox()
   user.save(JSON.stringify(before).slice(0, -3))
   const release = await acquireLock(`${user.file}.lock`, 0, buildSqliteOptions().runtime)
@@ -93,7 +93,7 @@ function changeWith(user: Sandbox, inject: string, { paths = [], env = {} }: Tra
 }
 
 describe.runIf(canTrace)('settings (needs strace)', () => {
-  test('of which only a part is written stay as they are', async () => {
+  test('stay as they were when only a part of the new ones is written', async () => {
     const user = new Sandbox(before)
     const text = readFileSync(user.file, 'utf8')
     const { code, err } = await changeWith(user, 'pwrite64:retval=10:when=1+')
@@ -120,7 +120,7 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
   )
 
   test.each(faults)(
-    'are old or new, and free for the next change, after each %s with %s, saved before: %s',
+    'are the old or the new ones, and can be changed again, after each %s with %s, saved before: %s',
     async (call, fault, isSaved) => {
       const saved = isSaved ? before : undefined
       for (let when = 1, isHit = true; isHit; when = findNextPosition(when))
@@ -130,7 +130,7 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
 })
 
 test.skipIf(isWindows)(
-  'settings that are written in place are for their owner alone (needs modes)',
+  'settings that are written in place are readable only by their owner (needs modes)',
   async () => {
     const user = new Sandbox(before)
     chmodSync(user.file, 0o644)
@@ -148,7 +148,7 @@ describe.runIf(canTrace)('settings that conf writes in place (needs strace)', ()
   )
 
   test.each(faults)(
-    'are old or new for the next run after each %s with %s, saved before: %j',
+    'are the old or the new ones after each %s with %s, saved before: %j',
     async (call, fault, saved) => {
       for (let when = 1, isHit = true; isHit; when = findNextPosition(when))
         isHit = await expectRecovered(`${call}:${fault}:when=${when}`, saved)

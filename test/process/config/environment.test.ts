@@ -3,7 +3,7 @@ import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // Commander reads the variables of a process itself, which no test within this process has.
 
-test('a variable of the process that is empty is none, and one of a switch has a value', async () => {
+test('an empty environment variable is not set, and a variable of a switch needs a value', async () => {
   const user = new Sandbox({ timeout: '7s' })
   const env = { PLANTS_TIMEOUT: ' ', PLANTS_ALLOW_HTTP: 'false', PLANTS_CA_CERT: ' ./ca.pem ' }
   const { code, out } = await user.spawn('config list --output ndjson', { env })
@@ -18,7 +18,7 @@ test('a variable of the process that is empty is none, and one of a switch has a
   ])
 })
 
-test('a variable is not saved with a store, and hides no repetition of its option', async () => {
+test('an environment variable is not saved with a store, and does not hide a repeated option', async () => {
   const user = new Sandbox()
   const env = { PLANTS_TIMEOUT: '9s', PLANTS_ALLOW_HTTP: '1' }
   expect((await user.spawn('stores add team http://127.0.0.1:9', { env })).code).toBe(0)

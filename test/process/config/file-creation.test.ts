@@ -5,7 +5,7 @@ import { becomeStranger, canBecomeStranger, stranger } from '../../helpers/sandb
 import { readMode, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 test.skipIf(process.platform === 'win32')(
-  'what is created is for its owner alone, under the umask 0',
+  'files are created readable only by their owner, even with the umask 0',
   async () => {
     const user = new Sandbox()
     const env = {
@@ -70,7 +70,7 @@ describe.each([
   )
 })
 
-test('settings are in XDG_CONFIG_HOME where that is set', async () => {
+test('settings are in XDG_CONFIG_HOME if it is set', async () => {
   const { user, run } = homeless(false)
   expect((await run(set, `XDG_CONFIG_HOME=${user.home}/xdg`)).code).toBe(0)
   expect(user.has('xdg/plants/settings.json')).toBe(true)

@@ -119,20 +119,20 @@ test.runIf(canBecomeStranger).each(['docs/recipes.md', 'docs/backup.md'])(
 test.runIf(hasOpenssl && isInstalled('caddy'))(
   'a service on a socket is used over TLS through Caddy, whose log has no URL (needs caddy and openssl)',
   async () => {
-    const world = new Sandbox()
-    const socket = join(world.home, 'plants.sock')
-    const options = { folder: world.home, rights: 'create,read' }
+    const sandbox = new Sandbox()
+    const socket = join(sandbox.home, 'plants.sock')
+    const options = { folder: sandbox.home, rights: 'create,read' }
     const { token, stop } = await serve(['--socket', socket], options)
     const own = createCertificate({ names: ['DNS:localhost'], isAuthority: true })
     const url = `https://localhost:${randomInt(10_000, 20_000)}`
-    await startCaddy(world.home, [
+    await startCaddy(sandbox.home, [
       ['unix//run/plants/plants.sock', `unix/${socket}`],
       ['plants.example.com {', `${url} {\n\ttls ${own.path} ${own.keyPath}`],
       ['\tauto_https', '\tadmin off\n\tauto_https'],
     ])
     const env = { PLANTS_TOKEN: token }
     const at = (line: string) =>
-      world.spawn(`${line} --store ${url} --ca-cert ${own.path}`, { env })
+      sandbox.spawn(`${line} --store ${url} --ca-cert ${own.path}`, { env })
     expect((await at('create --id 1 --name Fern --retry 1h')).code).toBe(0)
     const search = 'list --search fern --output ndjson'
     expect((await at(search)).out).toBe('{"id":1,"name":"Fern"}\n')
@@ -140,7 +140,7 @@ test.runIf(hasOpenssl && isInstalled('caddy'))(
     // A failure is logged, without the query.
     const logged = async () => {
       expect((await at(`${search} --timeout 500ms`)).code).toBe(4)
-      return world.read('proxy.log')
+      return sandbox.read('proxy.log')
     }
     await expect.poll(logged).toMatch(/\b502\b/)
     expect(await logged()).not.toMatch(/fern|\/plants\?/)

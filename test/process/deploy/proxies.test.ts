@@ -48,22 +48,22 @@ function startProxy(program: string, args: string[], folder: string): ChildProce
 }
 
 function createProxiedWorld() {
-  const world = new Sandbox()
+  const sandbox = new Sandbox()
   const own = createCertificate({ names: ['DNS:localhost'], isAuthority: true })
   const port = randomInt(10_000, 20_000)
   const at = (line: string, token: string) =>
-    world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, {
+    sandbox.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, {
       env: { PLANTS_TOKEN: token },
     })
-  return { world, own, port, at }
+  return { sandbox, own, port, at }
 }
 
 test.runIf(hasOpenssl && hasNginx)(
   'a service on a socket is used over TLS through nginx, whose logs have no URL (needs nginx and openssl)',
   async () => {
-    const { world, own, port, at } = createProxiedWorld()
-    const socket = join(world.home, 'plants.sock')
-    const options = { folder: world.home, rights: 'create,read' }
+    const { sandbox, own, port, at } = createProxiedWorld()
+    const socket = join(sandbox.home, 'plants.sock')
+    const options = { folder: sandbox.home, rights: 'create,read' }
     const { token, stop } = await serve(['--socket', socket], options)
     const site = adapt('nginx.conf', [
       ['/run/plants/plants.sock', socket],
@@ -71,21 +71,21 @@ test.runIf(hasOpenssl && hasNginx)(
       ['plants.example.com', 'localhost'],
       ['/etc/ssl/plants/fullchain.pem', own.path],
       ['/etc/ssl/plants/privkey.pem', own.keyPath],
-      ['/var/log/nginx', world.home],
+      ['/var/log/nginx', sandbox.home],
     ])
     const isRoot = process.getuid?.() === 0
     const names = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-    const folders = names.map((name) => `${name}_temp_path ${join(world.home, name)};`)
-    const main = `${isRoot ? 'user root;' : ''} pid ${world.home}/nginx.pid; daemon off;
+    const folders = names.map((name) => `${name}_temp_path ${join(sandbox.home, name)};`)
+    const main = `${isRoot ? 'user root;' : ''} pid ${sandbox.home}/nginx.pid; daemon off;
       events {} http { ${folders.join(' ')} ${site} }`
-    writeFileSync(join(world.home, 'nginx.conf'), main)
-    startProxy('nginx', ['-e', 'stderr', '-c', join(world.home, 'nginx.conf')], world.home)
+    writeFileSync(join(sandbox.home, 'nginx.conf'), main)
+    startProxy('nginx', ['-e', 'stderr', '-c', join(sandbox.home, 'nginx.conf')], sandbox.home)
     expect((await at('create --id 1 --name Fern --retry 1h', token)).code).toBe(0)
     const search = 'list --search fern --output ndjson'
     expect((await at(search, token)).out).toBe('{"id":1,"name":"Fern"}\n')
     await stop()
     expect((await at(`${search} --timeout 500ms`, token)).code).toBe(4)
-    const logs = ['plants.log', 'plants-error.log', 'proxy.log'].map((name) => world.read(name))
+    const logs = ['plants.log', 'plants-error.log', 'proxy.log'].map((name) => sandbox.read(name))
     expect(logs[0]).toMatch(/ POST 200 .*\n(?:.* GET 200 .*\n)+(?:.* GET 502 .*\n)+$/)
     expect(logs.join('')).not.toMatch(/fern|\/plants\?/)
   },
@@ -94,15 +94,15 @@ test.runIf(hasOpenssl && hasNginx)(
 test.runIf(hasOpenssl && hasHaproxy)(
   'clients of two nodes behind haproxy notice nothing when one drains (needs haproxy and openssl)',
   async () => {
-    const { world, own, port, at } = createProxiedWorld()
-    const options = { folder: world.home, rights: 'create,read' }
+    const { sandbox, own, port, at } = createProxiedWorld()
+    const options = { folder: sandbox.home, rights: 'create,read' }
     const first = await serve(['--admin-port', '0'], options)
     const second = await serve(['--admin-port', '0'], options)
     const addresses = [first, second].map(({ address, log }) => {
       const admin = new URL(`${log.find((line) => line['admin'])?.['admin']}`)
       return [new URL(address).host, admin.port] as const
     })
-    const pem = join(world.home, 'plants.pem')
+    const pem = join(sandbox.home, 'plants.pem')
     writeFileSync(pem, readFileSync(own.path, 'utf8') + readFileSync(own.keyPath, 'utf8'))
     const config = adapt('haproxy.cfg', [
       ['bind :443', `bind 127.0.0.1:${port}`],
@@ -112,8 +112,8 @@ test.runIf(hasOpenssl && hasHaproxy)(
         return [from, `${host} port ${admin}`] as const
       }),
     ])
-    writeFileSync(join(world.home, 'haproxy.cfg'), config)
-    startProxy('haproxy', ['-db', '-f', 'haproxy.cfg'], world.home)
+    writeFileSync(join(sandbox.home, 'haproxy.cfg'), config)
+    startProxy('haproxy', ['-db', '-f', 'haproxy.cfg'], sandbox.home)
     expect((await at('create --id 1 --name Fern --retry 1h', second.token)).code).toBe(0)
     await first.stop()
     const created = await Promise.all(
@@ -121,8 +121,8 @@ test.runIf(hasOpenssl && hasHaproxy)(
     )
     expect(created.map(({ code }) => code)).toEqual([0, 0, 0, 0])
     expect((await at('list --search fern --output ndjson', second.token)).out).toContain('"Fern"')
-    await expect.poll(() => world.read('proxy.log')).toMatch(/POST 200 .*node2/)
-    expect(world.read('proxy.log')).not.toMatch(/fern|\/plants\?/)
+    await expect.poll(() => sandbox.read('proxy.log')).toMatch(/POST 200 .*node2/)
+    expect(sandbox.read('proxy.log')).not.toMatch(/fern|\/plants\?/)
   },
 )
 

@@ -20,7 +20,7 @@ import { serveFile, token } from '../../helpers/scripted-server/service.js'
 
 const helps = await readAllHelps()
 
-test('the pages work one after the other in one home', async () => {
+test('the blocks of all pages work in one home, in order', async () => {
   const home = createTemporaryFolder()
   onTestFinished(() => closeShell(home))
   const server = await startOwnServer({ access: byPassword })
@@ -35,24 +35,21 @@ test('the pages work one after the other in one home', async () => {
   expect(differences).toEqual([])
 })
 
-test.each([...readingOrder()])(
-  'each procedure of %s works in a home that is empty',
-  async (path) => {
-    const procedures = findProcedures(pages.get(path) ?? '').filter(isRun)
-    const differences = await Promise.all(
-      procedures.map(async (blocks) => {
-        const home = createTemporaryFolder()
-        onTestFinished(() => closeShell(home))
-        const server = blocks.some(({ language }) => language === 'sql')
-          ? await startOwnServer({ access: byPassword })
-          : undefined
-        beginSession(home, path)
-        return runBlocks(adaptBlocks(path, blocks, server?.port), home, server)
-      }),
-    )
-    expect(differences.filter((difference) => difference !== undefined)).toEqual([])
-  },
-)
+test.each([...readingOrder()])('each procedure of %s works in an empty home', async (path) => {
+  const procedures = findProcedures(pages.get(path) ?? '').filter(isRun)
+  const differences = await Promise.all(
+    procedures.map(async (blocks) => {
+      const home = createTemporaryFolder()
+      onTestFinished(() => closeShell(home))
+      const server = blocks.some(({ language }) => language === 'sql')
+        ? await startOwnServer({ access: byPassword })
+        : undefined
+      beginSession(home, path)
+      return runBlocks(adaptBlocks(path, blocks, server?.port), home, server)
+    }),
+  )
+  expect(differences.filter((difference) => difference !== undefined)).toEqual([])
+})
 
 /** Whether a procedure has more than text, and nothing that installs packages. */
 function isRun(blocks: Block[]): boolean {

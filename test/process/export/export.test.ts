@@ -12,10 +12,10 @@ import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { insertPlants, queryFile } from '../../helpers/sandbox/sqlite-file.js'
 
 async function storeOf(count: number): Promise<Sandbox> {
-  const world = new Sandbox()
-  await world.spawn(['create', '--id', '1', '--name', 'Plant 1'])
-  insertPlants(world.store, count)
-  return world
+  const sandbox = new Sandbox()
+  await sandbox.spawn(['create', '--id', '1', '--name', 'Plant 1'])
+  insertPlants(sandbox.store, count)
+  return sandbox
 }
 
 test.runIf(isLinux).each(['list', 'export --output json'])(
@@ -23,9 +23,9 @@ test.runIf(isLinux).each(['list', 'export --output json'])(
   async (line) => {
     const peaks: number[] = []
     for (const count of [2000, 20_000]) {
-      const world = await storeOf(count)
-      queryFile(world.store, `UPDATE plants SET tag = '${'long tag '.repeat(300)}'`)
-      const { pid, stdout } = world.start(line, { buffer: false })
+      const sandbox = await storeOf(count)
+      queryFile(sandbox.store, `UPDATE plants SET tag = '${'long tag '.repeat(300)}'`)
+      const { pid, stdout } = sandbox.start(line, { buffer: false })
       if (!stdout) throw new Error('There is no stdout')
       await once(stdout, 'readable') // the pipe is full
       let [length, peak] = [0, 0]
@@ -46,39 +46,39 @@ test.each([
   ['SIGTERM', 143],
   ['SIGKILL', undefined],
 ] as const)('an export to a file that %s stops leaves the old one', async (signal, code) => {
-  const world = await storeOf(200_000)
-  world.write('out.csv.gz', 'old')
-  const temporary = () => readdirSync(world.home).filter((name) => name.endsWith('.tmp'))
-  const run = world.start('export out.csv.gz --yes')
+  const sandbox = await storeOf(200_000)
+  sandbox.write('out.csv.gz', 'old')
+  const temporary = () => readdirSync(sandbox.home).filter((name) => name.endsWith('.tmp'))
+  const run = sandbox.start('export out.csv.gz --yes')
   await expect.poll(temporary, { interval: 1 }).toHaveLength(1)
   run.kill(signal)
   expect((await run).exitCode).toBe(code)
-  expect(world.read('out.csv.gz')).toBe('old')
+  expect(sandbox.read('out.csv.gz')).toBe('old')
   if (code !== undefined) expect(temporary()).toEqual([])
-  expect((await world.spawn('export --limit 1 out.csv.gz --yes')).code).toBe(0)
-  const now = gunzipSync(readFileSync(join(world.home, 'out.csv.gz'))).toString()
+  expect((await sandbox.spawn('export --limit 1 out.csv.gz --yes')).code).toBe(0)
+  const now = gunzipSync(readFileSync(join(sandbox.home, 'out.csv.gz'))).toString()
   expect(now).toBe('id,name,tag\n1,Plant 1,\n')
 })
 
 describe.skipIf(process.platform === 'win32')('an export', () => {
   test('follows the umask with the mode of a new file, but a backup does not', async () => {
-    const world = await storeOf(1)
+    const sandbox = await storeOf(1)
     const lines =
       'umask 027; "$plants" export a.csv; umask 002; "$plants" export b.csv; "$plants" backup c.bak'
-    await runBash(world, lines)
+    await runBash(sandbox, lines)
     const modes = ['a.csv', 'b.csv', 'c.bak'].map((name) =>
-      (statSync(join(world.home, name)).mode & 0o777).toString(8),
+      (statSync(join(sandbox.home, name)).mode & 0o777).toString(8),
     )
     expect(modes).toEqual(['640', '664', '600'])
   })
 
   test('gives a pipe with a name all plants', async () => {
-    const world = await storeOf(30_000)
-    const file = join(world.home, 'pipe')
+    const sandbox = await storeOf(30_000)
+    const file = join(sandbox.home, 'pipe')
     execFileSync('mkfifo', [file])
     const reading = execa('cat', [file], { stripFinalNewline: false })
-    const result = await world.spawn(['export', file])
-    const all = (await world.run('export')).out
+    const result = await sandbox.spawn(['export', file])
+    const all = (await sandbox.run('export')).out
     expect((await reading).stdout === all).toBe(true)
     expect(result).toEqual(toJsonResult({ file, plants: 30_000, bytes: Buffer.byteLength(all) }))
   })

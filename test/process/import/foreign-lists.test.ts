@@ -121,12 +121,12 @@ test.each(foreignLists.map((list) => [list.language, list.encoding, list] as con
 const corrections = new Map<string, string>()
 const misread: string[] = []
 
-test('Enter alone is the right answer for each list', () => {
+test('Enter alone answers each question correctly', () => {
   const corrected = [...corrections].filter(([, answers]) => answers !== '')
   expect(Object.fromEntries(corrected)).toEqual({})
 })
 
-test('the first encoding that is detected is the right one, except for these', () => {
+test('the first detected encoding is correct, except for a known few', () => {
   expect(misread).toMatchInlineSnapshot(`
     []
   `)

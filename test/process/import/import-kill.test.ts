@@ -26,41 +26,41 @@ interface Target {
 }
 
 async function file(): Promise<Target> {
-  const world = new Sandbox()
-  const store = `${world.home}/plants.db`
-  const end = async () => (await world.run(`export --store ${store}`)).out
+  const sandbox = new Sandbox()
+  const store = `${sandbox.home}/plants.db`
+  const end = async () => (await sandbox.run(`export --store ${store}`)).out
   return { store, env: {}, stored: () => countPlants(store), end }
 }
 
 async function database(): Promise<Target> {
   const { url: store, env, sql } = await createDatabase()
-  const world = new Sandbox()
-  await world.run(['stores', 'init', store], { env })
+  const sandbox = new Sandbox()
+  await sandbox.run(['stores', 'init', store], { env })
   const count = 'SELECT count(*) AS count FROM plant_store.plants'
   const stored = async () => Number((await sql(count))[0]?.['count'])
-  const end = async () => (await world.run(['export', '--store', store], { env })).out
+  const end = async () => (await sandbox.run(['export', '--store', store], { env })).out
   return { store, env, stored, end }
 }
 
 /** A service as a process, which is killed and started again in its place. */
 async function service(): Promise<Target> {
-  const world = new Sandbox()
+  const sandbox = new Sandbox()
   const flags = ['--allow', 'create,read,update']
-  let running = await serve(flags, { folder: world.home })
+  let running = await serve(flags, { folder: sandbox.home })
   const { address: store } = running
   const args = ['--port', new URL(store).port, ...flags]
   const kill = async () => {
     await running.stop('SIGKILL')
-    running = await serve(args, { folder: world.home })
+    running = await serve(args, { folder: sandbox.home })
   }
   const end = async () => {
     await running.stop('SIGKILL')
-    return (await world.run('export')).out
+    return (await sandbox.run('export')).out
   }
   return {
     store,
     env: { PLANTS_TOKEN: testToken },
-    stored: () => countPlants(world.store),
+    stored: () => countPlants(sandbox.store),
     kill,
     end,
   }
@@ -146,7 +146,7 @@ test.each<[string, () => Promise<Target>, () => Input]>([
   ['CSV by name, into a file', file, () => named('--if-exists same', many, 107)],
   ['CSV by name, into a service', service, () => named('--if-exists update', few, 0)],
 ])(
-  'an import that is killed, or its service, resumes, and stores all once: %s',
+  'an import resumes after it or its service was killed, and stores each plant once: %s',
   async (_, makeTarget, makeInput) => {
     const input = makeInput()
     const { exported, skipped = 0, rejected = [] } = input
@@ -171,13 +171,13 @@ test.each<[string, () => Promise<Target>, () => Input]>([
 )
 
 /** Later kills may find an import that was faster. */
-async function importWithKills(world: Sandbox, target: Target, input: Input) {
+async function importWithKills(sandbox: Sandbox, target: Target, input: Input) {
   const name = input.workbook ? 'plants.xlsx' : 'plants.ndjson'
   const args = `import ${name} ${input.flags} --store ${target.store} --timeout 1h --retry 1h`
-  if (input.workbook) world.write(name, input.workbook)
-  else writeLines(world.home, input.lines)
+  if (input.workbook) sandbox.write(name, input.workbook)
+  else writeLines(sandbox.home, input.lines)
   const kills = countRounds(4)
-  let child = world.start(args, { env: target.env })
+  let child = sandbox.start(args, { env: target.env })
   for (let kill = 1; ; kill += 1) {
     const due = kill < kills ? (kill / kills) * input.exported.length : Infinity
     const isDue = async () => child.exitCode !== null || (await target.stored()) > due
@@ -192,7 +192,7 @@ async function importWithKills(world: Sandbox, target: Target, input: Input) {
       expect(stdout, String(stderr)).not.toBe('')
       return { code: exitCode ?? signal, out: String(stdout) }
     }
-    child = world.start(args, { env: target.env })
+    child = sandbox.start(args, { env: target.env })
   }
 }
 
@@ -201,20 +201,23 @@ test.runIf(canTrace).each([
   ['data/plants.db-wal', 'unlink', 'KILL', 'SIGKILL'],
   ['out', 'write', 'TERM', 6],
   ['out', 'write', 'INT', 6],
-])('an import that has its summary is done: %s, %s, %s (needs strace)', async (...moment) => {
-  const [path, call, signal, end] = moment
-  const user = new ImportSandbox()
-  const names = Array.from({ length: 20_000 }, (_, index) => `{"name":"Fern ${index}"}`)
-  writeLines(user.home, [...names, 'bad'])
-  const command = 'import plants.ndjson --id-from next'
-  const inject = `inject=${call}:signal=${signal}:when=1`
-  const calls = ['-P', join(user.home, path), '-e', `trace=${call}`, '-e', inject]
-  const tracing = ['sh', '-c', 'exec strace -D -f -o log "$@" >out', 'sh', ...calls]
-  const run = await user.start(`${command} --rejects bad`, {}, ...tracing)
-  expect(run.exitCode ?? run.signal).toBe(end)
-  expect(parseCounts(user.read('out'))).toEqual({ created: 20_000, rejected: { 400: 1 } })
-  expect(user.readRejected('bad')).toMatchObject([{ line: 20_001 }])
-  const err = expect.stringContaining('was imported before')
-  expect(await user.run(command)).toMatchObject({ code: 2, err })
-  expect(countPlants(user.store)).toBe(20_000)
-})
+])(
+  'an import that printed its summary is complete after %s, %s, %s (needs strace)',
+  async (...moment) => {
+    const [path, call, signal, end] = moment
+    const user = new ImportSandbox()
+    const names = Array.from({ length: 20_000 }, (_, index) => `{"name":"Fern ${index}"}`)
+    writeLines(user.home, [...names, 'bad'])
+    const command = 'import plants.ndjson --id-from next'
+    const inject = `inject=${call}:signal=${signal}:when=1`
+    const calls = ['-P', join(user.home, path), '-e', `trace=${call}`, '-e', inject]
+    const tracing = ['sh', '-c', 'exec strace -D -f -o log "$@" >out', 'sh', ...calls]
+    const run = await user.start(`${command} --rejects bad`, {}, ...tracing)
+    expect(run.exitCode ?? run.signal).toBe(end)
+    expect(parseCounts(user.read('out'))).toEqual({ created: 20_000, rejected: { 400: 1 } })
+    expect(user.readRejected('bad')).toMatchObject([{ line: 20_001 }])
+    const err = expect.stringContaining('was imported before')
+    expect(await user.run(command)).toMatchObject({ code: 2, err })
+    expect(countPlants(user.store)).toBe(20_000)
+  },
+)

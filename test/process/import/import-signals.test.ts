@@ -19,44 +19,47 @@ describe.skipIf(process.platform === 'win32')('an import that a signal stops', (
   test.each([
     ['SIGINT', 130, 'Interrupted'],
     ['SIGTERM', 143, 'Terminated'],
-  ] as const)('by %s goes on where it was', async (signal, code, word) => {
-    const world = new Sandbox()
+  ] as const)('by %s resumes after its last chunk', async (signal, code, word) => {
+    const sandbox = new Sandbox()
     const lines = buildPlantLines(150_000)
-    writeLines(world.home, lines)
-    const run = world.start('import plants.ndjson')
-    await expect.poll(() => countPlants(world.store), soon).toBeGreaterThan(0)
+    writeLines(sandbox.home, lines)
+    const run = sandbox.start('import plants.ndjson')
+    await expect.poll(() => countPlants(sandbox.store), soon).toBeGreaterThan(0)
     run.kill(signal)
     const ended = await waitForResult(run)
-    const done = countPlants(world.store)
+    const done = countPlants(sandbox.store)
     const end = `after ${done.toLocaleString('en')} plants\n`
     expect(ended).toEqual({ code, out: '', err: expect.stringContaining(`${word} ${end}`) })
     expect(done).toBeLessThan(lines.length)
-    const { out, ...again } = await world.run('import plants.ndjson')
+    const { out, ...again } = await sandbox.run('import plants.ndjson')
     expect(again).toEqual({ code: 0, err: expect.stringContaining(end) })
     expect(parseCounts(out)).toEqual({ created: lines.length })
-    expect((await world.run('export')).out === `${lines.join('\n')}\n`).toBe(true)
+    expect((await sandbox.run('export')).out === `${lines.join('\n')}\n`).toBe(true)
   })
 
-  test('of all plants or none rolls back', async () => {
-    const world = new Sandbox()
-    await world.spawn('create --id 1 --name Fern')
-    const run = world.start('import - --atomic', { stdin: 'pipe' })
+  test('with --atomic is rolled back', async () => {
+    const sandbox = new Sandbox()
+    await sandbox.spawn('create --id 1 --name Fern')
+    const run = sandbox.start('import - --atomic', { stdin: 'pipe' })
     run.stdin?.write(buildPlantLines(300_000).join('\n'))
-    const size = () => statSync(`${world.store}-wal`, { throwIfNoEntry: false })?.size ?? 0
+    const size = () => statSync(`${sandbox.store}-wal`, { throwIfNoEntry: false })?.size ?? 0
     await expect.poll(size, soon).toBeGreaterThan(100_000) // the transaction is open
     run.kill('SIGINT')
     expect(await waitForResult(run)).toMatchObject({ code: 130, out: '' })
-    expect(readIds(world.store)).toEqual([1])
+    expect(readIds(sandbox.store)).toEqual([1])
   })
 })
 
 test.runIf(isLinux)(
-  'an import ends on a signal while a small file unpacks to gigabytes',
+  'an import ends on a signal while it decompresses gigabytes from a small file',
   async () => {
-    const world = new Sandbox()
+    const sandbox = new Sandbox()
     const lines = gzipSync(Buffer.alloc(16_777_216, '\n'))
-    world.write('blank.ndjson.gz', Buffer.concat(Array<Buffer>(512).fill(lines)))
-    const run = world.start('import blank.ndjson.gz', { timeout: hang.wait, killSignal: 'SIGKILL' })
+    sandbox.write('blank.ndjson.gz', Buffer.concat(Array<Buffer>(512).fill(lines)))
+    const run = sandbox.start('import blank.ndjson.gz', {
+      timeout: hang.wait,
+      killSignal: 'SIGKILL',
+    })
     await expect.poll(() => computedBy(run.pid), soon).toBeGreaterThan(60) // it has begun to read
     run.kill('SIGTERM')
     expect(await waitForResult(run)).toMatchObject({ code: 143, out: '' })

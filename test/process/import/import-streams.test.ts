@@ -28,32 +28,32 @@ function counts({ code, out, err }: ProcessResult) {
   return { code, created, skipped, err }
 }
 
-test('an import reads stdin from a pipe and a file, packed or not, and a device', async () => {
-  const world = new Sandbox()
-  const inputFile = join(world.home, world.write('plants', two))
-  const run = async (options: Options) => counts(await world.spawn('import', options))
+test('an import reads stdin from a pipe, a file or a device, compressed or not', async () => {
+  const sandbox = new Sandbox()
+  const inputFile = join(sandbox.home, sandbox.write('plants', two))
+  const run = async (options: Options) => counts(await sandbox.spawn('import', options))
   expect(await run({ input: two })).toEqual({ code: 0, created: 2, skipped: 0, err: '' })
   for (const result of [
     await run({ inputFile }),
     await run({ input: gzipSync(two) }),
-    counts(await runBash(world, '"$plants" import /dev/stdin < plants')),
+    counts(await runBash(sandbox, '"$plants" import /dev/stdin < plants')),
   ])
     expect(result).toEqual({ code: 0, created: 0, skipped: 2, err: '' })
-  expect(counts(await world.spawn('import /dev/null'))).toMatchObject({ code: 0, created: 0 })
+  expect(counts(await sandbox.spawn('import /dev/null'))).toMatchObject({ code: 0, created: 0 })
 })
 
 test.skipIf(process.platform === 'win32')(
   'an import reads pipes that a shell has made, between files',
   async () => {
-    const world = new Sandbox()
-    world.write('last', buildPlantLine(3))
+    const sandbox = new Sandbox()
+    sandbox.write('last', buildPlantLine(3))
     const script = `"$plants" import <(printf '{"id":1,"name":"A"}\\n') <(printf '{"id":2,"name":"B"}\\n{"id":2}') last`
     const err = expect.stringMatching(/^plants: \/dev\/fd\/\d+:2: Invalid plant: the name /)
-    expect(counts(await runBash(world, script))).toEqual({ code: 6, created: 3, skipped: 0, err })
+    expect(counts(await runBash(sandbox, script))).toEqual({ code: 6, created: 3, skipped: 0, err })
   },
 )
 
-test('of three imports with one rejects file, one has it, and no record is lost', async () => {
+test('only one of three imports writes to a shared rejects file, and no record is lost', async () => {
   const user = new ImportSandbox()
   const names = ['one', 'two', 'three']
   for (const name of names) user.write(`${name}.ndjson`, `${name} is no plant\n`)
@@ -64,7 +64,7 @@ test('of three imports with one rejects file, one has it, and no record is lost'
   expect(user.readRejected('bad')).toMatchObject([{ line: 1, record: `${winner} is no plant` }])
 })
 
-describe.runIf(canTrace)('of two imports that write to one rejects file at once,', () => {
+describe.runIf(canTrace)('when two imports write to one rejects file at the same time,', () => {
   const importOf = (name: string) => `import ${name}.ndjson --rejects out/bad --store ${name}.db`
 
   /** A user with two lists, each of which has a plant and a line that is rejected. */
@@ -111,7 +111,7 @@ describe.runIf(canTrace)('of two imports that write to one rejects file at once,
       'a new one that has made it, and a resumed one',
       { interrupted: ['two'], call: 'openat', reason: 'has changed since the import wrote it' },
     ],
-  ])('the one that wrote first has it: %s (needs strace)', async (_, moment) => {
+  ])('the first writer keeps it: %s (needs strace)', async (_, moment) => {
     const { interrupted, call, reason } = moment
     const user = userWithTwoLists()
     for (const name of interrupted) await interrupt(user, name)
@@ -126,16 +126,16 @@ describe.runIf(canTrace)('of two imports that write to one rejects file at once,
   })
 })
 
-test('imports and a service write to one store, and no create is refused', async () => {
-  const world = new Sandbox()
+test('imports and a service write to one store at the same time, and no create is rejected', async () => {
+  const sandbox = new Sandbox()
   const size = isSoak ? 250_000 : 12_000
   const all = buildPlantLines(size * 2)
-  await world.spawn('create --id 1 --name First')
-  const { address } = await serve(['--timeout', '1h'], { folder: world.home })
+  await sandbox.spawn('create --id 1 --name First')
+  const { address } = await serve(['--timeout', '1h'], { folder: sandbox.home })
   const runs = [0, 1].map((part) => {
     const lines = all.filter((_, index) => index % 2 === part)
-    const path = writeLines(world.home, part === 0 ? lines : shuffle(lines), `${part}.ndjson`)
-    return world.spawn(['import', '--timeout', '1h', path])
+    const path = writeLines(sandbox.home, part === 0 ? lines : shuffle(lines), `${part}.ndjson`)
+    return sandbox.spawn(['import', '--timeout', '1h', path])
   })
   let isDone = false
   const done = Promise.all(runs).finally(() => {
@@ -150,7 +150,7 @@ test('imports and a service write to one store, and no create is refused', async
   }
   for (const { code, out } of await done)
     expect([code, parseCounts(out)]).toEqual([0, { created: size }])
-  const exported = (await world.run('export')).out.trimEnd().split('\n').toSorted()
+  const exported = (await sandbox.run('export')).out.trimEnd().split('\n').toSorted()
   expect(exported.join() === [...all, ...created].toSorted().join()).toBe(true)
 })
 
@@ -158,11 +158,11 @@ const mebibyte = 1_048_576
 type Run = ReturnType<Sandbox['start']>
 
 /** Runs an import, with what it reads from stdin, and judges the most memory that it has had. */
-async function measured(world: Sandbox, line: string, input: (run: Run) => Iterable<Buffer>) {
+async function measured(sandbox: Sandbox, line: string, input: (run: Run) => Iterable<Buffer>) {
   // How much garbage V8 and JavaScriptCore (of the executable) keep before they collect it depends
   // on their versions and on the machine, and would count as memory.
   const env = { NODE_OPTIONS: '--max-semi-space-size=8', BUN_JSC_forceRAMSize: `${256 * mebibyte}` }
-  const run = world.start(line, { env, stdin: 'pipe' })
+  const run = sandbox.start(line, { env, stdin: 'pipe' })
   onTestFinished(() => void run.kill('SIGKILL'))
   let peak = 0
   if (!run.stdin) throw new Error('There is no stdin')
@@ -179,32 +179,32 @@ async function measured(world: Sandbox, line: string, input: (run: Run) => Itera
   return end
 }
 
-describe.runIf(isLinux)('needs the same memory', () => {
+describe.runIf(isLinux)('an import needs constant memory', () => {
   test('for an input without an end, until Ctrl-C', async () => {
-    const world = new Sandbox()
+    const sandbox = new Sandbox()
     const block = Buffer.from(`${buildPlantLines(2000).join('\n')}\n`)
     const enough = Math.ceil(((isSoak ? 2048 : 4) * mebibyte) / block.length)
-    const { code } = await measured(world, 'import -', function* (run) {
+    const { code } = await measured(sandbox, 'import -', function* (run) {
       for (let blocks = 0; ; blocks += 1) {
         if (blocks === enough) run.kill('SIGINT')
         yield block
       }
     })
-    expect([code, countPlants(world.store)]).toEqual([130, 2000])
+    expect([code, countPlants(sandbox.store)]).toEqual([130, 2000])
   })
 
-  test('for many rejected lines, of which twenty are shown', async () => {
-    const world = new Sandbox()
+  test('for many rejected lines, and shows twenty of them', async () => {
+    const sandbox = new Sandbox()
     const block = Buffer.from('x\n{"id":1,"name":1}\n'.repeat(5000))
     const blocks = isSoak ? 760 : 5
     const { code, err } = await measured(
-      world,
+      sandbox,
       'import --format ndjson --rejects bad',
       function* () {
         for (let count = 0; count < blocks; count += 1) yield block
       },
     )
     expect([code, err.match(/stdin:/g)?.length]).toEqual([6, 20])
-    expect(world.read('bad').split('\n')).toHaveLength(blocks * 10_000 + 1)
+    expect(sandbox.read('bad').split('\n')).toHaveLength(blocks * 10_000 + 1)
   })
 })

@@ -34,7 +34,7 @@ async function storeOf(count: number): Promise<{ user: Sandbox; text: string }> 
   return { user, text: (await user.run('list')).out }
 }
 
-describe.runIf(isLinux)('a stdout that takes no more', () => {
+describe.runIf(isLinux)('a stdout that cannot be written to', () => {
   const unwritten = {
     ...{ code: 74, out: '' },
     err: expect.stringContaining('Stdout could not be written: no space left on device'),
@@ -49,7 +49,7 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     expect(await user.run('list')).toEqual(toJsonResult(fern))
   })
 
-  test.each(['list', 'get 1', '--help'])('ends "plants %s" with 74', async (line) => {
+  test.each(['list', 'get 1', '--help'])('ends "plants %s" with exit code 74', async (line) => {
     const { user } = await storeOf(10)
     expect(await runBash(user, `"$plants" ${line} > /dev/full`)).toEqual(unwritten)
   })
@@ -64,7 +64,7 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
 
 describe('a reader', () => {
   test.each(['list', 'export'])(
-    'that leaves after the first line ends a %s quietly',
+    'that closes after the first line ends a %s without an error',
     repeated,
     async (command) => {
       const { user } = await storeOf(20_000)
@@ -73,7 +73,7 @@ describe('a reader', () => {
     },
   )
 
-  test('that never came changes nothing about a create', repeated, async () => {
+  test('that has already closed does not affect a create', repeated, async () => {
     const script = `"$plants" create --id 1 --name Fern | true; echo "\${PIPESTATUS[@]}"; "$plants" list`
     expect(await runBash(new Sandbox(), script)).toEqual(toTextResult(`0 0\n${plant}`))
   })
@@ -142,7 +142,7 @@ function proc(pid: number | undefined, file: string): string {
 }
 
 test.runIf(isLinux)(
-  'lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on, and drains',
+  'a service drops lines of an unread log beyond 1 MiB, and still serves and drains',
   async () => {
     const folder = createTemporaryFolder()
     const path = join(folder, 'pipe')
@@ -194,7 +194,7 @@ test.runIf(isLinux).each([
   ['export >(cat)', plant],
   ['export /dev/null; echo none', 'none'],
   ['export /dev/fd/3 3>> out; cat out', `before\n${plant}`],
-])('what is no file of a user is written to as it is: %s', async (line, text) => {
+])('a device or a pipe is written to without a temporary file: %s', async (line, text) => {
   const user = new Sandbox()
   user.write('out', 'before\n')
   const script = `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`
@@ -216,13 +216,13 @@ test.each([
   expect(await runBash(new Sandbox(), create, env)).toEqual(toTextResult('{"name":"Fern"}\n'))
 })
 
-test('a stdin that never ends holds up no error when flags were given', async () => {
+test('a stdin that never ends does not delay an error when flags were given', async () => {
   const result = await new Sandbox().spawn('create --id 1', { stdin: 'pipe' })
   expect(result).toMatchObject({ code: 2, out: '' })
 })
 
 test.each(['create --id "$id" --name "$name"', 'get "$id"', 'delete "$id" --yes'])(
-  'a loop leaves its stdin to the next turn: plants %s',
+  'plants %s in a shell loop does not read the stdin of the loop',
   async (command) => {
     const user = new Sandbox()
     const ids = [1, 2, 3]

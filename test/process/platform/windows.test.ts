@@ -39,7 +39,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
       ])
     })
 
-    test('what is open is neither renamed, replaced nor removed', async () => {
+    test('an open file is neither renamed, replaced nor removed', async () => {
       const user = await withFern()
       mkdirSync(join(user.home, 'kept'))
       const twice = [

@@ -36,7 +36,7 @@ describe.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)('%s', (signal) => {
     expect(code).toBe(signal === 'SIGINT' ? 130 : 143)
   })
 
-  test('right behind the line with the address drains as well', async () => {
+  test('immediately after the line with the address drains, too', async () => {
     const service = await serve()
     expect(await service.stop(signal)).toMatchObject({ code: 0, out: `${service.address}\n` })
   })
@@ -52,7 +52,7 @@ test.skipIf(process.platform === 'win32')('nohup keeps a service from SIGHUP', a
   expect(await service.stop()).toMatchObject({ code: 0 })
 })
 
-test('a drain stores what it answers and nothing else', {
+test('a draining service stores exactly the creates that it answers', {
   repeats: countRounds(1) - 1,
 }, async () => {
   const service = await serve(long)
@@ -79,7 +79,7 @@ test('a drain stores what it answers and nothing else', {
   expect(ids).toEqual(upTo(last)) // all that were sent
 })
 
-test('clients that come again for each request are all answered for half a second of a drain, and do not hold it up', async () => {
+test('clients that reconnect for each request are answered for half a second of a drain, and do not delay it', async () => {
   const service = await serve(long)
   const counts = { sent: 0, answered: 0 }
   /** When each request was sent that got no answer. */
@@ -110,7 +110,7 @@ test('clients that come again for each request are all answered for half a secon
 })
 
 describe('while it drains, a service', () => {
-  test('answers what it has received, but waits for no idle connection, and lets no one in', async () => {
+  test('answers received requests, does not wait for idle connections, and accepts no new ones', async () => {
     const service = await serve([...long, '--request-timeout', '24d'])
     const idle = await sentTo(service, buildRequest(testToken, { target: '/nope' }))
     await connectTo(service.endpoint) // which never brings a byte
@@ -132,7 +132,7 @@ describe('while it drains, a service', () => {
     expect(readIds(getStorePath(service))).toEqual([1, 2, 3, 4])
   })
 
-  test('answers 503 to what still waits for the store at the end', async () => {
+  test('answers 503 at its end to requests that still wait for the store', async () => {
     const service = await serve(['--drain-timeout', '1s'])
     const db = openDatabase(getStorePath(service))
     db.exec('BEGIN IMMEDIATE')
@@ -151,7 +151,7 @@ describe('while it drains, a service', () => {
     expect(service.err).not.toContain('"stack"')
   })
 
-  test('says Connection: close to whoever sends a request', async () => {
+  test('answers each request with Connection: close', async () => {
     const service = await serveStore(quickStore)
     const connection = await connectTo(service.endpoint)
     const kept = await connection.send(createOf(1)).readAnswer()
@@ -166,7 +166,7 @@ describe('while it drains, a service', () => {
   })
 
   test.runIf(isLinux)(
-    'answers those who stood in the queue of its socket at the signal',
+    'answers connections that waited in the queue of its socket at the signal',
     async () => {
       const service = await serve()
       service.kill('SIGSTOP')

@@ -28,13 +28,13 @@ describe.runIf(isLinux)(
     test.each([
       ['31 requests of 2,000 header lines', longHeads],
       ['3,600 requests of 18 bytes', smallest],
-    ])('%s on each connection, and nothing is read', (_, flood) => closesAll(flood))
+    ])('%s on each connection, without reading a response', (_, flood) => closesAll(flood))
 
     test.runIf(hasOpenssl)('3,600 requests of 18 bytes over TLS (needs openssl)', () =>
       closesAll(smallest, createCertificate({ names: ['IP:127.0.0.1'] })),
     )
 
-    test('2,300 lines of a head that does not end on each of 1,500 connections', async () => {
+    test('2,300 lines of an endless head on each of 1,500 connections', async () => {
       const { service, open, create } = await attacked()
       const head = `GET /plants HTTP/1.1\r\nHost: x\r\n${'ab:cd\r\n'.repeat(2300)}`
       const flood = async () => {
@@ -49,7 +49,7 @@ describe.runIf(isLinux)(
       expect(readPeakMemory(service.pid)).toBeLessThan(200)
     })
 
-    test('16 bodies in chunks of a byte on each connection, again and again, and nothing is read', () =>
+    test('16 bodies in chunks of one byte on each connection, again and again, without reading a response', () =>
       outlasts({ request: inChunks, count: 16, connections: 300 }))
   },
 )

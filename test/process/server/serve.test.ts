@@ -43,18 +43,18 @@ test('stdout may be closed, before the address and after it', async () => {
   expect((await ended).code).toBe(0)
 })
 
-test('a Unix socket is for user and group, replaces no file, and goes with the service', async () => {
-  const world = new Sandbox()
-  const path = join(world.home, 'socket')
+test('a Unix socket is open to its user and group, replaces no file, and is removed with the service', async () => {
+  const sandbox = new Sandbox()
+  const path = join(sandbox.home, 'socket')
   const args = ['--socket', path, '--base-path', '/v1']
-  const first = await serve(args, { folder: world.home })
+  const first = await serve(args, { folder: sandbox.home })
   expect(first.address).toBe(`unix:${path}/v1`)
   expect(statSync(path).mode & 0o777).toBe(0o660)
   const env = { PLANTS_SERVE_TOKEN: testToken }
   const err = expect.stringMatching(
     /address already in use\n {2}Another program listens there\. Stop it, or choose another path/,
   )
-  expect(await world.spawn(`serve --socket ${path}`, { env })).toEqual({ code: 4, out: '', err })
+  expect(await sandbox.spawn(`serve --socket ${path}`, { env })).toEqual({ code: 4, out: '', err })
   const service = { endpoint: { path }, token: testToken }
   expect((await exchangeOnce(service, { target: '/v1/plants', body: fern })).status).toBe(200)
   expect((await first.stop()).code).toBe(0)
@@ -65,31 +65,31 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
   const serviceAt = (path: string) => ({ endpoint: { path }, token: testToken })
 
   async function leaveSocket() {
-    const world = new Sandbox()
-    const path = join(world.home, 'socket')
+    const sandbox = new Sandbox()
+    const path = join(sandbox.home, 'socket')
     const args = ['--socket', path]
-    const first = await serve(args, { folder: world.home })
+    const first = await serve(args, { folder: sandbox.home })
     await first.stop('SIGKILL')
     expect(statSync(path).isSocket()).toBe(true)
-    return { world, path, args }
+    return { sandbox, path, args }
   }
 
-  test('is replaced by the next one, which leaves nothing else there', async () => {
-    const { world, path, args } = await leaveSocket()
-    const second = await serve(args, { folder: world.home })
+  test('is replaced by the next service, which leaves no other file', async () => {
+    const { sandbox, path, args } = await leaveSocket()
+    const second = await serve(args, { folder: sandbox.home })
     expect(second.address).toBe(`unix:${path}`)
     expect(statSync(path).mode & 0o777).toBe(0o660)
     expect((await exchangeOnce(serviceAt(path), { body: fern })).status).toBe(200)
-    expect(readdirSync(world.home).toSorted()).toEqual(['data', 'socket'])
+    expect(readdirSync(sandbox.home).toSorted()).toEqual(['data', 'socket'])
     expect((await second.stop()).code).toBe(0)
-    expect(readdirSync(world.home)).toEqual(['data'])
+    expect(readdirSync(sandbox.home)).toEqual(['data'])
   })
 
-  test('is replaced by one of two that start at once', {
+  test('is replaced by only one of two services that start at the same time', {
     repeats: countRounds(3) - 1,
   }, async () => {
-    const { world, path, args } = await leaveSocket()
-    const starts = [1, 2, 3].map(() => launchService(args, world.home))
+    const { sandbox, path, args } = await leaveSocket()
+    const starts = [1, 2, 3].map(() => launchService(args, sandbox.home))
     onTestFinished(() => starts.forEach(({ child }) => void child.kill('SIGKILL')))
     const started = starts.map(({ ready, ended }) => ready.catch(() => ended))
     const results = await Promise.all(started)
@@ -99,24 +99,24 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
     const error = { code: 4, err: expect.stringContaining('socket: address already in use') }
     expect(losers).toMatchObject([error, error])
     expect((await exchangeOnce(serviceAt(path), { body: fern })).status).toBe(200)
-    expect(readdirSync(world.home).toSorted()).toEqual(['data', 'socket'])
+    expect(readdirSync(sandbox.home).toSorted()).toEqual(['data', 'socket'])
   })
 
-  test('is not replaced while a file of somebody has the name of its lock, which stays', async () => {
-    const { world } = await leaveSocket()
-    const lock = join(world.home, '.plants-socket.lock')
+  test('is not replaced while another file has the name of its lock', async () => {
+    const { sandbox } = await leaveSocket()
+    const lock = join(sandbox.home, '.plants-socket.lock')
     writeFileSync(lock, 'notes')
     const env = { PLANTS_SERVE_TOKEN: testToken }
-    const { code, err } = await world.spawn('serve --socket ./socket', { env })
+    const { code, err } = await sandbox.spawn('serve --socket ./socket', { env })
     expect([code, err]).toEqual([4, expect.stringContaining('exists, but is not a lock of plants')])
     expect(readFileSync(lock, 'utf8')).toBe('notes')
   })
 
   test('is not replaced through a link', async () => {
-    const { world, path } = await leaveSocket()
-    symlinkSync(path, join(world.home, 'link'))
+    const { sandbox, path } = await leaveSocket()
+    symlinkSync(path, join(sandbox.home, 'link'))
     const env = { PLANTS_SERVE_TOKEN: testToken }
-    const { code, err } = await world.spawn('serve --socket ./link', { env })
+    const { code, err } = await sandbox.spawn('serve --socket ./link', { env })
     expect([code, err]).toEqual([4, expect.stringContaining('link exists, and is not a socket')])
     expect(statSync(path).isSocket()).toBe(true)
   })
@@ -125,12 +125,12 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
 test.skipIf(isWindows)(
   'a service that drains leaves the socket of another one (needs Unix sockets)',
   async () => {
-    const world = new Sandbox()
-    const path = join(world.home, 'socket')
+    const sandbox = new Sandbox()
+    const path = join(sandbox.home, 'socket')
     const args = ['--socket', path]
-    const first = await serve(args, { folder: world.home })
+    const first = await serve(args, { folder: sandbox.home })
     unlinkSync(path)
-    await serve(args, { folder: world.home })
+    await serve(args, { folder: sandbox.home })
     expect((await first.stop()).code).toBe(0)
     const service = { endpoint: { path }, token: testToken }
     expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
@@ -138,9 +138,9 @@ test.skipIf(isWindows)(
 )
 
 test('a service accepts PLANTS_SERVE_TOKEN instead of the tokens of the store', async () => {
-  const world = new Sandbox()
-  const ofStore = (await world.spawn('tokens create')).out.trim()
-  const service = await serve([], { folder: world.home })
+  const sandbox = new Sandbox()
+  const ofStore = (await sandbox.spawn('tokens create')).out.trim()
+  const service = await serve([], { folder: sandbox.home })
   const statusOf = async (token: string) =>
     (await exchangeOnce({ ...service, token }, { body: fern })).status
   for (const token of [ofStore, `${testToken}x`]) expect(await statusOf(token)).toBe(400)
@@ -183,7 +183,7 @@ test('a service that only reads is ready while another program holds the write l
   expect(await ask()).toEqual([503, { error: 503, message }])
 })
 
-test('the log tells of every exchange by its id, but of no token and no plant', async () => {
+test('the log has every exchange with its id, but no token and no plant', async () => {
   const service = await serve([], { rights: 'create' })
   const { token } = service
   const requests: RawRequest[] = [

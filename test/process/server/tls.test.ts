@@ -20,7 +20,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
     return { service, path, open }
   }
 
-  test('answers, and lets plants create in that trusts the certificate', async () => {
+  test('answers a create of plants that trusts its certificate', async () => {
     const { service, path } = await serveSecurely()
     expect(service.address).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
     const create = `create --id 1 --name Fern --store ${service.address} --timeout 1h`
@@ -30,7 +30,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
     expect(await new Sandbox().run(create, options)).toMatchObject({ code: 4, out: '' })
   })
 
-  test('does not wait, when it drains, for connections without a request, or even a hello', async () => {
+  test('does not wait for connections without a request or a handshake when it drains', async () => {
     const { service, open } = await serveSecurely(['--drain-timeout', '24d'])
     await once(open(), 'secureConnect')
     await connectTo(service.endpoint)
@@ -42,7 +42,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
   })
 
   test.skipIf(process.env['PLANTS_BIN'] !== undefined)(
-    'logs a handshake that fails, but not who only connects (needs Node as its runtime)',
+    'logs a failed handshake, but not a connection without one (needs Node as its runtime)',
     async () => {
       const { service, open } = await serveSecurely()
       const old = {

@@ -24,9 +24,9 @@ interface Trust {
   under?: string[]
 }
 
-const ways: Record<string, (authority: Certificate, world: Sandbox) => Trust> = {
-  'those of the system (needs root on Linux)': (authority, world) => {
-    world.write('bundle.pem', readFileSync(linuxBundle, 'utf8') + authority.cert)
+const ways: Record<string, (authority: Certificate, sandbox: Sandbox) => Trust> = {
+  'those of the system (needs root on Linux)': (authority, sandbox) => {
+    sandbox.write('bundle.pem', readFileSync(linuxBundle, 'utf8') + authority.cert)
     const script = `mount --bind bundle.pem ${linuxBundle} && exec "$@"`
     return { under: ['unshare', '--mount', 'sh', '-c', script, 'sh'] }
   },
@@ -50,10 +50,10 @@ const untrusted = expect.stringMatching(/unable to verify the first certificate/
 describe('the authority of a certificate is found in', () => {
   test.each(rows)('$name, for a service (needs openssl)', async (row) => {
     if (!row.canRun) return
-    const { world, authority, tls } = makeAuthority()
+    const { sandbox, authority, tls } = makeAuthority()
     const service = await ScriptedServer.listen({ posts, tls })
     const args = `create --id 1 --name Fern --store https://localhost:${service.port}`
-    const result = await runTrusting(world, args, row.find(authority, world), {
+    const result = await runTrusting(sandbox, args, row.find(authority, sandbox), {
       PLANTS_TOKEN: token,
     })
     expect(service.lines).toEqual(row.isTrusted ? ['POST /plants'] : [])
@@ -63,11 +63,11 @@ describe('the authority of a certificate is found in', () => {
 
   test.each(rows)('$name, for a database with verify-full (needs openssl)', async (row) => {
     if (!row.canRun) return
-    const { world, authority, tls } = makeAuthority()
+    const { sandbox, authority, tls } = makeAuthority()
     const { port, env } = await startOwnServer({ tls })
     const address = `postgres://plants@localhost:${port}/plants?sslmode=verify-full`
-    const trust = row.find(authority, world)
-    const result = await runTrusting(world, `count --store ${address}`, trust, env)
+    const trust = row.find(authority, sandbox)
+    const result = await runTrusting(sandbox, `count --store ${address}`, trust, env)
     if (row.isTrusted) expect(result).toEqual({ code: 0, out: '0\n', err: '' })
     else expect(result).toEqual({ code: 4, out: '', err: untrusted })
   })
@@ -76,12 +76,12 @@ describe('the authority of a certificate is found in', () => {
 test.runIf(hasOpenssl)(
   'a trusted bundle does not accept the certificate of another name (needs openssl)',
   async () => {
-    const { world, authority } = makeAuthority()
+    const { sandbox, authority } = makeAuthority()
     const tls = createCertificate({ names: ['DNS:plants.example.com'], issuer: authority })
     const service = await ScriptedServer.listen({ posts: [created], tls })
     const args = `create --id 1 --name Fern --store https://localhost:${service.port}`
     const trust = { env: { SSL_CERT_FILE: authority.path } }
-    const { code } = await runTrusting(world, args, trust, { PLANTS_TOKEN: token })
+    const { code } = await runTrusting(sandbox, args, trust, { PLANTS_TOKEN: token })
     expect([code, service.lines]).toEqual([4, []])
   },
 )
@@ -89,15 +89,15 @@ test.runIf(hasOpenssl)(
 test.runIf(hasOpenssl)(
   'several requests at once are each repeated with the bundle, and only once (needs openssl)',
   async () => {
-    const { world, authority, tls } = makeAuthority()
+    const { sandbox, authority, tls } = makeAuthority()
     const service = await ScriptedServer.listen({
       posts: [buildJsonResponse(200, { name: 'Fern' })],
       tls,
     })
-    world.write('plants.csv', `id,name\n${[1, 2, 3, 4].map((id) => `${id},Fern\n`).join('')}`)
+    sandbox.write('plants.csv', `id,name\n${[1, 2, 3, 4].map((id) => `${id},Fern\n`).join('')}`)
     const args = `import plants.csv -v --store https://localhost:${service.port}`
     const trust = { env: { SSL_CERT_FILE: authority.path } }
-    const { code, err } = await runTrusting(world, args, trust, { PLANTS_TOKEN: token })
+    const { code, err } = await runTrusting(sandbox, args, trust, { PLANTS_TOKEN: token })
     expect([code, service.posts.length]).toEqual([0, 4])
     const trials = err.split('\n').filter((line) => line.includes('unknown issuer'))
     // The executable reads the variable itself.
@@ -107,15 +107,15 @@ test.runIf(hasOpenssl)(
 
 function makeAuthority() {
   const authority = createCertificate({ names: ['DNS:authority'], isAuthority: true })
-  return { world: new Sandbox(), authority, tls: createCertificate({ names, issuer: authority }) }
+  return { sandbox: new Sandbox(), authority, tls: createCertificate({ names, issuer: authority }) }
 }
 
 function runTrusting(
-  world: Sandbox,
+  sandbox: Sandbox,
   line: string,
   { args = [], env, under = [] }: Trust,
   more: Record<string, string>,
 ) {
   const all = [...line.split(' '), ...args]
-  return world.spawn(all, { env: { ...env, ...more } }, ...under)
+  return sandbox.spawn(all, { env: { ...env, ...more } }, ...under)
 }

@@ -58,7 +58,7 @@ class DiskUser extends Sandbox {
 }
 
 describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () => {
-  test('a create is stored or says why not, and the store stays whole', async () => {
+  test('a create is stored or fails with a reason, and the store stays intact', async () => {
     const user = new DiskUser(await mountSmallDisk())
     expect((await user.on('create --id 0 --name Fern')).code).toBe(0)
     const [ids, codes] = [[0], new Set<number | undefined>()]
@@ -82,7 +82,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect((await user.on('create --id 1 --name Yew')).code).toBe(0)
   })
 
-  test('an import goes on when there is space again', async () => {
+  test('an import continues when there is space again', async () => {
     const lines = buildPlantLines(40_000)
     const user = new DiskUser(await mountSmallDisk())
     writeLines(user.home, shuffle(lines))
@@ -124,7 +124,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect(err).toContain('Free some space on its disk')
   })
 
-  test('a sort says what to set if there is no space for it', async () => {
+  test('a sort without enough space fails with a hint', async () => {
     const user = new DiskUser(await mountSmallDisk())
     const names = Array.from({ length: 24 }, (_, id) => ({ id, name: 'x'.repeat(1e6 - id) }))
     writeLines(

@@ -26,7 +26,7 @@ const canReplicate = isSoak && isInstalled('litestream')
 const need = '(needs Litestream, in a soak)'
 
 test.skipIf(!canReplicate)(
-  `a machine that is lost with its store loses only the last creates ${need}`,
+  `the loss of a machine with its store loses only the last creates ${need}`,
   async () => {
     const machine = await Machine.start()
     const losses = countRounds(0.5)

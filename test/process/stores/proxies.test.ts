@@ -46,15 +46,18 @@ describe.each(Object.entries(proxyKinds))(
   (_, kind) => {
     const canRun = kind.canRun && ipv4 !== undefined
 
-    test.runIf(canRun)('forwards plain http, though it opens tunnels to 443 only', async () => {
-      const service = await ScriptedServer.listen(script)
-      const http_proxy = await startProxy(kind)
-      const results = await createAndList(`http://${host}:${service.port}`, { http_proxy })
-      expect(results).toEqual(succeeded)
-      expect(service.lines).toEqual(['POST /plants', expect.stringMatching(/^GET \/plants\?/)])
-      // The service was reached by the proxy (RFC 9110, 7.6.3).
-      for (const { headers } of service.requests) expect(headers['via']).toMatch(/^1\.1 /)
-    })
+    test.runIf(canRun)(
+      'forwards plain http, although it opens tunnels only to port 443',
+      async () => {
+        const service = await ScriptedServer.listen(script)
+        const http_proxy = await startProxy(kind)
+        const results = await createAndList(`http://${host}:${service.port}`, { http_proxy })
+        expect(results).toEqual(succeeded)
+        expect(service.lines).toEqual(['POST /plants', expect.stringMatching(/^GET \/plants\?/)])
+        // The service was reached by the proxy (RFC 9110, 7.6.3).
+        for (const { headers } of service.requests) expect(headers['via']).toMatch(/^1\.1 /)
+      },
+    )
 
     test.runIf(canRun && hasOpenssl)('tunnels https (needs openssl)', async () => {
       const tls = createCertificate({ names })

@@ -16,52 +16,52 @@ const plantsOf = (...numbers: number[]) =>
   toJsonResult(...numbers.map((id) => ({ id, name: 'Fern' })))
 
 test(
-  'processes that make the store together give an id to one, a key one plant, and store all others',
+  'processes that create the store at the same time assign each id and each key once',
   repeated,
   async () => {
-    const world = new Sandbox()
-    const keyed = ids.map(() => world.spawn(`${create(-2)} --idempotency-key order-66`))
-    const others = ids.map((id) => world.spawn(create(id)))
-    const same = await Promise.all(ids.map(() => world.spawn(create(-1))))
+    const sandbox = new Sandbox()
+    const keyed = ids.map(() => sandbox.spawn(`${create(-2)} --idempotency-key order-66`))
+    const others = ids.map((id) => sandbox.spawn(create(id)))
+    const same = await Promise.all(ids.map(() => sandbox.spawn(create(-1))))
     expect(await Promise.all([...keyed, ...others])).toEqual([...ids, ...ids].map(() => created))
     expect(same.map(({ code }) => code).toSorted()).toEqual(ids.map((at) => (at === 0 ? 0 : 1)))
-    expect(await world.spawn('list')).toEqual(plantsOf(-2, -1, ...ids))
+    expect(await sandbox.spawn('list')).toEqual(plantsOf(-2, -1, ...ids))
   },
 )
 
 /** A user with one plant, and a process that holds the lock of the store. */
 async function lockedStore() {
-  const world = new Sandbox()
-  expect(await world.run(create(1))).toEqual(created)
+  const sandbox = new Sandbox()
+  expect(await sandbox.run(create(1))).toEqual(created)
   await endConnections()
-  return { world, holder: await holdLock(world.store, 'BEGIN IMMEDIATE') }
+  return { sandbox, holder: await holdLock(sandbox.store, 'BEGIN IMMEDIATE') }
 }
 
-test('while another process holds the write lock, plants are read, and a create ends with its time', async () => {
-  const { world } = await lockedStore()
-  expect(await world.spawn('get 1')).toEqual(plantsOf(1))
-  const late = await world.spawn(`${create(2)} --timeout 300ms`)
+test('reads work while another process holds the write lock, and a create fails at its timeout', async () => {
+  const { sandbox } = await lockedStore()
+  expect(await sandbox.spawn('get 1')).toEqual(plantsOf(1))
+  const late = await sandbox.spawn(`${create(2)} --timeout 300ms`)
   expect(late).toEqual({ code: 4, out: '', err: expect.stringContaining('in use') })
 })
 
 describe.runIf(isLinux)('a create that waits for the write lock (seen through /proc)', () => {
   async function waitingCreate() {
-    const { world, holder } = await lockedStore()
-    const waiting = world.start(`${create(2)} --timeout 1h`)
+    const { sandbox, holder } = await lockedStore()
+    const waiting = sandbox.start(`${create(2)} --timeout 1h`)
     const folder = `/proc/${waiting.pid}`
     const files = () => readdirSync(`${folder}/fd`).map((fd) => readlinkSync(`${folder}/fd/${fd}`))
     const sleeps = () => {
       const status = readFileSync(`${folder}/status`, 'utf8')
       return Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(status)?.[1])
     }
-    await expect.poll(files, patience).toContain(`${world.store}-wal`)
+    await expect.poll(files, patience).toContain(`${sandbox.store}-wal`)
     const before = sleeps()
     await expect.poll(() => sleeps() - before, patience).toBeGreaterThan(5)
-    return { world, holder, waiting }
+    return { sandbox, holder, waiting }
   }
 
   test.each([undefined, 'SIGKILL'] as const)(
-    'gets its turn when the holder ends (by %s)',
+    'continues when the process with the lock ends (by %s)',
     async (signal) => {
       const { holder, waiting } = await waitingCreate()
       await holder.end(signal)
@@ -72,10 +72,10 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('ends at once on %s with %i, and stores nothing', async (signal, code) => {
-    const { world, waiting } = await waitingCreate()
+  ] as const)('ends at once on %s with exit code %i, and stores nothing', async (signal, code) => {
+    const { sandbox, waiting } = await waitingCreate()
     waiting.kill(signal)
     expect(await waitForResult(waiting)).toMatchObject({ code, out: '' })
-    expect(await world.spawn('list')).toEqual(plantsOf(1))
+    expect(await sandbox.spawn('list')).toEqual(plantsOf(1))
   })
 })

@@ -5,7 +5,7 @@ import { type RunningService, serve, testToken } from '../../helpers/scripted-se
 
 const patience = { interval: 20 }
 
-test('a service says that its database is away, and recovers without a restart', async () => {
+test('a service reports that its database is unreachable, and recovers without a restart', async () => {
   const database = await startOwnServer()
   const service = await serve(['--store', database.url, '--admin-port', '0', '--timeout', '1h'])
   const address = service.log.find(({ msg }) => msg === 'listening')?.['admin']
@@ -25,7 +25,7 @@ test('a service says that its database is away, and recovers without a restart',
 })
 
 test.each(['locked', 'away'])(
-  'a service that is told to stop while its database is %s does not wait beyond --drain-timeout',
+  'a service that stops while its database is %s does not wait beyond --drain-timeout',
   async (how) => {
     const database = how === 'away' ? await startOwnServer() : undefined
     const { url, env, hold } = database ?? (await createDatabase())

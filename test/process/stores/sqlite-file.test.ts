@@ -46,17 +46,17 @@ class Unprivileged extends Sandbox {
 }
 
 test.each(['-journal', '-wal', '-shm'])('a %s that is a link is not followed', async (suffix) => {
-  const world = new Sandbox()
-  await world.spawn('create --id 1 --name Fern')
-  world.write('precious', 'water the fern')
-  symlinkSync(join(world.home, 'precious'), world.store + suffix)
+  const sandbox = new Sandbox()
+  await sandbox.spawn('create --id 1 --name Fern')
+  sandbox.write('precious', 'water the fern')
+  symlinkSync(join(sandbox.home, 'precious'), sandbox.store + suffix)
   for (const line of ['list', createMoss])
-    expect(await world.run(line)).toMatchObject({ code: 4, out: '' })
-  expect(world.read('precious')).toBe('water the fern')
+    expect(await sandbox.run(line)).toMatchObject({ code: 4, out: '' })
+  expect(sandbox.read('precious')).toBe('water the fern')
 })
 
 test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
-  'a command without file descriptors for its store says so: %s (needs sh)',
+  'a command without enough file descriptors for its store reports it: %s (needs sh)',
   async (line) => {
     const results: ProcessResult[] = []
     // The executable opens its first file with 5. Node.js needs at least 17, and does not start below.
@@ -75,8 +75,8 @@ test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
   },
 )
 
-describe.runIf(canDropRights)('a place that may not be written', () => {
-  test('can still be read and exported, and takes no plant', async () => {
+describe.runIf(canDropRights)('a store in a read-only place', () => {
+  test('can be read and exported, but accepts no plant', async () => {
     const user = await Unprivileged.withStore()
     user.close()
     expect(await user.do('list')).toEqual(toJsonResult(fern))
@@ -88,7 +88,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     expect(readdirSync(user.data)).toEqual(['plants.db'])
   })
 
-  test('can be read while its owner has it open, also by a link', async () => {
+  test('can be read while its owner has it open, also through a link', async () => {
     const user = await Unprivileged.withStore()
     const link = join(createTemporaryFolder(), 'link.db')
     symlinkSync(user.store, link)
@@ -98,7 +98,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
       expect(await user.do(`list --store ${path}`)).toEqual(toJsonResult(fern, moss))
   })
 
-  test('is rejected when its log was left there by a crash', async () => {
+  test('is rejected when a crash left its log', async () => {
     const [source, user] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
     openDatabase(source.store).exec(insertMoss)
     for (const suffix of ['', '-wal']) copyFileSync(source.store + suffix, user.store + suffix)

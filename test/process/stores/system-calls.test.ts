@@ -74,7 +74,7 @@ describe.runIf(canTrace)('killed before any system call (needs strace)', () => {
   test.each<{ store: string; ids: number[] }>([
     { store: 'that it makes', ids: [] },
     { store: 'that it finds', ids: [0, 2] },
-  ])('a create leaves a store whole, and can be repeated: one $store', async ({ ids }) => {
+  ])('a create leaves an intact store, and can be repeated, in a store $store', async ({ ids }) => {
     const command = 'create --id 1 --name Fern --idempotency-key order-66'
     const initial = await createStore(...ids)
     const calls = [...fileCalls, 'openat']
@@ -119,7 +119,7 @@ describe.runIf(canTrace)('killed before any system call (needs strace)', () => {
     expect(Math.min(...hits)).toBeGreaterThan(0)
   })
 
-  test('a backup leaves the file that was there, or a whole new one', async () => {
+  test('a backup leaves the old file or a complete new one', async () => {
     const initial = await createStoreWithOldBackup()
     const calls = [...fileCalls, renameCalls]
     const scenario = { fault, calls, initial, command: backup } as const
@@ -171,7 +171,7 @@ describe.runIf(canTrace)('when any sync fails (needs strace)', () => {
   }
 
   // The last sync is that of the new name.
-  test('a backup leaves the file that was there, or a whole new one', async () => {
+  test('a backup leaves the old file or a complete new one', async () => {
     const initial = await createStoreWithOldBackup()
     const scenario = { fault: oneSyncFails, initial, command: backup }
     const codes = await failSyncs(scenario, async ({ sandbox, result }) => {
@@ -192,7 +192,7 @@ describe.runIf(canTrace)('when any sync fails (needs strace)', () => {
     expect(codes).toContain(5)
   })
 
-  test('an export leaves the file that was there, or a whole new one', async () => {
+  test('an export leaves the old file or a complete new one', async () => {
     const initial = await createStore(1, 2)
     initial.write('out.ndjson', 'old')
     const exported = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n'
@@ -228,7 +228,7 @@ describe.runIf(canTrace)('when any system call fails (needs strace)', () => {
       ids: [1, 2],
       useStore: shareUntilCrash,
     },
-  ])('a create tells whether its plant is stored: one that $store', async ({ ids, useStore }) => {
+  ])('a create reports whether its plant is stored if it $store', async ({ ids, useStore }) => {
     const initial = await createStore(...ids)
     const command = 'create --id 42 --name Oak --output json'
     const series = listCreateFaults().map(({ call, fault }) =>

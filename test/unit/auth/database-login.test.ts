@@ -27,7 +27,7 @@ async function login(user: Sandbox, address: string, env: Record<string, string>
 }
 
 describe('the password for a database', () => {
-  test('is the first that there is: address, PGPASSWORD, password file', async () => {
+  test('comes from the address, else from PGPASSWORD, else from the password file', async () => {
     const user = new Sandbox()
     const expectFrom = async (
       [address, env]: [string, Record<string, string>],
@@ -48,7 +48,7 @@ describe('the password for a database', () => {
     await expectFrom([address, env], 'the address', ['of-url', 'of-url'], ['of-url'])
   })
 
-  test.skipIf(isWindows)('is in no file that others can read (needs modes)', async () => {
+  test.skipIf(isWindows)('is not read from a file that others can read (needs modes)', async () => {
     const user = new Sandbox()
     const path = join(user.home, user.write('passwords', '*:*:*:*:s3cret'))
     const env = { PGPASSFILE: path }
@@ -84,7 +84,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
       ).toMatchObject(expected)
   })
 
-  test('must be valid, belong together, and be changed by nobody else', async () => {
+  test('must be valid, match each other, and be writable only by the user', async () => {
     const user = new Sandbox()
     const { key, path, keyPath } = createCertificate({ names: ['DNS:ann'] })
     const at = (name: string, text: string) => join(user.home, user.write(name, text))

@@ -27,7 +27,7 @@ function tokensIn(...servers: ScriptedServer[]): string[][] {
 }
 
 describe('a saved token', () => {
-  test('goes to no other address, and no other is even asked', async () => {
+  test('is sent to no other address', async () => {
     const [service, other] = [await startRecorder(), await startRecorder()]
     const { port, url } = service
     const user = new Sender({ tokens: buildSavedTokens(`${url}/v1`) })
@@ -66,7 +66,7 @@ describe('the name of a store', () => {
   const codesAt = (user: Sender, ...stores: string[]) =>
     Promise.all(stores.map((store) => user.createAt(store)))
 
-  test('has one token with its address', async () => {
+  test('has one token, which belongs to its address', async () => {
     const [service, user] = [await startRecorder(accepts, created), new Sender()]
     const address = `${service.url}/v1`
     await user.run(`stores add team ${address}`)
@@ -75,7 +75,7 @@ describe('the name of a store', () => {
     expect(await codesAt(user, 'team', 'same', address, service.url)).toEqual([0, 0, 0, 3])
   })
 
-  test('takes no token along to another address', async () => {
+  test('does not keep its token when its address changes', async () => {
     const [service, other] = [await startRecorder(accepts, created), await startRecorder()]
     const user = new Sender({ stores: { team: { address: service.url } } })
     expect(await user.login('team')).toBe(0)

@@ -32,7 +32,7 @@ test.skipIf(isWindows).each([
   )
 })
 
-test('a token command that fails stops everything: nothing is sent, not even a saved token', async () => {
+test('after a token command that fails, nothing is sent, not even a saved token', async () => {
   const service = await ScriptedServer.listen({ posts })
   const team = new TokenCommandSandbox({
     stores: { team: { address: service.url, 'token-command': 'false' } },
@@ -121,7 +121,7 @@ describe.skipIf(isWindows)('a token command (needs sh)', () => {
     ['too long a token', `${longest}x`, undefined],
     ['JSON', '{"token":"s3cret"}', undefined],
     ['more than 64 KiB', 's3cret\n'.repeat(100_000), undefined],
-  ])('gives one token, or none: %s', async (_, text, token) => {
+  ])('must print exactly one token: %s', async (_, text, token) => {
     const team = new TokenCommandSandbox()
     team.write('printed', text)
     const result = await team.saveTokenCommand(`cat ${team.home}/printed`).run(auth)

@@ -3,7 +3,7 @@ import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // What is said about wrong command lines is in transcripts/usage.txt.
 
-test('a switch may be given twice, and a value in one place', async () => {
+test('a switch may be repeated, and an option with a value may stand anywhere', async () => {
   const user = new Sandbox()
   expect((await user.run('--verbose list --verbose')).code).toBe(0)
   for (const [line, message] of [
@@ -20,7 +20,7 @@ test('a switch may be given twice, and a value in one place', async () => {
 })
 
 test.each(['tokens create --note --allow=read', 'create --id 1 --name --help'])(
-  'an option is no value of what was left empty: plants %s',
+  'an option is not the value of the option before it: plants %s',
   async (line) => {
     const user = new Sandbox()
     expect(await user.run(line)).toMatchObject({ code: 2, out: '' })
@@ -53,7 +53,7 @@ test.each([
   ['plants_SECRET', 'command'],
   [`${'x'.repeat(15)}SECRET`, 'command'], // 21 letters
   ['auth login SECRET', 'that it does not take'],
-])('nothing typed is repeated but a word: plants %s', async (line, what) => {
+])('an error repeats only a word of the command line: plants %s', async (line, what) => {
   const { code, out, err } = await new Sandbox().run(line)
   const [message] = err.split('\n')
   expect([code, out, message?.endsWith(what)]).toEqual([2, '', true])
@@ -86,7 +86,7 @@ test.each<[line: string, code: number]>([
 test.each([
   ...['9223372036854775808', '-9223372036854775809', '1.5', '1E3', '007', '-00', '7.0', '+1'],
   ...['', '1\n', '\u0661', 'a\u001b[2J'],
-])('an id of an option is in digits and fits: %j does not', async (text) => {
+])('an id of an option must be an integer in range: %j is not', async (text) => {
   const user = new Sandbox()
   const err = expect.stringMatching(/must (be an integer from|use the digits)/)
   for (const words of [

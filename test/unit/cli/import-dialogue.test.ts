@@ -41,7 +41,7 @@ test.each([
   expect([id, guessNameColumn(others), guessTagColumn(others)]).toEqual(expected)
 })
 
-test('a column is an id if each row has another integer, or else if it is called one', () => {
+test('a column is the id if each row has a different integer, or else by its name', () => {
   expect(guessIdColumn(columnsOf('Anzahl;Nr', '1;1.234', '1;1.235'))).toBe(1)
   expect(guessIdColumn(columnsOf('a;b', '1;1', ';2'))).toBe(1)
   expect(guessIdColumn(columnsOf('a;b', '1;x', '1;y'))).toBeUndefined()
@@ -52,18 +52,18 @@ test.each([
   ['Menge', ['3', '12'], undefined],
   ['Bemerkung', ['Im Herbst zurückschneiden und vor Frost schützen', ''], undefined],
   ['leer', ['', ''], undefined],
-])('the only column that is left is the tag if it has short texts: %s', (name, cells, expected) => {
+])('the only remaining column is the tag if its cells are short: %s', (name, cells, expected) => {
   expect(guessTagColumn(columnsOf(name, ...cells))).toBe(expected)
   expect(guessTagColumn(columnsOf(`${name};b`, 'x;y', 'z;w'))).toBeUndefined()
 })
 
-test('a first row with an integer above integers is a plant', () => {
+test('a first row is a plant if it has an integer above other integers', () => {
   const isHeaderless = (first: string) =>
     guessIsHeaderless(first.split(';'), columnsOf(first, '2;Moss', '3;Oak'))
   expect([isHeaderless('1;Fern'), isHeaderless('Nr;Name')]).toEqual([true, false])
 })
 
-test('the names of columns that are known are at most 60', () => {
+test('at most 60 names of columns are known', () => {
   expect(Object.values(columnWords).flat().length).toBeLessThanOrEqual(60)
 })
 
@@ -77,7 +77,7 @@ const answers = {
   match: 'name' as const,
 }
 
-test('the command line has what was typed, and an option for each answer', () => {
+test('the command line has the typed options, and one for each answer', () => {
   const words = ['import', '--atomic', '--', 'my list.csv']
   expect(buildCommandLine(words, answers, { isWindows: false })).toBe(
     "plants import --atomic --encoding windows-1252 --sheet 'Bob'\\''s' --delimiter tab " +

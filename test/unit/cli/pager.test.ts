@@ -10,12 +10,12 @@ const onTerminal: RunOptions = { terminals: ['stdout', 'stderr'] }
 async function pagedRun(line: string, { env, ...options }: RunOptions = {}, user = new Sandbox()) {
   await user.run(fern)
   const pager = 'cat > "$SHOWN"; echo "$LESS" > "$SHOWN.less"'
-  const world = {
+  const sandbox = {
     ...onTerminal,
     ...options,
     env: { PATH: process.env['PATH'] ?? '', PAGER: pager, SHOWN: `${user.home}/shown`, ...env },
   }
-  const result = await user.run(`${line} --no-color`, world)
+  const result = await user.run(`${line} --no-color`, sandbox)
   return { ...result, shown: user.has('shown') ? user.read('shown') : undefined, user }
 }
 
@@ -43,7 +43,7 @@ describe.skipIf(isWindows)('with a pager (needs sh)', () => {
     expect([code, out, shown]).toEqual([0, expect.stringMatching(/Fern|\d\.\d/), undefined])
   })
 
-  test('the pager gets none of our secrets', async () => {
+  test('the environment of the pager has no secret of the program', async () => {
     const names = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD']
     const secrets = Object.fromEntries(names.map((name) => [name, 's3cret-of-env']))
     const { shown } = await pagedRun('list', { env: { ...secrets, PAGER: 'env > "$SHOWN"; cat' } })

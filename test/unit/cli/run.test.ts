@@ -39,7 +39,7 @@ test.each([
 })
 
 test.each(['text', 'json'])(
-  'a defect as %s shows its stack as text, no token, and exits with 70',
+  'an internal error as %s prints its stack without a token, and exits with 70',
   async (output) => {
     const token = 's3cret-of-env-s3cret'
     const env = {

@@ -39,7 +39,7 @@ async function login(
 }
 
 describe('login saves a token', () => {
-  test('of 4096 characters between spaces, and asks the service', async () => {
+  test('of 4096 characters without surrounding spaces, and checks it at the service', async () => {
     const longest = 's3cret'.padEnd(4096, 'x')
     const service = await ScriptedServer.listen({ posts: [accepts] })
     const address = `${service.url}/v1`
@@ -163,14 +163,14 @@ describe('login saves nothing', () => {
     ['more than 4096 characters', 's3cret'.repeat(683)],
     ['more than 1 MiB', 's3cret'.repeat(500_000)],
     ['other bytes than UTF-8', Buffer.from('s3cret\xff\xfe', 'latin1')],
-  ])('and asks nothing for %s', async (_, stdin) => {
+  ])('without asking for %s', async (_, stdin) => {
     const service = await ScriptedServer.listen({ posts: [accepts] })
     expect(await login(service.url, stdin)).toMatchObject({ code: 2 })
     expect([user.has('config'), service.connections]).toEqual([false, 0])
   })
 })
 
-test('logout removes the token of its address alone', async () => {
+test('logout removes only the token of its address', async () => {
   const [one, other] = ['https://plants.example.com', 'https://other.example.com']
   user.save({ tokens: buildSavedTokens(one), timeout: '1m' })
   for (const [address, removed, tokens] of [

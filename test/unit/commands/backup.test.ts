@@ -57,7 +57,7 @@ async function damagedCopy(): Promise<string> {
 test.each([
   ['backup plants.bak', 'interrupted', 130],
   ['restore plants.bak --yes', 'terminated', 143],
-] as const)('%s changes nothing when it is %s', async (line, kind, code) => {
+] as const)('%s changes nothing after it is %s', async (line, kind, code) => {
   if (line.startsWith('restore')) await user.run('backup plants.bak')
   await user.run('create', { stdin: ivy })
   const before = names()
@@ -83,7 +83,7 @@ test('a damaged store is neither backed up, replaced nor restored', async () => 
 })
 
 describe('backup', () => {
-  test('copies all that is in a store into one file', async () => {
+  test('copies a whole store into one file', async () => {
     await user.run('create', { stdin: moss })
     await user.run('tokens create --note ci')
     const made = await user.run('backup plants.bak')
@@ -99,15 +99,18 @@ describe('backup', () => {
     expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
   })
 
-  test.skipIf(isWindows)('replaces an older one, also through a link (needs links)', async () => {
-    await user.run('backup plants.bak')
-    await user.run('create', { stdin: moss })
-    fs.symlinkSync('plants.bak', at('latest'))
-    expect((await user.run('backup latest')).code).toBe(0)
-    expect(await listOf('./plants.bak')).toBe(moss + fern)
-  })
+  test.skipIf(isWindows)(
+    'replaces an older backup, also through a link (needs links)',
+    async () => {
+      await user.run('backup plants.bak')
+      await user.run('create', { stdin: moss })
+      fs.symlinkSync('plants.bak', at('latest'))
+      expect((await user.run('backup latest')).code).toBe(0)
+      expect(await listOf('./plants.bak')).toBe(moss + fern)
+    },
+  )
 
-  test('says so when another one has created its file in the meantime', async () => {
+  test('fails if another backup has created its file in the meantime', async () => {
     // The clock is asked before the copy gets its name.
     const now = () => {
       if (!user.has('plants.bak')) user.write('plants.bak', 'of another process')
@@ -120,7 +123,7 @@ describe('backup', () => {
   })
 
   test.skipIf(isWindows)(
-    'is for its owner alone, also in the place of a file that was not (needs modes)',
+    'is readable only by its owner, even if it replaces a file that others could read (needs modes)',
     async () => {
       for (const content of ['an empty file', 'an older backup']) {
         if (content === 'an empty file') user.write('plants.bak', '')
@@ -135,7 +138,7 @@ describe('backup', () => {
   )
 
   test.skipIf(isWindows)(
-    'replaces neither its store, a store in use, nor what is damaged (needs links)',
+    'replaces neither its own store, a store in use, nor a damaged file (needs links)',
     async () => {
       fs.symlinkSync(user.store, at('link'))
       fs.linkSync(user.store, at('name'))
@@ -152,7 +155,7 @@ describe('backup', () => {
     },
   )
 
-  test('replaces one that has more than twice the plants only with --yes', async () => {
+  test('replaces a backup with more than twice the plants only with --yes', async () => {
     await user.run('create --id 3 --name Ivy')
     await user.run('create --id 4 --name Oak')
     await user.run('backup plants.bak')
@@ -175,7 +178,7 @@ describe('restore', () => {
     await user.run('backup plants.bak')
   })
 
-  test('replaces plants with --yes, and keeps what was there', async () => {
+  test('replaces plants with --yes, and keeps the old store', async () => {
     await user.run('create', { stdin: ivy })
     const before = await listOf('local')
     const { code, out, err } = await user.run('restore plants.bak --yes')
@@ -187,7 +190,7 @@ describe('restore', () => {
     expect(await listOf('local')).toBe(before)
   })
 
-  test('never replaces what a restore has kept in the same second', async () => {
+  test('does not replace the store that another restore kept in the same second', async () => {
     const results = await Promise.all([1, 2, 3, 4].map(() => user.run('restore plants.bak --yes')))
     const kept = results.map(({ out }) => JSON.parse(out).kept)
     expect(new Set(kept).size).toBe(4)
@@ -213,7 +216,7 @@ describe('restore', () => {
     expect(await listOf('local')).toBe(moss + fern + ivy)
   })
 
-  test('takes no store with changes beside its file, and no other database', async () => {
+  test('rejects a store with a write-ahead log, and any other database', async () => {
     await createPlant(await live(at('live.db')), { id: 6n, name: 'Elm' })
     await expectFailure('restore live.db --yes', 2, `it has changes in ${at('live.db')}-wal`)
     openDatabase(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')

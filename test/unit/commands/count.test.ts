@@ -12,7 +12,7 @@ async function createUser(names: readonly string[]): Promise<Sandbox> {
   return user
 }
 
-test('a count of each text ends at an interruption', async () => {
+test('a count by string ends on a signal', async () => {
   const user = await createUser(['Fern'])
   const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
   const result = await user.run('count --by tag', { signal })
@@ -23,12 +23,12 @@ test.each([
   ['json', '[\n]\n'],
   ['ndjson', ''],
   ['tsv', 'tag\tcount\n'],
-])('a count of the texts of no plants is written as %s', async (format, out) => {
+])('a count by string of an empty store is written as %s', async (format, out) => {
   const result = await new Sandbox().run(`count --by tag --output ${format}`)
   expect(result).toEqual({ code: 0, out, err: '' })
 })
 
-test('equal counts are in the order of a sorted list, also beyond U+FFFF', async () => {
+test('strings with equal counts are sorted as a list is, also beyond U+FFFF', async () => {
   const names = [
     '🌿',
     '\uffff',
@@ -55,10 +55,13 @@ test('equal counts are in the order of a sorted list, also beyond U+FFFF', async
 test.each([
   ['ndjson', (name: string) => `{"name":"${name}","count":1}\n`],
   ['csv', (name: string) => `${name},1\n`],
-])('texts of more than one block are written once each as %s', async (format, write) => {
-  const names = Array.from({ length: 2500 }, (_, index) => `Fern ${10_000 + index}`)
-  const user = await createUser(names)
-  const { out } = await user.run(`count --by name --output ${format}`)
-  const header = format === 'csv' ? 'name,count\n' : ''
-  expect(out).toBe(header + names.map(write).join(''))
-})
+])(
+  'a count with more than one block of strings writes each string once as %s',
+  async (format, write) => {
+    const names = Array.from({ length: 2500 }, (_, index) => `Fern ${10_000 + index}`)
+    const user = await createUser(names)
+    const { out } = await user.run(`count --by name --output ${format}`)
+    const header = format === 'csv' ? 'name,count\n' : ''
+    expect(out).toBe(header + names.map(write).join(''))
+  },
+)

@@ -38,7 +38,7 @@ function teamAt(address: string, fields: object = {}, ofTeam = token) {
   return { stores, ...(ofTeam && { tokens: { [address]: entry } }) }
 }
 
-test('all that is well is printed, check by check', async () => {
+test('doctor prints each successful check', async () => {
   const address = await serveFile(join(createTemporaryFolder(), 'plants.db'))
   const disk = await Disk.build(teamAt(address))
   const ok = (check: string, message: unknown) => ({ check, state: 'ok', message })
@@ -64,7 +64,7 @@ test('all that is well is printed, check by check', async () => {
   expect((await disk.examine('--store team')).findings).toEqual([...always, team])
 })
 
-test('as text, a finding is a line with its hint below, and a store drives no terminal', async () => {
+test('as text, a problem is a line with its hint below, and names of stores cannot control the terminal', async () => {
   const stores = { garden: { address: './\u001b[2Jx\u202e.db' } }
   const disk = await Disk.build({ store: 'garden', stores })
   const { code, out, err } = await disk.run('doctor --output text')
@@ -73,7 +73,7 @@ test('as text, a finding is a line with its hint below, and a store drives no te
   expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
 })
 
-test.each(['--output csv', '--timeout abc'])('%s is no finding', async (flag) => {
+test.each(['--output csv', '--timeout abc'])('%s is not a problem', async (flag) => {
   expect(await new Disk().run(`doctor ${flag}`)).toMatchObject({ code: 2, out: '' })
 })
 
@@ -87,7 +87,7 @@ describe('the settings', () => {
     expect(findings.map(({ check }) => check)).toEqual(['runtime', 'sqlite', 'settings'])
   })
 
-  test.skipIf(isWindows)('that are open to others are a warning (needs modes)', async () => {
+  test.skipIf(isWindows)('that others can read cause a warning (needs modes)', async () => {
     const disk = new Disk({ timeout: '1m' })
     chmodSync(disk.file, 0o604)
     const message = expect.stringMatching(/mode 604/)
@@ -101,7 +101,7 @@ describe('the settings', () => {
     ['an empty token command', {}, { 'token-command': '' }],
     ['PLANTS_ALLOW_HTTP', {}, {}, { PLANTS_ALLOW_HTTP: 'maybe' }],
   ])(
-    'that are wrong about trust keep the token from the store: %s',
+    'with invalid certificates prevent that the token is sent: %s',
     async (_, more, team, env = {}) => {
       const service = await startRecorder(accepts)
       const user = new Disk({ ...more, ...teamAt(service.url, team) })

@@ -52,8 +52,8 @@ async function running(count: number, line: string, fails: (stop: AbortControlle
     err += text
   }
   const output = { isTerminal: false, columns: 80, rows: 24, log, stream: () => new PassThrough() }
-  const world = { env: user.env, cwd: user.home, signal: stop.signal }
-  const io = createIo(world, { ...output, write }, { ...output, write: log })
+  const sandbox = { env: user.env, cwd: user.home, signal: stop.signal }
+  const io = createIo(sandbox, { ...output, write }, { ...output, write: log })
   const code = await run([...line.split(' '), '--output', 'json'], io)
   const [error] = err.trimEnd().split('\n').slice(-1)
   return { code, ...JSON.parse(error || '{}'), left: Number((await user.run('count')).out) }

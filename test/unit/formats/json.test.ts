@@ -62,7 +62,7 @@ test('one object over several lines is one record, also where its first line is 
   expect(formatRecords(await readRecords(wrong, { name: 'plant.json.gz' }))).toEqual(['1: 422 id'])
 })
 
-test('values that stand one after the other, as jq prints them, are records', async () => {
+test('consecutive values, as jq prints them, are records', async () => {
   const [one, other] = ['{\n"id":1,\n"name":"a"}', '{\n"id":2,\n"name":"b"}']
   for (const between of ['\n', ' ', '', '\r\n\r\n'])
     for (const input of [one + between + other, `[${one}]${between}[${other}]`])
@@ -105,7 +105,7 @@ test('a record has at most 1 MiB, and the next line is read', async () => {
   }
 })
 
-test('the elements of an array are read as they were written', () => {
+test('the elements of an array keep their text', () => {
   const texts = fc.oneof(
     fc.string({ unit: fc.constantFrom(...'a{}[]",:\\\n é') }),
     fc.string({ unit: 'grapheme' }),
@@ -123,7 +123,7 @@ test('the elements of an array are read as they were written', () => {
   )
 })
 
-test('a chunk of an array has little more than 260,000 characters', async () => {
+test('a chunk of an array has hardly more than 260,000 characters', async () => {
   const record = `"${'a'.repeat(150_000)}"`
   const texts = (async function* () {
     yield `[${[record, record, record].join()}]`

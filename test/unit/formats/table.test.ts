@@ -127,7 +127,7 @@ test.each<[string, string]>([
     await expect(readRecords(input, { ...csv, cuts })).rejects.toThrow('stdin:3: A quote')
 })
 
-test('other columns are named where they hold something', async () => {
+test('unknown columns are reported if they have values', async () => {
   const input = 'id,name,colour,__proto__,,rejected_line\n1,a,,x,\n2,b,red,y,,7\n3,c,"",,\n'
   const read = await readRecords(input, csv)
   expect(formatRecords(read)).toEqual(['2: 1 a', '3: 2 b', '4: 3 c'])
@@ -217,7 +217,7 @@ test('a number that is the name of a column is a name', async () => {
   expect(formatRecords(await readRecords(input, { ...csv, map }))).toEqual(['3: 7 Oak'])
 })
 
-test('there is no column with a number above that of the last column', async () => {
+test('a number above that of the last column is rejected', async () => {
   const input = 'Nr,Name\n1,a\n'
   await expect(readRecords(input, { ...csv, map: { id: '1', name: '3' } })).rejects.toThrow(
     'stdin has no column "3": line 1 has only "Nr", "Name"',
@@ -262,7 +262,7 @@ test.each([
   expect(formatRecords(read)).toEqual(['2: 1 a'])
 })
 
-test('a header that comes first counts, whatever columns another delimiter finds below it', async () => {
+test('the first header counts, whatever columns another delimiter finds below it', async () => {
   const input = 'id,name,note\n1,Rose,\n2,Lily,"once:\nid|name|tag|note\nall"\n3,Fern,\n'
   expect(formatRecords(await readRecords(input, csv))).toEqual([
     '2: 1 Rose',
@@ -295,7 +295,7 @@ test('a row has at most 1 MiB', async () => {
   }
 })
 
-test('blocks of any size give what one block gives', () => {
+test('the size of blocks does not change the records', () => {
   const someCuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
   return check(60, [nearCsv(), someCuts, fc.boolean()], async (input, places, isEach) => {
     const outcome = (cuts: number[]) =>

@@ -9,7 +9,7 @@ interface Patch {
 }
 
 test.each(['skip', 'same', 'update'])(
-  'an import with --if-exists %s does what a model does',
+  'an import with --if-exists %s has the outcome of a model',
   async (policy) => {
     const texts = fc.constantFrom('A', 'B', '', 'a "b", c')
     const patch = fc.record(

@@ -68,7 +68,7 @@ describe('damaged gzip', () => {
   })
 })
 
-describe('what is not of its encoding late', () => {
+describe('a late byte that is not in the encoding', () => {
   const rows = Array.from({ length: 100_000 }, (_, index) => `${index + 10},plain\n`).join('')
   const table = Buffer.concat([Buffer.from(`id,name\n${rows}`), latin1('2,Caf\xe9\n3,Z\n')])
   const err = expect.stringMatching(
@@ -119,13 +119,13 @@ test('a header has at most 64 KiB', async () => {
   expect(user.has('data')).toBe(false)
 })
 
-test('a row of which the fields are empty is no record, and one line counts them', async () => {
+test('rows with empty fields are skipped, and one line counts them', async () => {
   const table = 'note,id,name,tag\n,1,Fern,\nsum,,,\n,,,\n,,,x\nend, ,"", \n'
   const err = expect.stringMatching(/^plants: Skipped 2 rows without an id, a name and a tag$/m)
   expect(await user.import('', table)).toEqual({ code: 6, created: 1, rejected: { 422: 1 }, err })
 })
 
-test('ids are exact, also of another field', async () => {
+test('ids are exact, also from another field', async () => {
   const ids = ['-9223372036854775808', '9007199254740993', '922337203685477580.7e1']
   const stdin = ids.map((id) => `{"nr":${id},"name":"Fern"}\n`).join('')
   expect(await user.import('--map id=nr', stdin)).toEqual({ code: 0, created: 3, err: '' })

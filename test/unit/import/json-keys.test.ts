@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 
-test('the keys of an import compare as the names of a header do, and the exact one comes first', async () => {
+test('keys of an import match as names of a header do, and an exact key comes first', async () => {
   const user = new ImportSandbox()
   const lines = [
     '{"ID":9007199254740993,"Name":"Fern","TAG":"wet"}',

@@ -17,7 +17,7 @@ beforeEach(() => {
   user = new ImportSandbox()
 })
 
-test('records are rejected in their order, of several inputs', async () => {
+test('rejected records of several inputs keep their order', async () => {
   await user.run('create --id 99 --name First')
   const bad: [text: string, error: number, record: unknown][] = [
     ['x\r', 400, 'x'],
@@ -82,7 +82,7 @@ describe('a rejects file', () => {
     expect(user.has('bad')).toBe(false)
   })
 
-  test.skipIf(isWindows)('is no link and no pipe (needs links)', async () => {
+  test.skipIf(isWindows)('cannot be a link or a pipe (needs links)', async () => {
     user.write('plants', buildPlantLine('"x"'))
     user.write('notes', 'mine')
     symlinkSync('notes', join(user.home, 'link'))
@@ -112,7 +112,7 @@ describe('a rejects file', () => {
   test.each([
     ['has the same records', () => user.read('made')],
     ['is empty', () => ''],
-  ])('is none that appears meanwhile, also if it %s', async (_, contentOf) => {
+  ])('is not a file that appears in the meantime, even if it %s', async (_, contentOf) => {
     const list = user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
     expect(await user.import(`${list} --rejects made --store other.db`)).toMatchObject({ code: 6 })
     const content = contentOf()
@@ -128,7 +128,7 @@ describe('a rejects file', () => {
     expect(user.read('other')).toBe(user.read('made'))
   })
 
-  test('of another process that has resumed the import is left to that one', async () => {
+  test('is left to another process that has resumed the import', async () => {
     user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
     // The clock is asked after each chunk, before its rows are appended.
     const now = () => {
@@ -143,7 +143,7 @@ describe('a rejects file', () => {
     expect(user.read('bad')).toBe('of another process')
   })
 
-  test('is left alone once another process has taken over', async () => {
+  test('is not written after another process has resumed the import', async () => {
     user.write('plants', `{"id":1,"name":1}\n{"id":3,"name":"Oak"}\n${nextChunk}{"id":2}\n`)
     let before: string | undefined
     // The clock is asked after each chunk.

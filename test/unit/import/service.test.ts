@@ -60,7 +60,7 @@ describe('an import into a service', () => {
     expect([service.receivedCreates, user.journals]).toEqual([[], []])
   })
 
-  test('needs to read only where an id exists, or for --id-from next', async () => {
+  test('needs the right to read only for an existing id, or for --id-from next', async () => {
     const service = await startPlantService()
     const user = importerAt(service.address)
     expect(await user.import(`${all} --id-from next`)).toMatchObject({ code: 1 })
@@ -71,7 +71,7 @@ describe('an import into a service', () => {
   })
 })
 
-describe('an import into an ill service ends, and is resumed when that is mended:', () => {
+describe('an import into a failing service ends, and is resumed once the service works:', () => {
   test.each<[number, string, Behaviour]>([
     [1, 'answered 404', buildJsonResponse(404, {})],
     [3, 'Who?', buildJsonResponse(401, { error: 401, message: 'Who?' })],
@@ -101,7 +101,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
     )
   })
 
-  test('it is not reached', async () => {
+  test('the service is unreachable', async () => {
     const service = await startPlantService()
     await service.close()
     const user = importerAt(service.address)
@@ -113,7 +113,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
   test.each([
     [9, { code: 5 }, { code: 6 }], // What follows is not sent, and comes again.
     [79, { code: 5, created: 79, unknown: 1 }, undefined],
-  ])('it loses the response to create %i, without a key', async (lost, first, second) => {
+  ])('the response to create %i is lost, without a key', async (lost, first, second) => {
     const deed = ({ index }: Post) => (index === lost ? 'lose' : undefined)
     const { user, mended } = await illService(deed, { start: 0, isKeyed: false })
     expect(await user.import(`${all} --concurrency 1`)).toMatchObject(first)
@@ -122,7 +122,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
   })
 })
 
-test('a record is rejected whose plant somebody has changed before its answer came', async () => {
+test('a record is rejected if somebody changed its plant before the response arrived', async () => {
   const service = await startPlantService({
     behave: ({ index }) => {
       if (index === 5) service.changeAll()
@@ -156,25 +156,28 @@ describe('an import that is interrupted', () => {
     return { ...ill, result }
   }
 
-  test.each([true, false])('finishes what is under way; with keys: %s', async (isKeyed) => {
-    const answers = createGate()
-    const { service, result, mended } = await interrupt(
-      () => answers.wait(),
-      isKeyed,
-      '--concurrency 8',
-    )
-    answers.open()
-    expect(await result).toEqual(interrupted)
-    const unfinished = service.receivedCreates.length - half
-    expect(service.createdIds.size).toBe(service.receivedCreates.length)
-    expect(service.createdIds.size).toBeLessThan(lines.length)
-    // They come again, with their keys if there are any.
-    const rejected = { created: lines.length - unfinished, rejected: { 409: unfinished } }
-    expect(await mended()).toMatchObject(isKeyed ? complete : rejected)
-    expect(service.receivedCreates).toHaveLength(lines.length + unfinished)
-  })
+  test.each([true, false])(
+    'finishes the requests that it has sent; with keys: %s',
+    async (isKeyed) => {
+      const answers = createGate()
+      const { service, result, mended } = await interrupt(
+        () => answers.wait(),
+        isKeyed,
+        '--concurrency 8',
+      )
+      answers.open()
+      expect(await result).toEqual(interrupted)
+      const unfinished = service.receivedCreates.length - half
+      expect(service.createdIds.size).toBe(service.receivedCreates.length)
+      expect(service.createdIds.size).toBeLessThan(lines.length)
+      // They come again, with their keys if there are any.
+      const rejected = { created: lines.length - unfinished, rejected: { 409: unfinished } }
+      expect(await mended()).toMatchObject(isKeyed ? complete : rejected)
+      expect(service.receivedCreates).toHaveLength(lines.length + unfinished)
+    },
+  )
 
-  test('ends at once while its service wants to be left alone', async () => {
+  test('ends at once while it waits for Retry-After', async () => {
     const busy = buildJsonResponse(503, {}, { 'Retry-After': '3600' })
     const flags = '--timeout 2h --concurrency 1'
     const { result, mended } = await interrupt(() => busy, true, flags)
@@ -183,7 +186,7 @@ describe('an import that is interrupted', () => {
   })
 })
 
-test('a journal that cannot be used is named', async () => {
+test('the error about an unusable journal names it', async () => {
   const service = await startPlantService()
   const user = importerAt(service.address)
   const path = join(user.state, 'imports.db')
@@ -194,7 +197,7 @@ test('a journal that cannot be used is named', async () => {
   expect(await user.import(all)).toMatchObject(complete)
 })
 
-test('a complete import that numbered its plants is remembered on this machine', async () => {
+test('a complete import that generated ids is recorded on this machine', async () => {
   const user = new ImportSandbox()
   const store = await serveFile(join(user.home, 'service.db'))
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })

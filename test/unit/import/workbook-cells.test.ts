@@ -20,7 +20,7 @@ beforeEach(() => {
   sandbox = new ImportSandbox()
 })
 
-test('a workbook that LibreOffice saved is imported, and what it cannot give is rejected', async () => {
+test('a workbook that LibreOffice saved is imported, and its unreadable cells are rejected', async () => {
   const saved = join(import.meta.dirname, '../../data/libreoffice.xlsx')
   sandbox.write('stock.xlsx', readFileSync(saved))
   const { err, ...result } = await sandbox.import('stock.xlsx --rejects rejected.csv')
@@ -45,7 +45,7 @@ test('a workbook that LibreOffice saved is imported, and what it cannot give is 
   ])
 })
 
-test('ids that are texts are read as in other tables', async () => {
+test('ids in text cells are read as in other tables', async () => {
   const ids = ['="00123"', "'0007", '8.0', '1.000']
   const table = buildRows(['id', 'name'], ...ids.map((id) => [id, 'a']))
   sandbox.write('ids.xlsx', buildSheetWorkbook(table))
@@ -64,7 +64,7 @@ const unnamed = [
 test.each([
   ['workbook', 'stock.xlsx', buildSheetWorkbook(buildRows(...unnamed))],
   ['CSV', 'stock.csv', unnamed.map((row) => `${row.join()}\n`).join('')],
-])('in a %s, a column without a name that has cells is named', async (_, name, content) => {
+])('in a %s, a column without a name that has cells is reported', async (_, name, content) => {
   sandbox.write(name, content)
   const { err, ...result } = await sandbox.import(name)
   expect(result).toEqual({ code: 0, created: 2 })
@@ -74,7 +74,7 @@ test.each([
   expect(byNumber.err).not.toContain('"column 4"')
 })
 
-test('of columns that --columns leaves without a name, nothing is said', async () => {
+test('columns that --columns leaves without a name are not reported', async () => {
   const { err, ...result } = await sandbox.import('--columns id,,name', '1,lost,Fern\n')
   expect(result).toMatchObject({ code: 0, created: 1 })
   expect(err).not.toContain('ignored')

@@ -5,13 +5,13 @@ import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 /** A terminal, and what was drawn on it at which time. */
 function screen(columns = 80) {
-  const world = { time: 0, drawn: [] as string[] }
-  const write = async (text: string) => void world.drawn.push(text)
+  const sandbox = { time: 0, drawn: [] as string[] }
+  const write = async (text: string) => void sandbox.drawn.push(text)
   const stderr = { isTerminal: true, columns, write, log: write, stream: () => new PassThrough() }
-  return Object.assign(world, { io: { now: () => world.time, stderr } })
+  return Object.assign(sandbox, { io: { now: () => sandbox.time, stderr } })
 }
 
-test('the rate and the time left are those of this run', () => {
+test('progress shows the rate and the remaining time of this run', () => {
   const terminal = screen()
   const progress = new Progress(terminal.io, true, 0)
   progress.show({ done: 760_216, rejected: 0, part: 0.5 })
@@ -23,7 +23,7 @@ test('the rate and the time left are those of this run', () => {
   ])
 })
 
-test('it is drawn after the delay, ten times a second, no wider than the terminal', async () => {
+test('progress is drawn after a delay, ten times a second, no wider than the terminal', async () => {
   const terminal = screen(12)
   const progress = new Progress(terminal.io, true, 500)
   for (; terminal.time < 720; terminal.time += 30) progress.show({ done: terminal.time })
@@ -31,7 +31,7 @@ test('it is drawn after the delay, ten times a second, no wider than the termina
   expect(terminal.drawn).toEqual(['\r510 done\u001b[K', '\r630 done, 1\u001b[K', '\r\u001b[K'])
 })
 
-test('an import draws it on a terminal, but not with --quiet', async () => {
+test('an import draws progress on a terminal, but not with --quiet', async () => {
   const user = new Sandbox()
   const drawn = async (flags: string) => {
     const how = { stdin: '{"id":1,"name":"Fern"}', terminals: ['stderr' as const] }

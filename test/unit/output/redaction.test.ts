@@ -28,30 +28,33 @@ async function everyWay(user: Sandbox, args: string | string[], options: RunOpti
   return shown
 }
 
-test.each([short, long])('PLANTS_TOKEN in a wrong place is not shown: %s', async (token) => {
-  const places: [line: string, options?: RunOptions][] = [
-    [`list --store ${token}`],
-    [`list --store https://x.example/?token=${token}`],
-    [`create --id ${token} --name x`],
-    [`create --${token}`],
-    [token],
-    [`import ${token}`],
-    [`stores add ${token}!x https://y.example`],
-    [`serve --tls-cert ${token} --tls-key ${token}`],
-    [`doctor --store ./${token}/x`],
-    ['list', { env: { PLANTS_STORE: token } }],
-    ['list', { env: { PLANTS_TIMEOUT: token } }],
-    ['auth status', { env: { PLANTS_CONFIG_DIR: token } }],
-    [`${create} --store https://x.invalid --timeout 100ms`, { env: { HTTPS_PROXY: token } }],
-    ['create', { stdin: `{"id":"${token}","name":"x"}` }],
-    ['create', { stdin: `{"${token}` }],
-  ]
-  for (const [line, options] of places)
-    await everyWay(new Sandbox(), line, {
-      ...options,
-      env: { PLANTS_TOKEN: token, ...options?.env },
-    })
-})
+test.each([short, long])(
+  'the value of PLANTS_TOKEN in another option is not shown: %s',
+  async (token) => {
+    const places: [line: string, options?: RunOptions][] = [
+      [`list --store ${token}`],
+      [`list --store https://x.example/?token=${token}`],
+      [`create --id ${token} --name x`],
+      [`create --${token}`],
+      [token],
+      [`import ${token}`],
+      [`stores add ${token}!x https://y.example`],
+      [`serve --tls-cert ${token} --tls-key ${token}`],
+      [`doctor --store ./${token}/x`],
+      ['list', { env: { PLANTS_STORE: token } }],
+      ['list', { env: { PLANTS_TIMEOUT: token } }],
+      ['auth status', { env: { PLANTS_CONFIG_DIR: token } }],
+      [`${create} --store https://x.invalid --timeout 100ms`, { env: { HTTPS_PROXY: token } }],
+      ['create', { stdin: `{"id":"${token}","name":"x"}` }],
+      ['create', { stdin: `{"${token}` }],
+    ]
+    for (const [line, options] of places)
+      await everyWay(new Sandbox(), line, {
+        ...options,
+        env: { PLANTS_TOKEN: token, ...options?.env },
+      })
+  },
+)
 
 test.each(['s3cret\ns3cret', 's3cr\u00e9t-s3cret', 's3cret'.padEnd(5000, 's3cret')])(
   'a malformed token is neither shown nor sent: %j',
@@ -130,7 +133,7 @@ test('the log of a service shows no token, however it is encoded', async () => {
 })
 
 describe('redact', () => {
-  test('keeps a line of JSON one, wherever a secret begins and ends in it', () => {
+  test('keeps JSON valid, wherever a secret begins and ends in it', () => {
     const secrets = new Set(['plantsapp-1', '"quoted"', 'ends with \\', 'a"b\\c-secret'])
     for (const secret of secrets)
       for (const text of [
@@ -145,7 +148,7 @@ describe('redact', () => {
       }
   })
 
-  test('leaves ordinary words, also those that a secret begins with', () => {
+  test('keeps ordinary words, even if a secret begins with them', () => {
     const token = `plants_c${'Ab3-_x9'.repeat(6)}`
     const secrets = new Set(['password1', 'database-2024', token, 'correcthorsebatterystaple'])
     const text = 'The password of plants_clone, correct, is in the database-server'

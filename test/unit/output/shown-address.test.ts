@@ -11,7 +11,7 @@ test.each([
   'https://s3cretToken@127.0.0.1',
   'https://127.0.0.1:1/?a=1&password=s3cretPw',
   's3cretOfSomebody',
-])('what stands where an address belongs, and is none, is not repeated: %s', async (address) => {
+])('an invalid address is not repeated: %s', async (address) => {
   const user = new Sandbox()
   const read = ['get 1', 'config list', 'doctor', 'auth status']
   const env = { PLANTS_STORE: address, PLANTS_TIMEOUT: '50ms' }
@@ -33,7 +33,7 @@ test.each([
     }
 })
 
-test('a message names where the text came from', async () => {
+test('a message names the origin of an address', async () => {
   const user = new Sandbox()
   const address = 'postgres//u:s3cret@h/db'
   user.save({ stores: { team: { address } } })
@@ -48,7 +48,7 @@ test('a message names where the text came from', async () => {
   }
 })
 
-test('what looks like a password or an address is shown where none belongs', async () => {
+test('text that looks like a password is shown where no address is expected', async () => {
   const user = new Sandbox()
   expect((await user.run(['import', 'a://u:pw@c.csv'])).err).toContain(
     'a://u:pw@c.csv could not be read: ',

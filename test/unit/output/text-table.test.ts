@@ -11,7 +11,7 @@ function rowsOf(names: string[], columns: number): string[] {
   return table(names).split('\n').slice(1, -1)
 }
 
-test('columns are as wide as a terminal shows their texts', () => {
+test('the width of a column is that of its cells on a terminal', () => {
   const names = [
     'Rose',
     'Färn',
@@ -32,6 +32,6 @@ test.each([
   ['𠀀𠀁𠀂𠀃', '𠀀…   '],
   ['🌱🌻🍀🌲', '🌱🌻… '],
   ['👩‍🌾👩‍🌾👩‍🌾👩‍🌾', '👩‍🌾👩‍🌾… '],
-])('%s is truncated where its column ends, and in no character', (name, shown) => {
+])('%s is truncated at the end of its column, and never within a character', (name, shown) => {
   expect(rowsOf([name], 11)).toEqual([`${shown}  |`])
 })

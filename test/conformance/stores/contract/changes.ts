@@ -59,7 +59,7 @@ function buildCase(store: Store, plant: NewPlant, kind: number): Case {
 }
 
 export function describeChanges(open: OpenEmpty<Store>): void {
-  test('of many writers at the same time each gets its own outcome', async () => {
+  test('each of many writers at the same time gets its own outcome', async () => {
     const { store } = await open()
     const plants = buildPlants(200)
     await Promise.all(plants.map((plant) => createPlant(store, plant)))
@@ -74,7 +74,7 @@ export function describeChanges(open: OpenEmpty<Store>): void {
   })
 
   test.each(writeModes)(
-    'changes of few plants apply one after the other, and remove the keys of what they change, $mode',
+    'changes of the same few plants are applied in order, and remove the keys of what they change, $mode',
     async ({ write }) => {
       const { store } = await open()
       const untouched = { ...ivy, id: 7n }
@@ -130,18 +130,21 @@ export function describeChanges(open: OpenEmpty<Store>): void {
     },
   )
 
-  test.each(writeModes)('random changes do what a simple model does, $mode', async ({ write }) => {
-    const { store } = await open()
-    const model = new Model({ isService: store.transaction === undefined })
-    for (const changes of fc.sample(anyChanges(), { numRuns: countRounds(10), seed })) {
-      const expected = changes.map((change) => model.apply(change))
-      const outcomes = await write(store, changes)
-      expect(outcomes.map(readStatus), `seed ${seed}`).toEqual(expected)
-    }
-    expect(await gather(store.read())).toStrictEqual(model.plants)
-  })
+  test.each(writeModes)(
+    'random changes have the same outcomes as in a simple model, $mode',
+    async ({ write }) => {
+      const { store } = await open()
+      const model = new Model({ isService: store.transaction === undefined })
+      for (const changes of fc.sample(anyChanges(), { numRuns: countRounds(10), seed })) {
+        const expected = changes.map((change) => model.apply(change))
+        const outcomes = await write(store, changes)
+        expect(outcomes.map(readStatus), `seed ${seed}`).toEqual(expected)
+      }
+      expect(await gather(store.read())).toStrictEqual(model.plants)
+    },
+  )
 
-  test('a write whose signal was aborted before it begins changes nothing', async () => {
+  test('a write whose signal is already aborted changes nothing', async () => {
     const { store } = await open()
     await store.write([toCreate(fern)], { signal: new AbortController().signal })
     const signal = AbortSignal.abort(new Error('stopped'))

@@ -7,7 +7,7 @@ import { toCreates } from '../../../helpers/sandbox/store.js'
 import { buildPlants, fern, ivy, moss, type OpenEmpty } from './fixtures.js'
 
 export function describeCounts(open: OpenEmpty<Store>): void {
-  test('a count is that of all plants, of those with a tag, or of those that a search finds', async () => {
+  test('a count is the number of all plants, of plants with a tag, or of plants that a search finds', async () => {
     const { store } = await open()
     expect(await store.count()).toBe(0n)
     const shady = { id: 4n, name: 'shady', tag: 'SHADE' }
@@ -29,7 +29,7 @@ export function describeCounts(open: OpenEmpty<Store>): void {
 }
 
 export function describeGroups(open: OpenEmpty<DirectStore>): void {
-  test('plants are counted by each string that differs, and without one', async () => {
+  test('plants are counted by each different name or tag, and without a tag', async () => {
     const { store } = await open()
     expect(await store.countBy('tag')).toEqual(new Map())
     const tags = ['Schön', 'Scho\u0308n', 'schön', '', undefined, undefined, 'Schön', '\\N\t\n']
@@ -52,7 +52,7 @@ export function describeGroups(open: OpenEmpty<DirectStore>): void {
     expect(await store.countBy('tag', { tag: 'schön', search: 'x' })).toEqual(new Map())
   })
 
-  test('more plants than one step reads are counted together, until the signal aborts', async () => {
+  test('a count adds up many steps, and stops when its signal is aborted', async () => {
     const { store } = await open()
     const tags = ['a', 'b', 'c']
     const plants = buildPlants(25_000, (index) => ({ tag: assertDefined(tags[index % 3]) }))

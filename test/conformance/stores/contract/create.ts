@@ -58,7 +58,7 @@ export function describeCreates(open: OpenEmpty<Store>): void {
       await expect(createNext(store, fern)).rejects.toMatchObject({ kind: 'conflict' })
   })
 
-  test('creates that want the next id at the same time get consecutive ids', async () => {
+  test('concurrent creates with the next id get consecutive ids', async () => {
     const { store } = await open()
     const created = await Promise.all(
       buildPlants(20).map(({ name }) => createNext(store, { name })),
@@ -87,7 +87,7 @@ export function describeCreates(open: OpenEmpty<Store>): void {
       oaks: ['created', 'skipped', 'skipped'],
     },
   ])(
-    'a create of an id that exists, in the store or in the same write, does what ifExists says: $ifExists',
+    'a create of an existing id, in the store or in the same write, follows ifExists: $ifExists',
     async ({ ifExists, many, oaks }) => {
       const { store } = await open()
       await store.write(toCreates([fern, moss]))

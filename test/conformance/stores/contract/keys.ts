@@ -26,7 +26,7 @@ export function describeKeys(open: OpenEmpty<Store>): void {
   })
 
   test.each(writeModes)(
-    'a create with the key of a stored plant succeeds again, if that has the id and the content, $mode',
+    'a repeated create with the same key, id and content succeeds, $mode',
     async ({ write }) => {
       const { store } = await open()
       await createPlant(store, ivy, 'a')

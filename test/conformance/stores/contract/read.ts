@@ -27,7 +27,7 @@ export function describeReads(open: OpenEmpty<Store>): void {
     expect([...found.values()].toSorted(compareIds)).toStrictEqual([ivy, ...many])
   })
 
-  test('each of several gets at the same time has only the plants that it asked for', async () => {
+  test('each of several concurrent gets returns only the plants that it asked for', async () => {
     const { store } = await open()
     await store.write(toCreates([fern, moss, ivy]))
     const [fernAndMoss, onlyMoss, nothing] = await Promise.all([
@@ -72,7 +72,7 @@ export function describeReads(open: OpenEmpty<Store>): void {
     }
   })
 
-  test('a read of many plants comes in pages that stay small', async () => {
+  test('a read of many plants yields small pages', async () => {
     const { store } = await open()
     const plants = buildPlants(1210, (index) => ({
       name: index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1),

@@ -24,7 +24,7 @@ const searches: { search: string; names: string[] }[] = [
 ]
 
 export function describeSearches(open: OpenEmpty<Store>): void {
-  test('a tag is found composed or decomposed, but not in another case or without its marks', async () => {
+  test('a tag matches in composed or decomposed form, but not in another case or without its accents', async () => {
     const { store } = await open()
     const tags = ['Schön', 'Scho\u0308n', 'schön', 'Schon']
     for (const [index, tag] of tags.entries())
@@ -35,7 +35,7 @@ export function describeSearches(open: OpenEmpty<Store>): void {
     }
   })
 
-  test('a search finds folded names and tags, and takes no character for a pattern', async () => {
+  test('a search finds folded names and tags, and no character of it is a pattern', async () => {
     const { store } = await open()
     const allNames = [...new Set(searches.flatMap(({ names }) => names))]
     const named = allNames.map((name, index) => ({ id: BigInt(index), name }))

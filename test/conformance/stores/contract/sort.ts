@@ -59,7 +59,7 @@ export function describeOrder(open: OpenEmpty<DirectStore>): void {
       expect({ query, plants: await gather(store.read(query)) }).toStrictEqual({ query, plants })
   })
 
-  test('random strings are sorted and found alike in every store', async () => {
+  test('every store sorts and finds random strings as the model does', async () => {
     const { store } = await open()
     const strings = fc.sample(anySortedString(), { numRuns: countRounds(400), seed })
     const plants = strings.map((text, index) => ({ id: BigInt(index), name: text, tag: text }))
@@ -83,7 +83,7 @@ export function describeOrder(open: OpenEmpty<DirectStore>): void {
     }
   })
 
-  test('many sorted plants come in pages that stay small', async () => {
+  test('a sorted read of many plants yields small pages', async () => {
     const { store } = await open()
     const countLetters = (index: number) => (index % 100 === 7 ? 100_000 : 500)
     const plants = buildPlants(1200, (index) => ({

@@ -21,7 +21,7 @@ const fullToken = {
 
 /** What a store must do that a service can be put in front of. `open` gives an empty one. */
 export function describeTokens(open: () => Promise<DirectStore>): void {
-  test('a token is found by its digest, with everything that it was given', async () => {
+  test('a token is found by its digest, with all its properties', async () => {
     const { tokens } = await open()
     const added = await tokens.add(hashToken('one'), fullToken)
     expect(added).toStrictEqual({ id: added.id, ...fullToken, revokedAt: undefined })
@@ -30,7 +30,7 @@ export function describeTokens(open: () => Promise<DirectStore>): void {
     expect(await tokens.find(hashToken('two'))).toBeUndefined()
   })
 
-  test('a token is revoked once, and no other ever gets its number', async () => {
+  test('a token is revoked once, and its number is never used again', async () => {
     const { tokens } = await open()
     const first = await tokens.add(hashToken('one'), tokenWithoutNote)
     const gone = { ...first, revokedAt: revoked }
@@ -44,7 +44,7 @@ export function describeTokens(open: () => Promise<DirectStore>): void {
     expect(await readTokenPages(tokens)).toStrictEqual([[gone, second]])
   })
 
-  test('tokens are listed in pages, and there is no page without tokens', async () => {
+  test('tokens are listed in pages, none of which is empty', async () => {
     const { tokens } = await open()
     expect(await readTokenPages(tokens)).toEqual([])
     const digests = Array.from({ length: pageRows }, (_, index) => hashToken(`${index}`))
@@ -57,7 +57,7 @@ export function describeTokens(open: () => Promise<DirectStore>): void {
     expect([firstPage?.length, otherPages]).toStrictEqual([pageRows, [[last]]])
   })
 
-  test('a store that the program opens itself has all rights, and can create plants', async () => {
+  test('a direct store has all rights, and can create plants', async () => {
     const store = await open()
     expect([await store.findRights(), await store.check()]).toEqual([rights, undefined])
   })

@@ -37,7 +37,7 @@ async function beginRead(store: DirectStore): Promise<() => Promise<NewPlant[]>>
 }
 
 function describeSnapshots(open: OpenEmpty<DirectStore>): void {
-  test('each reader has the plants of one moment, while others read and write', async () => {
+  test('each reader sees one snapshot while others read and write', async () => {
     const { store } = await open()
     // Names of this length make several pages.
     const plants = buildPlants(1500, (index) => ({
@@ -91,7 +91,7 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
     { from: 'b', to: 'c' },
     { from: 'b', to: undefined },
   ])(
-    'a transaction stores nothing if the checkpoint is "a" and not what it expects: from $from to $to',
+    'a transaction from the checkpoint $from to $to stores nothing if the checkpoint is "a"',
     async ({ from, to }) => {
       const { store } = await open()
       await store.transaction(({ saveCheckpoint }) =>
@@ -134,7 +134,7 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
     expect(await writeForStatuses(store, toCreate(fern))).toEqual(['created'])
   }
 
-  test('a transaction that is to commit stores its changes and its checkpoint', async () => {
+  test('a transaction that should commit stores its changes and its checkpoint', async () => {
     const { store, work } = await openWithIvy()
     const asked: unknown[] = []
     const shouldCommit = (result: unknown) => {
@@ -148,7 +148,7 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
     expect(await writeForStatuses(store, toCreate(fern))).toEqual([409])
   })
 
-  test('a transaction that is not to commit reports its outcomes and stores nothing', async () => {
+  test('a transaction that should not commit reports its outcomes and stores nothing', async () => {
     const { store, work } = await openWithIvy()
     const asked: unknown[] = []
     const shouldCommit = (result: unknown) => {
@@ -160,7 +160,7 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
     await expectOnlyIvy(store)
   })
 
-  test('a transaction that throws stores nothing, and nobody asks whether it is to commit', async () => {
+  test('a transaction that throws stores nothing, without the question whether to commit', async () => {
     const { store, work } = await openWithIvy()
     const asked: unknown[] = []
     const fail = async (transaction: Transaction) => {
@@ -176,7 +176,7 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
     await expectOnlyIvy(store)
   })
 
-  test('a create waits for a transaction, and outlasts its rollback', async () => {
+  test('a create waits for a transaction, and stays stored after its rollback', async () => {
     const { store } = await open()
     const ends: string[] = []
     let create: Promise<unknown> = Promise.resolve()

@@ -17,7 +17,7 @@ import {
 } from './fixtures.js'
 
 export function describeUpdates(open: OpenEmpty<Store>): void {
-  test('two updates of one plant at the same time are both stored', async () => {
+  test('two concurrent updates of one plant are both stored', async () => {
     const { store, readBack } = await open()
     await createPlant(store, moss)
     const changes = [toUpdate({ id: 2n, name: 'Fern' }), toUpdate({ id: 2n, tag: 'wet' })]
@@ -27,7 +27,7 @@ export function describeUpdates(open: OpenEmpty<Store>): void {
   })
 
   test.each(writeModes)(
-    'a change of a plant that was found by name is rejected if the plant has another name, $mode',
+    'a change of a plant found by name is rejected if the plant has been renamed, $mode',
     async ({ write }) => {
       const { store } = await open()
       for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)

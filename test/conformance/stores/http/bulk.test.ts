@@ -93,7 +93,7 @@ test('a plant is sent again if the service says that it has not stored it, with 
     await expectComplete(await startPlantService({ isKeyed, behave: behaveAtEveryTenth(busy) }))
 })
 
-test('a service that fails for one plant until the timeout leaves that one unknown', async () => {
+test('the outcome of one plant is unknown if the service fails for it until the timeout', async () => {
   const clock = createClock()
   let tries = 0
   const service = await startPlantService({
@@ -115,7 +115,7 @@ test.each<{ answer: string; behaviour: Behaviour; end(clock: TestClock): void; k
   { answer: '503', behaviour: busy, end: (clock) => clock.pass(), kind: 'unavailable' },
   { answer: 'nothing', behaviour: 'hang', end: (clock) => clock.timeOut(), kind: 'noResponse' },
 ])(
-  'a service is given up after the timeout if it answers $answer',
+  'a write stops after the timeout if the service answers $answer',
   async ({ behaviour, end, kind }) => {
     const clock = createClock()
     const service = await startPlantService({
@@ -232,31 +232,31 @@ test.each<{ answer: string; response: Buffer; error: number }>([
     error: 17,
   },
   { answer: '422 without an Error', response: buildJsonResponse(422, {}), error: 422 },
-])('the others are created if the answer for one plant is $answer', async ({ response, error }) => {
-  const service = await startPlantService({
-    behave: ({ id }) => (id === '5' ? response : undefined),
-  })
-  expect(await importPlants(service)).toMatchObject({
-    counts: { created: 99, rejected: 1 },
-    failures: [{ index: 5, error }],
-  })
-})
-
-test.each([404, 409])(
-  'no more plants are sent after a status %i without an Error',
-  async (status) => {
-    const response = buildJsonResponse(status, {})
+])(
+  'the other plants are created if the answer for one plant is $answer',
+  async ({ response, error }) => {
     const service = await startPlantService({
-      behave: ({ index }) => (index < 3 ? undefined : response),
+      behave: ({ id }) => (id === '5' ? response : undefined),
     })
-    const options = { count: 10, httpOptions: { concurrency: 1 } }
-    const { counts, stopReason } = await importPlants(service, options)
-    expect(counts).toEqual({ created: 3, notSent: 7 })
-    expect(stopReason).toMatchObject({ kind: 'rejected', status })
+    expect(await importPlants(service)).toMatchObject({
+      counts: { created: 99, rejected: 1 },
+      failures: [{ index: 5, error }],
+    })
   },
 )
 
-test('a service is asked once whether it keeps keys, and given up after an unknown outcome', async () => {
+test.each([404, 409])('a write stops after a status %i without an Error', async (status) => {
+  const response = buildJsonResponse(status, {})
+  const service = await startPlantService({
+    behave: ({ index }) => (index < 3 ? undefined : response),
+  })
+  const options = { count: 10, httpOptions: { concurrency: 1 } }
+  const { counts, stopReason } = await importPlants(service, options)
+  expect(counts).toEqual({ created: 3, notSent: 7 })
+  expect(stopReason).toMatchObject({ kind: 'rejected', status })
+})
+
+test('a write asks once whether a service has idempotency keys, and stops after an unknown outcome', async () => {
   const service = await ScriptedServer.listen({
     posts: [(socket) => void socket.resetAndDestroy()],
     openapi: buildResponse(404),

@@ -28,7 +28,7 @@ import { createAt, created, createIn } from './steps.js'
 
 const posts = [buildJsonResponse(200, { name: 'Fern' })]
 
-test('a base url may have any path', async () => {
+test('the address of a service may have any path', async () => {
   const service = await ScriptedServer.listen({ posts })
   const outcome = await createAt(service, ['--store', `${service.url}/a/../caf\u00e9 1/b%2Fc/.`])
   expect(outcome).toEqual({ ...created, requests: ['POST /caf%C3%A9%201/b%2Fc/plants'] })
@@ -39,15 +39,15 @@ const unreached = (why: string, rest: object = {}) =>
 const retryable = { retryable: true }
 const tryUrl = { hint: 'Try URL' }
 
-describe('an error tells why a service could not be reached:', () => {
+describe('the error for a service that cannot be reached says', () => {
   const noName = `${'x'.repeat(64)}.example.com` // longer than a label may be: no network is asked
 
-  test('the host is unknown, which is final', async () => {
+  test('that its host is unknown, without a retry', async () => {
     const { code, err } = await createIn(`https://${noName}`)
     expect([code, parseObjects(err)]).toEqual([4, [unreached('the host is unknown')]])
   })
 
-  test('the connection was refused, after two seconds of retries', async () => {
+  test('that the connection was refused, after two seconds of retries', async () => {
     let reads = 0
     const now = () => {
       reads += 1
@@ -84,7 +84,7 @@ describe('an error tells why a service could not be reached:', () => {
   })
 })
 
-describe('a service that closes each new connection at once gets nothing, and is tried again', () => {
+describe('a create retries a service that closes each new connection at once, and has sent nothing', () => {
   const close = (socket: Socket) => void socket.destroy()
   const own = () => createCertificate({ names: ['IP:127.0.0.1'] })
 
@@ -118,7 +118,7 @@ describe('a service that closes each new connection at once gets nothing, and is
     expect(service.connections).toBeGreaterThan(1)
   })
 
-  test('and gets the plant once it lets a connection be', async () => {
+  test('and sends the plant once a connection stays open', async () => {
     const service = await ScriptedServer.listen({
       posts,
       onConnect: (socket) => void (service.connections < 3 && socket.destroy()),
@@ -153,7 +153,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
       'has an issuer that is no authority',
       () => signedBy(createCertificate({ names: ['DNS:none'] })),
     ],
-  ])('a service gets nothing if its certificate %s', async (_, show) => {
+  ])('a create sends nothing to a service whose certificate %s', async (_, show) => {
     const [tls, ca] = show()
     const service = await ScriptedServer.listen({ posts, tls })
     const outcome = await createAt(service, ca ? ['--ca-cert', ca.path] : [])
@@ -164,7 +164,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     expect(service.bytes).toHaveLength(0)
   })
 
-  test('a service with TLS gets no token without it', async () => {
+  test('a create sends no token without TLS to a service with TLS', async () => {
     const service = await ScriptedServer.listen({ posts, tls: createCertificate({ names }) })
     const outcome = await createAt(service, ['--store', service.url.replace('https', 'http')])
     expect(outcome).toMatchObject({ code: 5, out: '', requests: [] })
@@ -201,7 +201,7 @@ async function listenWithTls(
 }
 
 describe.each(Object.entries(answersOfTlsPorts))(
-  'plain http to a port that speaks TLS, which %s',
+  'a create over plain http to a port with TLS, which %s',
   (_, answerPlainHttp) => {
     const isClosed = answerPlainHttp === answersOfTlsPorts['as OpenSSL, closes the connection']
 
@@ -268,7 +268,7 @@ describe.each(Object.entries(answersOfTlsPorts))(
   },
 )
 
-test('a port that closes connections, but does not speak TLS, is not said to', async () => {
+test('the error for a port that closes connections does not mention TLS if the port has none', async () => {
   const close = (socket: Socket) => void socket.destroy()
   const service = await ScriptedServer.listen({ posts: [close] })
   const { code, stderr } = await createAt(service, ['--retry', '0'])
@@ -285,17 +285,23 @@ function pourOut(socket: Socket, start: string, text: string): void {
   pour()
 }
 
-test.runIf(ipv4)('a proxy that answers plain http with headers without end is named', async () => {
-  const pour: ScriptedResponse = (socket) =>
-    void pourOut(socket, 'HTTP/1.1 200 OK\r\n', `A: ${'a'.repeat(1000)}\r\n`)
-  const proxy = await ScriptedServer.listen({ posts: [pour] })
-  const service = await ScriptedServer.listen({ posts, host })
-  const { code, error } = await createdThrough(service, { http_proxy: proxy.url }, ['--retry', '0'])
-  expect(code).toBe(5)
-  const way = `was sent through the proxy ${new URL(proxy.url).host}, but not answered`
-  const message = expect.stringContaining(`${way}: the response headers are larger than 16 KiB`)
-  expect(error).toMatchObject({ error: 504, message })
-})
+test.runIf(ipv4)(
+  'the error names a proxy that answers plain http with endless headers',
+  async () => {
+    const pour: ScriptedResponse = (socket) =>
+      void pourOut(socket, 'HTTP/1.1 200 OK\r\n', `A: ${'a'.repeat(1000)}\r\n`)
+    const proxy = await ScriptedServer.listen({ posts: [pour] })
+    const service = await ScriptedServer.listen({ posts, host })
+    const { code, error } = await createdThrough(service, { http_proxy: proxy.url }, [
+      '--retry',
+      '0',
+    ])
+    expect(code).toBe(5)
+    const way = `was sent through the proxy ${new URL(proxy.url).host}, but not answered`
+    const message = expect.stringContaining(`${way}: the response headers are larger than 16 KiB`)
+    expect(error).toMatchObject({ error: 504, message })
+  },
+)
 
 const busy = buildJsonResponse(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const host = `${ipv4}`
@@ -333,7 +339,7 @@ describe.runIf(hasOpenssl && ipv4)(
       ])
     })
 
-    test('carries nothing to a service whose certificate is of another IP address', async () => {
+    test('carries no request to a service whose certificate is for another IP address', async () => {
       const tls = createCertificate({ names: allNames.slice(0, 2) })
       const proxy = await startForwardProxy()
       const service = await ScriptedServer.listen({ posts, tls, host })
@@ -363,7 +369,7 @@ describe.runIf(hasOpenssl && ipv4)(
         `HTTP/1.1 200 OK\r\n\r\n${buildJsonResponse(200, { name: 'Fern' })}`,
         'the proxy answered instead of the service',
       ],
-    ])('is given up in time when the proxy %s', async (_, answer, why) => {
+    ])('fails in time when the proxy %s', async (_, answer, why) => {
       const proxy = await ScriptedServer.listen({ openapi: answer })
       const service = await ScriptedServer.listen({
         posts,
@@ -379,7 +385,7 @@ describe.runIf(hasOpenssl && ipv4)(
       expect(proxy.bytes.includes(token)).toBe(false)
     })
 
-    test('is not opened when the proxy answers 407, as a request is not forwarded', async () => {
+    test('is not opened, and no request is forwarded, when the proxy answers 407', async () => {
       const proxy = await startForwardProxy({ refusal: 407 })
       const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
       for (const tls of [{ tls: createCertificate({ names: allNames }) }, {}]) {
@@ -411,7 +417,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
   })
 
-  test('is not said to answer 403 itself when its proxy may have', async () => {
+  test('is not blamed for a 403 that may come from its proxy', async () => {
     const proxy = await startForwardProxy({ refusal: 403 })
     const service = await ScriptedServer.listen({ posts, host })
     const { code, error } = await createdThrough(service, { http_proxy: proxy.url })
@@ -422,7 +428,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     })
   })
 
-  test('is not reached when its proxy is not there', async () => {
+  test('is not reached when its proxy does not listen', async () => {
     const service = await ScriptedServer.listen({ posts, host })
     const HTTP_PROXY = `http://127.0.0.1:${closedPort}`
     const { code, error } = await createdThrough(
@@ -438,7 +444,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
 })
 
 test.each(['0.0.0.0', 'localhost.example.com', '127.0.0.1.example.com', '[::ffff:192.0.2.1]'])(
-  '%s is not loopback: without TLS it gets no token',
+  'no token is sent without TLS to %s, which is not loopback',
   async (host) => {
     const { code, err } = await createIn(`http://${host}`)
     expect([code, err]).toEqual([2, expect.stringContaining('"The token was not sent to ')])

@@ -75,7 +75,7 @@ const rows: Row[] = [
   { variables: 'https_proxy=P no_proxy=plants.example.com:8443', url: secure, isProxied: true },
 ]
 
-test.each(rows)('$variables leads to $url through the proxy: $isProxied', async (row) => {
+test.each(rows)('a request to $url with $variables uses the proxy: $isProxied', async (row) => {
   const proxy = await startForwardProxy({ refusal: 502 })
   const env = toEnvironment(row.variables, proxy.url)
   const signal = AbortSignal.abort(new PlantsError('interrupted', 'Before anything was sent'))

@@ -42,14 +42,14 @@ const list = (answers: ScriptedResponse | ScriptedResponse[], line = 'list') =>
   runAt(line, { 'GET /plants': [answers].flat() })
 
 describe('a service that can be read', () => {
-  test('is not compared where its token may not read', async () => {
+  test('is not compared with a plant that the token may not read', async () => {
     const stdin = `${fern}\n`
     const { out, lines } = await runAt('import --dry-run', { 'GET /plants/0': [denied] }, { stdin })
     expect(JSON.parse(out)).toMatchObject({ dryRun: true, created: 1 })
     expect(lines).toEqual([{ warning: telling('The dry run checks only the input') }])
   })
 
-  test('lists plants page by page, as its links lead, up to the limit', async () => {
+  test('lists plants page by page along its links, up to the limit', async () => {
     const [one = '', two = '', three = '', four = ''] = [1, 2, 3, 4].map(
       (id) => `{"id":${id},"name":"F","tag":"a&b"}`,
     )
@@ -64,17 +64,20 @@ describe('a service that can be read', () => {
   test.each([
     ['list --limit 1', 'GET /plants', 405],
     ['delete 1 --yes', 'DELETE /plants/1', 404],
-  ])('is asked, and says then that it does not offer this: %s', async (line, request, status) => {
-    const { code, lines } = await runAt(line, { [request]: [buildResponse(status)] })
-    const error = { error: status, hint: telling('does not offer this'), status }
-    expect({ code, lines }).toMatchObject({ code: 1, lines: [error] })
-  })
+  ])(
+    'is asked, and its answer that it does not offer this is reported: %s',
+    async (line, request, status) => {
+      const { code, lines } = await runAt(line, { [request]: [buildResponse(status)] })
+      const error = { error: status, hint: telling('does not offer this'), status }
+      expect({ code, lines }).toMatchObject({ code: 1, lines: [error] })
+    },
+  )
 
   test.each<[string, string[], number]>([
     ['two plants that descend', [moss, fern], 0],
     ['its only plant', [moss], 0],
     ['plants that ascend', [fern, moss], 4],
-  ])('proposes the id after its greatest: %s', async (_, plants, expected) => {
+  ])('proposes the id after the greatest one: %s', async (_, plants, expected) => {
     const posts = [buildJsonResponse(200, '{"name":"Ivy"}')]
     const answers = { 'GET /plants': [page(plants)] }
     const { code, out, requests } = await runAt('create --id next --name Ivy', answers, { posts })
@@ -87,14 +90,14 @@ describe('a service that can be read', () => {
   const parameters = [{ name: 'Idempotency-Key', in: 'header' }]
   const keyed = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
 
-  test('takes the id above one that was taken, also if a read that lags offers it again', async () => {
+  test('gets the next id above an existing one, even if a stale read offers that again', async () => {
     const posts = [conflict, conflict, buildJsonResponse(200, '{"name":"Ivy"}')]
     const answers = { 'GET /plants': [page([moss, fern])] }
     const { code, out } = await runAt('create --id next --name Ivy', answers, { posts })
     expect([code, out]).toEqual([0, '{"id":5,"name":"Ivy"}\n'])
   })
 
-  test('leaves it unknown whether the plant that has the id is the one whose answer was lost', async () => {
+  test('leaves the outcome unknown if a plant has the id of a create whose answer was lost', async () => {
     const answers = { 'GET /plants': [page([moss, fern])], 'GET /openapi.json': [keyed] }
     const line = 'create --id next --name Ivy'
     const { code, last, requests } = await runAt(line, answers, { posts: [lose, conflict] })
@@ -104,7 +107,7 @@ describe('a service that can be read', () => {
     expect(requests.filter((request) => request.startsWith('POST'))).toHaveLength(2)
   })
 
-  test('is asked for the greatest id a hundred times, and not for ever', async () => {
+  test('is asked for the greatest id at most a hundred times', async () => {
     const pages = Array.from({ length: 200 }, (_, id) => page([`{"id":${id},"name":"F"}`]))
     const posts = [conflict]
     const answers = { 'GET /plants': pages }
@@ -116,7 +119,7 @@ describe('a service that can be read', () => {
 describe('a count', () => {
   const count = (answers: Record<string, ScriptedResponse[]>) => runAt('count --tag a', answers)
 
-  test('is asked for, and exact', async () => {
+  test('is requested from the service, and exact', async () => {
     const answers = { 'GET /plants/count': [buildJsonResponse(200, '{"count":9007199254740993}')] }
     const { code, out, requests } = await count(answers)
     expect([code, out]).toEqual([0, '9007199254740993\n'])
@@ -124,7 +127,7 @@ describe('a count', () => {
   })
 
   test.each([400, 404, 405, 422])(
-    'is that of the list if the service answers %i',
+    'is that of the listed plants if the service answers %i',
     async (status) => {
       const tagged = '{"id":1,"name":"Fern","tag":"a"}'
       const rejection = buildJsonResponse(status, { error: status, message: 'count is no id' })
@@ -160,7 +163,7 @@ describe('an answer to a request that reads', () => {
     ['another plant', buildJsonResponse(200, moss), 4, `no StoredPlant with id 1: ${moss}`],
     ['a web page', buildResponse(200, 'Hi', { 'Content-Type': 'text/html' }), 4, 'text/html'],
     ['a reset', lose, 4, 'the connection was closed'],
-  ])('of one plant is rejected: %s', async (_, answer, code, message) => {
+  ])('with one plant is rejected: %s', async (_, answer, code, message) => {
     const now = createCountingClock(600_000)
     const result = await runAt('get 1', { 'GET /plants/1': [answer] }, { now })
     expect(result).toMatchObject({ code, out: '', last: { message: telling(message) } })
@@ -198,7 +201,7 @@ describe('an answer to a request that reads', () => {
       (socket) => void socket.end(page([fern]).toString().replace('h: 24', 'h: 34')),
       'The response of URL (200) was cut short: the connection was closed after 24 of 34 bytes',
     ],
-  ])('of a list is rejected: %s', async (_, answer, message) => {
+  ])('with a list is rejected: %s', async (_, answer, message) => {
     const { code, last } = await runAt(
       'list --limit 1000',
       { 'GET /plants': [answer] },
@@ -207,18 +210,18 @@ describe('an answer to a request that reads', () => {
     expect({ code, last }).toMatchObject({ code: 4, last: { message: telling(message) } })
   })
 
-  test('of a list that is compressed ends with what its operator must change', async () => {
+  test('with a compressed list is rejected, and the error says what its operator must change', async () => {
     const { last } = await list(buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'gzip' }))
     expect(last).toMatchObject({ error: 503, hint: telling('must send uncompressed JSON') })
   })
 
-  test('is checked against --no-tag, which the service may not know', async () => {
+  test('is filtered by --no-tag, which the service may not know', async () => {
     const answer = page(['{"id":1,"name":"Fern","tag":"a"}'])
     const { code, out } = await list(answer, 'list --no-tag --limit 10')
     expect([code, out]).toEqual([4, ''])
   })
 
-  test('has no tag that is null', async () => {
+  test('has no tag if the service sends null', async () => {
     const none = '{"id":1,"name":"Fern","tag":null}'
     const answers = {
       'GET /plants/1': [buildJsonResponse(200, none)],
@@ -230,7 +233,7 @@ describe('an answer to a request that reads', () => {
   })
 })
 
-test('an update is one request, which names what changes', async () => {
+test('an update is one request with the changed fields only', async () => {
   const answers = { 'PATCH /plants/1': [buildJsonResponse(200, fern)] }
   expect(await runAt('update 1 --name Moss --no-tag', answers)).toMatchObject({
     ...{ code: 0, out: `${fern}\n` },
@@ -255,7 +258,7 @@ test.each<[string, ScriptedResponse[], string]>([
   ],
   ['lost, and then the plant is gone', [lose, missing], lost],
   ['about another plant', [buildJsonResponse(200, moss)], `with id 1: ${moss}`],
-])('a change is unknown when its answer is %s', async (_, answers, message) => {
+])('the outcome of a change is unknown when its answer is %s', async (_, answers, message) => {
   const hint = telling('plants get 1 --store URL')
   for (const line of ['update 1 --name Fern', 'delete 1 --yes']) {
     const operations = { 'PATCH /plants/1': [...answers], 'DELETE /plants/1': [...answers] }
@@ -265,14 +268,14 @@ test.each<[string, ScriptedResponse[], string]>([
   }
 })
 
-test('an answer about another plant ends an import', async () => {
+test('an import stops when the service answers with another plant', async () => {
   const posts = [buildJsonResponse(400, { error: 409, message: 'Exists' })]
   const answers = { 'PATCH /plants/1': [buildJsonResponse(200, moss)] }
   const result = await runAt('import --if-exists update', answers, { posts, stdin: `${fern}\n` })
   expect(result).toMatchObject({ code: 5, out: '', lines: [{ error: 502, status: 200 }] })
 })
 
-test('several deletes report each failure, and end with the worst code', async () => {
+test('a delete of several plants reports each failure, and exits with the worst code', async () => {
   const time = createClock()
   const failing = buildJsonResponse(500, { error: 500, message: 'Oh' })
   const last: ScriptedResponse = (socket) => {
@@ -293,13 +296,13 @@ test('several deletes report each failure, and end with the worst code', async (
   expect(requests).not.toContain('GET /openapi.json')
 })
 
-test('a right that is missing ends several deletes with one error', async () => {
+test('a delete of several plants without the right ends with one error', async () => {
   const answers = { 'DELETE /plants/1': [denied], 'DELETE /plants/2': [denied] }
   const lines = [{ error: 403, message: 'URL answered 403: Not allowed' }]
   expect(await runAt('delete 1 2 --yes', answers)).toMatchObject({ code: 3, out: '', lines })
 })
 
-test('several reads report each failure, and show the other plants', async () => {
+test('a get of several plants reports each failure, and prints the other plants', async () => {
   const broken = buildJsonResponse(400, { error: 400, message: 'Broken row' })
   const answers = {
     ...{ 'GET /plants/1': [buildJsonResponse(200, fern)], 'GET /plants/2': [broken] },

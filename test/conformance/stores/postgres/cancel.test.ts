@@ -23,14 +23,14 @@ test('a commit that waits for an absent standby leaves no session at the server'
   await expectNoSessionAfterCommit(database, await openShared(database, { timeoutMs }))
 })
 
-test('a commit that is given up over a Unix socket leaves no session at the server', async () => {
+test('a cancelled commit over a Unix socket leaves no session at the server', async () => {
   const database = await startOwnServer()
   const url = `postgres://plants@/plants?host=${database.socketFolder}&port=${database.port}`
   await expectNoSessionAfterCommit(database, await openShared({ ...database, url }, { timeoutMs }))
 })
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
-  test('a commit that is given up leaves no session, and the request is encrypted', async () => {
+  test('a cancelled commit leaves no session, and the request to cancel is encrypted', async () => {
     const tls = createCertificate({ names: ['DNS:localhost'] })
     const database = await startOwnServer({ tls })
     const line = await listenBefore(database)
@@ -43,7 +43,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
   })
 })
 
-test('an export that is given up leaves no session at the server', async () => {
+test('a cancelled export leaves no session at the server', async () => {
   const database = await startOwnServer()
   const store = await openShared(database, { timeoutMs })
   const release = await database.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')

@@ -30,7 +30,7 @@ const plants = (length: number) =>
   Array.from({ length }, (_, id) => ({ id: BigInt(id), name: `Fern ${id}` }))
 
 test.each(moments)(
-  'answers once, and right, when the connection is cut at an INSERT, %s',
+  'a create has one correct outcome when its connection is cut at an INSERT, %s',
   async (moment) => {
     const database = await getDatabase()
     const { line, store } = await openByLine(database)
@@ -53,7 +53,7 @@ test.each(moments)(
 )
 
 test.each(moments)(
-  'repeats creates with keys, and only them, when the connection is cut at COMMIT, %s',
+  'only creates with keys are repeated when their connection is cut at COMMIT, %s',
   async (moment) => {
     const { line, store } = await openByLine(await getDatabase())
     const create = (id: bigint, key?: string) => createPlant(store, { ...fern, id }, key)
@@ -73,14 +73,14 @@ test.each([
   ['40003', unknown],
   ['XX000', unknown],
   ['40001', taken], // It says that nothing was stored, and the create is repeated.
-])('a COMMIT that was made, and is answered with the error %s', async (code, told) => {
+])('a successful COMMIT that is answered with the error %s', async (code, told) => {
   const { line, store } = await openByLine(await getDatabase())
   line.cut('COMMIT', { code })
   expect(await settled([createPlant(store, fern)])).toEqual([told])
   expect((await store.get([1n])).get(1n)).toEqual(fern)
 })
 
-test('a chunk is created once when the connection is cut in its middle', async () => {
+test('each plant of a chunk is created once when the connection is cut in the middle', async () => {
   const database = await getDatabase()
   const { line, store } = await openByLine(database)
   line.cut('Fern 9000', 'before')
@@ -92,7 +92,7 @@ test('a chunk is created once when the connection is cut in its middle', async (
 })
 
 test.each(moments)(
-  'an import whose commits are cut %s goes on, and keeps all once',
+  'an import whose connection is cut %s continues, and stores each plant once',
   async (moment) => {
     const database = await createDatabase()
     const { line } = await openByLine(database)
@@ -114,7 +114,7 @@ test.each(moments)(
   },
 )
 
-test('waits no longer than its time for what is silent', async () => {
+test('an operation waits no longer than the timeout for a silent server', async () => {
   const { line, store } = await openByLine(await getDatabase(), { timeoutMs: 1000 })
   line.silence()
   expect(await settled([createPlant(store, fern)])).toEqual([timedOut])
@@ -149,7 +149,7 @@ test('an export that is cut in the middle fails, and the next one is complete', 
   expect(await gather(store.read())).toStrictEqual(long)
 })
 
-test('a create is not answered before the plant is on the standby', async () => {
+test('a create does not succeed before its plant is on the standby', async () => {
   const database = await startOwnServer()
   const waitFor = async (standby: string) => {
     await configure(database, `synchronous_standby_names = '${standby}'`)
@@ -165,7 +165,7 @@ test('a create is not answered before the plant is on the standby', async () => 
   await expect.poll(() => create().catch(() => undefined)).toEqual(fern)
 })
 
-test('an export that hears nothing more ends in time, and with a signal', async () => {
+test('an export from a server that becomes silent ends at the timeout, or on a signal', async () => {
   const database = await getDatabase()
   const controller = new AbortController()
   const runtime = { ...buildSqliteOptions().runtime, handleSignals: () => controller.signal }

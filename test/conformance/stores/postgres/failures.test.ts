@@ -22,7 +22,7 @@ const locked = 'LOCK TABLE plant_store.plants IN EXCLUSIVE MODE'
 const unavailable = (why = '') => expect.stringMatching(RegExp(`^unavailable: .*${why}`))
 const often = { interval: 5 }
 
-test('loses and doubles nothing when the server ends every connection under load', async () => {
+test('no plant is lost or stored twice when the server ends every connection under load', async () => {
   const database = await server()
   const store = await openShared(database)
   const plants = ids(3000).map((id) => ({ id, name: `Fern ${id}` }))
@@ -34,7 +34,7 @@ test('loses and doubles nothing when the server ends every connection under load
   expect(await database.sql(stored)).toEqual(plants.map(({ id }) => ({ id, key: `key-${id}` })))
 })
 
-test('fails in time while the server is away, and goes on afterwards', async () => {
+test('a store fails in time while its server is unreachable, and works again afterwards', async () => {
   const database = await server()
   const told: unknown[] = []
   const onUnreachable = (failure: unknown) => void told.push(failure && `${failure}`)
@@ -49,7 +49,7 @@ test('fails in time while the server is away, and goes on afterwards', async () 
   expect(await database.sql(stored)).toEqual([{ id: 2n, key: null }])
 })
 
-test('fails at once when its login is rejected, and goes on afterwards', async () => {
+test('a store fails at once when its login is rejected, and works again afterwards', async () => {
   const database = await server()
   const store = await openShared(database)
   await database.admin('ALTER ROLE plants NOLOGIN')
@@ -64,7 +64,7 @@ test('fails at once when its login is rejected, and goes on afterwards', async (
 test.each([
   ['a lock', locked, ids(2), 'statement timeout'],
   ['others with the same id', insertion, Array(5).fill(1n), ''],
-])('stores nothing of what has waited too long for %s', async (_, held, wanted, why) => {
+])('a create that waits too long for %s stores nothing', async (_, held, wanted, why) => {
   const database = await server()
   const store = await openShared(database, { timeoutMs: 1000 })
   const release = await database.hold(held)
@@ -75,7 +75,7 @@ test.each([
   await expect.poll(() => settled([createPlant(store, fern, 'key')]), often).toEqual([fern])
 })
 
-test('creates the others that came together with one that waits for a lock', async () => {
+test('a create that waits for a lock does not delay the creates that came with it', async () => {
   const database = await server()
   const store = await openShared(database, { parameters: 'max=2' })
   const release = await database.hold(insertion)
@@ -89,7 +89,7 @@ test('creates the others that came together with one that waits for a lock', asy
   expect(await blocked).toEqual(['conflict: A plant with id 1 already exists'])
 })
 
-test('a full pool is not a server that is away', async () => {
+test('a full pool is not reported as an unreachable server', async () => {
   const database = await server()
   const told: unknown[] = []
   const onUnreachable = (failure: unknown) => void told.push(failure)
@@ -101,7 +101,7 @@ test('a full pool is not a server that is away', async () => {
   expect([await all, told]).toEqual([[inUse], []])
 })
 
-test('fails in time at a server that is silent, also where the time is 0', async () => {
+test('an operation fails in time at a silent server, also with a timeout of 0', async () => {
   const database = await server()
   const { port } = await ScriptedServer.listen({})
   const address = parseDatabaseAddress({ url: at(port, database) })
@@ -109,7 +109,7 @@ test('fails in time at a server that is silent, also where the time is 0', async
   expect(await settled([opening])).toEqual([unavailable('it timed out$')])
 })
 
-test('fails in time while the database is read-only, and goes on afterwards', async () => {
+test('a store fails in time while its database is read-only, and works again afterwards', async () => {
   const database = await server()
   const notNow = unavailable('read-only at the moment')
   const [hasty, patient] = [
@@ -127,10 +127,10 @@ test('fails in time while the database is read-only, and goes on afterwards', as
   expect(await Promise.all([created, createPlant(patient, fern)])).toStrictEqual([moss, fern])
 })
 
-describe('of several hosts', () => {
+describe('an address with several hosts', () => {
   const getDatabase = reuseDatabase()
 
-  test.each(['is down', 'says nothing'])('takes the next when the first %s', async (how) => {
+  test.each(['is down', 'says nothing'])('uses the next host when the first %s', async (how) => {
     const database = await getDatabase()
     const port = how === 'is down' ? closedPort : (await ScriptedServer.listen({})).port
     const url = bothOf({ url: at(port, database) }, database)
@@ -138,7 +138,7 @@ describe('of several hosts', () => {
     expect(await createPlant(store, fern)).toStrictEqual(fern)
   })
 
-  test('takes the one that takes writes', async () => {
+  test('uses the host that accepts writes', async () => {
     const [reader, writer] = [await server(), await getDatabase()]
     const name = nameOf(writer)
     await reader.admin(`CREATE DATABASE ${name} OWNER plants`)

@@ -33,7 +33,7 @@ describe.each(installations)('$name', (installation) => {
   }
 
   test.each(['tr-x-icu', 'C'])(
-    'folds texts of the locale %s as JavaScript does',
+    'PostgreSQL folds strings of the locale %s as JavaScript does',
     async (locale) => {
       const found = await folded(texts, locale)
       expect(texts.filter((text, index) => found[index] !== foldText(text))).toEqual([])
@@ -41,7 +41,7 @@ describe.each(installations)('$name', (installation) => {
   )
 
   // It would take minutes, and no timeout of the server would end it.
-  test('folds long runs of marks in a time that does not grow with their square', async () => {
+  test('the time to fold many accents in a row does not grow with the square of their number', async () => {
     const pairs = ['\u0301\u0316', '\u05bc\u05b0', '\u{1d16d}\u{1d165}']
     const runs = pairs.map((pair) => Array.from(pair, (mark) => mark.repeat(100_000)).join(''))
     expect(await folded(runs, 'C')).toEqual(runs)

@@ -45,7 +45,7 @@ test.each<[string, Cells]>([
   ['a plant without a valid name', ['5', 'a\0b', null]],
   ['a plant with an invalid tag', ['5', 'Fern']],
   ['a plant with an invalid tag', ['5', 'Fern', '\0']],
-])('never takes %s for a plant: %j', async (what, cells) => {
+])('a row that is not a plant is rejected, %s: %j', async (what, cells) => {
   const { store, change } = await openChanged(await getDatabase())
   await createPlant(store, fern, 'fern')
   change({ cells, copied: copiedRow(cells) })
@@ -58,18 +58,21 @@ test.each<[string, Cells]>([
   for (const read of reads) expect(await settled([read()])).toEqual([sent(what)])
 })
 
-test('never takes a text for one that is not UTF-8', async () => {
+test('bytes that are not UTF-8 are rejected', async () => {
   const { store, change } = await openChanged(await getDatabase())
   await createPlant(store, fern)
   change({ copied: message('d', Buffer.from('5\t\xff\xfe\t\\N\n', 'latin1')) })
   expect(await settled([gather(store.read())])).toEqual([sent('a text that is not UTF-8')])
 })
 
-test.each([[[null]], [['many']], [['-1']], [[]]])('never takes %j for a count', async (cells) => {
-  const { store, change } = await openChanged(await getDatabase())
-  change({ cells })
-  expect(await settled([store.count()])).toEqual([sent('an invalid count')])
-})
+test.each([[[null]], [['many']], [['-1']], [[]]])(
+  'the invalid count %j is rejected',
+  async (cells) => {
+    const { store, change } = await openChanged(await getDatabase())
+    change({ cells })
+    expect(await settled([store.count()])).toEqual([sent('an invalid count')])
+  },
+)
 
 test.each<['name' | 'tag', string, Cells]>([
   ['tag', 'an invalid tag', ['\0', '1']],
@@ -77,7 +80,7 @@ test.each<['name' | 'tag', string, Cells]>([
   ['name', 'an invalid count', ['Fern']],
   ['name', 'an invalid count', ['Fern', null]],
   ['name', 'an invalid count', ['Fern', '-1']],
-])('never takes for the plants of a %s %s: %j', async (field, what, cells) => {
+])('invalid plants of a %s are rejected, %s: %j', async (field, what, cells) => {
   const { store, change } = await openChanged(await getDatabase())
   await createPlant(store, fern)
   change({ copied: copiedRow(cells) })
@@ -91,7 +94,7 @@ test.each<[string, Cells]>([
   ['a time', ['1', null, 'create', '1', '8640000000000001', null]],
   ['a time of creation', ['1', null, 'create', null, null, null]],
   ['all columns', ['1', null, 'create', '1', null]],
-])('never takes a token for one that lacks %s', async (_, cells) => {
+])('a token that lacks %s is rejected', async (_, cells) => {
   const { store, change } = await openChanged(await getDatabase())
   await store.tokens.add(new Uint8Array(32), token)
   change({ cells })
@@ -105,7 +108,7 @@ test.each([
   'null',
   '{"version":1}',
   '{"version":1,"importId":"a","source":"b","position":{"input":0,"records":-1,"counts":{}}}',
-])('a checkpoint that no plants wrote ends an import: %s', async (state) => {
+])('an import stops at an invalid checkpoint: %s', async (state) => {
   const { url, env, sql } = await getDatabase()
   const user = new ImportSandbox()
   user.write('plants', `${buildPlantLine(1)}bad\n${nextChunk}${buildPlantLine(2)}`)
@@ -122,7 +125,7 @@ test.each([
   expect((await run(' --restart')).code).toBe(6)
 })
 
-describe('what does not end', () => {
+describe('a server that sends endless data:', () => {
   test('a row of an export', async () => {
     const { store, change } = await openChanged(await getDatabase())
     await createPlant(store, fern)

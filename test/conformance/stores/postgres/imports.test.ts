@@ -6,7 +6,7 @@ const getDatabase = reuseDatabase()
 /** Of several chunks, each of which is stored by COPY. */
 const recordCount = 20_000
 
-test('an import that stops has generated no id for the chunk that it read ahead', async () => {
+test('an import that stops generates no ids for the chunk that it read ahead', async () => {
   const database = await getDatabase()
   const user = new ImportSandbox()
   const names = Array.from({ length: recordCount }, (_, index) => `{"name":"Fern ${index}"}\n`)
@@ -41,7 +41,7 @@ function buildCsv(replaced: Record<number, string> = {}): string {
   return `id,name,tag\n${rows.join('')}`
 }
 
-test('plain rows in no order become the plants of the file, once', async () => {
+test('plain rows in any order are each stored once', async () => {
   const database = await getDatabase()
   const user = new ImportSandbox()
   user.write('plants.csv', buildCsv())
@@ -56,7 +56,7 @@ test('plain rows in no order become the plants of the file, once', async () => {
   expect(await importAll()).toMatchObject({ code: 0, skipped: recordCount })
 })
 
-test('a plain row whose id exists, or that a trigger rejects, is rejected alone', async () => {
+test('only the plain row is rejected whose id exists, or that a trigger rejects', async () => {
   const database = await createDatabase()
   const user = new ImportSandbox()
   await database.sql(`INSERT INTO plant_store.plants VALUES (5, 'Oak');
@@ -74,7 +74,7 @@ test('a plain row whose id exists, or that a trigger rejects, is rejected alone'
   expect(lines.map((row) => row.split(',')[0])).toContain('11002')
 })
 
-test('an import of plain rows that stops resumes behind what is stored', async () => {
+test('an import of plain rows that stopped resumes after the stored rows', async () => {
   const database = await getDatabase()
   const user = new ImportSandbox()
   user.write('plants.csv', buildCsv({ 5000: 'x,Fern,\n' }))
@@ -90,7 +90,7 @@ test('an import of plain rows that stops resumes behind what is stored', async (
   expect(await count(database)).toBe(recordCount - 1)
 })
 
-test('a line that is too large ends an import after the chunk before it', async () => {
+test('an import stops at a line that is too large, and keeps the chunk before it', async () => {
   const database = await getDatabase()
   const user = new ImportSandbox()
   const rows = Array.from({ length: recordCount }, (_, id) => `${id},Fern\n`)

@@ -35,7 +35,7 @@ const warningsOf = ({ log }: RunningService) =>
   log.filter(({ level }) => level === 'warn').map(({ msg }) => msg)
 
 describe('a service with the role of "Least privilege"', () => {
-  test('is ready, offers what the role may do, and says what it does not offer', async () => {
+  test('is ready, offers what the role may do, and logs what it does not offer', async () => {
     const { start } = await freshRole()
     const service = await start()
     expect(await readinessOf(service)).toEqual([200, undefined])
@@ -52,7 +52,7 @@ describe('a service with the role of "Least privilege"', () => {
       expect((await exchangeOnce(service, request)).status).toBe(status)
   })
 
-  test('is not ready with an --allow that names more, and says why', async () => {
+  test('is not ready with an --allow beyond the privileges of its role, and says why', async () => {
     const { start } = await freshRole()
     const service = await start('--allow', all)
     const reason =
@@ -62,7 +62,7 @@ describe('a service with the role of "Least privilege"', () => {
     expect((await exchangeOnce(service, { body: '{"id":1,"name":"Fern"}' })).status).toBe(200)
   })
 
-  test('is not ready while the role lacks a right that it had', async () => {
+  test('is not ready while the role lacks a privilege that it had', async () => {
     const { database, role, start } = await freshRole()
     const service = await start()
     await database.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
@@ -74,7 +74,7 @@ describe('a service with the role of "Least privilege"', () => {
   })
 })
 
-test('a service with the tokens of its store is not ready while its role may not look them up', async () => {
+test('a service is not ready while its role may not look up tokens', async () => {
   const { database, role, url } = await freshRole()
   const { env } = database
   await new Sandbox().run(['tokens', 'create', '--store', database.url], { env })
@@ -87,7 +87,7 @@ test('a service with the tokens of its store is not ready while its role may not
   expect(await readinessOf(service)).toEqual([200, undefined])
 })
 
-test('doctor says what a role may not do, and fails only if that is everything', async () => {
+test('doctor says what a role may not do, and fails only if the role may do nothing', async () => {
   const { database, role, url } = await freshRole()
   const examine = async () => {
     const { out } = await new Sandbox().run('doctor', {
@@ -104,7 +104,7 @@ test('doctor says what a role may not do, and fails only if that is everything',
   expect(await examine()).toEqual(['failed', missing('create, read, update or delete'), true])
 })
 
-test('a role has a right only with every privilege that it takes', async () => {
+test('a role has a right only with every privilege that the right needs', async () => {
   const { database, role, url } = await freshRole()
   await database.sql(`GRANT DELETE ON plant_store.plants TO ${role}`)
   const store = await openShared({ ...database, url })

@@ -109,7 +109,7 @@ describe('a password', () => {
     expect([elsewhere.passwords, elsewhere.logins]).toEqual([[], 1])
   })
 
-  test('is proven by SCRAM elsewhere', async () => {
+  test('is proven by SCRAM to other machines', async () => {
     const database = await createDatabase()
     const url = database.url.replace('127.0.0.1', '0.0.0.0')
     const store = await openShared({ ...database, url })
@@ -125,7 +125,7 @@ describe('a password', () => {
   })
 
   test.runIf(hasOpenssl)(
-    'is sent elsewhere in clear by TLS with a checked certificate only (needs openssl)',
+    'is sent unhashed to other machines only over TLS with a verified certificate (needs openssl)',
     async () => {
       const authority = createCertificate({ names: ['DNS:ca'], isAuthority: true })
       const tls = createCertificate({ names: ['IP:0.0.0.0'], issuer: authority })
@@ -218,7 +218,7 @@ test.each<[string, (socket: Socket) => void, RegExp, string]>([
   ['closes at once', (socket) => socket.end(), /^unavailable: /, 'disable'],
   ['has no TLS, and says nothing more', writes('N'), late, 'prefer'],
   ['begins a message of 4 GiB', writes('R\xff\xff\xff\xff\0'), tooLong, 'disable'],
-])('fails in time at a server that %s', async (_, answer, told, sslmode) => {
+])('a login fails in time at a server that %s', async (_, answer, told, sslmode) => {
   const time = told === late ? createClock() : undefined
   const onConnect = (socket: Socket) =>
     void socket.once('data', () => {

@@ -16,7 +16,7 @@ const getDatabase = reuseDatabase()
 const fern = { id: 1n, name: 'Fern' }
 const accessDenied = (why: string) => expect.stringMatching(RegExp(`^accessDenied: .*${why}`))
 
-test('ten that create a store at once create one, and one of them says so', async () => {
+test('ten concurrent commands create a store once, and one of them reports it', async () => {
   const database = await createDatabase({ isEmpty: true })
   const init = () =>
     PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
@@ -27,7 +27,7 @@ test('ten that create a store at once create one, and one of them says so', asyn
   ])
 })
 
-test('texts that a collation of the database takes for equal are counted apart', async () => {
+test('strings that a collation of the database considers equal are counted separately', async () => {
   const database = await createDatabase()
   await database.sql(`CREATE COLLATION plant_store.any_case
       (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
@@ -91,7 +91,7 @@ function grantsTo(role: string, rights: string): string {
     GRANT SELECT, INSERT, UPDATE, DELETE ON plant_store.imports TO ${role}`
 }
 
-test('lets a role do what it has been granted', async () => {
+test('a role may do what it has been granted', async () => {
   const database = await getDatabase()
   await createPlant(await openShared(database), fern)
   const clerk = await asRole(database, 'clerk')
@@ -117,7 +117,7 @@ test('lets a role do what it has been granted', async () => {
   expect(await deletePlant(store, 1n)).toStrictEqual(fern)
 })
 
-test('rejects a database that has not every character', async () => {
+test('a database that cannot store every character is rejected', async () => {
   const database = await getDatabase()
   const name = `${nameOf(database)}latin`
   const encoding = `TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`
@@ -130,7 +130,7 @@ test('rejects a database that has not every character', async () => {
   expect(await settled([openShared(latin)])).toEqual([accessDenied('LATIN1')])
 })
 
-test('rejects a server that could lose what it has answered', async () => {
+test('a server that could lose committed plants is rejected', async () => {
   const database = await startOwnServer()
   const early = accessDenied('fsync is off')
   const store = await openShared(database)
@@ -158,7 +158,7 @@ test('doctor checks a database, and what its role may do', async () => {
 })
 
 // An exact match in any schema wins over a match by a cast in pg_catalog.
-test('nothing of another role is called or read instead of what PostgreSQL or the store has', async () => {
+test('functions and tables of another role cannot replace those of PostgreSQL and the store', async () => {
   const database = await createDatabase({ isEmpty: true })
   const { role } = await asRole(database, 'mallory')
   const note = (what: string) =>

@@ -11,7 +11,7 @@ const busy = /^unavailable: All connections for searches at postgres:\S+ are in 
 const firstPage = (store: PostgresStore, query: ReadQuery) =>
   gather(store.read({ ...query, inPages: true, limit: 1 }))
 
-test('searches, counts and lists with a tag leave half of the connections to all else', async () => {
+test('searches, counts and lists by tag use at most half of the connections', async () => {
   const database = await databaseWithSlowPlant()
   const store = await openShared(database, { parameters: 'max=4' })
   await createPlant(store, fern)
@@ -44,7 +44,7 @@ test('searches, counts and lists with a tag leave half of the connections to all
   expect(await Promise.all(scans)).toStrictEqual([[slow], [slow], [fern], 1n, 1n])
 })
 
-test('a search that finds no connection in time fails, and the others go on', async () => {
+test('a search that gets no connection in time fails, and the others continue', async () => {
   const database = await databaseWithSlowPlant()
   const store = await openShared(database, { parameters: 'max=2' })
   const release = await database.hold('SELECT pg_advisory_xact_lock(7)')

@@ -76,7 +76,7 @@ test.each(['the address', 'the variable'])(
   },
 )
 
-test('a change at a standby ends at once, and says what to do', async () => {
+test('a change at a standby fails at once, with a hint', async () => {
   const { primary, standby } = await startServers()
   const lines = [
     'create --id 3 --name Oak',
@@ -104,7 +104,7 @@ test('a change at a standby ends at once, and says what to do', async () => {
   })
 })
 
-test('of several servers, the first that answers is used', async () => {
+test('an address with several servers uses the first that answers', async () => {
   const { primary, standby } = await startServers()
   const open = (first: Database, second: Database) =>
     openShared({ ...first, url: bothOf(first, second) }, { parameters: any })
@@ -117,7 +117,7 @@ test('of several servers, the first that answers is used', async () => {
   expect(await findServers()).toEqual([onPrimary, onPrimary])
 })
 
-test('a server that is read-only by a setting is read, too, and is ready for that', async () => {
+test('a service at a server that is read-only by a setting is ready to read', async () => {
   const { primary } = await startServers()
   await configure(primary, 'default_transaction_read_only = on')
   const store = await openShared(primary, { parameters: any })
@@ -179,25 +179,29 @@ const reads: [what: string, read: (store: PostgresStore) => Promise<unknown>, fo
   ['a count', (store) => store.count(), 2n],
 ]
 
-test.each(reads)('%s is repeated that is in the way of the recovery', async (_, read, found) => {
-  const { primary, standby } = await startServers()
-  await partitionPlants(primary)
-  await configure(standby, 'max_standby_streaming_delay = 0')
-  await standby.catchUp()
-  const store = await openShared(standby, { parameters: any })
-  // The statement locks one partition after the other. It waits for the last one, and so keeps the
-  // first one locked, which the primary locks next.
-  const unlockLast = await holdLock(primary, 'plants_3')
-  await standby.catchUp()
-  const running = read(store)
-  const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
-  await expect.poll(() => standby.admin(waiting), often).toHaveLength(1)
-  const unlockFirst = await holdLock(primary, 'plants_0')
-  await expect.poll(() => countConflicts(standby), often).toBe(1n)
-  await unlockFirst()
-  await unlockLast()
-  expect(await running).toEqual(found)
-})
+test.each(reads)(
+  '%s is repeated when it conflicts with the recovery of the standby',
+  async (_, read, found) => {
+    const { primary, standby } = await startServers()
+    await partitionPlants(primary)
+    await configure(standby, 'max_standby_streaming_delay = 0')
+    await standby.catchUp()
+    const store = await openShared(standby, { parameters: any })
+    // The statement locks one partition after the other. It waits for the last one, and so keeps the
+    // first one locked, which the primary locks next.
+    const unlockLast = await holdLock(primary, 'plants_3')
+    await standby.catchUp()
+    const running = read(store)
+    const waiting =
+      "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
+    await expect.poll(() => standby.admin(waiting), often).toHaveLength(1)
+    const unlockFirst = await holdLock(primary, 'plants_0')
+    await expect.poll(() => countConflicts(standby), often).toBe(1n)
+    await unlockFirst()
+    await unlockLast()
+    expect(await running).toEqual(found)
+  },
+)
 
 test('a list that has yielded plants is not repeated after its connection is ended', async () => {
   const { primary, standby } = await startServers()
@@ -251,7 +255,7 @@ const list = { method: 'GET', target: '/plants' }
 const notOffered = '400 (403) This service does not create plants'
 const create = { body: '{"id":9,"name":"Oak"}' }
 
-test('a service beside a standby offers to read, and says what is missing', async () => {
+test('a service next to a standby offers only reads, and says why', async () => {
   const servers = await startServers()
   const server = hostOf(servers.standby)
   const services = [await serveStandby(servers), await serveStandby(servers, '--allow', 'read')]
@@ -294,7 +298,7 @@ test('the services of docs/databases.md create at the primary, and read from the
   expect((await exchangeOnce(reader, { ...list, target: '/plants/10' })).status).toBe(200)
 })
 
-test('a service that should create beside a standby does so as soon as that is promoted', async () => {
+test('a service next to a standby creates plants as soon as the standby is promoted', async () => {
   const servers = await startServers()
   const service = await serveStandby(servers, '--allow', 'create,read')
   const readOnly = `The server ${hostOf(servers.standby)} is read-only`
@@ -314,7 +318,7 @@ test('a service that should create beside a standby does so as soon as that is p
   expect((await exchangeOnce(service, create)).text).toBe('200 {"name":"Oak"}')
 })
 
-test('while a standby is promoted, reads go on there, and writes go on at it afterwards', async () => {
+test('a standby serves reads while it is promoted, and writes afterwards', async () => {
   const { primary, standby } = await startServers()
   const writer = await openShared({ ...primary, url: bothOf(primary, standby) })
   const reader = await openShared(standby, { parameters: any })

@@ -15,7 +15,7 @@ const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
     name: `${name} ${first + index}`,
   }))
 
-test('repeats the transaction that a deadlock ends', async () => {
+test('a transaction that a deadlock ends is repeated', async () => {
   const database = await getDatabase()
   await database.admin(`ALTER DATABASE ${nameOf(database)} SET deadlock_timeout = '20ms'`)
   const [one, other] = [await openShared(database), await openShared(database)]
@@ -46,7 +46,7 @@ test('repeats the transaction that a deadlock ends', async () => {
   await expect.poll(() => database.admin(met), { interval: 5 }).toEqual([{ met: true }])
 })
 
-test('loses no change of two stores that have looked a plant up before either writes', async () => {
+test('two stores that both read a plant before they change it lose no change', async () => {
   const database = await getDatabase()
   const [one, other] = [await openShared(database), await openShared(database)]
   await createPlant(one, { id: 1n, name: 'Fern' })
@@ -60,7 +60,7 @@ test('loses no change of two stores that have looked a plant up before either wr
   expect((await one.get([1n])).get(1n)).toEqual({ id: 1n, name: 'Moss', tag: 'wet' })
 })
 
-test('gives each id once to two imports that want the same ones', async () => {
+test('two imports that generate ids at the same time get different ids', async () => {
   const database = await getDatabase()
   const [one, other] = [await openShared(database), await openShared(database)]
   const [a, b] = await Promise.all([
@@ -72,7 +72,7 @@ test('gives each id once to two imports that want the same ones', async () => {
   expect((await gather(one.read())).map(({ name }) => name)).toEqual(names)
 })
 
-test('a checkpoint is read after a transaction that replaces it', async () => {
+test('a checkpoint is read only after the transaction that replaces it', async () => {
   const database = await createDatabase()
   const [store, other] = [await openShared(database), await openShared(database)]
   await store.transaction(({ saveCheckpoint }) =>
@@ -92,7 +92,7 @@ const trigger = (body: string) =>
   `CREATE FUNCTION other() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$;
     CREATE TRIGGER other BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION other()`
 
-test('creates what another writer has taken and deleted meanwhile', async () => {
+test('a create succeeds with an id that another writer used and deleted in the meantime', async () => {
   const database = await createDatabase()
   const store = await openShared(database)
   const taken = "RAISE unique_violation USING CONSTRAINT = 'plants_pkey'"
@@ -103,7 +103,7 @@ test('creates what another writer has taken and deleted meanwhile', async () => 
   expect((await gather(store.read())).map(({ id }) => id)).toEqual([0n, 9n])
 })
 
-test('a trigger that leaves a plant out rejects it alone', async () => {
+test('a plant that a trigger skips is rejected, and no other one', async () => {
   const database = await createDatabase()
   const store = await openShared(database)
   await database.sql(trigger('RETURN CASE WHEN NEW.id % 1000 = 2 THEN NULL ELSE NEW END;'))
@@ -122,7 +122,7 @@ test.each([
   ['23514', "ALTER TABLE plant_store.plants ADD CHECK (tag <> 'x')"],
   ['P0001', ofTagX],
   ['42501', policy],
-])('a plant that the database refuses with %s is refused alone', async (_, ddl) => {
+])('a plant that the database rejects with %s is rejected, and no other one', async (_, ddl) => {
   const database = await createDatabase()
   await database.sql(ddl)
   const store = await openShared(database, { parameters: 'max=1' })
@@ -137,7 +137,7 @@ test.each([
   expect(kindsOf(await store.transaction(({ write }) => write(many)))).toEqual(expected)
 })
 
-test('reads many of the largest plants at once, and in pages of one', async () => {
+test('many concurrent reads of the largest plants yield pages of one plant', async () => {
   const database = await getDatabase()
   const store = await openShared(database)
   const insert = "INSERT INTO plant_store.plants (id, name) SELECT id, repeat('x', 1100000)"
@@ -150,14 +150,14 @@ test('reads many of the largest plants at once, and in pages of one', async () =
   expect([(await gather(store.read())).length, sizes]).toEqual([64, [1, 1, 1]])
 })
 
-test('gives its connection back when nobody reads on', async () => {
+test('a read that is not continued returns its connection to the pool', async () => {
   const store = await openShared(await getDatabase(), { parameters: 'max=1' })
   await createAll(store, plants(3000))
   for await (const _ of store.read()) break
   expect((await store.get([2n])).get(2n)).toStrictEqual({ id: 2n, name: 'Fern 2' })
 })
 
-test('a transaction that the server rolls back is not done', async () => {
+test('a transaction that the server rolls back is reported as failed', async () => {
   const database = await getDatabase()
   const reader = await asRole(database, 'reader')
   await database.sql(`GRANT USAGE ON SCHEMA plant_store TO ${reader.role};
