@@ -13,12 +13,13 @@
  * twice the time. docs/design/search.md says what else was tried.
  */
 
-import { largestId, smallestId, type TextName } from '../../plant/fields.js'
+import type { TextName } from '../../plant/fields.js'
 import { buildPlant, measureFields, type StoredPlant } from '../../plant/plant.js'
 import { addCount, type CountQuery, type ReadQuery, type TextCounts } from '../query.js'
 import type { Connection } from './connection.js'
 import { StoreDamageError } from './errors.js'
 import { buildFilter, buildSortText, everything } from './filter.js'
+import { type IdRange, IdRanges, ofRange } from './id-ranges.js'
 
 const stepRows = 1000
 const stepBytes = 262_144
@@ -64,73 +65,6 @@ function createStepsById({ prepare }: Connection, query: ReadQuery) {
     // advances only when all of them have succeeded.
     ranges.advance(range)
     return plants.filter(matches)
-  }
-}
-
-const ofRange = 'FROM plants WHERE id BETWEEN ? AND ?'
-
-type IdRange = [first: bigint, last: bigint]
-
-/** Cuts the ids of a store into ranges whose plants are read in one step. */
-class IdRanges {
-  readonly #prepare: Connection['prepare']
-  readonly #isDescending: boolean
-  readonly #sum: string
-  readonly #maxRows: number
-  readonly #maxBytes: number
-  #rows: number
-  #first: bigint
-  #last: bigint
-
-  /** @param step the most rows and bytes of a range. A larger plant is a range by itself. */
-  constructor(
-    prepare: Connection['prepare'],
-    { after, desc = false }: Pick<ReadQuery, 'after' | 'desc'>,
-    step: { rows: number; bytes: number },
-  ) {
-    const bytes = 'octet_length(name) + ifnull(octet_length(tag), 0) AS bytes'
-    const [end, order] = desc ? ['min', 'DESC'] : ['max', 'ASC']
-    const rows = `SELECT id, ${bytes} ${ofRange} ORDER BY id ${order} LIMIT ?`
-    this.#prepare = prepare
-    this.#isDescending = desc
-    this.#sum = `SELECT ${end}(id), sum(bytes) FROM (${rows})`
-    this.#maxRows = step.rows
-    this.#maxBytes = step.bytes
-    this.#rows = step.rows
-    this.#first = after === undefined || desc ? smallestId : after + 1n
-    this.#last = after === undefined || !desc ? largestId : after - 1n
-  }
-
-  /**
-   * @param wantedRows the range needs no more plants than this
-   * @returns undefined at the end
-   */
-  find(wantedRows: number): IdRange | undefined {
-    const end = this.#findEnd(wantedRows)
-    if (end === undefined) return undefined
-    return this.#isDescending ? [end, this.#last] : [this.#first, end]
-  }
-
-  /** Call this when the plants of a range were read. Before that, `find` returns the same range. */
-  advance([first, last]: IdRange): void {
-    if (this.#isDescending) this.#last = first - 1n
-    else this.#first = last + 1n
-  }
-
-  /** Halves the number of rows until their bytes fit, and starts with a few more than fitted. */
-  #findEnd(wantedRows: number): bigint | undefined {
-    this.#rows = Math.min(wantedRows, this.#maxRows, Math.ceil(this.#rows * 1.25))
-    while (this.#first <= this.#last) {
-      const sum = this.#prepare(this.#sum)
-      const [end, size]: (bigint | null)[] = sum.get(this.#first, this.#last, this.#rows)
-      if (end == null) return undefined
-      // In a corrupt tree, a page can lead back to an earlier one, and this would never end.
-      if (end < this.#first || end > this.#last)
-        throw new StoreDamageError(`the id ${end} is out of order`)
-      if (this.#rows === 1 || Number(size) <= this.#maxBytes) return end
-      this.#rows = Math.ceil(this.#rows / 2)
-    }
-    return undefined
   }
 }
 
