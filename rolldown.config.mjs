@@ -13,6 +13,8 @@ const rareModules = [
   'diagnose',
   'explain-response',
   'format-lines',
+  'line-writer',
+  'read-lines',
   'response-schemas',
   'tls-port',
 ]

@@ -11,7 +11,7 @@ export interface Store {
   get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>>
   /** Yields a few MiB at once at most. All is one consistent snapshot, unless it is in pages. */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
-  /** Yields the same snapshot as lines of a file. A store has this if it is faster than `read`. */
+  /** Yields the same snapshot as lines of a file, faster than `read`. */
   readLines?(query: ReadQuery, format: LineFormat): AsyncIterable<PlantLines>
   count(query?: CountQuery): Promise<bigint>
   /** Counts the plants of each text, at one moment. All different texts are kept in memory. */
@@ -58,7 +58,7 @@ export interface StoreServer {
 }
 
 /** A store that the program opens itself: a SQLite file or a PostgreSQL database. */
-export type DirectStore = Required<Omit<Store, 'readLines'>> & Pick<Store, 'readLines'>
+export type DirectStore = Required<Store>
 
 /** A format with one line for each plant. */
 export interface LineFormat {

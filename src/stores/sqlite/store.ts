@@ -12,6 +12,8 @@ import {
   type CheckpointChange,
   CheckpointMovedError,
   type DirectStore,
+  type LineFormat,
+  type PlantLines,
   type Transaction,
   type TransactionOptions,
   type WriteOptions,
@@ -109,6 +111,16 @@ export class SqliteStore implements DirectStore {
     const connection = await this.#openSnapshot()
     try {
       yield* readPlants(connection, query)
+    } finally {
+      connection.close()
+    }
+  }
+
+  async *readLines(query: ReadQuery, format: LineFormat): AsyncGenerator<PlantLines> {
+    const { readPlantLines } = await import('./read-lines.js')
+    const connection = await this.#openSnapshot()
+    try {
+      yield* readPlantLines(connection, query, format)
     } finally {
       connection.close()
     }
