@@ -65,7 +65,9 @@ async function* encodeWorkbook(pages: Pages): AsyncGenerator<PlantLines> {
     }
   }
   for await (const content of writeWorkbook(countPlants())) {
-    yield { length, content }
+    const block = { length, content }
+    // More plants are read while the block is written, so the count starts again before that.
     length = 0
+    yield block
   }
 }

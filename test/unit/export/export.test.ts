@@ -19,6 +19,7 @@ import { check, fc, int64, text } from '../../helpers/expect/arbitraries.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { isSoak } from '../../helpers/sandbox/rounds.js'
 import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { insertPlants } from '../../helpers/sandbox/sqlite-file.js'
 import { endConnections } from '../../helpers/sandbox/store.js'
 import { unzip } from '../../helpers/sandbox/workbook.js'
 
@@ -135,6 +136,13 @@ test('a workbook has numbers and texts, which keep all their digits', async () =
     ...['A4 n 999999999999999', 'B4 inlineStr &lt;a&gt;', 'C4 inlineStr  b '],
     ...['A5 inlineStr 1000000000000000', 'B5 inlineStr &lt;a&gt;', 'C5 inlineStr  b '],
   ])
+})
+
+test('the summary of a workbook counts every plant, however many blocks the file has', async () => {
+  await plant(fern)
+  insertPlants(user.store, 50_000)
+  const { out } = await user.run('export out.xlsx')
+  expect(JSON.parse(out)).toMatchObject({ plants: 50_000 })
 })
 
 test('a workbook escapes what XML cannot contain, and texts that look like an escape', async () => {
