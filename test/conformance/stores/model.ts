@@ -7,7 +7,7 @@ interface Stored {
   key: string | undefined
 }
 
-/** What becomes of changes by the rules of a store, told as simply as possible. */
+/** The outcomes of changes by the rules of a store, computed as simply as possible. */
 export class Model {
   readonly #stored = new Map<bigint, Stored>()
   readonly #isService: boolean

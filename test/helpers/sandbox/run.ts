@@ -51,11 +51,11 @@ export function addDefaults(usual: Record<string, string>, argv: string[]): stri
 }
 
 export function createIo(
-  { stdin, env = {}, cwd = '/', terminals = [], ...world }: RunOptions,
+  { stdin, env = {}, cwd = '/', terminals = [], ...options }: RunOptions,
   stdout: Output = new CapturedOutput({}, 'stdout'),
   stderr: Output = new CapturedOutput({}, 'stderr'),
 ): Io {
-  const { signal = new AbortController().signal, now = () => performance.now() } = world
+  const { signal = new AbortController().signal, now = () => performance.now() } = options
   return {
     stdin: {
       isTerminal: terminals.includes('stdin'),

@@ -33,8 +33,8 @@ interface Options {
 export async function serve(args: string[] = [], options: Options = {}) {
   const { folder = createTemporaryFolder(), rights } = options
   const argv = ['tokens', 'create', '--allow', rights ?? '']
-  const world = { env: { PLANTS_DATA_DIR: join(folder, 'data') } }
-  const own = rights && { env: {}, token: (await runPlants(argv, world)).out.trim() }
+  const sandboxOptions = { env: { PLANTS_DATA_DIR: join(folder, 'data') } }
+  const own = rights && { env: {}, token: (await runPlants(argv, sandboxOptions)).out.trim() }
   const { child, ready } = launchService(args, folder, { ...options, ...own })
   onTestFinished(async () => {
     child.kill('SIGKILL')

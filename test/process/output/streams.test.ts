@@ -23,7 +23,7 @@ import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server
 import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
 const repeated = { repeats: countRounds(1) - 1 }
-const patience = { interval: 5 }
+const pollOptions = { interval: 5 }
 const fern = { id: 1, name: 'Fern' }
 const plant = `${JSON.stringify(fern)}\n`
 
@@ -96,10 +96,10 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
   test.each(pipes)('%s: a slow reader gets every byte', repeated, async (_, before, isFull) => {
     const { user, text: all } = await storeOf(20_000)
     const { writer, read } = listIntoPipe(user, before)
-    await expect.poll(() => isFull(writer.pid), patience).toBe(true)
-    const said = await read()
+    await expect.poll(() => isFull(writer.pid), pollOptions).toBe(true)
+    const output = await read()
     const { exitCode, stderr } = await writer
-    expect([exitCode, stderr, said === all]).toEqual([0, '', true])
+    expect([exitCode, stderr, output === all]).toEqual([0, '', true])
   })
 
   test.each(pipes)(
@@ -109,7 +109,7 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
       const { user } = await storeOf(10_000)
       for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
         const { writer } = listIntoPipe(user, before)
-        await expect.poll(() => isFull(writer.pid), patience).toBe(true)
+        await expect.poll(() => isFull(writer.pid), pollOptions).toBe(true)
         writer.kill(name)
         const { exitCode, signal } = await writer
         expect(signal ?? exitCode).toBeOneOf([name, name === 'SIGINT' ? 130 : 143])
@@ -173,12 +173,14 @@ test.runIf(isLinux)(
       return log
     }
     // What the backlog held, whose lines come in blocks of 64 KiB, and a new line
-    await expect.poll(() => readMore().length, patience).toBeGreaterThan(1_048_576 - 65_536 - 300)
+    await expect
+      .poll(() => readMore().length, pollOptions)
+      .toBeGreaterThan(1_048_576 - 65_536 - 300)
     const kept = async () => {
       await ask('/openapi.json', 405)
       return readMore()
     }
-    await expect.poll(kept, patience).toContain('/openapi.json')
+    await expect.poll(kept, pollOptions).toContain('/openapi.json')
     expect(log.length).toBeLessThan(1_048_576 + 3 * 65_536)
     for (const line of log.trimEnd().split('\n'))
       expect(JSON.parse(line)).toMatchObject({ level: 'info' })

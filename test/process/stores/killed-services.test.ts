@@ -198,8 +198,8 @@ function crowdOf(wanted: number, atOnce: number, nodes: ServiceNode[]) {
     },
     /** Resolves when so many creates were answered for good. */
     until: async (done: number) => {
-      const patience = { interval: 1, timeout: countRounds(hang.wait) }
-      await expect.poll(() => created.length >= done || wrong.length > 0, patience).toBe(true)
+      const pollOptions = { interval: 1, timeout: countRounds(hang.wait) }
+      await expect.poll(() => created.length >= done || wrong.length > 0, pollOptions).toBe(true)
     },
     /** Notes what is wrong with all that is stored: ids, names, tags and keys. */
     check: (rows: Iterable<Row>) => {

@@ -180,9 +180,9 @@ class Machine {
   /** Resolves when that many more files with changes are in the replica. */
   async replicateMore(count: number): Promise<void> {
     const before = this.#countReplicaFiles()
-    const patience = { interval: 10, timeout: hang.wait }
+    const pollOptions = { interval: 10, timeout: hang.wait }
     const countMore = () => this.#countReplicaFiles() - before
-    await expect.poll(countMore, patience).toBeGreaterThanOrEqual(count)
+    await expect.poll(countMore, pollOptions).toBeGreaterThanOrEqual(count)
   }
 
   #countReplicaFiles(): number {
@@ -273,8 +273,8 @@ class Load {
   /** Resolves when that many more creates were acknowledged. */
   async acknowledgeMore(count: number): Promise<void> {
     const wanted = this.countAcknowledged() + count
-    const patience = { interval: 10, timeout: hang.wait }
-    await expect.poll(() => this.countAcknowledged(), patience).toBeGreaterThanOrEqual(wanted)
+    const pollOptions = { interval: 10, timeout: hang.wait }
+    await expect.poll(() => this.countAcknowledged(), pollOptions).toBeGreaterThanOrEqual(wanted)
   }
 
   async end(): Promise<void> {

@@ -8,7 +8,7 @@ import { holdLock } from '../../helpers/sandbox/sqlite-file.js'
 import { endConnections } from '../../helpers/sandbox/store.js'
 
 const repeated = { repeats: countRounds(1) - 1 }
-const patience = { interval: 5 }
+const pollOptions = { interval: 5 }
 const ids = Array.from({ length: isSoak ? 70 : 8 }, (_, index) => index)
 const create = (id: number) => `create --id ${id} --name Fern`
 const created = toJsonResult({ name: 'Fern' })
@@ -54,9 +54,9 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
       const status = readFileSync(`${folder}/status`, 'utf8')
       return Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(status)?.[1])
     }
-    await expect.poll(files, patience).toContain(`${sandbox.store}-wal`)
+    await expect.poll(files, pollOptions).toContain(`${sandbox.store}-wal`)
     const before = sleeps()
-    await expect.poll(() => sleeps() - before, patience).toBeGreaterThan(5)
+    await expect.poll(() => sleeps() - before, pollOptions).toBeGreaterThan(5)
     return { sandbox, holder, waiting }
   }
 

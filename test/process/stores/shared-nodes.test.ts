@@ -3,7 +3,7 @@ import { createDatabase, startOwnServer } from '../../helpers/postgres/database.
 import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
 import { type RunningService, serve, testToken } from '../../helpers/scripted-server/service.js'
 
-const patience = { interval: 20 }
+const pollOptions = { interval: 20 }
 
 test('a service reports that its database is unreachable, and recovers without a restart', async () => {
   const database = await startOwnServer()
@@ -13,21 +13,21 @@ test('a service reports that its database is unreachable, and recovers without a
   const explain = async () => (await fetch(`${address}/ready`)).text()
   expect(await isReady()).toBe(true)
   await database.stop('immediate')
-  await expect.poll(isReady, patience).toBe(false)
+  await expect.poll(isReady, pollOptions).toBe(false)
   await expect
-    .poll(explain, patience)
+    .poll(explain, pollOptions)
     .toMatch(/"message":"Could not reach postgres:\/\/127\.0\.0\.1:\d+\/plants: /)
   const waiting = create(service, 1)
   await database.start()
-  await expect.poll(isReady, patience).toBe(true)
+  await expect.poll(isReady, pollOptions).toBe(true)
   expect([await waiting, await create(service, 2)]).toEqual([200, 200])
   expect((await service.stop()).code).toBe(0)
 })
 
-test.each(['locked', 'away'])(
+test.each(['locked', 'unreachable'])(
   'a service that stops while its database is %s does not wait beyond --drain-timeout',
   async (how) => {
-    const database = how === 'away' ? await startOwnServer() : undefined
+    const database = how === 'unreachable' ? await startOwnServer() : undefined
     const { url, env, hold } = database ?? (await createDatabase())
     const service = await serve(['--store', url, '--timeout', '1h', '--drain-timeout', '500ms'], {
       env: { ...env, PLANTS_SERVE_TOKEN: testToken },

@@ -119,7 +119,7 @@ test('an input that is not of the named encoding is shown in its likely encoding
   })
 })
 
-test('of an encoding whose letters a later block does not have, nothing is said', async () => {
+test('an encoding is not suggested if a later block has other letters', async () => {
   const lines = 'id,name\n1,Žluťucha\n2,Růže\n3,Třešeň\n4,Hvězdnice\n'
   const start = iconv.encode(lines, 'iso-8859-2')
   const filler = Buffer.from('5,a\n'.repeat(40_000))
@@ -131,7 +131,7 @@ test('of an encoding whose letters a later block does not have, nothing is said'
   expect(encodings).not.toContain('iso-8859-2')
 })
 
-test('a UTF-8 file with a damaged line is not said to be of another encoding', async () => {
+test('no other encoding is suggested for a UTF-8 file with a damaged line', async () => {
   const input = Buffer.concat([Buffer.from('id,name\n1,ü\n2,é\n'), latin1('3,\xe9\n')])
   await expect(readRecords(input)).rejects.toMatchObject({
     message: 'stdin is not UTF-8 (line 4, byte 3), but line 2 is',

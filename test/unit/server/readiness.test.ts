@@ -23,7 +23,7 @@ function watchReadiness(options: Options = {}) {
   return { lines, explain: () => readiness.explain() }
 }
 
-const away = new PlantsError('unavailable', 'Could not reach db.example.com:5432')
+const outage = new PlantsError('unavailable', 'Could not reach db.example.com:5432')
 
 test('the reason is the sentence of the store, and the log has it once', async () => {
   let failure: PlantsError | undefined
@@ -32,12 +32,12 @@ test('the reason is the sentence of the store, and the log has it once', async (
   }
   const { explain, lines } = watchReadiness({ checkStore })
   expect(await explain()).toBeUndefined()
-  failure = away
-  expect([await explain(), await explain()]).toEqual([away.message, away.message])
+  failure = outage
+  expect([await explain(), await explain()]).toEqual([outage.message, outage.message])
   failure = undefined
   expect([await explain(), await explain()]).toEqual([undefined, undefined])
   expect(lines).toEqual([
-    `warn: The service is not ready: ${away.message}`,
+    `warn: The service is not ready: ${outage.message}`,
     'info: The service is ready again',
   ])
 })
@@ -72,15 +72,15 @@ test('probes share a check, and wait a second for it', async () => {
   expect([await explain(), store.waiting]).toEqual([undefined, 2])
 })
 
-test('a store that does not answer is said to be away, if that is known', async () => {
+test('a store that does not answer is reported as unreachable, if that is known', async () => {
   const { timeOut } = createClock({ isStill: true })
   const { explain } = watchReadiness({
     checkStore: () => createGate().wait(),
-    findOutage: () => away,
+    findOutage: () => outage,
   })
   const reason = explain()
   timeOut(1000)
-  expect(await reason).toBe(away.message)
+  expect(await reason).toBe(outage.message)
 })
 
 test('a service that drains is not ready, also if that begins during the check', async () => {

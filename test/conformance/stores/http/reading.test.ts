@@ -27,12 +27,15 @@ const telling = (text: string) => expect.stringContaining(text)
 async function runAt(
   line: string,
   others: Record<string, ScriptedResponse[]>,
-  { posts = [], ...world }: Pick<RunOptions, 'stdin' | 'now'> & { posts?: ScriptedResponse[] } = {},
+  {
+    posts = [],
+    ...runOptions
+  }: Pick<RunOptions, 'stdin' | 'now'> & { posts?: ScriptedResponse[] } = {},
 ) {
   const service = await ScriptedServer.listen({ others, posts })
   const usual = { '--timeout': '1h', '--store': service.url, '--output': 'ndjson' }
   const argv = addDefaults(usual, line.split(' '))
-  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, ...world })
+  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, ...runOptions })
   const lines = parseLines(err, service) as Record<string, unknown>[]
   const requests = service.requests.map(({ line, body }) => `${line} ${body}`.trim())
   return { code, out, lines, last: lines.at(-1), requests }

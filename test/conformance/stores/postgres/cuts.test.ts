@@ -73,10 +73,10 @@ test.each([
   ['40003', unknown],
   ['XX000', unknown],
   ['40001', taken], // It says that nothing was stored, and the create is repeated.
-])('a successful COMMIT that is answered with the error %s', async (code, told) => {
+])('a successful COMMIT that is answered with the error %s', async (code, outcome) => {
   const { line, store } = await openByLine(await getDatabase())
   line.cut('COMMIT', { code })
-  expect(await settled([createPlant(store, fern)])).toEqual([told])
+  expect(await settled([createPlant(store, fern)])).toEqual([outcome])
   expect((await store.get([1n])).get(1n)).toEqual(fern)
 })
 
@@ -191,7 +191,7 @@ type Moment = 'before' | 'sent' | 'answered'
 
 interface Cut {
   text: string
-  /** or the SQLSTATE of the error that is said in place of the answer */
+  /** or the SQLSTATE of the error that is sent instead of the response */
   moment: Moment | { code: string }
 }
 
@@ -249,7 +249,7 @@ async function openByLine(database: Database, options?: Parameters<typeof openSh
   const line = {
     url: address.href,
     cuts: 0,
-    /** Cuts the next connection over which a text goes to the server; then what is told next. */
+    /** Cuts the next connection over which a text goes to the server; then what it receives next. */
     cut: (text: string, moment: Cut['moment']) => void cuts.push({ text, moment }),
     silence: () => {
       isSilent = true

@@ -81,7 +81,7 @@ function secure(socket: Socket, tls: { cert: string; key: string }): TLSSocket {
 const env = { PGPASSWORD: 's3cret' }
 
 /** What comes of opening a store. */
-async function toldBy(
+async function logIn(
   host: string,
   parameters = '',
   more: Partial<Login> = {},
@@ -100,12 +100,12 @@ describe('a password', () => {
     ['as MD5', says.md5, 'localhost', expect.stringMatching(/^md5[0-9a-f]{32}\0$/)],
   ])('is sent %s to this machine only', async (_, asked, host, expected) => {
     const here = await listener([asked, says.refused])
-    await toldBy(`${host}:${here.port}`)
+    await logIn(`${host}:${here.port}`)
     expect(here.passwords).toEqual(Array(here.logins).fill(expected))
     expect(here.logins).toBeGreaterThan(0)
     const elsewhere = await listener([asked, says.refused])
     // This leads here too, and is no name of this machine.
-    expect(await toldBy(`0.0.0.0:${elsewhere.port}`)).toMatch(/^unauthorized: /)
+    expect(await logIn(`0.0.0.0:${elsewhere.port}`)).toMatch(/^unauthorized: /)
     expect([elsewhere.passwords, elsewhere.logins]).toEqual([[], 1])
   })
 
@@ -119,8 +119,8 @@ describe('a password', () => {
   test('that is rejected is not sent to the next host', async () => {
     const first = await listener([says.clear, says.refused])
     const next = await listener([says.clear])
-    const told = await toldBy(`127.0.0.1:${first.port},127.0.0.1:${next.port}`)
-    expect(told).toMatch(/^unauthorized: /)
+    const message = await logIn(`127.0.0.1:${first.port},127.0.0.1:${next.port}`)
+    expect(message).toMatch(/^unauthorized: /)
     expect([first.passwords, next.logins]).toEqual([['s3cret\0'], 0])
   })
 
@@ -131,7 +131,7 @@ describe('a password', () => {
       const tls = createCertificate({ names: ['IP:0.0.0.0'], issuer: authority })
       const isSent = async (sslmode: string, ca?: string) => {
         const { port, passwords } = await listener([says.clear, says.refused], tls)
-        await toldBy(`0.0.0.0:${port}`, `sslmode=${sslmode}`, { ca })
+        await logIn(`0.0.0.0:${port}`, `sslmode=${sslmode}`, { ca })
         return passwords.length > 0
       }
       const modes = ['prefer', 'require', 'verify-full']
@@ -177,9 +177,9 @@ test.runIf(hasOpenssl)('each sslmode verifies what libpq verifies (needs openssl
     return ways.map(({ ssl }) => (ssl ? 'secure' : 'plain')).join()
   }
   const inTurn = async (username: string, modes: string[], ...rest: [Certificate?, string?]) => {
-    const told: unknown[] = []
-    for (const mode of modes) told.push(...(await settled([come(username, mode, ...rest)])))
-    return told
+    const outcomes: unknown[] = []
+    for (const mode of modes) outcomes.push(...(await settled([come(username, mode, ...rest)])))
+    return outcomes
   }
   const modes = ['disable', 'prefer', 'require']
   const rejected = expect.stringMatching(/^unauthorized: .* pg_hba.conf rejects connection/)
@@ -218,8 +218,8 @@ test.each<[string, (socket: Socket) => void, RegExp, string]>([
   ['closes at once', (socket) => socket.end(), /^unavailable: /, 'disable'],
   ['has no TLS, and says nothing more', writes('N'), late, 'prefer'],
   ['begins a message of 4 GiB', writes('R\xff\xff\xff\xff\0'), tooLong, 'disable'],
-])('a login fails in time at a server that %s', async (_, answer, told, sslmode) => {
-  const time = told === late ? createClock() : undefined
+])('a login fails in time at a server that %s', async (_, answer, outcome, sslmode) => {
+  const time = outcome === late ? createClock() : undefined
   const onConnect = (socket: Socket) =>
     void socket.once('data', () => {
       answer(socket)
@@ -227,5 +227,5 @@ test.each<[string, (socket: Socket) => void, RegExp, string]>([
     })
   const { port } = await ScriptedServer.listen({ onConnect })
   const now = time?.now ?? createCountingClock(1000)
-  expect(await toldBy(`127.0.0.1:${port}`, `sslmode=${sslmode}`, {}, now)).toMatch(told)
+  expect(await logIn(`127.0.0.1:${port}`, `sslmode=${sslmode}`, {}, now)).toMatch(outcome)
 })

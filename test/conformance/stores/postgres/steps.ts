@@ -49,9 +49,9 @@ export async function createAll(
   return outcomes.map(({ type }) => type)
 }
 
-/** What became of each call: its value, or the kind and the message of its error. */
+/** Waits for each call, and returns its value, or the kind and the message of its error. */
 export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {
-  const told = (error: unknown) =>
+  const formatFailure = (error: unknown) =>
     error instanceof PlantsError ? `${error.kind}: ${error.message}` : error
-  return Promise.all(calls.map((call) => call.catch(told)))
+  return Promise.all(calls.map((call) => call.catch(formatFailure)))
 }

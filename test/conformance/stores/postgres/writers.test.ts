@@ -107,8 +107,8 @@ test('a plant that a trigger skips is rejected, and no other one', async () => {
   const database = await createDatabase()
   const store = await openShared(database)
   await database.sql(trigger('RETURN CASE WHEN NEW.id % 1000 = 2 THEN NULL ELSE NEW END;'))
-  const told = plants(2000).map(({ id }) => (id % 1000n === 2n ? 'rejected' : 'created'))
-  expect(await createAll(store, plants(2000))).toEqual(told)
+  const expectedTypes = plants(2000).map(({ id }) => (id % 1000n === 2n ? 'rejected' : 'created'))
+  expect(await createAll(store, plants(2000))).toEqual(expectedTypes)
   expect(await store.count()).toBe(1998n)
 })
 

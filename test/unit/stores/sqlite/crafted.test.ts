@@ -68,8 +68,8 @@ test.each([
   const err = expect.stringMatching(/evil\.db is damaged, or its disk cannot be read: /)
   const create = 'create --id 2 --name Fern --idempotency-key k'
   for (const line of ['list', 'get 2', create, 'delete 2 --yes']) {
-    const { code, out, ...said } = await user.run(line, { env: { PLANTS_STORE: './evil.db' } })
-    expect([line, code, said]).toEqual([line, 4, { err }])
+    const { code, out, ...messages } = await user.run(line, { env: { PLANTS_STORE: './evil.db' } })
+    expect([line, code, messages]).toEqual([line, 4, { err }])
     expect(out).not.toContain('"id":2')
   }
   expect((await user.run('restore evil.db --yes')).code).toBe(4)
