@@ -79,11 +79,10 @@ export async function buildProgram(
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
     .addHelpText('after', '\nMore help: plants help COMMAND')
   for (const option of createGlobalOptions()) program.addOption(option)
-  for (const [name, { group, summary, aliases = [], load }] of Object.entries(listedCommands)) {
+  for (const [name, { group, summary, aliases = [], load }] of listCommands(line)) {
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
     // A value that is called like a command only loads a file too many.
-    const isNeeded = !line || line.argv.some((word) => word === name || aliases.includes(word))
-    if (!isNeeded) continue
+    if (line && !isNamedIn(line.argv, name, aliases)) continue
     const { define } = await load()
     define(command)
     if (command.commands.length > 0)
@@ -94,6 +93,21 @@ export async function buildProgram(
   }
   if (line?.argv[0] === '__complete') addCompletion(program, io)
   return program
+}
+
+/**
+ * Lists the commands that a line needs. If it begins with a command, this is the only one: only help
+ * and the hint for a wrong name need the others, and to add them takes a millisecond.
+ */
+function listCommands(line: CommandLine | undefined) {
+  const commands = Object.entries(listedCommands)
+  const first = line?.argv.slice(0, 1) ?? []
+  const command = commands.find(([name, { aliases = [] }]) => isNamedIn(first, name, aliases))
+  return command && command[0] !== 'help' ? [command] : commands
+}
+
+function isNamedIn(words: readonly string[], name: string, aliases: readonly string[]): boolean {
+  return words.some((word) => word === name || aliases.includes(word))
 }
 
 /** Adds the hidden command that completion scripts call with the line that is being typed. */
