@@ -89,7 +89,8 @@ async function createPlant(
 ): Promise<StoredPlant> {
   if (id === 'next') return createNext(store, { name, tag })
   const plant = buildPlant(id, name, tag)
-  const { plant: created } = await writeOne(store, { type: 'create', plant, key })
+  const create = { type: 'create' as const, plant, key }
+  const { plant: created } = await writeOne(store, create, { isOnlyWrite: true })
   return created
 }
 

@@ -58,9 +58,9 @@ export class SqliteStore implements DirectStore {
     return connection && new SqliteStore(connection, options)
   }
 
-  async write(changes: readonly Change[], { signal }: WriteOptions = {}) {
+  async write(changes: readonly Change[], { signal, isOnlyWrite }: WriteOptions = {}) {
     signal?.throwIfAborted()
-    return this.#writer.write(changes)
+    return this.#writer.write(changes, { isOnlyWrite })
   }
 
   transaction<T>(
