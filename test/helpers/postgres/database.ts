@@ -40,9 +40,9 @@ export function createDatabase({ isEmpty = false } = {}): Promise<Database> {
   return makeDatabase(onTestFinished, { isEmpty })
 }
 
-/** Partitions the table of plants with the statements of docs/databases.md. */
+/** Partitions the table of plants with the statements of docs/database-size.md. */
 export async function partitionPlants(database: Database): Promise<void> {
-  const page = readFileSync('docs/databases.md', 'utf8')
+  const page = readFileSync('docs/database-size.md', 'utf8')
   const [, statements] =
     /^```text\n(BEGIN;\nALTER TABLE plant_store\.plants [^`]*)```$/m.exec(page) ?? []
   await database.sql(assertDefined(statements))

@@ -273,9 +273,9 @@ test('a service next to a standby offers only reads, and says why', async () => 
     await expect.poll(async () => (await exchangeOnce(service, list)).status, often).toBe(401)
 })
 
-test('the services of docs/databases.md create at the primary, and read from the standby', async () => {
+test('the services of docs/database-nodes.md create at the primary, and read from the standby', async () => {
   const { primary, standby, token } = await startServers()
-  const page = readFileSync('docs/databases.md', 'utf8')
+  const page = readFileSync('docs/database-nodes.md', 'utf8')
   const lines = Array.from(page.matchAll(/^plants serve (--allow .*)$/gm), ([, args = '']) =>
     args
       .replace('primary.example.com', hostOf(primary))

@@ -8,7 +8,7 @@ test.each(['one table', 'partitions'])(
   async (layout) => {
     const database = await createDatabase()
     if (layout === 'partitions') await partitionPlants(database)
-    const page = pages.get('docs/databases.md') ?? ''
+    const page = pages.get('docs/database-size.md') ?? ''
     const [, statement = ''] = /^```text\n(CREATE INDEX [^`]*)```$/m.exec(page) ?? []
     await database.sql(statement)
     const store = await openShared(database)
