@@ -19,6 +19,7 @@ import { isText } from '../plant/fields.js'
 import type { NewPlantRows, RowTexts, RowValue } from '../plant/plant.js'
 import { minus, zero } from '../platform/ascii.js'
 import { Chunk, type InputOptions, maxRecordBytes, type RawRecord } from './chunk.js'
+import { createRowArrays, growRowArrays, offsetsPerRow, type RowArrays } from './row-arrays.js'
 
 /** How the rows of one input are found and read. */
 export interface PlainFormat<R extends RawRecord = RawRecord> {
@@ -62,22 +63,33 @@ const maxRowsInOrder = 8000
 const maxRows = 25_000
 /** The length of all texts of a chunk, in UTF-16 units. */
 const maxCharacters = 2_600_000
-/** The start and the end of an id, a name and a tag. */
-const offsetsPerRow = 6
 
 export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implements NewPlantRows {
   readonly #format: PlainFormat<R>
-  readonly #texts: PlainText[] = []
+  readonly #freeArrays: RowArrays[]
+  #texts: PlainText[] = []
   #length = 0
-  #offsets = new Int32Array(offsetsPerRow * 8192)
-  #ids = new Float64Array(8192)
-  #textIndexes = new Uint16Array(8192)
+  #arrays: RowArrays
   #isInOrder = true
   #parsed: Chunk<R> | undefined
 
-  constructor(format: PlainFormat<R>) {
+  /** @param freeArrays gives the chunk its arrays, and gets them back when it is released */
+  constructor(format: PlainFormat<R>, freeArrays: RowArrays[] = []) {
     super()
     this.#format = format
+    this.#freeArrays = freeArrays
+    this.#arrays = freeArrays.pop() ?? createRowArrays(8192)
+  }
+
+  /**
+   * Lets a later chunk use the arrays, and forgets the rows. Otherwise the arrays of all chunks
+   * would stay in memory until V8 collects old garbage, which a whole import does three times.
+   */
+  release(): void {
+    this.#freeArrays.push(this.#arrays)
+    this.#arrays = createRowArrays(0)
+    this.#texts = []
+    this.#length = 0
   }
 
   override get length(): number {
@@ -136,8 +148,8 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
 
   #addRow({ id, idStart, idEnd, nameStart, nameEnd, tagStart, tagEnd }: FieldOffsets): void {
     const row = this.#length
-    if (row === this.#ids.length) this.#grow()
-    const offsets = this.#offsets
+    if (row === this.#arrays.ids.length) this.#arrays = growRowArrays(this.#arrays)
+    const { offsets, ids, textIndexes } = this.#arrays
     const at = row * offsetsPerRow
     offsets[at] = idStart
     offsets[at + 1] = idEnd
@@ -145,21 +157,10 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     offsets[at + 3] = nameEnd
     offsets[at + 4] = tagStart
     offsets[at + 5] = tagEnd
-    this.#ids[row] = id
-    this.#textIndexes[row] = this.#texts.length
-    this.#isInOrder &&= row === 0 || assertDefined(this.#ids[row - 1]) <= id
+    ids[row] = id
+    textIndexes[row] = this.#texts.length
+    this.#isInOrder &&= row === 0 || assertDefined(ids[row - 1]) <= id
     this.#length = row + 1
-  }
-
-  /** Doubles the arrays. */
-  #grow(): void {
-    const [offsets, ids, textIndexes] = [this.#offsets, this.#ids, this.#textIndexes]
-    this.#offsets = new Int32Array(2 * offsets.length)
-    this.#offsets.set(offsets)
-    this.#ids = new Float64Array(2 * ids.length)
-    this.#ids.set(ids)
-    this.#textIndexes = new Uint16Array(2 * textIndexes.length)
-    this.#textIndexes.set(textIndexes)
   }
 
   /**
@@ -168,7 +169,7 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
    */
   listById(): Uint32Array | undefined {
     if (this.#isInOrder) return undefined
-    const ids = this.#ids
+    const { ids } = this.#arrays
     const rows = Uint32Array.from({ length: this.#length }, (_, row) => row)
     return rows.sort((a, b) => assertDefined(ids[a]) - assertDefined(ids[b]))
   }
@@ -180,8 +181,8 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   }
 
   readTexts(row: number): RowTexts | undefined {
-    const { text } = assertDefined(this.#texts[assertDefined(this.#textIndexes[row])])
-    const offsets = this.#offsets
+    const { offsets, textIndexes } = this.#arrays
+    const { text } = assertDefined(this.#texts[assertDefined(textIndexes[row])])
     const at = row * offsetsPerRow
     const name = this.#format.readText(
       text,
@@ -211,6 +212,7 @@ export function readsPlainRows(options: InputOptions): boolean {
  */
 export class ChunkGatherer<R extends RawRecord> {
   readonly #getFormat: () => PlainFormat<R> | undefined
+  readonly #freeArrays: RowArrays[] = []
   #isFirst = true
   #plain: PlainChunk<R> | undefined
   /** The records of texts that are not plain. */
@@ -227,7 +229,7 @@ export class ChunkGatherer<R extends RawRecord> {
     const format = this.#isFirst || end === 0 ? undefined : this.#getFormat()
     this.#isFirst = false
     if (!format) return undefined
-    this.#plain ??= new PlainChunk(format)
+    this.#plain ??= new PlainChunk(format, this.#freeArrays)
     return this.#plain.addText(text, end, line)
   }
 

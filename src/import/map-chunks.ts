@@ -64,6 +64,7 @@ export async function* mapChunks(
         wholeChunks.prepare()
         if (await areCreated) {
           recordsBefore += wholeChunk.length
+          wholeChunk.release()
           continue
         }
       }

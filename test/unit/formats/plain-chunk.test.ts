@@ -5,6 +5,7 @@ import { readNdjson } from '../../../src/formats/json.js'
 import { PlainChunk, type PlainFormat } from '../../../src/formats/plain-chunk.js'
 import { createPlainJsonFormat } from '../../../src/formats/plain-json.js'
 import { createPlainTableFormat } from '../../../src/formats/plain-table.js'
+import type { RowArrays } from '../../../src/formats/row-arrays.js'
 import { Mapper } from '../../../src/import/map-record.js'
 import type { NewPlant, NewPlantRows, RowValue } from '../../../src/plant/plant.js'
 import { formatRowsForCopy } from '../../../src/stores/postgres/copy-rows.js'
@@ -187,4 +188,29 @@ test('a line of NDJSON that is too large is one record between plain ones', asyn
     [4, '{"id":4,"name":"Yew"}'],
     [5, '{"id":5,"name":"Ivy"}'],
   ])
+})
+
+test('a chunk that is released leaves its arrays to the next one, whose rows are its own', () => {
+  const freeArrays: RowArrays[] = []
+  const fill = (count: number, name: string) => {
+    const chunk = new PlainChunk(jsonFormat, freeArrays)
+    const rows = Array.from(
+      { length: count },
+      (_, row) => `{"id":${count - row},"name":"${name}"}\n`,
+    )
+    const text = rows.join('')
+    expect(chunk.addText(text, text.length, 1)).toBe(count)
+    return chunk
+  }
+  const first = fill(9000, 'Fern')
+  const second = fill(2, 'Moss')
+  first.release()
+  expect(freeArrays.map(({ ids }) => ids.length)).toEqual([32_768])
+  const third = fill(3, 'Rose')
+  expect([freeArrays.length, first.length, second.length, third.length]).toEqual([0, 0, 2, 3])
+  expect([second.readTexts(0), third.readTexts(2)]).toEqual([
+    { id: '2', name: 'Moss', tag: null },
+    { id: '1', name: 'Rose', tag: null },
+  ])
+  expect(third.listById()).toEqual(Uint32Array.of(2, 1, 0))
 })
