@@ -72,6 +72,20 @@ test.each<[line: string, code: number]>([
   ['tokens create --expires 90d', 0],
   ['tokens create --expires 90', 2], // a unit is needed: people mean days
   ['list --timeout 1w', 2],
+  ['list --timeout 24d', 0],
+  // The largest value of each option, and one above it. Without a store, a service does not start.
+  ['tokens create --expires 36525d', 0],
+  ['tokens create --expires 36526d', 2],
+  ['create --id 1 --name Fern --retry 1h', 0],
+  ['create --id 1 --name Fern --retry 3601s', 2],
+  ['import a.csv --concurrency 1025', 2],
+  ['serve --request-timeout 24d', 4],
+  ['serve --request-timeout 25d', 2],
+  ['serve --drain-timeout 25d', 2],
+  ['serve --port 65535', 4],
+  ['serve --port 65536', 2],
+  ['serve --body-limit 1GiB', 4],
+  ['serve --body-limit 1073741825', 2],
   ...['', '\u007f', 'é', 'k'.repeat(256)].map(
     (key) => [`create --id 1 --name Fern --idempotency-key=${key}`, 2] as [string, number],
   ),
