@@ -40,6 +40,18 @@ test.each(['create --id next', 'create --id next --file -', 'create --id next -'
   },
 )
 
+test.each(['--id 2', '--name Moss', '--tag shade', '--name Moss --id next'])(
+  'create %s rejects a plant from JSON as well',
+  async (options) => {
+    const sandbox = new Sandbox()
+    sandbox.write('plant.json', '{"id":1,"name":"Fern"}')
+    const err = expect.stringContaining('A plant from JSON cannot be combined with')
+    const result = await sandbox.run(`create --file plant.json ${options}`)
+    expect(result).toEqual({ code: 2, out: '', err })
+    expect(sandbox.has('data')).toBe(false)
+  },
+)
+
 test('create --id next fails with a hint when other clients take each next id first', async () => {
   let last = 0n
   const error = createProblem('conflict', 'A plant with this id already exists')
