@@ -4,6 +4,8 @@ import { run } from '../../../src/cli/program/run.js'
 import { PlantsError } from '../../../src/errors.js'
 import { createIo } from '../../helpers/sandbox/run.js'
 import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
+import { token } from '../../helpers/scripted-server/service.js'
 
 const plantsOf = (count: number, name: string) =>
   Array.from({ length: count }, (_, index) => ({ id: index + 1, name, tag: 'wet' }))
@@ -95,4 +97,28 @@ test.each([
     stop.abort(new PlantsError('interrupted', 'Interrupted'))
   const result = { code: 130, error: 500, message: 'Interrupted', left }
   expect(await running(100, line, stopIt)).toEqual(result)
+})
+
+test.each([
+  ['get 2 1', 3],
+  ['update 2 1 --tag x', 5],
+  ['delete 2 1 --yes', 5],
+])('the exit code of %s is that of the worst error, whichever comes first', async (line, code) => {
+  const missing = buildJsonResponse(404, { error: 404, message: 'No plant has this id' })
+  const rejectsToken = buildJsonResponse(401, { error: 401, message: 'Who?' })
+  // A response with another plant leaves the outcome of a change unknown.
+  const otherPlant = buildJsonResponse(200, { id: 3, name: 'Fern' })
+  const others = (first: string, second: string) => ({
+    [`GET /plants/${first}`]: [missing],
+    [`PATCH /plants/${first}`]: [missing],
+    [`DELETE /plants/${first}`]: [missing],
+    [`GET /plants/${second}`]: [rejectsToken],
+    [`PATCH /plants/${second}`]: [otherPlant],
+    [`DELETE /plants/${second}`]: [otherPlant],
+  })
+  for (const responses of [others('2', '1'), others('1', '2')]) {
+    const { url } = await ScriptedServer.listen({ others: responses })
+    const env = { PLANTS_TOKEN: token, PLANTS_STORE: url }
+    expect(await new Sandbox().run(line, { env })).toMatchObject({ code })
+  }
 })
