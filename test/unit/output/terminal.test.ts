@@ -32,3 +32,15 @@ test('a message of a service cannot look like a hint', async () => {
   })
   expect(err.match(/^ {2}\S.*/gm)).toEqual([expect.stringContaining('PLANTS_TOKEN')])
 })
+
+test.each(['export --output csv', 'export --output tsv', 'list --output csv', 'list --output tsv'])(
+  'plants %s escapes control characters on a terminal, and nowhere else',
+  async (command) => {
+    const user = new Sandbox()
+    await user.run('create', { stdin: '{"id":1,"name":"a\\u001b[2Jb"}' })
+    const { out } = await user.run(command, { terminals: ['stdout'] })
+    expect(out).toContain('a\\u{1b}[2Jb')
+    expect(out).not.toContain('\u001b')
+    expect((await user.run(command)).out).toContain('a\u001b[2Jb')
+  },
+)
