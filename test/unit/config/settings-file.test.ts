@@ -160,3 +160,10 @@ test.skipIf(isWindows)(
     expect(await user.run('config set timeout 1m')).toEqual({ code: 74, out: '', err })
   },
 )
+
+test('a U+0000 in a setting is an error that says where it is', async () => {
+  const user = new Sandbox()
+  user.save({ store: './garden\0.db' })
+  const err = expect.stringMatching(/^plants: store in \S+settings\.json contains U\+0000\n/)
+  expect(await user.run('list')).toEqual({ code: 2, out: '', err })
+})
