@@ -84,6 +84,17 @@ describe.runIf(canTrace)('a result is on disk before it is reported (needs strac
     expect(await run(command)).toEqual(expected)
   })
 
+  test('settings that are written into their file, where a snap cannot replace it', async () => {
+    const { run } = await prepareTrace(['config set timeout 9s'])
+    const expected = {
+      code: 0,
+      streams: ['stdout'],
+      syncedPaths: expect.arrayContaining(['.config/plants/settings.json']),
+      tooEarly: [],
+    }
+    expect(await run('config set timeout 8s', { SNAP: '/snap/editor/1' })).toEqual(expected)
+  })
+
   test('the journal of an import into a service', async () => {
     const { run } = await prepareTrace()
     const { address } = await startPlantService()
