@@ -47,6 +47,15 @@ test('rejected records of several inputs keep their order', async () => {
   expect(kept).toEqual(expected.map(({ line, record }) => ({ line, record })))
 })
 
+test('every rejected record has its line as JSON, and the first twenty for people', async () => {
+  user.write('bad', '{"id":"x","name":"Fern"}\n'.repeat(25))
+  const { err: json } = await user.run('import bad --output json')
+  const lines = parseObjects(json).map(({ line }) => line)
+  expect(lines).toEqual([...Array.from({ length: 25 }, (_, index) => index + 1), undefined])
+  const { err: text } = await user.run('import bad --output text')
+  expect(text.match(/^plants: bad:\d+: /gm)).toHaveLength(20)
+})
+
 test.each([
   ['headers', 'name,id\nC,y\n'],
   ['formats', '{"id":"y","name":"C"}\n'],
