@@ -1,6 +1,7 @@
 import * as zlib from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { parseObjects } from '../../helpers/sandbox/sandbox.js'
 
 let user: ImportSandbox
 
@@ -238,5 +239,13 @@ describe('--id-from', () => {
     const { err: _err, ...result } = await user.import(`--id-from ${flags}`, input)
     expect(result).toEqual({ code: 'rejected' in counts ? 6 : 0, ...counts })
     expect(await user.list()).toBe(after)
+  })
+
+  test.each(['one two', 'two one'])('is above all ids of the files %s', async (files) => {
+    user.write('one', 'id,name\n7,Z\n,A\n')
+    user.write('two', 'id,name\n3,B\n,C\n')
+    expect(await user.import(`${files} --id-from next`)).toMatchObject({ code: 0, created: 4 })
+    const ids = parseObjects(await user.list()).map(({ id }) => id)
+    expect(ids).toEqual([3, 7, 8, 9])
   })
 })

@@ -206,3 +206,21 @@ test('a complete import that generated ids is recorded on this machine', async (
   expect(await user.import(`${command} --if-exists skip`)).toMatchObject({ code: 2 })
   expect(await user.import(`${command} --restart`)).toMatchObject({ code: 0, created: 1 })
 })
+
+test('an import whose first creates were denied is not begun with another content', async () => {
+  const denied = buildJsonResponse(401, { error: 401, message: 'Who?' })
+  const { user } = await illService(() => denied, { start: 0 })
+  expect(await user.import(all)).toMatchObject({ code: 3 })
+  user.write(all, '{"id":900,"name":"Yew"}\n')
+  // A create of a chunk without a result may be stored, although none counts.
+  const err = expect.stringContaining(`This import was interrupted, and ${all} has changed since`)
+  expect(await user.import(all)).toEqual({ code: 2, err })
+})
+
+test('a plant of two files of an import is created for one, and skipped for the other', async () => {
+  const user = new ImportSandbox()
+  const store = await serveFile(join(user.home, 'service.db'))
+  Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })
+  for (const file of ['one', 'two']) user.write(file, '{"id":1,"name":"Fern"}\n')
+  expect(await user.import('one two')).toMatchObject({ code: 0, created: 1, skipped: 1 })
+})
