@@ -16,6 +16,8 @@ export interface Parts {
   sheets?: Record<string, string | Buffer | undefined>
   /** The names of sheets that nobody sees. */
   hidden?: string[]
+  /** How they are hidden: `veryHidden` is a sheet that only a macro can show. */
+  hiddenState?: 'hidden' | 'veryHidden'
   sharedStrings?: string
   styles?: string
   /** Elements before the sheets. */
@@ -25,15 +27,16 @@ export interface Parts {
 export function buildWorkbook({
   sheets = {},
   hidden = [],
+  hiddenState = 'hidden',
   sharedStrings,
   styles,
   properties = '',
 }: Parts): Buffer {
   const contents = Object.entries(sheets)
-  const list = contents.map(
-    ([name], id) =>
-      `<sheet name="${name}" sheetId="${id + 1}" r:id="${id}"${hidden.includes(name) ? ' state="hidden"' : ''}/>`,
-  )
+  const list = contents.map(([name], id) => {
+    const state = hidden.includes(name) ? ` state="${hiddenState}"` : ''
+    return `<sheet name="${name}" sheetId="${id + 1}" r:id="${id}"${state}/>`
+  })
   const parts = contents.map(([, content], index): [type: string, target: string] => [
     content === undefined ? 'chartsheet' : 'worksheet',
     `worksheets/sheet${index + 1}.xml`,

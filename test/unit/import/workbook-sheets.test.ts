@@ -85,20 +85,23 @@ test('a warning names a second sheet with the columns', async () => {
   ).toBe('')
 })
 
-test('a hidden sheet is read only if --sheet names it', async () => {
-  const sheets = {
-    Old: plantHeader + buildRows(['1', 'Old']),
-    New: plantHeader + buildRows(['2', 'New']),
-    Z: '',
-  }
-  const stdin = buildWorkbook({ sheets, hidden: ['Old', 'Z'] })
-  expect(await sandbox.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
-  expect(await sandbox.import('--sheet 1', stdin)).toMatchObject({ skipped: 1 })
-  expect(await sandbox.import('--sheet 2', stdin)).toEqual({
-    code: 2,
-    err: expect.stringContaining(
-      'Choose one of its sheets with --sheet: "Old" (hidden), "New", "Z" (hidden)',
-    ),
-  })
-  expect(await sandbox.import('--sheet old', stdin)).toMatchObject({ code: 0, created: 1 })
-})
+test.each(['hidden', 'veryHidden'] as const)(
+  'a sheet that is %s is read only if --sheet names it',
+  async (hiddenState) => {
+    const sheets = {
+      Old: plantHeader + buildRows(['1', 'Old']),
+      New: plantHeader + buildRows(['2', 'New']),
+      Z: '',
+    }
+    const stdin = buildWorkbook({ sheets, hidden: ['Old', 'Z'], hiddenState })
+    expect(await sandbox.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
+    expect(await sandbox.import('--sheet 1', stdin)).toMatchObject({ skipped: 1 })
+    expect(await sandbox.import('--sheet 2', stdin)).toEqual({
+      code: 2,
+      err: expect.stringContaining(
+        'Choose one of its sheets with --sheet: "Old" (hidden), "New", "Z" (hidden)',
+      ),
+    })
+    expect(await sandbox.import('--sheet old', stdin)).toMatchObject({ code: 0, created: 1 })
+  },
+)
