@@ -5,6 +5,7 @@ import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
+import { findBlocks, pages } from '../../helpers/expect/documents.js'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
@@ -47,7 +48,7 @@ function startProxy(program: string, args: string[], folder: string): ChildProce
   return child
 }
 
-function createProxiedWorld() {
+function createProxiedSandbox() {
   const sandbox = new Sandbox()
   const own = createCertificate({ names: ['DNS:localhost'], isAuthority: true })
   const port = randomInt(10_000, 20_000)
@@ -58,28 +59,38 @@ function createProxiedWorld() {
   return { sandbox, own, port, at }
 }
 
+/** Runs nginx with its configuration in `deploy`, with other texts in the place of some. */
+function startNginx(
+  sandbox: Sandbox,
+  changes: readonly (readonly [from: string, to: string])[],
+): void {
+  const site = adapt('nginx.conf', [
+    ...changes,
+    ['plants.example.com', 'localhost'],
+    ['/var/log/nginx', sandbox.home],
+  ])
+  const isRoot = process.getuid?.() === 0
+  const names = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  const folders = names.map((name) => `${name}_temp_path ${join(sandbox.home, name)};`)
+  const main = `${isRoot ? 'user root;' : ''} pid ${sandbox.home}/nginx.pid; daemon off;
+    events {} http { ${folders.join(' ')} ${site} }`
+  writeFileSync(join(sandbox.home, 'nginx.conf'), main)
+  startProxy('nginx', ['-e', 'stderr', '-c', join(sandbox.home, 'nginx.conf')], sandbox.home)
+}
+
 test.runIf(hasOpenssl && hasNginx)(
   'a service on a socket is used over TLS through nginx, whose logs have no URL (needs nginx and openssl)',
   async () => {
-    const { sandbox, own, port, at } = createProxiedWorld()
+    const { sandbox, own, port, at } = createProxiedSandbox()
     const socket = join(sandbox.home, 'plants.sock')
     const options = { folder: sandbox.home, rights: 'create,read' }
     const { token, stop } = await serve(['--socket', socket], options)
-    const site = adapt('nginx.conf', [
+    startNginx(sandbox, [
       ['/run/plants/plants.sock', socket],
       ['listen 443', `listen 127.0.0.1:${port}`],
-      ['plants.example.com', 'localhost'],
       ['/etc/ssl/plants/fullchain.pem', own.path],
       ['/etc/ssl/plants/privkey.pem', own.keyPath],
-      ['/var/log/nginx', sandbox.home],
     ])
-    const isRoot = process.getuid?.() === 0
-    const names = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-    const folders = names.map((name) => `${name}_temp_path ${join(sandbox.home, name)};`)
-    const main = `${isRoot ? 'user root;' : ''} pid ${sandbox.home}/nginx.pid; daemon off;
-      events {} http { ${folders.join(' ')} ${site} }`
-    writeFileSync(join(sandbox.home, 'nginx.conf'), main)
-    startProxy('nginx', ['-e', 'stderr', '-c', join(sandbox.home, 'nginx.conf')], sandbox.home)
     expect((await at('create --id 1 --name Fern --retry 1h', token)).code).toBe(0)
     const search = 'list --search fern --output ndjson'
     expect((await at(search, token)).out).toBe('{"id":1,"name":"Fern"}\n')
@@ -91,10 +102,48 @@ test.runIf(hasOpenssl && hasNginx)(
   },
 )
 
+test.runIf(hasOpenssl && hasNginx)(
+  'clients of two nodes behind nginx notice nothing when one after the other is restarted (needs nginx and openssl)',
+  async () => {
+    const { sandbox, own, port, at } = createProxiedSandbox()
+    const options = { folder: sandbox.home, rights: 'create,read' }
+    const first = await serve([], options)
+    const second = await serve([], options)
+    const page = findBlocks(pages.get('docs/proxies.md') ?? '')
+    const servers = page.find(({ text }) => text.startsWith('server 192.0.2.11'))?.text ?? ''
+    startNginx(sandbox, [
+      ['server unix:/run/plants/plants.sock;', servers],
+      ['192.0.2.11:4010', new URL(first.address).host],
+      ['192.0.2.12:4010', new URL(second.address).host],
+      ['listen 443', `listen 127.0.0.1:${port}`],
+      ['/etc/ssl/plants/fullchain.pem', own.path],
+      ['/etc/ssl/plants/privkey.pem', own.keyPath],
+    ])
+    const create = async (ids: number[]) => {
+      const line = (id: number) => `create --id ${id} --name Moss`
+      const created = await Promise.all(ids.map((id) => at(line(id), second.token)))
+      expect(created).toMatchObject(ids.map(() => ({ code: 0, err: '' })))
+    }
+    await at('create --id 1 --name Fern --retry 1h', second.token)
+    await first.stop()
+    await create([2, 3, 4, 5])
+    const restarted = await serve(['--port', new URL(first.address).port], options)
+    const isUsedAgain = async () => {
+      await at('get 1', second.token)
+      return restarted.log.some(({ outcome }) => outcome === 'read')
+    }
+    await expect.poll(isUsedAgain, { timeout: 8000 }).toBe(true)
+    await second.stop()
+    await create([6, 7, 8, 9])
+    expect((await at('count', second.token)).out).toBe('9\n')
+    expect(sandbox.read('plants.log')).not.toMatch(/ POST 502 /)
+  },
+)
+
 test.runIf(hasOpenssl && hasHaproxy)(
   'clients of two nodes behind haproxy notice nothing when one drains (needs haproxy and openssl)',
   async () => {
-    const { sandbox, own, port, at } = createProxiedWorld()
+    const { sandbox, own, port, at } = createProxiedSandbox()
     const options = { folder: sandbox.home, rights: 'create,read' }
     const first = await serve(['--admin-port', '0'], options)
     const second = await serve(['--admin-port', '0'], options)
