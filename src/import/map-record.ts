@@ -276,8 +276,9 @@ function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): bo
 /** Adds the keys that are not read to a problem: one of them may be the name, misspelled. */
 function addOtherKeys(problem: Problem, record: object, { id, tag }: FieldKeys): Problem {
   const others = Object.keys(record).filter((key) => key !== id && key !== tag)
-  if (others.length === 0) return problem
-  return { ...problem, message: `${problem.message}; unknown: ${listNames(others)}` }
+  // An empty key has no name that could be listed.
+  const names = listNames(others)
+  return names === '' ? problem : { ...problem, message: `${problem.message}; unknown: ${names}` }
 }
 
 function pickFields(record: Record<string, unknown>, keys: FieldKeys): Record<string, unknown> {

@@ -41,3 +41,14 @@ test('the keys of a create are exact', async () => {
   expect(code).toBe(2)
   expect(err).toContain('the id is missing')
 })
+
+test.each([
+  ['{"id":2,"nmae":"Fern","":2}', 'the name is missing; unknown: "nmae"'],
+  ['{"id":2,"":2}', 'the name is missing'],
+])(
+  'a record without a name is rejected with its other keys, but no empty one: %s',
+  async (record, reason) => {
+    const { err } = await new ImportSandbox().import('', `{"id":1,"name":"Fern"}\n${record}`)
+    expect(err).toContain(`stdin:2: Invalid plant: ${reason}\n`)
+  },
+)
