@@ -115,7 +115,8 @@ export const createDatabaseHint =
 const hints: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000': createDatabaseHint,
-  '42501': 'The owner of the database can grant it: see Least privilege in docs/databases.md',
+  '42501':
+    'Use the role of the owner, which can also grant this: see Least privilege in docs/databases.md',
   '57014': 'Try again, or raise --timeout',
 }
 

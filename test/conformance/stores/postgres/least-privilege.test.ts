@@ -52,6 +52,14 @@ describe('a service with the role of "Least privilege"', () => {
       expect((await exchangeOnce(service, request)).status).toBe(status)
   })
 
+  test('creates no token, and the hint says that the owner can', async () => {
+    const { database, url } = await freshRole()
+    const env = { ...database.env, PLANTS_STORE: url }
+    const created = await new Sandbox().run('tokens create', { env })
+    expect(created).toMatchObject({ code: 4, out: '' })
+    expect(created.err).toMatch(/permission denied for table tokens\n {2}Use the role of the owner/)
+  })
+
   test('is not ready with an --allow beyond the privileges of its role, and says why', async () => {
     const { start } = await freshRole()
     const service = await start('--allow', all)
