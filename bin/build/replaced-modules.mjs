@@ -36,8 +36,8 @@ export const withoutReplacedModules = {
 }
 
 /**
- * A plugin that gives env-paths the global `process`. It imports the default export of
- * `node:process`, for which the bundle would copy each of its properties in every start.
+ * A plugin that gives env-paths the global `process`. It imports `node:process` as a default export,
+ * for which the bundle would copy each of its properties, in every start.
  */
 export const withGlobalProcess = {
   name: 'with-global-process',

@@ -50,12 +50,10 @@ export function createProcessIo(): { argv: string[]; io: Io; end(exitCode: numbe
   // The driver of PostgreSQL would use PGPASSWORD for every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
-  const stdout = createOutput(1, signals)
-  const stderr = createOutput(2, signals)
   const io: Io = {
     stdin: createInput(signals),
-    stdout,
-    stderr,
+    stdout: createOutput(1, signals),
+    stderr: createOutput(2, signals),
     env,
     resolvePath,
     findDataFolder: () => findFolder('data'),
@@ -78,7 +76,7 @@ export function createProcessIo(): { argv: string[]; io: Io; end(exitCode: numbe
     code = exitCode
     // A reader of stderr that has stalled would keep the process alive. After half a second, the
     // lines of the log that it has not taken are given up.
-    if (stdout.isWaiting || stderr.isWaiting) setTimeout(() => process.exit(code), 500).unref()
+    setTimeout(() => process.exit(code), 500).unref()
   }
   return { argv: process.argv.slice(2), io, end }
 }

@@ -103,14 +103,9 @@ function loadPackage(): Driver {
   }
 }
 
-/**
- * Builds the URI of an absolute path (https://sqlite.org/uri.html). SQLite takes every character as
- * it is but three. To parse a URL instead would take a hundredth of a start.
- */
+/** Builds the URI of an absolute path (https://sqlite.org/uri.html). */
 export function buildUri(path: string, query: string): string {
-  if (isWindows) return `${pathToFileURL(path)}?${query}`
-  const escaped = path.replace(/[%?#]/g, encodeURIComponent)
-  return `file://${escaped}?${query}`
+  return `${pathToFileURL(path)}?${query}`
 }
 
 export function isSqliteError(error: unknown): error is Error {

@@ -32,11 +32,6 @@ export interface Output {
   stream(): NodeJS.WritableStream
 }
 
-interface ProcessOutput extends Output {
-  /** Whether the reader has not taken everything yet. */
-  readonly isWaiting: boolean
-}
-
 export function createInput(signals: Signals): Input {
   process.once('exit', closeLostTerminals)
   return {
@@ -59,7 +54,7 @@ export function createInput(signals: Signals): Input {
 
 const maxWaitingBytes = 1_048_576
 
-export function createOutput(fd: 1 | 2, signals: Signals): ProcessOutput {
+export function createOutput(fd: 1 | 2, signals: Signals): Output {
   /** The bytes in the queue of the stream, which Bun does not report for stderr. */
   let waitingBytes = 0
   let opened: NodeJS.WriteStream | undefined
@@ -92,9 +87,6 @@ export function createOutput(fd: 1 | 2, signals: Signals): ProcessOutput {
     },
     get columns() {
       return stream().columns || 80
-    },
-    get isWaiting() {
-      return waitingBytes > 0
     },
     stream,
     async write(text) {

@@ -92,11 +92,10 @@ export function getTargetId(change: Change): bigint {
 
 /** Makes one change, and throws if it is not made. */
 export async function writeOne(
-  store: { write(changes: readonly Change[], options?: object): Promise<Outcome[]> },
+  store: { write(changes: readonly Change[]): Promise<Outcome[]> },
   change: Change,
-  options?: { isOnlyWrite: boolean },
 ): Promise<Changed> {
-  const [outcome] = await store.write([change], options)
+  const [outcome] = await store.write([change])
   return unwrapOutcome(assertDefined(outcome))
 }
 

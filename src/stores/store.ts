@@ -75,8 +75,6 @@ export interface PlantLines {
 
 export interface WriteOptions {
   signal?: AbortSignal | undefined
-  /** True if this process writes nothing else, so that a commit waits for no further changes. */
-  isOnlyWrite?: boolean | undefined
   /**
    * True if an interrupted import may have sent these changes before. A service needs this to
    * explain conflicts, which may be with the plants of that import.

@@ -89,8 +89,7 @@ async function createPlant(
 ): Promise<StoredPlant> {
   if (id === 'next') return createNext(store, { name, tag })
   const plant = buildPlant(id, name, tag)
-  const create = { type: 'create' as const, plant, key }
-  const { plant: created } = await writeOne(store, create, { isOnlyWrite: true })
+  const { plant: created } = await writeOne(store, { type: 'create', plant, key })
   return created
 }
 

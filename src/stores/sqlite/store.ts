@@ -58,9 +58,9 @@ export class SqliteStore implements DirectStore {
     return connection && new SqliteStore(connection, options)
   }
 
-  async write(changes: readonly Change[], { signal, isOnlyWrite }: WriteOptions = {}) {
+  async write(changes: readonly Change[], { signal }: WriteOptions = {}) {
     signal?.throwIfAborted()
-    return this.#writer.write(changes, { isOnlyWrite })
+    return this.#writer.write(changes)
   }
 
   transaction<T>(

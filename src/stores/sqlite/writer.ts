@@ -19,7 +19,6 @@ import { PlantsError } from '../../errors.js'
 import type { NewPlant } from '../../plant/plant.js'
 import { findPrimaryCode } from '../../platform/sqlite.js'
 import type { Change, Create, Outcome } from '../change.js'
-import type { WriteOptions } from '../store.js'
 import { applyChanges, insert } from './apply.js'
 import type { Connection } from './connection.js'
 import { createClosedError, explainSqliteError } from './errors.js'
@@ -61,13 +60,8 @@ export class Writer {
 
   /**
    * Resolves when the changes are on disk, in a transaction that they may share with other calls.
-   *
-   * @param options.isOnlyWrite whether there will be no other calls to wait for
    */
-  write(
-    changes: readonly Change[],
-    { isOnlyWrite = false }: WriteOptions = {},
-  ): Promise<Outcome[]> {
+  write(changes: readonly Change[]): Promise<Outcome[]> {
     return new Promise((resolve, reject) => {
       const [change, ...furtherChanges] = changes
       if (change?.type === 'create' && furtherChanges.length === 0 && this.#commitAlone(change)) {
@@ -76,7 +70,7 @@ export class Writer {
       }
       this.#pending.push({ changes, resolve, reject })
       const isFirstOfGroup = this.#pending.length === 1
-      if (isFirstOfGroup) void this.#runExclusive(() => this.#commitPending(isOnlyWrite))
+      if (isFirstOfGroup) void this.#runExclusive(() => this.#commitPending())
     })
   }
 
@@ -162,8 +156,8 @@ export class Writer {
     return result
   }
 
-  async #commitPending(isOnlyWrite: boolean): Promise<void> {
-    if (!isOnlyWrite) await this.#waitForBurstToEnd()
+  async #commitPending(): Promise<void> {
+    await this.#waitForBurstToEnd()
     let group: PendingWrite[] = []
     const commitGroup = () => {
       group = this.#pending.splice(0)
