@@ -96,8 +96,8 @@ export async function buildProgram(
 }
 
 /**
- * Lists the commands that a line needs. If it begins with a command, this is the only one: only help
- * and the hint for a wrong name need the others, and to add them takes a millisecond.
+ * Lists the commands that a line needs. If it begins with a command, this is the only one: only
+ * help and the hint for a wrong name need the others, and to add them takes a millisecond.
  */
 function listCommands(line: CommandLine | undefined) {
   const commands = Object.entries(listedCommands)
