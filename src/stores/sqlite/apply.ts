@@ -152,8 +152,7 @@ function applyPlan(connection: Connection, change: Change): Outcome | undefined 
   return isApplied ? plan.outcomes[0] : undefined
 }
 
-/** @returns false if a plant has the id, or if a trigger skips the row */
-export function insert(connection: Connection, plant: NewPlant, key?: string): boolean {
+function insert(connection: Connection, plant: NewPlant, key?: string): boolean {
   return runOnRow(connection, insertPlant, ...toRowValues(plant), key ?? null)
 }
 

@@ -16,10 +16,9 @@
  * docs/design/group-commit.md says why groups need no timer, and what may fail.
  */
 import { PlantsError } from '../../errors.js'
-import type { NewPlant } from '../../plant/plant.js'
 import { findPrimaryCode } from '../../platform/sqlite.js'
-import type { Change, Create, Outcome } from '../change.js'
-import { applyChanges, insert } from './apply.js'
+import type { Change, Outcome } from '../change.js'
+import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
 import { createClosedError, explainSqliteError } from './errors.js'
 import { watchFileNames } from './file-names.js'
@@ -32,9 +31,6 @@ interface PendingWrite {
   reject(error: unknown): void
 }
 
-/** After so many groups of one create each, the next create is expected to be alone, too. */
-const minGroupsOfOne = 8
-
 /** A group waits for further writes no longer than this. */
 const maxIterationsToWait = 100
 
@@ -46,10 +42,6 @@ export class Writer {
   readonly #filesHaveTheirNames: () => boolean
   #isWal = false
   #pending: PendingWrite[] = []
-  /** How many groups in a row had one create. */
-  #groupsOfOne = 0
-  /** Whether a create has just been committed alone, so that another one of this tick is not. */
-  #hasJustCommitted = false
   /** Settles when the latest transaction has ended. It never rejects. */
   #previousTransaction: Promise<unknown> = Promise.resolve()
 
@@ -63,11 +55,6 @@ export class Writer {
    */
   write(changes: readonly Change[]): Promise<Outcome[]> {
     return new Promise((resolve, reject) => {
-      const [change, ...furtherChanges] = changes
-      if (change?.type === 'create' && furtherChanges.length === 0 && this.#commitAlone(change)) {
-        resolve([{ type: 'created', plant: change.plant }])
-        return
-      }
       this.#pending.push({ changes, resolve, reject })
       const isFirstOfGroup = this.#pending.length === 1
       if (isFirstOfGroup) void this.#runExclusive(() => this.#commitPending())
@@ -106,48 +93,6 @@ export class Writer {
     this.#connection.close()
     const error = createClosedError(this.#connection.path)
     for (const { reject } of this.#pending.splice(0)) reject(error)
-  }
-
-  /**
-   * Commits a create at once, without waiting for others. A client that sends one create after the
-   * other would wait for nobody: two iterations of the event loop, a savepoint and the promises of
-   * a group took a tenth of the processor time of a request.
-   *
-   * With several clients, a commit for each create would take far longer. So this is done only
-   * after some groups of one create. Another create that comes in the same tick joins a group.
-   *
-   * @returns false if nothing was stored. The group then decides what becomes of the create, and
-   *   waits for a lock if there is one.
-   */
-  #commitAlone({ plant, key }: Create): boolean {
-    const isExpected = this.#groupsOfOne >= minGroupsOfOne && !this.#hasJustCommitted
-    const isBusy = this.#connection.isInTransaction || this.#pending.length > 0
-    if (!isExpected || isBusy) return false
-    try {
-      if (!this.#tryInsert(plant, key)) return false
-      this.#commit()
-    } catch (error) {
-      throw explainSqliteError(error, this.#connection.path)
-    } finally {
-      void this.#rollBackIfOpen()
-    }
-    this.#hasJustCommitted = true
-    queueMicrotask(() => {
-      this.#hasJustCommitted = false
-    })
-    return true
-  }
-
-  /** Why it fails does not matter, because the group makes the same checks again. */
-  #tryInsert(plant: NewPlant, key: string | undefined): boolean {
-    try {
-      this.#connection.prepare('BEGIN IMMEDIATE').run()
-      this.#assertFilesHaveTheirNames()
-      this.#assertVersion()
-      return insert(this.#connection, plant, key)
-    } catch {
-      return false
-    }
   }
 
   #runExclusive<T>(work: () => Promise<T>): Promise<T> {
@@ -193,7 +138,6 @@ export class Writer {
     const allChanges = group.flatMap(({ changes }) => changes)
     const outcomes = applyChanges(this.#connection, allChanges)
     this.#commit()
-    this.#groupsOfOne = allChanges.length === 1 ? this.#groupsOfOne + 1 : 0
     for (const { changes, resolve } of group) resolve(outcomes.splice(0, changes.length))
   }
 
@@ -220,7 +164,7 @@ export class Writer {
    */
   async #runInTransaction<T>(work: () => T | Promise<T>, { isWrite = false } = {}): Promise<T> {
     const connection = this.#connection
-    const { path, prepare } = connection
+    const { db, path, prepare } = connection
     await connection.retry(() => {
       if (isWrite) this.#isWal ||= prepare('PRAGMA journal_mode = WAL').get()[0] === 'wal'
       prepare('BEGIN IMMEDIATE').run()
@@ -232,15 +176,10 @@ export class Writer {
     } catch (error) {
       throw explainSqliteError(error, path)
     } finally {
-      await this.#rollBackIfOpen()
+      // If the rollback fails, closing the connection rolls back, too.
+      if (connection.isInTransaction)
+        await connection.retry(() => db.exec('ROLLBACK')).catch(() => undefined)
     }
-  }
-
-  /** If the rollback fails, closing the connection rolls back, too. */
-  async #rollBackIfOpen(): Promise<void> {
-    const connection = this.#connection
-    if (connection.isInTransaction)
-      await connection.retry(() => connection.db.exec('ROLLBACK')).catch(() => undefined)
   }
 
   #assertFilesHaveTheirNames(): void {
