@@ -1,6 +1,6 @@
 import { bundledPackages } from './bin/build/bundled-packages.mjs'
 import { rawText } from './bin/build/raw-text.mjs'
-import { withGlobalProcess, withoutReplacedModules } from './bin/build/replaced-modules.mjs'
+import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 
 // Each kind of store is one file, and what the kinds share is another one: a create in a SQLite
 // file must not load what speaks to a service. The modules that are listed here are in neither,
@@ -26,10 +26,6 @@ const store = RegExp(
 // zod to explain what is wrong. Several entries import them.
 const common = /[\\/]src[\\/](?!platform[\\/]file-lock|plant[\\/]schema)/
 
-// Every start loads these, and each file of its own takes 0.2 ms: it is opened twice and compiled.
-const start =
-  /[\\/](?:src[\\/](?:platform[\\/](?:io|streams)|cli[\\/]program[\\/]\w+|stores[\\/](?:next-id|unknown-issuer))\.ts$|node_modules[\\/](?:env-paths|is-safe-filename)[\\/])|^\0rolldown[\\/]runtime/
-
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
   input: { main: 'src/main.ts' },
@@ -38,7 +34,7 @@ export default {
   tsconfig: false, // its path of saxes is for types
   // A UMD module would require files that are not in dist.
   resolve: { mainFields: ['module', 'main'] },
-  plugins: [withoutReplacedModules, withGlobalProcess, rawText, bundledPackages],
+  plugins: [withoutReplacedModules, rawText, bundledPackages],
   // pg would create a Response to find out whether it runs at Cloudflare. In Node.js 20, that loads
   // all of fetch, which takes 20 ms.
   transform: {
@@ -53,11 +49,10 @@ export default {
     cleanDir: true,
     format: 'cjs',
     minify: { mangle: { keepNames: true } }, // which the stack of a defect shows
-    // What many commands share is one file, and so is a kind of store. A create loads 6 files, and
+    // What many commands share is one file, and so is a kind of store. A create loads 9 files, and
     // without this 37.
     codeSplitting: {
       groups: [
-        { name: 'start', test: start, priority: 2 },
         { name: 'common', test: common, minShareCount: 5, priority: 1 },
         {
           name: (id) => `${store.exec(id)?.groups?.kind ?? 'common'}-store`,

@@ -35,19 +35,6 @@ export const withoutReplacedModules = {
   load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
 }
 
-/**
- * A plugin that gives env-paths the global `process`. It imports `node:process` as a default export,
- * for which the bundle would copy each of its properties, in every start.
- */
-export const withGlobalProcess = {
-  name: 'with-global-process',
-  resolveId: (id, importer) =>
-    id === 'node:process' && importer && isInPackage(importer, 'env-paths')
-      ? '\0process'
-      : undefined,
-  load: (id) => (id === '\0process' ? 'export default process' : undefined),
-}
-
 function isInPackage(path, name) {
   return path.replaceAll('\\', '/').includes(`/node_modules/${name}/`)
 }
