@@ -5,7 +5,7 @@ import type { Terminal } from '../../helpers/sandbox/terminal.js'
 import { accepts } from '../../helpers/sandbox/token-command-sandbox.js'
 import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
-const typed = 'plants_s3cret-Token~+/='
+const typed = 'thyme_s3cret-Token~+/='
 
 /** A user whom a login asks for the token of a service. */
 async function asked() {
