@@ -120,7 +120,7 @@ function runShell(user: Sandbox, line: string) {
 
 function createUser({ files = {} }: FailingCommand): Sandbox {
   const user = new Sandbox()
-  user.write('bin/plants', `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`, 0o700)
+  user.write('bin/plants', `#!/bin/sh\nexec '${bin}' "$@"\n`, 0o700)
   for (const [name, content] of Object.entries(files)) user.write(name, content)
   return user
 }
