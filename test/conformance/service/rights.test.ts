@@ -114,6 +114,11 @@ test.each([
     // The token is checked before the right.
     const withoutToken = await exchangeOnce(service, { headers: { Authorization: undefined } })
     expect(withoutToken.text).toMatch(/^400 \(401\) /)
+    // The right is checked before the type of the body.
+    const headers = { 'Content-Type': 'text/plain' }
+    const change = { method: 'PATCH', target: '/plants/1', body: fern, headers }
+    const expectedStatus = responses.update.startsWith('403') ? /^403 / : /^415 /
+    expect((await exchangeOnce(service, change)).text).toMatch(expectedStatus)
   },
 )
 
