@@ -75,6 +75,8 @@ describe('an admin port on a loopback address', () => {
     'localhost.evil.example',
     '127.0.0.1.evil.example',
     'localhost@evil.example',
+    'evil-localhost',
+    'evil.localhost:9090',
     '[evil.example]',
     '',
   ])('tells nothing to a web page, whose request is to "%s"', async (name) => {
