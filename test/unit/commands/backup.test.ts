@@ -164,6 +164,12 @@ describe('backup', () => {
     expect((await user.run('count --store ./plants.bak')).out).toBe('3\n')
     await user.run('delete 3 --yes')
     expect(await user.run('backup plants.bak')).toMatchObject({ code: 0, err: '' })
+    // Exactly twice as many are replaced without a question.
+    await user.run('backup twice.bak')
+    expect(await user.run('backup twice.bak --store ./other.db')).toMatchObject({
+      code: 0,
+      err: '',
+    })
     await user.run('create --id 5 --name Elm')
     await user.run('backup plants.bak')
     const forced = await user.run('backup plants.bak --store ./other.db --yes')
