@@ -14,9 +14,9 @@ const colours = ['#2da44e', '#218bff', '#d4622d', '#a371f7', '#d44f93', '#8b949e
  */
 export function drawBarChart(title, bars) {
   const sorted = bars.toSorted((a, b) => b.value - a.value)
-  const [left, most] = [220, sorted[0]?.value ?? 1]
+  const [left, maximum] = [220, sorted[0]?.value ?? 1]
   const rows = sorted.map(({ label, value, isOurs }, index) => {
-    const [y, length] = [48 + index * rowHeight, (value / most) * (width - left - 90)]
+    const [y, length] = [48 + index * rowHeight, (value / maximum) * (width - left - 90)]
     return `${formatText(left - 8, y + 14, label, 'end')}
 ${formatBar(isOurs, left, y, length)}
 ${formatText(left + length + 6, y + 14, formatNumber(value))}`
@@ -46,31 +46,39 @@ export function drawLineChart(title, unit, lines) {
     formatText(scaleX(x), height - 26, formatNumber(x), 'middle'),
   )
   const findEnd = ({ points }) => scaleY(points.at(-1)[1])
-  let free = Infinity // The next label may be above this.
-  const drawn = lines
+  let lowestLabelY = Infinity // The next label must not overlap the one below it.
+  const curves = lines
     .toSorted((a, b) => findEnd(b) - findEnd(a))
     .map((line, index) => {
       const colour = colours[index % colours.length]
       const path = line.points.map(([x, y]) => `${scaleX(x)} ${scaleY(y)}`).join('L')
-      free = Math.min(findEnd(line) + 4, free - 16)
+      lowestLabelY = Math.min(findEnd(line) + 4, lowestLabelY - 16)
       const stroke = `stroke="${colour}" stroke-width="${line.isOurs ? 4 : 2}"`
       return `<path fill="none" ${stroke} d="M${path}"/>
-${formatText(width - right + 8, free, line.label)}`
+${formatText(width - right + 8, lowestLabelY, line.label)}`
     })
-  return formatSvg(title, height, [...grid, ...ticks, formatText(left, height - 6, unit), ...drawn])
+  return formatSvg(title, height, [
+    ...grid,
+    ...ticks,
+    formatText(left, height - 6, unit),
+    ...curves,
+  ])
 }
 
 /** Maps values to coordinates, both from the least to the greatest. */
 function createScale(values, from, to) {
-  const [least, most] = [Math.min(...values), Math.max(...values)].map(Math.log10)
-  const span = most - least || 1
-  return (value) => Number((from + ((Math.log10(value) - least) / span) * (to - from)).toFixed(1))
+  const [minimum, maximum] = [Math.min(...values), Math.max(...values)].map(Math.log10)
+  const span = maximum - minimum || 1
+  return (value) => Number((from + ((Math.log10(value) - minimum) / span) * (to - from)).toFixed(1))
 }
 
 function listPowers(values) {
-  const [least, most] = [Math.min(...values), Math.max(...values)].map(Math.log10)
-  const first = Math.ceil(least)
-  return Array.from({ length: Math.floor(most) - first + 1 }, (_, index) => 10 ** (first + index))
+  const [minimum, maximum] = [Math.min(...values), Math.max(...values)].map(Math.log10)
+  const first = Math.ceil(minimum)
+  return Array.from(
+    { length: Math.floor(maximum) - first + 1 },
+    (_, index) => 10 ** (first + index),
+  )
 }
 
 function formatSvg(title, height, parts) {
@@ -104,8 +112,8 @@ function formatBar(isOurs, x, y, length) {
 }
 
 function formatText(x, y, content, anchor = 'start') {
-  const place = `x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}"`
-  return `<text ${place}>${escapeText(content)}</text>`
+  const attributes = `x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}"`
+  return `<text ${attributes}>${escapeText(content)}</text>`
 }
 
 function escapeText(content) {

@@ -21,39 +21,44 @@ export function track(child) {
  * Runs a program to its end. Throws when its exit code is not 0.
  *
  * @param {string[]} command
- * @returns the seconds that it took, and on Linux the seconds of processor time (`busy`) and the
- *   largest memory of the process in MB (`peak`)
+ * @returns the seconds that it took, and on Linux the seconds of processor time and the largest
+ *   memory of the process in MB; elsewhere these two are NaN
  */
 export async function run([program = '', ...args], env) {
-  const [start, busyBefore] = [performance.now(), readProcessorTimeOfChildren()]
+  const startedAtMs = performance.now()
+  const processorMsBefore = readChildrenProcessorTimeMs()
   const child = track(spawn(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'] }))
-  const complaint = child.stderr.toArray()
-  let peak = NaN
-  const watch = setInterval(() => {
-    peak = readPeak(child.pid) ?? peak
+  const stderr = child.stderr.toArray()
+  let peakMb = NaN
+  const timer = setInterval(() => {
+    peakMb = readPeakMb(child.pid) ?? peakMb
   }, 10)
   const [code, signal] = await once(child, 'exit')
-  const seconds = (performance.now() - start) / 1000
-  clearInterval(watch)
+  const seconds = (performance.now() - startedAtMs) / 1000
+  clearInterval(timer)
   if (code !== 0)
     throw new Error(
-      `${program} ${args.join(' ')}: ${code ?? signal}\n${Buffer.concat(await complaint)}`,
+      `${program} ${args.join(' ')}: ${code ?? signal}\n${Buffer.concat(await stderr)}`,
     )
-  return { seconds, busy: (readProcessorTimeOfChildren() - busyBefore) / 1000, peak }
+  const processorSeconds = (readChildrenProcessorTimeMs() - processorMsBefore) / 1000
+  return { seconds, processorSeconds, peakMb }
 }
 
 /**
  * Reads how many ms of processor time the processes have taken that this one has started, and that
  * have ended, by proc(5). It is NaN where there is no /proc.
  */
-export function readProcessorTimeOfChildren() {
+export function readChildrenProcessorTimeMs() {
   if (process.platform !== 'linux') return NaN
   const fields = readFileSync('/proc/self/stat', 'latin1').split(') ')[1].split(' ')
   return (Number(fields[13]) + Number(fields[14])) * 10 // The clock has 100 ticks a second.
 }
 
-/** Returns MB, by proc(5), or undefined elsewhere and once the process has ended. */
-export function readPeak(pid) {
+/**
+ * Reads the largest memory of a process by proc(5). It is undefined elsewhere, and once the process
+ * has ended.
+ */
+export function readPeakMb(pid) {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'latin1')
     const [, size] = /VmHWM:\s+(\d+) kB/.exec(status) ?? []
@@ -76,32 +81,38 @@ export function parseFlags(defaults) {
   for (const [name, value] of Object.entries(defaults))
     options[name] = { type: typeof value === 'boolean' ? 'boolean' : 'string' }
   const { values } = parseArgs({ options })
-  const given = Object.entries(values).map(([name, text]) => [
+  const flags = Object.entries(values).map(([name, value]) => [
     name,
-    parseFlag(name, text, defaults[name]),
+    parseFlag(name, value, defaults[name]),
   ])
-  return { ...defaults, ...Object.fromEntries(given) }
+  return { ...defaults, ...Object.fromEntries(flags) }
 }
 
-function parseFlag(name, text, like) {
-  const isList = Array.isArray(like)
-  if (typeof (isList ? like[0] : like) !== 'number') return isList ? text.split(',') : text
-  const numbers = text.split(',').map(Number)
-  const least = isList && like.includes(0) ? 0 : 1
-  const areWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= least)
+/** Parses a flag to the type of its default. 0 is accepted by a list whose default contains it. */
+function parseFlag(name, value, defaultValue) {
+  const isList = Array.isArray(defaultValue)
+  const isNumeric = typeof (isList ? defaultValue[0] : defaultValue) === 'number'
+  if (!isNumeric) return isList ? value.split(',') : value
+  const numbers = value.split(',').map(Number)
+  const minimum = isList && defaultValue.includes(0) ? 0 : 1
+  const areWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= minimum)
   if (!areWhole || (!isList && numbers.length > 1))
-    end(2, `--${name} must be a whole number from ${least} up`)
+    end(2, `--${name} must be a whole number from ${minimum} up`)
   return isList ? numbers : numbers[0]
 }
 
 /** Lists this checkout, and the one to compare it with, which is built. */
 export function listCheckouts(against) {
   const own = { root: join(import.meta.dirname, '..'), suffix: '' }
-  const others = against ? [{ root: resolve(against), suffix: ', before' }] : []
-  return [own, ...others].map((each) => ({ ...each, plants: join(each.root, 'bin/plants.js') }))
+  const compared = against ? [{ root: resolve(against), suffix: ', before' }] : []
+  return [own, ...compared].map(({ root, suffix }) => ({
+    root,
+    suffix,
+    plants: join(root, 'bin/plants.js'),
+  }))
 }
 
-/** Removes the files of a database, and returns its path. */
+/** Removes the files of a database, and returns its path, for a new database. */
 export function removeFiles(file) {
   for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
   return file
@@ -126,10 +137,10 @@ export function createTemporaryFolder() {
  * NODE_EXTRA_CA_CERTS, for which Node 20 reads certificates at every start.
  */
 export function createEnvironment(folder) {
-  const foreign = /^(CI$|NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$|no_proxy$|NO_PROXY$)/
-  const own = Object.entries(process.env).filter(([name]) => !foreign.test(name))
+  const omitted = /^(CI$|NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$|no_proxy$|NO_PROXY$)/
+  const kept = Object.entries(process.env).filter(([name]) => !omitted.test(name))
   return {
-    ...Object.fromEntries(own),
+    ...Object.fromEntries(kept),
     HOME: folder,
     LOCALAPPDATA: folder,
     APPDATA: folder,
@@ -137,7 +148,11 @@ export function createEnvironment(folder) {
   }
 }
 
-/** @returns {never} */
+/**
+ * Ends the benchmark with a message.
+ *
+ * @returns {never}
+ */
 export function end(code, message) {
   process.stderr.write(`${message}\n`)
   process.exit(code)

@@ -21,10 +21,10 @@ export function findExecutable() {
  */
 export function findBuiltExecutable(target) {
   const path = buildExecutablePath(target)
-  const how = `npm run build:binary -- ${[...new Set([hostTarget(), target])].join(' ')}`
-  if (!existsSync(path)) throw new Error(`There is no ${path}. Make it with: ${how}`)
+  const command = `npm run build:binary -- ${[...new Set([hostTarget(), target])].join(' ')}`
+  if (!existsSync(path)) throw new Error(`There is no ${path}. Make it with: ${command}`)
   if (isOlderThan(path, join(root, 'src')))
-    throw new Error(`${path} is older than src. Make it again with: ${how}`)
+    throw new Error(`${path} is older than src. Make it again with: ${command}`)
   return path
 }
 

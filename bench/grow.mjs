@@ -5,10 +5,10 @@
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { drawLineChart } from './charts.mjs'
-import { createEnvironment, createTemporaryFolder, parseFlags, readPeak, run } from './common.mjs'
+import { createEnvironment, createTemporaryFolder, parseFlags, readPeakMb, run } from './common.mjs'
 import { createReporter, findMedian, formatNumber, formatSpread } from './report.mjs'
 import { writeRows } from './rows.mjs'
-import { load, start } from './server.mjs'
+import { generateLoad, startServer } from './server.mjs'
 
 const { sizes, runs, record } = parseFlags({
   sizes: [10_000, 100_000, 1_000_000, 10_000_000],
@@ -37,33 +37,34 @@ const commands = {
 }
 for (let index = 0; index < runs; index += 1)
   for (const store of stores)
-    for (const [title, argsOf] of Object.entries(commands)) await note(store, title, argsOf(store))
-for (const store of stores) store.memory = await measureMemory(store)
+    for (const [title, buildArgs] of Object.entries(commands))
+      await measureCommand(store, title, buildArgs(store))
+for (const store of stores) store.memoryMb = await measureMemoryMb(store)
 await writeRows(more, 100_000, 'csv', { shift: 1n })
 const importing = 'import of another 100,000, ms'
-for (const store of stores) await note(store, importing, ['import', more, ...columns])
+for (const store of stores) await measureCommand(store, importing, ['import', more, ...columns])
 
 const titles = [...Object.keys(commands), importing]
-const rows = stores.map(({ size, bytes, times, memory }) => [
+const rows = stores.map(({ size, bytes, timesMs, memoryMb }) => [
   size.toLocaleString('en-US'),
   formatNumber(bytes / 1e6),
   formatNumber(bytes / size),
-  ...titles.map((title) => formatSpread(times[title])),
-  formatNumber(memory),
+  ...titles.map((title) => formatSpread(timesMs[title])),
+  formatNumber(memoryMb),
 ])
 const heading = ['plants', 'file, MB', 'bytes a plant', ...titles, 'memory of a service, MB']
 const lines = titles.map((title) => ({
   label: title.replace(', ms', ''),
-  points: stores.map(({ size, times }) => [size, findMedian(times[title])]),
+  points: stores.map(({ size, timesMs }) => [size, findMedian(timesMs[title])]),
 }))
 const chart = drawLineChart('Milliseconds of a command', 'plants in the store', lines)
-const busyRows = stores.map(({ size, busyTimes }) => [
+const processorRows = stores.map(({ size, processorTimesMs }) => [
   size.toLocaleString('en-US'),
-  ...titles.map((title) => formatSpread(busyTimes[title])),
+  ...titles.map((title) => formatSpread(processorTimesMs[title])),
 ])
 const tables = [
   [heading, ...rows],
-  [['processor time, plants', ...titles], ...busyRows],
+  [['processor time, plants', ...titles], ...processorRows],
 ]
 report('growth', tables, chart)
 
@@ -76,24 +77,25 @@ async function makeFilledStore(size) {
   const step = 2n ** 64n / BigInt(size)
   const middle = String(BigInt(Math.floor(size / 2)) * step - 2n ** 63n)
   const bytes = statSync(file).size
-  return { size, file, middle, bytes, times: {}, busyTimes: {}, memory: NaN }
+  return { size, file, middle, bytes, timesMs: {}, processorTimesMs: {}, memoryMb: NaN }
 }
 
-async function note({ file, times, busyTimes }, title, args) {
-  const { seconds, busy } = await run([...plants, ...args, '--store', file], env)
-  times[title] = [...(times[title] ?? []), seconds * 1000]
-  busyTimes[title] = [...(busyTimes[title] ?? []), busy * 1000]
+/** Runs a command on a store, and adds its times to those of the store. */
+async function measureCommand({ file, timesMs, processorTimesMs }, title, args) {
+  const { seconds, processorSeconds } = await run([...plants, ...args, '--store', file], env)
+  timesMs[title] = [...(timesMs[title] ?? []), seconds * 1000]
+  processorTimesMs[title] = [...(processorTimesMs[title] ?? []), processorSeconds * 1000]
 }
 
 /** Measures the largest memory of a service that creates 20,000 plants. */
-async function measureMemory({ file }) {
+async function measureMemoryMb({ file }) {
   const log = join(folder, 'server.log')
   const serve = ['serve', '--port', '0', '--store', file]
-  const { url, pid, stop } = await start([...plants, ...serve], { env, log })
-  await load({ url, base: '1000000', connections: 64, isKept: true, count: 20_000 }, env)
-  const peak = readPeak(pid) ?? NaN
+  const { url, pid, stop } = await startServer([...plants, ...serve], { env, log })
+  await generateLoad({ url, base: '1000000', connections: 64, isKept: true, count: 20_000 }, env)
+  const peakMb = readPeakMb(pid) ?? NaN
   await stop()
-  return peak
+  return peakMb
 }
 
 function takeNextId() {

@@ -30,25 +30,26 @@ import {
 } from './report.mjs'
 import { scripts, writeNames, writeRows } from './rows.mjs'
 
-const parts = {
+const benchmarks = {
   sqlite: measureSqlite,
   postgres: measurePostgres,
   texts: measureTexts,
   'postgres-texts': measurePostgresTexts,
 }
-const { rows, rounds, only, against, record } = parseFlags({
+const flags = parseFlags({
   rows: 500_000,
   rounds: 3,
-  only: Object.keys(parts),
+  only: Object.keys(benchmarks),
   against: '',
   record: false,
 })
-if (!only.every((name) => Object.hasOwn(parts, name)))
-  end(2, `--only must be some of ${Object.keys(parts).join()}`)
+const { rows: plantCount, rounds, only } = flags
+if (!only.every((name) => Object.hasOwn(benchmarks, name)))
+  end(2, `--only must be some of ${Object.keys(benchmarks).join()}`)
 
 const folder = createTemporaryFolder()
 const env = createEnvironment(folder)
-const checkouts = listCheckouts(against)
+const checkouts = listCheckouts(flags.against)
 const [{ plants }] = checkouts
 const input = {
   ndjson: join(folder, 'plants.ndjson'),
@@ -57,12 +58,12 @@ const input = {
   shuffledCsv: join(folder, 'shuffled.csv'),
 }
 for (const format of ['ndjson', 'csv']) {
-  await writeRows(input[format], rows, format)
-  await writeRows(join(folder, `shuffled.${format}`), rows, format, { isShuffled: true })
+  await writeRows(input[format], plantCount, format)
+  await writeRows(join(folder, `shuffled.${format}`), plantCount, format, { isShuffled: true })
 }
 
-/** A command takes at most so many times the time of English texts. */
-const mostOfTexts = {
+/** The goals: a command may take at most so many times the time of English texts. */
+const mostRatiosOfScripts = {
   'list, a table': { umlauts: 1.3, Cyrillic: 1.3, Chinese: 2, emoji: 4 },
   'list --sort name': { umlauts: 1.6, Cyrillic: 1.6, Chinese: 1.6, emoji: 1.6 },
   'list --search': { umlauts: 1.5, Cyrillic: 1.5, Chinese: 1.5, emoji: 1.5 },
@@ -72,56 +73,62 @@ const searches = {
   'list --sort name': ['list', '--sort', 'name'],
   'list --search': ['list', '--search', 'xyz'],
 }
-const columns = ['--columns', 'id,name,tag']
-const count = rows.toLocaleString('en-US')
-const how = `${count} plants; medians of ${rounds} rounds in turn`
-const report = createReporter(folder, how, record)
-for (const name of only) await parts[name]()
+const columnOptions = ['--columns', 'id,name,tag']
+const method = `${plantCount.toLocaleString('en-US')} plants; medians of ${rounds} rounds in turn`
+const report = createReporter(folder, method, flags.record)
+for (const name of only) await benchmarks[name]()
 
 async function measureSqlite() {
-  const [store, other] = ['store.db', 'other.db'].map((name) => join(folder, name))
+  const [store, sqliteUtilsStore] = ['store.db', 'other.db'].map((name) => join(folder, name))
   const makeStore = () => removeFiles(store)
   const schema = [
     'PRAGMA journal_mode=WAL',
     'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
   ]
-  const ask = (file, ...statements) =>
+  const execute = (file, ...statements) =>
     execFileSync('sqlite3', [file, ...statements], { encoding: 'utf8' })
-  const count = (file) => ask(file, 'SELECT count(*) FROM plants')
-  const load = (title, file) => ({
+  const countPlants = (file) => execute(file, 'SELECT count(*) FROM plants')
+  const describeLoader = (title, file) => ({
     title,
     beside: title,
-    argv: () => ['sqlite3', store, ...schema, '.mode csv', `.import "${file}" plants`],
+    buildCommand: () => ['sqlite3', store, ...schema, '.mode csv', `.import "${file}" plants`],
   })
   const loaders = [
-    load('sqlite3 .import, CSV', input.csv),
-    load('sqlite3 .import, shuffled CSV', input.shuffledCsv),
+    describeLoader('sqlite3 .import, CSV', input.csv),
+    describeLoader('sqlite3 .import, shuffled CSV', input.shuffledCsv),
   ]
   const query = 'SELECT id, name, tag FROM plants ORDER BY id'
   const dumper = {
     title: 'sqlite3 .output, CSV',
-    argv: (_, out) => ['sqlite3', '-csv', store, `.output ${out}`, query],
+    buildCommand: (_, path) => ['sqlite3', '-csv', store, `.output ${path}`, query],
   }
   const sqliteUtils = {
     title: 'sqlite-utils, NDJSON',
-    argv: (file) => ['sqlite-utils', 'insert', file, 'plants', input.ndjson, '--nl'],
+    buildCommand: (file) => ['sqlite-utils', 'insert', file, 'plants', input.ndjson, '--nl'],
     makeStore: () => {
-      ask(removeFiles(other), ...schema)
-      return other
+      execute(removeFiles(sqliteUtilsStore), ...schema)
+      return sqliteUtilsStore
     },
   }
-  const shuffled = { goal: { least: 0.7 }, beside: loaders[1].title }
+  const ndjsonGoals = { rateGoal: { least: 0.55 }, processorGoal: { most: 3.5 } }
+  const csvGoals = { rateGoal: { least: 0.65 }, processorGoal: { most: 2.8 } }
+  const shuffledGoals = { rateGoal: { least: 0.7 }, beside: loaders[1].title }
   const importers = [
     ...loaders,
     ...(isInstalled('sqlite-utils') ? [sqliteUtils] : []),
-    ...listImports('NDJSON', [input.ndjson], { goal: { least: 0.55 }, mostBusy: 3.5 }),
-    ...listImports('CSV', [input.csv, ...columns], { goal: { least: 0.65 }, mostBusy: 2.8 }),
-    ...listImports('shuffled NDJSON', [input.shuffledNdjson], shuffled),
-    ...listImports('shuffled CSV', [input.shuffledCsv, ...columns], shuffled),
+    ...listImports('NDJSON', [input.ndjson], ndjsonGoals),
+    ...listImports('CSV', [input.csv, ...columnOptions], csvGoals),
+    ...listImports('shuffled NDJSON', [input.shuffledNdjson], shuffledGoals),
+    ...listImports('shuffled CSV', [input.shuffledCsv, ...columnOptions], shuffledGoals),
     ...listImports('workbook', [await exportWorkbook(store)]),
   ]
   const exporters = [dumper, ...listExports({ least: 0.4 }), ...listExports(undefined, ['xlsx'])]
-  await measure('sqlite', 'into a new file', { makeStore, count, importers, exporters })
+  await measurePrograms('sqlite', 'into a new file', {
+    makeStore,
+    countPlants,
+    importers,
+    exporters,
+  })
 }
 
 function isInstalled(program) {
@@ -143,26 +150,26 @@ async function measurePostgres() {
   const server = await startPostgres(folder, env)
   const query = 'SELECT id, name, tag FROM plant_store.plants ORDER BY id'
   const copyFrom = `\\copy plant_store.plants (id, name, tag) from '${input.csv}' csv`
-  const copyTo = (out) => `\\copy (${query}) to '${out}' csv`
+  const buildCopyTo = (path) => `\\copy (${query}) to '${path}' csv`
   const loader = {
     title: 'psql \\copy from, CSV',
-    argv: (store) => buildPsqlCommand(store, copyFrom),
+    buildCommand: (store) => buildPsqlCommand(store, copyFrom),
   }
   const dumper = {
     title: 'psql \\copy to, CSV',
-    argv: (store, out) => buildPsqlCommand(store, copyTo(out)),
+    buildCommand: (store, path) => buildPsqlCommand(store, buildCopyTo(path)),
   }
-  const count = (store) => server.ask(store, 'SELECT count(*) FROM plant_store.plants')
+  const countPlants = (store) => server.execute(store, 'SELECT count(*) FROM plant_store.plants')
   try {
     const title = `into an empty database of PostgreSQL ${server.version}`
     const { makeStore } = server
     const importers = [
       loader,
-      ...listImports('NDJSON', [input.ndjson], { goal: { least: 0.45 } }),
-      ...listImports('CSV', [input.csv, ...columns], { goal: { least: 0.45 } }),
+      ...listImports('NDJSON', [input.ndjson], { rateGoal: { least: 0.45 } }),
+      ...listImports('CSV', [input.csv, ...columnOptions], { rateGoal: { least: 0.45 } }),
     ]
     const exporters = [dumper, ...listExports({ least: 0.45 })]
-    await measure('postgres', title, { makeStore, count, importers, exporters })
+    await measurePrograms('postgres', title, { makeStore, countPlants, importers, exporters })
   } finally {
     await server.remove()
   }
@@ -189,67 +196,73 @@ async function compareScripts(section, commands, makeStore) {
   const stores = {}
   for (const script of names) {
     const file = join(folder, `${script}.ndjson`)
-    await writeNames(file, rows, script)
+    await writeNames(file, plantCount, script)
     stores[script] = makeStore(script)
     await run([process.execPath, plants, 'import', file, '--store', stores[script]], env)
   }
-  const measured = Object.entries(commands).map(([title, command]) => ({
+  const timings = Object.entries(commands).map(([title, args]) => ({
     title,
-    argv: [process.execPath, plants, ...command, '--store'],
-    times: {},
-    busyTimes: {},
+    command: [process.execPath, plants, ...args, '--store'],
+    seconds: {},
+    processorSeconds: {},
   }))
   for (let round = 0; round < rounds; round += 1)
-    for (const { argv, times, busyTimes } of measured)
+    for (const timing of timings)
       for (const script of names) {
-        const { seconds, busy } = await run([...argv, stores[script]], env)
-        times[script] = [...(times[script] ?? []), seconds]
-        busyTimes[script] = [...(busyTimes[script] ?? []), busy]
+        const figures = await run([...timing.command, stores[script]], env)
+        for (const figure of ['seconds', 'processorSeconds'])
+          timing[figure][script] = [...(timing[figure][script] ?? []), figures[figure]]
       }
-  const [first, ...others] = names
-  const columns = [`${first}, s`, ...others.map((script) => `${script}, × ${first}`)]
-  const buildRows = (field) =>
-    measured.map((command) => [
-      command.title,
-      formatSpread(command[field][first]),
-      ...others.map((script) => formatScript(command, field, script, first)),
+  const [base, ...comparedScripts] = names
+  const headings = [`${base}, s`, ...comparedScripts.map((script) => `${script}, × ${base}`)]
+  const buildRows = (figure) =>
+    timings.map((timing) => [
+      timing.title,
+      formatSpread(timing[figure][base]),
+      ...comparedScripts.map((script) => formatScriptRatio(timing, figure, script, base)),
     ])
   report(section, [
-    [['plants', ...columns], ...buildRows('times')],
-    [['processor time', ...columns], ...buildRows('busyTimes')],
+    [['plants', ...headings], ...buildRows('seconds')],
+    [['processor time', ...headings], ...buildRows('processorSeconds')],
   ])
 }
 
-/** Formats a time as a multiple of that of English texts. The goals are for whole times. */
-function formatScript(command, field, script, first) {
-  const ratio = formatRatio(command[field][script], command[field][first])
-  const most = field === 'times' ? mostOfTexts[command.title]?.[script] : undefined
+/** Formats a time as a multiple of that of the base script. The goals are for whole times. */
+function formatScriptRatio(timing, figure, script, base) {
+  const ratio = formatRatio(timing[figure][script], timing[figure][base])
+  const most = figure === 'seconds' ? mostRatiosOfScripts[timing.title]?.[script] : undefined
   return most === undefined ? ratio : `${ratio} (${formatGoal(ratio, { most })})`
 }
 
 /** Imports into new stores, and exports from the last one. */
-async function measure(section, title, { makeStore, count, importers, exporters }) {
-  const out = join(folder, 'export')
-  const prepare = (programs) =>
-    programs.map((each) => ({ makeStore, count, ...each, rates: [], busyTimes: [], peaks: [] }))
-  const [loading, dumping] = [prepare(importers), prepare(exporters)]
+async function measurePrograms(section, title, { makeStore, countPlants, importers, exporters }) {
+  const addFigures = (program) => ({
+    makeStore,
+    countPlants,
+    ...program,
+    rates: [],
+    processorSeconds: [],
+    peaksMb: [],
+  })
+  const measuredImporters = importers.map(addFigures)
+  const measuredExporters = exporters.map(addFigures)
   for (let round = 0; round < rounds; round += 1) {
     let store
-    for (const program of loading) {
+    for (const program of measuredImporters) {
       store = program.makeStore()
-      await note(program, program.argv(store))
-      const stored = Number(program.count(store))
-      if (stored !== rows)
-        throw new Error(`${program.title}: there are ${stored} plants instead of ${rows}`)
+      await measureProgram(program, program.buildCommand(store))
+      const storedCount = Number(program.countPlants(store))
+      if (storedCount !== plantCount)
+        throw new Error(`${program.title}: there are ${storedCount} plants, not ${plantCount}`)
     }
-    for (const program of dumping) {
-      const path = `${out}${program.extension ?? ''}`
-      await note(program, program.argv(store, path))
+    for (const program of measuredExporters) {
+      const path = join(folder, `export${program.extension ?? ''}`)
+      await measureProgram(program, program.buildCommand(store, path))
       rmSync(path)
     }
   }
-  const tables = [buildTable(title, loading), buildTable('out again', dumping)]
-  const bars = loading.map(({ title: label, rates }) => {
+  const tables = [buildTable(title, measuredImporters), buildTable('out again', measuredExporters)]
+  const bars = measuredImporters.map(({ title: label, rates }) => {
     const isOurs = label.startsWith('plants ')
     return { label, value: findMedian(rates), isOurs }
   })
@@ -257,62 +270,61 @@ async function measure(section, title, { makeStore, count, importers, exporters 
   report(section, tables, chart)
 }
 
-async function note({ rates, busyTimes, peaks }, argv) {
-  const { seconds, busy, peak } = await run(argv, env)
-  rates.push(rows / seconds)
-  busyTimes.push(busy)
-  peaks.push(peak)
+/** Runs a command of a program, and adds the figures of the process to those of the program. */
+async function measureProgram(program, command) {
+  const { seconds, processorSeconds, peakMb } = await run(command, env)
+  program.rates.push(plantCount / seconds)
+  program.processorSeconds.push(processorSeconds)
+  program.peaksMb.push(peakMb)
 }
 
 /**
  * Lists an import of each checkout.
  *
- * @param {{ goal?: { least: number }, mostBusy?: number, beside?: string }} [goals] of its plants a
- *   second and of its processor time, beside the program with a title
+ * @param {{ rateGoal?: { least: number }, processorGoal?: { most: number }, beside?: string }}
+ *   [goals] of its plants a second and of its processor time, as multiples of those of the program
+ *   with the title `beside`
  */
-function listImports(what, args, goals = {}) {
-  const { goal, mostBusy, beside } = goals
+function listImports(inputTitle, args, goals = {}) {
   return checkouts.map(({ plants: program, suffix }) => ({
-    title: `plants import, ${what}${suffix}`,
-    argv: (store) => [process.execPath, program, 'import', ...args, '--store', store],
-    goal,
-    mostBusy,
-    beside,
-    mostPeak: goal && 150,
+    title: `plants import, ${inputTitle}${suffix}`,
+    buildCommand: (store) => [process.execPath, program, 'import', ...args, '--store', store],
+    ...goals,
+    peakGoal: goals.rateGoal && { most: 150 },
   }))
 }
 
 /** Lists exports of each checkout. */
-function listExports(goal, formats = ['ndjson', 'csv']) {
+function listExports(rateGoal, formats = ['ndjson', 'csv']) {
   return formats.flatMap((format) =>
     checkouts.map(({ plants: program, suffix }) => ({
       title: `plants export, ${format === 'xlsx' ? 'workbook' : format.toUpperCase()}${suffix}`,
       extension: `.${format}`,
-      argv: (store, out) => [process.execPath, program, 'export', out, '--store', store],
-      goal,
+      buildCommand: (store, path) => [process.execPath, program, 'export', path, '--store', store],
+      rateGoal,
     })),
   )
 }
 
 function buildTable(title, programs) {
-  const lines = programs.map((program) => {
-    const { title: name, rates, busyTimes, peaks, goal, mostBusy, mostPeak, beside } = program
-    const other = programs.find((each) => each.title === beside) ?? programs[0]
-    const ratio = formatRatio(rates, other.rates)
-    const busyRatio = formatRatio(busyTimes, other.busyTimes)
-    const peak = formatNumber(findMedian(peaks))
+  const rows = programs.map((program) => {
+    const base = programs.find((candidate) => candidate.title === program.beside) ?? programs[0]
+    const peak = formatNumber(findMedian(program.peaksMb))
     return [
-      ...[name, formatSpread(rates), ratio, formatGoal(ratio, goal)],
-      ...[
-        formatSpread(busyTimes),
-        busyRatio,
-        formatGoal(busyRatio, mostBusy && { most: mostBusy }),
-      ],
-      ...[peak, formatGoal(peak, mostPeak && { most: mostPeak })],
+      program.title,
+      ...buildFigureCells(program.rates, base.rates, program.rateGoal),
+      ...buildFigureCells(program.processorSeconds, base.processorSeconds, program.processorGoal),
+      peak,
+      formatGoal(peak, program.peakGoal),
     ]
   })
   const [tool] = programs[0].title.split(' ')
-  const beside = `× ${tool}, same order`
-  const columns = ['plants/s', beside, 'goal', 's of processor time', beside, 'goal']
-  return [[title, ...columns, 'peak, MB', 'goal'], ...lines]
+  const ratioHeading = `× ${tool}, same order`
+  const headings = ['plants/s', ratioHeading, 'goal', 's of processor time', ratioHeading, 'goal']
+  return [[title, ...headings, 'peak, MB', 'goal'], ...rows]
+}
+
+function buildFigureCells(values, baseValues, goal) {
+  const ratio = formatRatio(values, baseValues)
+  return [formatSpread(values), ratio, formatGoal(ratio, goal)]
 }

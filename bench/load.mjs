@@ -1,6 +1,6 @@
 // This generates load with raw sockets, in a process of its own, so that the server is what is
-// measured. Each connection sends again as soon as it has the response. The orders are JSON in
-// argv:
+// measured. Each connection sends again as soon as it has the response. The load is described by
+// JSON in argv:
 //   url               is that of the server
 //   base              is the first id, as text; the others have as many digits
 //   areRandom         says whether the ids of creates are in no order
@@ -13,67 +13,67 @@
 // It prints JSON: how many requests were acknowledged, how many a second, and p50 and p99 in ms.
 import { connect } from 'node:net'
 
-const orders = JSON.parse(process.argv[2])
-const { url, base, areRandom, existing, connections, isKept } = orders
-const { milliseconds = Infinity, count = Infinity } = orders
+const load = JSON.parse(process.argv[2])
+const { url, base, areRandom, existing, connections, isKept } = load
+const { milliseconds = Infinity, count = Infinity } = load
 const { hostname, port, host } = new URL(url)
 const template = Buffer.from(existing ? formatGet() : formatPost())
 const idOffset = template.indexOf(base)
 
-const begin = performance.now()
-const end = begin + milliseconds
-const latencies = []
-let sent = 0
-let acknowledged = 0
-let active = connections
+const startedAtMs = performance.now()
+const endsAtMs = startedAtMs + milliseconds
+const latenciesMs = []
+let sentCount = 0
+let acknowledgedCount = 0
+let activeConnections = connections
 
-for (let index = 0; index < connections; index += 1) call()
+for (let index = 0; index < connections; index += 1) sendRequests()
 
-/** Sends one request at a time, as long as there are any. */
-function call() {
+/** Sends one request at a time over a connection, as long as there are any. */
+function sendRequests() {
   const bytes = Buffer.from(template)
-  let sentAt = 0
-  let answer = ''
+  let sentAtMs = 0
+  let response = ''
   let socket
-  const next = () => {
-    sentAt = performance.now()
-    if (sentAt >= end || sent === count) rest()
+  const sendNext = () => {
+    sentAtMs = performance.now()
+    if (sentAtMs >= endsAtMs || sentCount === count) endConnection()
     else if (isKept) send()
-    else dial(send)
+    else open(send)
   }
   const send = () => {
     bytes.write(String(takeNextId()), idOffset, 'latin1')
-    answer = ''
+    response = ''
     socket.write(bytes)
   }
-  const read = (size, buffer) => {
-    answer += buffer.latin1Slice(0, size)
-    if (!isComplete(answer)) return true
-    if (!/^HTTP\/1\.1 20[01] /.test(answer)) finish(`It answered ${answer}`)
-    note(sentAt)
+  const receive = (size, buffer) => {
+    response += buffer.latin1Slice(0, size)
+    if (!isComplete(response)) return true
+    if (!/^HTTP\/1\.1 20[01] /.test(response)) finish(`It answered ${response}`)
+    countAcknowledged(sentAtMs)
     if (!isKept) socket.destroy()
-    next()
+    sendNext()
     return true
   }
-  const onread = { buffer: Buffer.allocUnsafe(16_384), callback: read }
-  const dial = (ready) => {
-    socket = connect({ host: hostname, port: Number(port), noDelay: true, onread }, ready)
+  const onread = { buffer: Buffer.allocUnsafe(16_384), callback: receive }
+  const open = (onConnect) => {
+    socket = connect({ host: hostname, port: Number(port), noDelay: true, onread }, onConnect)
     socket.on('error', ({ message }) => finish(message))
     socket.on('end', () => finish('The connection was closed'))
   }
-  if (isKept) dial(next)
-  else next()
+  if (isKept) open(sendNext)
+  else sendNext()
 }
 
-function rest() {
-  active -= 1
-  if (active === 0) finish()
+function endConnection() {
+  activeConnections -= 1
+  if (activeConnections === 0) finish()
 }
 
 function takeNextId() {
-  sent += 1
+  sentCount += 1
   if (areRandom) return Math.floor(10 ** (base.length - 1) * (1 + 8 * Math.random()))
-  return BigInt(base) + BigInt(existing ? Math.floor(Math.random() * existing) : sent - 1)
+  return BigInt(base) + BigInt(existing ? Math.floor(Math.random() * existing) : sentCount - 1)
 }
 
 function formatGet() {
@@ -91,26 +91,25 @@ function formatHeaders() {
   return `Host: ${host}\r\n${connection}Authorization: Bearer ${process.env.PLANTS_SERVE_TOKEN}\r\n`
 }
 
-function isComplete(answer) {
-  const body = answer.indexOf('\r\n\r\n') + 4
-  return (
-    body > 3 &&
-    answer.length >=
-      body + Number(/\r\ncontent-length: *(?<length>\d+)/i.exec(answer)?.groups?.length)
-  )
+function isComplete(response) {
+  const bodyStart = response.indexOf('\r\n\r\n') + 4
+  if (bodyStart < 4) return false
+  const { length } = /\r\ncontent-length: *(?<length>\d+)/i.exec(response)?.groups ?? {}
+  return response.length >= bodyStart + Number(length)
 }
 
-function note(sentAt) {
-  acknowledged += 1
-  latencies.push(performance.now() - sentAt)
+function countAcknowledged(sentAtMs) {
+  acknowledgedCount += 1
+  latenciesMs.push(performance.now() - sentAtMs)
 }
 
+/** Prints what was measured, and exits. With a failure, the figures are those until then. */
 function finish(failure) {
-  const sorted = Float64Array.from(latencies).sort()
-  const [p50, p99] = [0.5, 0.99].map((part) => sorted[Math.floor(sorted.length * part)])
-  const elapsed = (performance.now() - begin) / 1000
-  process.stdout.write(
-    JSON.stringify({ failure, acknowledged, rate: sorted.length / elapsed, p50, p99 }),
-  )
+  const sortedMs = Float64Array.from(latenciesMs).sort()
+  const [p50, p99] = [0.5, 0.99].map((share) => sortedMs[Math.floor(sortedMs.length * share)])
+  const elapsedSeconds = (performance.now() - startedAtMs) / 1000
+  const rate = sortedMs.length / elapsedSeconds
+  const figures = { failure, acknowledged: acknowledgedCount, rate, p50, p99 }
+  process.stdout.write(JSON.stringify(figures))
   process.exit()
 }

@@ -18,7 +18,7 @@ export function prepareFastify(folder, env) {
     title: 'Fastify',
     argv,
     files: [database],
-    fill: (rows) => [...argv, 'fill', rows],
+    buildFillCommand: (list) => [...argv, 'fill', list],
     countPlants: () => Number(execFileSync(argv[0], [...argv.slice(1), 'count'], { env })),
   }
 }

@@ -19,13 +19,13 @@ const page = join(import.meta.dirname, 'README.md')
  * a section of the page, with a chart.
  *
  * @param {string} folder on the disk that is measured
- * @param {string} how stands above the figures
+ * @param {string} method how the figures were measured, which stands above them
  * @param {boolean} isRecorded whether the page is written
  */
-export function createReporter(folder, how, isRecorded) {
+export function createReporter(folder, method, isRecorded) {
   const machine = describeMachine(folder)
   const moment = `${new Date().toISOString().slice(0, 10)} at a load of ${loadavg()[0].toFixed(1)}`
-  const heading = `${moment}; ${how}, with their ranges`
+  const heading = `${moment}; ${method}, with their ranges`
   /** @type {(section: string, tables: string[][][], chart?: string) => void} */
   return (section, tables, chart) => {
     print(`${machine}\n${heading}\n`)
@@ -34,19 +34,19 @@ export function createReporter(folder, how, isRecorded) {
       print('')
     }
     if (!isRecorded) return
-    replace('machine', machine)
-    replace(section, [heading, ...tables.map(formatMarkdown)].join('\n\n'))
+    replaceSection('machine', machine)
+    replaceSection(section, [heading, ...tables.map(formatMarkdown)].join('\n\n'))
     if (chart) writeFileSync(join(import.meta.dirname, 'charts', `${section}.svg`), chart)
   }
 }
 
 /** Replaces what is between two markers of the page. */
-function replace(section, text) {
-  const part = new RegExp(`(<!-- ${section} -->\n).*?(<!-- end -->)`, 's')
-  const old = readFileSync(page, 'utf8')
-  if (!part.test(old)) throw new Error(`${page} has no section ${section}`)
-  const replaced = old.replace(part, (_, start, end) => `${start}\n${text}\n\n${end}`)
-  writeFileSync(page, replaced)
+function replaceSection(section, content) {
+  const pattern = new RegExp(`(<!-- ${section} -->\n).*?(<!-- end -->)`, 's')
+  const oldText = readFileSync(page, 'utf8')
+  if (!pattern.test(oldText)) throw new Error(`${page} has no section ${section}`)
+  const newText = oldText.replace(pattern, (_, start, end) => `${start}\n${content}\n\n${end}`)
+  writeFileSync(page, newText)
 }
 
 /** @param {string[][]} rows */
@@ -87,7 +87,7 @@ export function findMedian(values) {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 }
 
-/** The findMedian, and the range of the middle 80 % of many values, or of all of a few. */
+/** Formats the median, and the range of the middle 80 % of many values, or of all of a few. */
 export function formatSpread(values) {
   const sorted = values.toSorted((a, b) => a - b)
   const margin = Math.floor(values.length / 10)
@@ -96,16 +96,16 @@ export function formatSpread(values) {
   return `${formatNumber(findMedian(values))} (${range})`
 }
 
-/** A measurement on another day has three digits in common with this one. */
+/** Formats three digits: a measurement on another day has no more in common with this one. */
 export function formatNumber(value) {
   return Number.isFinite(value)
     ? value.toLocaleString('en-US', { maximumSignificantDigits: 3 })
     : '-'
 }
 
-/** How many times as much one listFigures is as another. */
-export function formatRatio(values, others) {
-  return others ? formatNumber(findMedian(values) / findMedian(others)) : '-'
+/** Formats how many times as large the median of some values is as that of others, if there are. */
+export function formatRatio(values, baseValues) {
+  return baseValues ? formatNumber(findMedian(values) / findMedian(baseValues)) : '-'
 }
 
 /**

@@ -18,8 +18,8 @@ const chunkLength = 1 << 20
 
 const formats = {
   ndjson: (id, name, tag) => {
-    const last = tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`
-    return `{"id":${id},"name":${JSON.stringify(name)}${last}}\n`
+    const tagMember = tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`
+    return `{"id":${id},"name":${JSON.stringify(name)}${tagMember}}\n`
   },
   csv: (id, name, tag) => `${id},${quote(name)},${tag === undefined ? '' : quote(tag)}\n`,
 }
@@ -30,11 +30,12 @@ const formats = {
  * format.
  *
  * @param format has no heading in CSV, which neither sqlite3 nor COPY expects
- * @param {{ isShuffled?: boolean, shift?: bigint }} [how] shuffled, successive ids are far apart;
- *   `shift` is added to each
+ * @param {{ isShuffled?: boolean, shift?: bigint }} [options] if they are shuffled, successive ids
+ *   are far apart; `shift` is added to each
  */
-export async function writeRows(path, count, format, how) {
-  await pipeline(Readable.from(formatChunks(count, formats[format], how)), createWriteStream(path))
+export async function writeRows(path, count, format, options) {
+  const chunks = formatChunks(count, formats[format], options)
+  await pipeline(Readable.from(chunks), createWriteStream(path))
 }
 
 function* formatChunks(count, formatLine, { isShuffled = false, shift = 0n } = {}) {

@@ -25,9 +25,9 @@ import {
 import { prepareFastify } from './peers.mjs'
 import { createReporter, findMedian, formatGoal, formatRatio, formatSpread } from './report.mjs'
 import { writeRows } from './rows.mjs'
-import { load, start } from './server.mjs'
+import { generateLoad, startServer } from './server.mjs'
 
-const { connections, syncs, milliseconds, rounds, filled, peers, against, record } = parseFlags({
+const flags = parseFlags({
   connections: [1, 64, 256],
   syncs: [0, 10],
   milliseconds: 2000,
@@ -37,6 +37,7 @@ const { connections, syncs, milliseconds, rounds, filled, peers, against, record
   against: '',
   record: false,
 })
+const { connections: connectionCounts, syncs: syncDelaysMs, milliseconds, rounds } = flags
 
 const folder = createTemporaryFolder()
 const env = { ...createEnvironment(folder), PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
@@ -47,127 +48,139 @@ const echo = {
   argv: [process.execPath, join(import.meta.dirname, 'echo.mjs')],
   files: [],
 }
-const services = listCheckouts(against).map((each) =>
-  describeService(`plants serve${each.suffix}`, each),
+const services = listCheckouts(flags.against).map((checkout) =>
+  describeService(`plants serve${checkout.suffix}`, checkout),
 )
 const [plants] = services
 const silent = describeService('plants serve, no log', ...listCheckouts(''), '--log-level', 'warn')
-const fastify = peers ? [prepareFastify(folder, env)] : []
-const figures = { rate: 'a second', processorTime: 'processor time', p99: 'p99' }
+const fastify = flags.peers ? [prepareFastify(folder, env)] : []
+const figureTitles = { rate: 'a second', processorTimeUs: 'processor time', p99: 'p99' }
 
-const how = `medians of ${rounds} rounds of ${milliseconds} ms in turn`
-const report = createReporter(folder, how, record)
-const creates = syncs.flatMap((sync) => {
-  const servers = sync === 0 ? [...fastify, ...services, silent, echo] : [...fastify, plants]
-  return [true, false].flatMap((isKept) => createCells({ sync, isKept }, servers))
+const method = `medians of ${rounds} rounds of ${milliseconds} ms in turn`
+const report = createReporter(folder, method, flags.record)
+const creates = syncDelaysMs.flatMap((syncDelayMs) => {
+  const servers = syncDelayMs === 0 ? [...fastify, ...services, silent, echo] : [...fastify, plants]
+  return [true, false].flatMap((isKept) => createCells({ syncDelayMs, isKept }, servers))
 })
-const reads = createCells({ sync: 0, isKept: true }, [...fastify, ...services, echo])
-const randomCreates = [0, filled].flatMap((before) =>
-  createCells({ sync: 0, isKept: true, areRandom: true, before }, [...fastify, ...services]),
+const reads = createCells({ syncDelayMs: 0, isKept: true }, [...fastify, ...services, echo])
+const randomCreates = [0, flags.filled].flatMap((filledCount) =>
+  createCells({ syncDelayMs: 0, isKept: true, areRandom: true, filledCount }, [
+    ...fastify,
+    ...services,
+  ]),
 )
-await takeTurns(creates)
-await takeReads()
+await measureInTurns(creates)
+await measureReads()
 await fillStores()
-await takeTurns(randomCreates)
+await measureInTurns(randomCreates)
 
-const tables = syncs.map((sync) => {
-  const cells = creates.filter((cell) => cell.sync === sync)
-  return buildTable(describeDisk(sync), 'creates/s', cells)
+const tables = syncDelaysMs.map((syncDelayMs) => {
+  const cells = creates.filter((cell) => cell.syncDelayMs === syncDelayMs)
+  return buildTable(describeDisk(syncDelayMs), 'creates/s', cells)
 })
 report('creates', tables, drawLineChart('Creates a second', 'connections', buildLines(creates)))
 report('reads', [buildTable('reads', 'GET/s', reads)])
 report('random-creates', [buildTable('random ids', 'creates/s', randomCreates)])
 report('service-goals', [buildGoalTable()])
 
-function describeService(title, { plants: program }, ...more) {
-  const serve = ['serve', '--port', '0', '--allow', 'create,read', '--store', store, ...more]
+function describeService(title, { plants: program }, ...serveOptions) {
+  const access = ['--port', '0', '--allow', 'create,read']
+  const serve = ['serve', ...access, '--store', store, ...serveOptions]
   return {
     title,
     argv: [process.execPath, program, ...serve],
     files: [store],
-    fill: (rows) => [process.execPath, program, 'import', rows, '--store', store],
+    buildFillCommand: (list) => [process.execPath, program, 'import', list, '--store', store],
     countPlants: () =>
       Number(execFileSync(process.execPath, [program, 'count', '--store', store], { env })),
   }
 }
 
-function createCells(how, servers) {
-  return connections.flatMap((count) =>
-    servers.map((server) => ({ ...how, connections: count, server, turns: [] })),
+/** Creates the cells of the table: each server under the load, over each count of connections. */
+function createCells(load, servers) {
+  return connectionCounts.flatMap((connections) =>
+    servers.map((server) => ({ ...load, connections, server, turns: [] })),
   )
 }
 
 /** Makes a store of each server with plants, which each of its turns copies. */
 async function fillStores() {
-  const rows = join(folder, 'filled.ndjson')
-  await writeRows(rows, filled, 'ndjson')
-  for (const { files, fill } of [...fastify, ...services]) {
-    await run(fill(rows), env)
+  const list = join(folder, 'filled.ndjson')
+  await writeRows(list, flags.filled, 'ndjson')
+  for (const { files, buildFillCommand } of [...fastify, ...services]) {
+    await run(buildFillCommand(list), env)
     for (const file of files) renameSync(file, `${file}.filled`)
   }
 }
 
-/** @param {object} [reading] has the orders of reads, whose plants are there and stay */
-async function takeTurns(cells, reading) {
+/**
+ * Measures the cells in turn, as often as there are rounds.
+ *
+ * @param {object} [readLoad] names the plants to read, which exist and stay; without it, each turn
+ *   creates plants, which are removed after it
+ */
+async function measureInTurns(cells, readLoad) {
   for (let round = 0; round < rounds; round += 1) {
     for (const cell of cells) {
-      const { server, areRandom, before } = cell
-      if (before) for (const file of server.files) copyFileSync(`${file}.filled`, file)
-      const orders = [1000, milliseconds].map((time) => ({
-        milliseconds: time,
+      const { server, areRandom, filledCount } = cell
+      if (filledCount) for (const file of server.files) copyFileSync(`${file}.filled`, file)
+      const loads = [1000, milliseconds].map((durationMs) => ({
+        milliseconds: durationMs,
         areRandom,
-        ...reading,
+        ...readLoad,
       }))
-      cell.turns.push(await take(cell, orders))
-      if (!reading) cell.server.files.forEach(removeFiles)
+      cell.turns.push(await measureServer(cell, loads))
+      if (!readLoad) cell.server.files.forEach(removeFiles)
     }
   }
 }
 
 /** Fills stores with plants, of which the cells read one at a time. */
-async function takeReads() {
+async function measureReads() {
   const [base, existing] = [chooseFirstId(), 10_000]
   const readable = [...fastify, plants]
-  const filling = { sync: 0, isKept: true, connections: 64 }
-  for (const server of readable) await take({ ...filling, server }, [{ base, count: existing }])
-  await takeTurns(reads, { base, existing })
+  const filling = { syncDelayMs: 0, isKept: true, connections: 64 }
+  for (const server of readable)
+    await measureServer({ ...filling, server }, [{ base, count: existing }])
+  await measureInTurns(reads, { base, existing })
   for (const { files } of readable) files.forEach(removeFiles)
 }
 
 /**
- * Puts a server under one load after the other, from its start to its end.
+ * Puts a server under one load after the other, from its start to its end. Only the last load is
+ * measured: those before it warm the server up.
  *
- * @returns what the load generator measured at last, and the µs of processor time for each request
- *   of then
+ * @returns what the load generator measured, and the µs of processor time for each request
  */
-async function take({ server, sync, connections: count, isKept, before: stored = 0 }, loads) {
-  const command = [...buildStraceCommand(sync), ...server.argv]
-  const { url, pid, stop } = await start(command, { env, log })
-  let found, before
-  let created = stored
-  for (const orders of loads) {
-    before = readProcessorTime(pid)
-    found = await load({ url, connections: count, isKept, base: chooseFirstId(), ...orders }, env)
-    created += orders.existing ? 0 : found.acknowledged
+async function measureServer(cell, loads) {
+  const { server, syncDelayMs, connections, isKept, filledCount = 0 } = cell
+  const command = [...buildStraceCommand(syncDelayMs), ...server.argv]
+  const { url, pid, stop } = await startServer(command, { env, log })
+  let figures, usBefore
+  let expectedCount = loads[0].existing ?? filledCount
+  for (const load of loads) {
+    usBefore = readProcessorTimeUs(pid)
+    figures = await generateLoad({ url, connections, isKept, base: chooseFirstId(), ...load }, env)
+    if (!load.existing) expectedCount += figures.acknowledged
   }
-  const processorTime = (readProcessorTime(pid) - before) / found.acknowledged
+  const processorTimeUs = (readProcessorTimeUs(pid) - usBefore) / figures.acknowledged
   await stop()
-  const counted = server.countPlants?.()
-  if (counted !== undefined && counted !== (loads[0].existing ?? created))
-    throw new Error(`${server.title}: there are ${counted} plants`)
-  return { ...found, processorTime }
+  const storedCount = server.countPlants?.()
+  if (storedCount !== undefined && storedCount !== expectedCount)
+    throw new Error(`${server.title}: there are ${storedCount} plants`)
+  return { ...figures, processorTimeUs }
 }
 
 /** strace stays in the background, so that the process is the server. */
-function buildStraceCommand(sync) {
-  if (sync === 0) return []
+function buildStraceCommand(syncDelayMs) {
+  if (syncDelayMs === 0) return []
   const calls = 'fdatasync,fsync'
-  const inject = `inject=${calls}:delay_exit=${sync * 1000}`
+  const inject = `inject=${calls}:delay_exit=${syncDelayMs * 1000}`
   return `strace -D --seccomp-bpf -f -qq -o /dev/null -e trace=${calls} -e ${inject}`.split(' ')
 }
 
 /** Reads the µs of all threads of a process, by proc(5). */
-function readProcessorTime(pid) {
+function readProcessorTimeUs(pid) {
   const [user, system] = readFileSync(`/proc/${pid}/stat`, 'latin1')
     .split(') ')[1]
     .split(' ')
@@ -182,17 +195,16 @@ function chooseFirstId() {
 
 function buildTable(title, unit, cells) {
   const rows = cells.map((cell) => {
-    const { connections: count, isKept, server } = cell
-    const other = findCell(cells, cell, fastify[0])
-    const [rates, times] = [listFigures(cell, 'rate'), listFigures(cell, 'processorTime')]
-    const full = cell.before ? `, ${cell.before.toLocaleString('en-US')} before` : ''
-    const name = `${count} ${isKept ? 'kept' : 'new'}${full}, ${server.title}`
-    const ofRates = [formatSpread(rates), formatRatio(rates, other && listFigures(other, 'rate'))]
-    const ofTimes = [
-      formatSpread(times),
-      formatRatio(times, other && listFigures(other, 'processorTime')),
-    ]
-    return [name, ...ofRates, ...ofTimes, ...formatLatencies(cell)]
+    const { connections, isKept, server, filledCount } = cell
+    const fastifyCell = findCell(cells, cell, fastify[0])
+    const stored = filledCount ? `, ${filledCount.toLocaleString('en-US')} before` : ''
+    const name = `${connections} ${isKept ? 'kept' : 'new'}${stored}, ${server.title}`
+    const ratesAndTimes = ['rate', 'processorTimeUs'].flatMap((figure) => {
+      const values = listFigures(cell, figure)
+      const fastifyValues = fastifyCell && listFigures(fastifyCell, figure)
+      return [formatSpread(values), formatRatio(values, fastifyValues)]
+    })
+    return [name, ...ratesAndTimes, ...formatLatencies(cell)]
   })
   const heading = [title, unit, '× Fastify', 'µs of processor time', '× Fastify']
   return [[...heading, 'p50, ms', 'p99, ms'], ...rows]
@@ -200,22 +212,33 @@ function buildTable(title, unit, cells) {
 
 /** The goals of the service are over kept connections. */
 function buildGoalTable() {
-  const slow = Math.max(...syncs)
-  const wanted = [
-    { cells: creates, count: 1, beside: fastify[0], name: 'processorTime', most: 1.2 },
-    { cells: creates, count: 64, sync: slow, beside: fastify[0], name: 'rate', least: 27 },
-    { cells: creates, count: 64, beside: echo, name: 'rate', least: 0.5 },
-    { cells: creates, count: 64, beside: silent, name: 'processorTime', most: 1.08 },
-    { cells: creates, count: 256, beside: fastify[0], name: 'p99', most: 1 },
-    { cells: reads, count: 64, beside: fastify[0], name: 'processorTime', most: 0.8 },
+  const slowestMs = Math.max(...syncDelaysMs)
+  const [peer] = fastify
+  const goals = [
+    { cells: creates, connections: 1, beside: peer, figure: 'processorTimeUs', most: 1.2 },
+    {
+      cells: creates,
+      connections: 64,
+      syncDelayMs: slowestMs,
+      beside: peer,
+      figure: 'rate',
+      least: 27,
+    },
+    { cells: creates, connections: 64, beside: echo, figure: 'rate', least: 0.5 },
+    { cells: creates, connections: 64, beside: silent, figure: 'processorTimeUs', most: 1.08 },
+    { cells: creates, connections: 256, beside: peer, figure: 'p99', most: 1 },
+    { cells: reads, connections: 64, beside: peer, figure: 'processorTimeUs', most: 0.8 },
   ]
-  const rows = wanted.flatMap(({ cells, count, sync = 0, beside, name, ...goal }) => {
-    const cell = { sync, isKept: true, connections: count }
-    const [own, other] = [plants, beside].map((server) => findCell(cells, cell, server))
-    if (!own || !other) return [] // such connections are not measured
-    const ratio = formatRatio(listFigures(own, name), listFigures(other, name))
-    const what = `${count} kept, ${cells === reads ? 'GET' : 'create'}, ${describeDisk(sync)}`
-    return [[what, figures[name], beside?.title ?? '', ratio, formatGoal(ratio, goal)]]
+  const rows = goals.flatMap((goal) => {
+    const { cells, connections, syncDelayMs = 0, beside, figure, ...bounds } = goal
+    const load = { syncDelayMs, isKept: true, connections }
+    const [plantsCell, besideCell] = [plants, beside].map((server) => findCell(cells, load, server))
+    // A run with other counts of connections has no such cell.
+    if (!plantsCell || !besideCell) return []
+    const ratio = formatRatio(listFigures(plantsCell, figure), listFigures(besideCell, figure))
+    const request = cells === reads ? 'GET' : 'create'
+    const title = `${connections} kept, ${request}, ${describeDisk(syncDelayMs)}`
+    return [[title, figureTitles[figure], beside?.title ?? '', ratio, formatGoal(ratio, bounds)]]
   })
   return [['plants serve', 'figure', 'beside', '×', 'goal'], ...rows]
 }
@@ -223,16 +246,18 @@ function buildGoalTable() {
 /**
  * Finds the cell of a server with the same load.
  *
- * @param {{ sync: number, isKept: boolean, connections: number, before?: number }} load
+ * @param {{
+ *   syncDelayMs: number, isKept: boolean, connections: number, filledCount?: number
+ * }} load
  */
 function findCell(cells, load, server) {
-  const { sync, isKept, connections: count, before } = load
+  const { syncDelayMs, isKept, connections, filledCount } = load
   return cells.find(
     (cell) =>
-      cell.sync === sync &&
+      cell.syncDelayMs === syncDelayMs &&
       cell.isKept === isKept &&
-      cell.connections === count &&
-      cell.before === before &&
+      cell.connections === connections &&
+      cell.filledCount === filledCount &&
       cell.server === server,
   )
 }
@@ -240,23 +265,23 @@ function findCell(cells, load, server) {
 /** Builds a line for each disk and server, over kept connections. */
 function buildLines(cells) {
   const lines = {}
-  for (const { sync, isKept, connections: count, server, turns } of cells) {
+  for (const { syncDelayMs, isKept, connections, server, turns } of cells) {
     if (!isKept || server === silent) continue
-    const label = sync === 0 ? server.title : `${server.title}, ${describeDisk(sync)}`
+    const label = syncDelayMs === 0 ? server.title : `${server.title}, ${describeDisk(syncDelayMs)}`
     lines[label] ??= { label, isOurs: server === plants, points: [] }
-    lines[label].points.push([count, findMedian(turns.map(({ rate }) => rate))])
+    lines[label].points.push([connections, findMedian(turns.map(({ rate }) => rate))])
   }
   return Object.values(lines)
 }
 
 function formatLatencies(cell) {
-  return ['p50', 'p99'].map((name) => formatSpread(listFigures(cell, name)))
+  return ['p50', 'p99'].map((figure) => formatSpread(listFigures(cell, figure)))
 }
 
-function listFigures({ turns }, name) {
-  return turns.map((turn) => turn[name])
+function listFigures({ turns }, figure) {
+  return turns.map((turn) => turn[figure])
 }
 
-function describeDisk(sync) {
-  return sync === 0 ? 'this disk' : `each sync ${sync} ms longer`
+function describeDisk(syncDelayMs) {
+  return syncDelayMs === 0 ? 'this disk' : `each sync ${syncDelayMs} ms longer`
 }

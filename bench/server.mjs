@@ -18,22 +18,22 @@ const timeoutMs = 30_000 // It is that of a start, and of a stop.
  *   resolves with the URL once the server listens; without it, the server prints the URL as its
  *   first line
  */
-export async function start([command, ...args], { env, log, address }) {
+export async function startServer([command, ...args], { env, log, address }) {
   const stderr = openSync(log, 'w')
   const child = track(spawn(command, args, { env, stdio: ['ignore', 'pipe', stderr] }))
   closeSync(stderr)
-  const exited = once(child, 'exit')
-  const late = () => wait(timeoutMs, undefined, { ref: false })
+  const exit = once(child, 'exit')
+  const waitUntilTimeout = () => wait(timeoutMs, undefined, { ref: false })
   const url = await Promise.race([
     address ?? readFirstLine(child),
-    exited.then(() => undefined),
-    late(),
+    exit.then(() => undefined),
+    waitUntilTimeout(),
   ])
   if (url === undefined)
     throw new Error(`${args.join(' ')} did not start: ${readFileSync(log, 'utf8').slice(-2000)}`)
   const stop = async () => {
     child.kill()
-    await Promise.race([exited, late()])
+    await Promise.race([exit, waitUntilTimeout()])
   }
   return { url, pid: child.pid, stop }
 }
@@ -49,13 +49,13 @@ async function readFirstLine({ stdout }) {
  *
  * @throws {Error} when the load failed
  */
-export async function load(orders, env) {
-  const args = [join(import.meta.dirname, 'load.mjs'), JSON.stringify(orders)]
-  const running = promisify(execFile)(process.execPath, args, { env, timeout: 120_000 })
-  track(running.child)
-  const found = JSON.parse((await running).stdout)
-  if (found.failure) throw new Error(found.failure)
-  return found
+export async function generateLoad(load, env) {
+  const args = [join(import.meta.dirname, 'load.mjs'), JSON.stringify(load)]
+  const generator = promisify(execFile)(process.execPath, args, { env, timeout: 120_000 })
+  track(generator.child)
+  const figures = JSON.parse((await generator).stdout)
+  if (figures.failure) throw new Error(figures.failure)
+  return figures
 }
 
 /** Finds a port of loopback for a program that cannot choose one and print it. */

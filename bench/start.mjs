@@ -13,7 +13,7 @@ import {
   createTemporaryFolder,
   end,
   parseFlags,
-  readProcessorTimeOfChildren,
+  readChildrenProcessorTimeMs,
 } from './common.mjs'
 import { findExecutable } from './executable.mjs'
 import { fetchNode, versions } from './nodes.mjs'
@@ -25,7 +25,7 @@ import {
   formatRatio,
   formatSpread,
 } from './report.mjs'
-import { start } from './server.mjs'
+import { startServer } from './server.mjs'
 
 const { runs, matrix, record } = parseFlags({ runs: 30, matrix: false, record: false })
 const warmUps = 2
@@ -34,31 +34,46 @@ const token = randomBytes(16).toString('hex')
 const env = { ...createEnvironment(folder), PLANTS_TOKEN: token, PLANTS_SERVE_TOKEN: token }
 const [store, served] = [join(folder, 'store.db'), join(folder, 'served.db')]
 const plants = join(import.meta.dirname, '../bin/plants.js')
-const server = await start([process.execPath, plants, 'serve', '--store', served, '--port', '0'], {
-  env,
-  log: join(folder, 'server.log'),
-})
+const server = await startServer(
+  [process.execPath, plants, 'serve', '--store', served, '--port', '0'],
+  {
+    env,
+    log: join(folder, 'server.log'),
+  },
+)
 const fern = ['create', '--name', 'Boston Fern']
-const create = (command, to) => (id) => [...command, ...fern, '--store', to, '--id', id]
+const buildCreate = (command, target) => (id) => [
+  ...command,
+  ...fern,
+  '--store',
+  target,
+  '--id',
+  id,
+]
 // This makes the store that sqlite3 inserts into.
-execFileSync(process.execPath, create([plants], store)('1'), { env, stdio: 'ignore' })
-const [, ...newer] = versions
-const nodes = [process.execPath, ...(matrix ? newer.map((version) => fetchNode(version)) : [])]
+execFileSync(process.execPath, buildCreate([plants], store)('1'), { env, stdio: 'ignore' })
+const [, ...newerVersions] = versions
+const newerNodes = matrix ? newerVersions.map((version) => fetchNode(version)) : []
+const nodes = [process.execPath, ...newerNodes]
 /** @type {Program[]} */
-const listed = [...listOthers(), ...nodes.flatMap(listStarts), ...listExecutableStarts()]
-const programs = listed.map((program) => ({ ...program, times: [0].slice(1), busy: 0 }))
+const listed = [...listKnownPrograms(), ...nodes.flatMap(listStarts), ...listExecutableStarts()]
+const programs = listed.map((program) => ({
+  ...program,
+  timesMs: [0].slice(1),
+  processorTimeMs: 0,
+}))
 
 let lastId = 1
 const report = createReporter(folder, `medians of ${runs} runs in turn`, record)
 for (let run = -warmUps; run < runs; run += 1) {
   for (const program of programs) {
-    const { title, argv, times } = program
-    const [command, ...args] = argv(takeNextId())
-    const [begin, busy] = [performance.now(), readProcessorTimeOfChildren()]
+    const { title, buildCommand, timesMs } = program
+    const [command, ...args] = buildCommand(takeNextId())
+    const [startedAtMs, processorMsBefore] = [performance.now(), readChildrenProcessorTimeMs()]
     const { status, error, stderr } = spawnSync(command, args, { env })
     if (run >= 0) {
-      times.push(performance.now() - begin)
-      program.busy += readProcessorTimeOfChildren() - busy
+      timesMs.push(performance.now() - startedAtMs)
+      program.processorTimeMs += readChildrenProcessorTimeMs() - processorMsBefore
     }
     if (status !== 0) end(1, `${title} ended with ${status ?? error}: ${stderr}`)
   }
@@ -66,49 +81,56 @@ for (let run = -warmUps; run < runs; run += 1) {
 await server.stop()
 
 const gh = programs.find(({ title }) => title === 'gh --version')
-const rows = programs.map(({ title, times, busy, beside, goal, mostOfGh }) => {
-  const other = programs.find((program) => program.title === beside)
-  const ratio = formatRatio(times, other?.times)
-  const name = other?.title.replace(/^Node .*: /, '') ?? '-'
-  const ofGh = formatRatio([busy], gh && [gh.busy])
-  const processor = [formatNumber(busy / runs), ofGh, formatGoal(ofGh, mostOfGh)]
-  return [title, formatSpread(times), ratio, name, formatGoal(ratio, goal), ...processor]
+const rows = programs.map(({ title, timesMs, processorTimeMs, beside, goal, ghGoal }) => {
+  const compared = programs.find((program) => program.title === beside)
+  const ratio = formatRatio(timesMs, compared?.timesMs)
+  const comparedName = compared?.title.replace(/^Node .*: /, '') ?? '-'
+  const ghRatio = formatRatio([processorTimeMs], gh && [gh.processorTimeMs])
+  const processor = [formatNumber(processorTimeMs / runs), ghRatio, formatGoal(ghRatio, ghGoal)]
+  return [title, formatSpread(timesMs), ratio, comparedName, formatGoal(ratio, goal), ...processor]
 })
 const processor = ['ms of processor time', '× gh', 'goal']
 const tables = [[['process', 'ms', '×', 'of', 'goal', ...processor], ...rows]]
 const bars = programs
   .filter(({ title }) => !/ 2[246]\.|at a service/.test(title))
-  .map(({ title, times }) => {
+  .map(({ title, timesMs }) => {
     const label = title.replace(/^(.*): create$/, 'plants create, $1')
-    return { label, value: findMedian(times), isOurs: label !== title }
+    return { label, value: findMedian(timesMs), isOurs: label !== title }
   })
 report('start', tables, drawBarChart('Milliseconds from exec to exit', bars))
 
 /**
  * @typedef {object} Program
  * @property {string} title
- * @property {(id: string) => string[]} argv
+ * @property {(id: string) => string[]} buildCommand
  * @property {string} [beside] is the title of another program, with which it is compared
  * @property {{ most: number }} [goal]
- * @property {{ most: number }} [mostOfGh] is a goal of its processor time
+ * @property {{ most: number } | undefined} [ghGoal] is a goal of its processor time, beside that of gh
  */
 
-/** Lists a create in a file, and one at a service. */
-function listCreates(title, command, [besideFile, besideService], ofFile, ofService) {
-  const ofGh = title.startsWith('Node 20.') ? { mostOfGh: { most: 0.75 } } : {}
+/**
+ * Lists a create in a file, and one at a service.
+ *
+ * @param {string[]} beside the titles of the programs with which the two are compared
+ * @param {number[]} mostRatios how many times as long as those the two may take
+ */
+function listCreates(title, command, beside, mostRatios) {
+  const [besideFile, besideService] = beside
+  const [mostInFile, mostAtService] = mostRatios
+  const ghGoal = title.startsWith('Node 20.') ? { most: 0.75 } : undefined
   return [
     {
       title: `${title}: create`,
-      argv: create(command, store),
+      buildCommand: buildCreate(command, store),
       beside: besideFile,
-      goal: { most: ofFile },
-      ...ofGh,
+      goal: { most: mostInFile },
+      ghGoal,
     },
     {
       title: `${title}: create at a service`,
-      argv: create(command, server.url),
+      buildCommand: buildCreate(command, server.url),
       beside: besideService,
-      goal: { most: ofService },
+      goal: { most: mostAtService },
     },
   ]
 }
@@ -117,18 +139,19 @@ function listStarts(node) {
   const version = execFileSync(node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' })
   const title = `Node ${version.trim()}`
   const bare = `${title}: -e 0`
-  const goal = title.startsWith('Node 20.') ? 1.5 : 1.4
-  const ours = listCreates(title, [node, plants], [bare, bare], goal, 2.2)
-  return [{ title: bare, argv: () => [node, '-e', '0'] }, ...ours]
+  const mostInFile = title.startsWith('Node 20.') ? 1.5 : 1.4
+  const creates = listCreates(title, [node, plants], [bare, bare], [mostInFile, 2.2])
+  return [{ title: bare, buildCommand: () => [node, '-e', '0'] }, ...creates]
 }
 
 function listExecutableStarts() {
   const file = findExecutable()
-  return file ? listCreates('executable', [file], ['sqlite3: INSERT', 'curl: POST'], 3.3, 2.1) : []
+  const beside = ['sqlite3: INSERT', 'curl: POST']
+  return file ? listCreates('executable', [file], beside, [3.3, 2.1]) : []
 }
 
 /** Lists programs that people know, if they are installed. */
-function listOthers() {
+function listKnownPrograms() {
   const headers = [`Authorization: Bearer ${token}`, 'Content-Type: application/json']
   const curl = ['curl', '-fsS', ...headers.flatMap((header) => ['-H', header]), '--data']
   const body = (id) => `{"id":${id},"name":"Boston Fern"}`
@@ -138,8 +161,11 @@ function listOthers() {
     'curl: POST': (id) => [...curl, body(id), `${server.url}/plants`],
     'gh --version': () => ['gh', '--version'],
   }
-  const all = Object.entries(commands).map(([title, argv]) => ({ title, argv }))
-  return all.filter(({ argv }) => !spawnSync(argv('')[0] ?? '', ['--version']).error)
+  const all = Object.entries(commands).map(([title, buildCommand]) => ({ title, buildCommand }))
+  return all.filter(({ buildCommand }) => {
+    const [program = ''] = buildCommand('')
+    return !spawnSync(program, ['--version']).error
+  })
 }
 
 function takeNextId() {

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { fetchPackages } from '../bench/packages.mjs'
-import { findFreePort, start, waitForPort } from '../bench/server.mjs'
+import { findFreePort, startServer, waitForPort } from '../bench/server.mjs'
 
 // Neither is a dependency: the tester alone is 90 MB.
 const tester = 'specmatic@2.55.1'
@@ -94,7 +94,7 @@ function tokenFor(given) {
 async function serve(action) {
   tokenFor(Object.keys(rights)) // creates the store
   const args = [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']
-  const service = await start([process.execPath, ...args], {
+  const service = await startServer([process.execPath, ...args], {
     env,
     log: join(folder, 'service.log'),
   })
@@ -112,7 +112,7 @@ async function runCommands(bin, commands, address) {
   const args = [bin, 'proxy', description, address, '--errors', '--port', port]
   args.push('--verboseLevel', 'error') // it prints no address
   const options = { env, log: join(folder, 'prism.log'), address: waitForPort(port) }
-  const prism = await start([process.execPath, ...args], options)
+  const prism = await startServer([process.execPath, ...args], options)
   const front = await frontOf(prism.url, async (request, response) => {
     if (request.url !== '/openapi.json') return false
     response.end(await (await fetch(`${address}/openapi.json`)).text()) // the description does not describe itself

@@ -10,8 +10,8 @@ import { createReadStream } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createInterface } from 'node:readline'
 
-const [base, file, action, rows] = process.argv.slice(2)
-const require = createRequire(base)
+const [besideModules, file, action, list] = process.argv.slice(2)
+const require = createRequire(besideModules)
 const database = new (require('better-sqlite3'))(file)
 database.pragma('journal_mode = WAL')
 database.pragma('synchronous = FULL')
@@ -20,13 +20,13 @@ database.exec(
 )
 if (action === 'count')
   process.stdout.write(`${database.prepare('SELECT count(*) FROM plants').pluck().get()}\n`)
-else if (action === 'fill') await fill()
+else if (action === 'fill') await storeList()
 else await serve()
 
-async function fill() {
+async function storeList() {
   const insert = database.prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?)')
   database.exec('BEGIN')
-  for await (const line of createInterface(createReadStream(rows))) {
+  for await (const line of createInterface(createReadStream(list))) {
     const { id, name, tag } = JSON.parse(line.replace(/^\{"id":(-?\d+)/, '{"id":"$1"'))
     insert.run(BigInt(id), name, tag ?? null)
   }
@@ -42,10 +42,10 @@ async function serve() {
     { type: 'object', properties },
     { type: 'object', properties, required: ['id', 'name'] },
   ]
-  const accepted = hashText(`Bearer ${process.env.PLANTS_SERVE_TOKEN}`)
+  const acceptedHash = hashText(`Bearer ${process.env.PLANTS_SERVE_TOKEN}`)
   const app = require('fastify')({ logger: false })
   app.addHook('onRequest', async (request, reply) => {
-    if (timingSafeEqual(hashText(request.headers.authorization ?? ''), accepted)) return
+    if (timingSafeEqual(hashText(request.headers.authorization ?? ''), acceptedHash)) return
     await reply.code(401).send({ error: 401, message: 'The token is not accepted' })
   })
   app.post(
