@@ -148,9 +148,9 @@ for (const names of [...readPythonNames(), ...listIconvNames(), ...listWindowsNa
   // Names of one codec have one decoder, also those which only Python knows.
   const sharedDecoder = names.map(findDecoder).find((decoder) => decoder !== undefined)
   for (const name of names) {
-    const key = normalize(name)
-    const decoder = findStandardName(name) ?? decoders.get(key) ?? sharedDecoder
-    if (decoder !== undefined) decoders.set(key, decoder)
+    const plainName = simplifyName(name)
+    const decoder = findStandardName(name) ?? decoders.get(plainName) ?? sharedDecoder
+    if (decoder !== undefined) decoders.set(plainName, decoder)
   }
 }
 for (const [name, decoder] of Object.entries(decodersByName))
@@ -189,8 +189,8 @@ function listWindowsNames() {
 }
 
 function findDecoder(name) {
-  const key = normalize(name)
-  return decodersByName[key] ?? findStandardName(name) ?? findIconvDecoder(key)
+  const plainName = simplifyName(name)
+  return decodersByName[plainName] ?? findStandardName(name) ?? findIconvDecoder(plainName)
 }
 
 /**
@@ -208,8 +208,8 @@ function findStandardName(name) {
   return undefined
 }
 
-function findIconvDecoder(key) {
-  const name = findIconvName(key)
+function findIconvDecoder(plainName) {
+  const name = findIconvName(plainName)
   return name && (decodersByName[name] ?? findStandardName(name) ?? name)
 }
 
@@ -217,22 +217,24 @@ function findIconvDecoder(key) {
  * Follows aliases in the table of iconv-lite. Returns undefined for an entry that is not an
  * encoding of text with a table, such as base64.
  */
-function findIconvName(key) {
-  let name = key
-  while (typeof iconvEncodings[name] === 'string') name = normalize(iconvEncodings[name])
+function findIconvName(plainName) {
+  let name = plainName
+  while (typeof iconvEncodings[name] === 'string') name = simplifyName(iconvEncodings[name])
   const type = iconvEncodings[name]?.type
   return type === '_sbcs' || type === '_dbcs' ? name : undefined
 }
 
-function normalize(name) {
+/** Reduces a name to what the ways of writing it have in common: `UTF_8` and `utf-8` to `utf8`. */
+function simplifyName(name) {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
 function formatTable(table) {
-  const names = new Map()
-  for (const [name, decoder] of table) names.set(decoder, [...(names.get(decoder) ?? []), name])
-  const rows = [...names].toSorted(([left], [right]) => (left < right ? -1 : 1))
-  const lines = rows.flatMap(([decoder, keys]) => wrapNames(decoder, keys.toSorted()))
+  const namesByDecoder = new Map()
+  for (const [name, decoder] of table)
+    namesByDecoder.set(decoder, [...(namesByDecoder.get(decoder) ?? []), name])
+  const entries = [...namesByDecoder].toSorted(([left], [right]) => (left < right ? -1 : 1))
+  const lines = entries.flatMap(([decoder, names]) => wrapNames(decoder, names.toSorted()))
   return [
     '/*',
     ' * The names that `--encoding` takes, in lower case and without what is no letter and no',

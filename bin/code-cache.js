@@ -23,7 +23,7 @@ const readFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 
 /** Runs `dist/main.js`. If `folder` is undefined, nothing is cached. */
 exports.startFrom = async (dist, folder) => {
-  const cache = folder && attempt(() => openCache(folder))
+  const cache = folder && tryOrIgnore(() => openCache(folder))
   const modules = new Map()
   const scripts = new Map()
   await load('./main.js').start()
@@ -31,7 +31,7 @@ exports.startFrom = async (dist, folder) => {
   const wasCached = ({ cachedDataRejected }) => cachedDataRejected === false
   // A command may have loaded files that are not cached yet. Then all of its files are cached
   // again, because it may also have called further functions of the cached ones.
-  if (![...scripts.values()].every(wasCached)) attempt(() => save(cache, scripts))
+  if (![...scripts.values()].every(wasCached)) tryOrIgnore(() => writeCacheFiles(cache, scripts))
 
   /** Loads a module as `require` does. The files in dist do not import each other in a circle. */
   function load(id) {
@@ -42,10 +42,12 @@ exports.startFrom = async (dist, folder) => {
     const code = fs.readFileSync(filename, 'utf8')
     // Node.js wraps a CommonJS module into the same function.
     const source = `(function(exports,require,module,__filename,__dirname){${code}\n})`
-    const file = cache && id !== './main.js' ? `${cache}/${toCacheName(id, filename)}` : undefined
-    const cachedData = file && attempt(() => read(file))
+    // The name of main.js has no hash of its content, by which a file of the cache is found.
+    const isCached = cache && id !== './main.js'
+    const cacheFile = isCached ? `${cache}/${buildCacheName(id, filename)}` : undefined
+    const cachedData = cacheFile && tryOrIgnore(() => readCacheFile(cacheFile))
     const script = new Script(source, { filename, cachedData })
-    if (file) scripts.set(file, script)
+    if (cacheFile) scripts.set(cacheFile, script)
     script.runInThisContext().call(module.exports, module.exports, load, module, filename, dist)
     // A module that throws is not entered, so that it throws again when it is loaded again.
     modules.set(id, module.exports)
@@ -54,7 +56,7 @@ exports.startFrom = async (dist, folder) => {
 }
 
 /** Returns undefined if the action fails: no failure of the cache may end the program. */
-function attempt(action) {
+function tryOrIgnore(action) {
   try {
     return action()
   } catch {}
@@ -66,7 +68,7 @@ function attempt(action) {
  * directory above could exchange the folder after this check.
  */
 function openCache(folder) {
-  if (!fs.existsSync(folder)) makeFolder(folder)
+  if (!fs.existsSync(folder)) createFolder(folder)
   return isPrivate(fs.lstatSync(folder)) ? folder : undefined
 }
 
@@ -79,7 +81,7 @@ function isPrivate({ uid, mode }) {
  * Creates the folder and the one above it, each by its own call: a recursive `mkdir` of Node.js
  * never ends below /proc.
  */
-function makeFolder(folder) {
+function createFolder(folder) {
   if (!fs.existsSync(dirname(folder))) fs.mkdirSync(dirname(folder), 0o700)
   fs.mkdirSync(folder, 0o700)
 }
@@ -88,7 +90,7 @@ function makeFolder(folder) {
  * Names a file of the cache. V8 itself compares only the length of a source, so the name identifies
  * its content: by the hash in the name of a built file, and by its time if somebody has changed it.
  */
-function toCacheName(id, filename) {
+function buildCacheName(id, filename) {
   return `${process.version}-${process.arch}-${id.slice(2)}-${fs.statSync(filename).mtimeMs}`
 }
 
@@ -97,7 +99,7 @@ function toCacheName(id, filename) {
  * less time to compare than a hash. The file is opened once, checked and read, because its name
  * could get another file in between.
  */
-function read(file) {
+function readCacheFile(file) {
   const fd = fs.openSync(file, readFlags)
   try {
     const stats = fs.fstatSync(fd)
@@ -112,12 +114,12 @@ function read(file) {
 }
 
 /** Writes a file for each script, with its data twice, and removes the files that are too old. */
-function save(cache, scripts) {
-  for (const [file, script] of scripts) {
+function writeCacheFiles(cache, scripts) {
+  for (const [cacheFile, script] of scripts) {
     const data = script.createCachedData()
-    fs.rmSync(file, { force: true })
+    fs.rmSync(cacheFile, { force: true })
     // With the flag `x`, a file that exists is an error, and so is a link: it is not followed.
-    fs.writeFileSync(file, Buffer.concat([data, data]), { mode: 0o600, flag: 'wx' })
+    fs.writeFileSync(cacheFile, Buffer.concat([data, data]), { mode: 0o600, flag: 'wx' })
   }
   // Only files with names of the cache are removed, because somebody may have exchanged the folder
   // for another one of the user.
