@@ -73,12 +73,12 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
     return this.posts.map(({ headers }) => headers['idempotency-key'])
   }
 
-  cut(): void {
+  closeConnections(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
 
   async close(): Promise<void> {
-    this.cut()
+    this.closeConnections()
     if (this.#server.listening) await new Promise((resolve) => this.#server.close(resolve))
   }
 
@@ -87,12 +87,12 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
     this.#sockets.add(socket)
     socket.on('error', () => undefined) // the other side may hang up on whatever it is sent
     socket.once('close', () => this.#sockets.delete(socket))
-    let rest: Buffer = Buffer.alloc(0)
+    let unanswered: Buffer = Buffer.alloc(0)
     socket.on('data', (chunk: Buffer) => {
       const isHello = chunk[0] === 0x16 && socket.bytesRead === chunk.length // of TLS
       if (isHello) return void socket.destroy()
       this.bytes = Buffer.concat([this.bytes, chunk])
-      rest = this.answerCompleteRequests(Buffer.concat([rest, chunk]), socket)
+      unanswered = this.answerCompleteRequests(Buffer.concat([unanswered, chunk]), socket)
     })
     this.#script.onConnect?.(socket)
     this.emit('connection')
@@ -121,12 +121,12 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
   #answer(request: Received, socket: Socket): void {
     const { line } = request
     const { posts = [], openapi = buildResponse(404), others = {} } = this.#script
-    const listed = others[line.replace(/\?.*/s, '')] ?? []
-    const answer = line.startsWith('POST')
+    const otherResponses = others[line.replace(/\?.*/s, '')] ?? []
+    const response = line.startsWith('POST')
       ? (posts[this.posts.length - 1] ?? posts.at(-1))
-      : ((listed.length > 1 ? listed.shift() : listed[0]) ?? openapi)
-    if (typeof answer === 'function') answer(socket, request)
-    else if (answer !== undefined) socket.write(answer)
+      : ((otherResponses.length > 1 ? otherResponses.shift() : otherResponses[0]) ?? openapi)
+    if (typeof response === 'function') response(socket, request)
+    else if (response !== undefined) socket.write(response)
   }
 }
 
@@ -134,10 +134,11 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
  * Starts a proxy that forwards requests in absolute form, and opens every tunnel.
  *
  * @param options.to the port to which it connects; by default, that of each request
- * @param options.refusal the status with which it answers every request instead
+ * @param options.errorStatus the status with which it answers every request instead
  */
-export async function startForwardProxy({ to, refusal }: { to?: number; refusal?: number } = {}) {
-  const open = (socket: Socket) => {
+export async function startForwardProxy(options: { to?: number; errorStatus?: number } = {}) {
+  const { to, errorStatus } = options
+  const openTunnel = (socket: Socket) => {
     const { hostname, port } = new URL(`http://${proxy.lines.at(-1)?.replace('CONNECT ', '')}`)
     const onward = connect(to ?? Number(port), to ? '127.0.0.1' : hostname, () =>
       socket.write('HTTP/1.1 200 Connected\r\n\r\n'),
@@ -149,10 +150,10 @@ export async function startForwardProxy({ to, refusal }: { to?: number; refusal?
     }
     socket.removeAllListeners('data').on('data', record).pipe(onward)
   }
-  const pass: ScriptedResponse = (socket, request) =>
-    request.line.startsWith('CONNECT') ? open(socket) : forward(socket, request, to)
-  const answer = refusal === undefined ? pass : buildResponse(refusal)
-  const proxy = await ScriptedServer.listen({ openapi: answer, posts: [answer] })
+  const forwardOrOpenTunnel: ScriptedResponse = (socket, request) =>
+    request.line.startsWith('CONNECT') ? openTunnel(socket) : forward(socket, request, to)
+  const response = errorStatus === undefined ? forwardOrOpenTunnel : buildResponse(errorStatus)
+  const proxy = await ScriptedServer.listen({ openapi: response, posts: [response] })
   return proxy
 }
 

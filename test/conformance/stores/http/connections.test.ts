@@ -386,7 +386,7 @@ describe.runIf(hasOpenssl && ipv4)(
     })
 
     test('is not opened, and no request is forwarded, when the proxy answers 407', async () => {
-      const proxy = await startForwardProxy({ refusal: 407 })
+      const proxy = await startForwardProxy({ errorStatus: 407 })
       const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
       for (const tls of [{ tls: createCertificate({ names: allNames }) }, {}]) {
         const service = await ScriptedServer.listen({ posts, host, ...tls })
@@ -418,7 +418,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   })
 
   test('is not blamed for a 403 that may come from its proxy', async () => {
-    const proxy = await startForwardProxy({ refusal: 403 })
+    const proxy = await startForwardProxy({ errorStatus: 403 })
     const service = await ScriptedServer.listen({ posts, host })
     const { code, error } = await createdThrough(service, { http_proxy: proxy.url })
     expect([code, service.connections]).toEqual([3, 0])

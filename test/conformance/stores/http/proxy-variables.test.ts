@@ -76,7 +76,7 @@ const rows: Row[] = [
 ]
 
 test.each(rows)('a request to $url with $variables uses the proxy: $isProxied', async (row) => {
-  const proxy = await startForwardProxy({ refusal: 502 })
+  const proxy = await startForwardProxy({ errorStatus: 502 })
   const env = toEnvironment(row.variables, proxy.url)
   const signal = AbortSignal.abort(new PlantsError('interrupted', 'Before anything was sent'))
   const argv = `create --id 1 --name Fern --allow-http --verbose --store ${row.url}`.split(' ')
@@ -90,7 +90,7 @@ test.each(rows)('a request to $url with $variables uses the proxy: $isProxied', 
 test.runIf(hasCurl).each(rows)(
   '$variables leads curl to $url as this program, unless it says why not (needs curl)',
   async ({ variables, url, isProxied, curl }) => {
-    const proxy = await startForwardProxy({ refusal: 502 })
+    const proxy = await startForwardProxy({ errorStatus: 502 })
     const { hostname, port, protocol } = new URL(url)
     // Without a proxy, nothing is there, and no name server is asked.
     const endpoint = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}:127.0.0.9`

@@ -257,7 +257,7 @@ async function openByLine(database: Database, options?: Parameters<typeof openSh
     /** Cuts all, and is a line again for those who connect anew. */
     mend: () => {
       isSilent = false
-      hostile.cut()
+      hostile.closeConnections()
     },
   }
   return { line, store: await openShared({ url: line.url, env: database.env }, options) }
