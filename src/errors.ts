@@ -46,6 +46,10 @@ export function getErrorValue(kind: ErrorKind): number {
   return errorKinds[kind].error
 }
 
+export function getExitCode(kind: ErrorKind): number {
+  return errorKinds[kind].exitCode
+}
+
 type Details = Partial<
   Pick<
     PlantsError,
@@ -89,7 +93,7 @@ export class PlantsError extends Error {
   }
 
   get exitCode(): number {
-    return errorKinds[this.kind].exitCode
+    return getExitCode(this.kind)
   }
 
   /** Whether the same call, unchanged, can succeed later. */

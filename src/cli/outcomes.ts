@@ -4,7 +4,7 @@
  * tells which plants were changed, except for one page. The failure of one plant does not end the
  * others. Each error is reported when it occurs, and the worst one decides the exit code.
  */
-import { assertDefined, getSystemCode, PlantsError } from '../errors.js'
+import { assertDefined, getExitCode, getSystemCode, PlantsError } from '../errors.js'
 import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
@@ -174,7 +174,8 @@ function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Pr
     if (!('problem' in result)) continue
     const { problem } = result
     const { kind, message, hint } = problem
-    const isOfService = new PlantsError(kind, message).exitCode > 1
+    // A failure that concerns one plant has the exit code 1.
+    const isOfService = getExitCode(kind) > 1
     problems.set(isOfService ? JSON.stringify([kind, message, hint]) : problem, problem)
   }
   return [...problems.values()].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
