@@ -21,7 +21,7 @@ export async function copyRows(
 ): Promise<void> {
   const target = `${plants} (${columns})`
   try {
-    const count = await connection.insertByCopy(target, formatRowsForCopy(rows), onWait)
+    const count = await connection.insertByCopy(target, formatNewPlantRows(rows), onWait)
     if (count !== rows.length) throw new RowsRejectedError()
   } catch (error) {
     const isRejection = isUniqueViolation(error) || findConstraintMessage(error) !== undefined
@@ -36,7 +36,7 @@ export async function copyRows(
  *
  * @throws {RowsRejectedError} if a field is no text of a plant
  */
-export function formatRowsForCopy(rows: NewPlantRows): string {
+export function formatNewPlantRows(rows: NewPlantRows): string {
   const order = rows.listById()
   let text = ''
   for (let index = 0; index < rows.length; index += 1) {

@@ -8,7 +8,7 @@ import { createPlainTableFormat } from '../../../src/formats/plain-table.js'
 import type { RowArrays } from '../../../src/formats/row-arrays.js'
 import { Mapper } from '../../../src/import/map-record.js'
 import type { NewPlant, NewPlantRows, RowValue } from '../../../src/plant/plant.js'
-import { formatRowsForCopy } from '../../../src/stores/postgres/copy-rows.js'
+import { formatNewPlantRows } from '../../../src/stores/postgres/copy-rows.js'
 import { formatCopyRows } from '../../../src/stores/postgres/write.js'
 import { RowsRejectedError } from '../../../src/stores/store.js'
 import { check, fc } from '../../helpers/expect/arbitraries.js'
@@ -57,7 +57,7 @@ function expectSamePlants<R extends RawRecord>(
     } else expect(mapped).toHaveProperty('error')
   }
   if (plants.length === count) expectSameCopy(chunk, plants)
-  else expect(() => formatRowsForCopy(chunk)).toThrow(RowsRejectedError)
+  else expect(() => formatNewPlantRows(chunk)).toThrow(RowsRejectedError)
   return true
 }
 
@@ -65,7 +65,7 @@ function expectSamePlants<R extends RawRecord>(
 function expectSameCopy(chunk: NewPlantRows, plants: readonly NewPlant[]): void {
   const sorted = plants.toSorted((left, right) => Number(left.id) - Number(right.id))
   const parse = (text: string) => text.split('\n').map((line) => line.split('\t'))
-  const rows = parse(formatRowsForCopy(chunk)).map(([id = '', ...texts]) => [BigInt(id), ...texts])
+  const rows = parse(formatNewPlantRows(chunk)).map(([id = '', ...texts]) => [BigInt(id), ...texts])
   const expected = parse(formatCopyRows(sorted.map((plant) => ({ plant, key: undefined }))))
   expect(rows).toEqual(expected.map(([id = '', ...texts]) => [BigInt(id), ...texts.slice(0, 2)]))
 }
