@@ -81,8 +81,8 @@ export async function buildProgram(
   for (const option of createGlobalOptions()) program.addOption(option)
   for (const [name, { group, summary, aliases = [], load }] of listCommands(line)) {
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
-    // A value that is called like a command only loads a file too many.
-    if (line && !isNamedIn(line.argv, name, aliases)) continue
+    // A value may be the name of a command, too. Then its file is loaded in vain.
+    if (line && !mentionsCommand(line.argv, name, aliases)) continue
     const { define } = await load()
     define(command)
     if (command.commands.length > 0)
@@ -96,17 +96,21 @@ export async function buildProgram(
 }
 
 /**
- * Lists the commands that a line needs. If it begins with a command, this is the only one: only
- * help and the hint for a wrong name need the others, and to add them takes a millisecond.
+ * Lists the commands that must be added for a line. A line that begins with a command needs no
+ * other one. Help and the hint for a wrong name need all of them, which takes a millisecond.
  */
 function listCommands(line: CommandLine | undefined) {
   const commands = Object.entries(listedCommands)
   const first = line?.argv.slice(0, 1) ?? []
-  const command = commands.find(([name, { aliases = [] }]) => isNamedIn(first, name, aliases))
+  const command = commands.find(([name, { aliases = [] }]) => mentionsCommand(first, name, aliases))
   return command && command[0] !== 'help' ? [command] : commands
 }
 
-function isNamedIn(words: readonly string[], name: string, aliases: readonly string[]): boolean {
+function mentionsCommand(
+  words: readonly string[],
+  name: string,
+  aliases: readonly string[],
+): boolean {
   return words.some((word) => word === name || aliases.includes(word))
 }
 
