@@ -105,7 +105,8 @@ report('start', tables, drawBarChart('Milliseconds from exec to exit', bars))
  * @property {(id: string) => string[]} buildCommand
  * @property {string} [beside] is the title of another program, with which it is compared
  * @property {{ most: number }} [goal]
- * @property {{ most: number } | undefined} [ghGoal] is a goal of its processor time, beside that of gh
+ * @property {{ most: number } | undefined} [ghGoal] is a goal of its processor time, beside that
+ *   of gh
  */
 
 /**

@@ -50,8 +50,8 @@ export async function* decodeText(
       if (!(error instanceof UndecodableError)) throw error
       const bytes = Buffer.concat([lineStart, section])
       const following = isReadOnce ? undefined : blocks
-      const text = { name, encoding, source, line, foreignLine, bytes, following }
-      throw await createEncodingError(text)
+      const undecodable = { name, encoding, source, line, foreignLine, bytes, following }
+      throw await createEncodingError(undecodable)
     }
   }
   for await (const block of blocks) {

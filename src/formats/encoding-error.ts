@@ -77,7 +77,7 @@ export async function createEncodingError(text: UndecodableText): Promise<Encodi
   const found = isUtf8Expected ? await findUtf8Line(bytes, likelyEncoding) : undefined
   if (found) return createMixedError(failure, text.line + found.index)
   const excerpt = await readExcerpt(lineBytes, likelyEncoding)
-  // Of a pipe, only the beginning is known, whose few letters several encodings may read alike.
+  // Only the beginning of a pipe is known, and several encodings may read its few letters alike.
   const further = following === undefined ? describeFurther(furtherEncodings) : ''
   const hint = isUtf8Expected
     ? `Add --encoding ${likelyEncoding}${further}`

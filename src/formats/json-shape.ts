@@ -26,7 +26,7 @@ export interface JqList {
   objects: readonly JsonObject[]
   isGeoJson?: boolean
   /** Whether the program prints several lists, of which a person may not want all. */
-  isSeveral?: boolean
+  hasSeveralLists?: boolean
 }
 
 /** Only the first objects of a list are looked at. */
@@ -90,7 +90,7 @@ function findList(value: JsonObject, rules: InputOptions): JqList | undefined {
     return {
       program: named.map(({ program }) => program).join(', '),
       objects: named.flatMap(({ objects }) => objects),
-      isSeveral: true,
+      hasSeveralLists: true,
     }
   return named[0] ?? lists.toSorted((a, b) => b.length - a.length)[0]?.list
 }
@@ -187,7 +187,7 @@ export function buildJqHint(list: JqList, rules: InputOptions, file: string): st
   const map = pairs.length > 0 ? ` --map ${pairs.map((field) => `${field}=KEY`).join()}` : ''
   const idFrom = !isNameMissing && missing.includes('id') ? ' --id-from next' : ''
   const add = map + idFrom === '' ? '' : `, and add${map}${idFrom}`
-  const select = list.isSeveral ? ', with only the lists that you want' : ''
+  const select = list.hasSeveralLists ? ', with only the lists that you want' : ''
   const use =
     file === 'stdin'
       ? 'Pipe the input through this first'

@@ -21,7 +21,7 @@ interface Source {
   /** The file, for messages. */
   name: string
   noun: 'column' | 'key'
-  /** What it has instead, such as `line 3 has only "Nr", "Kind"`. */
+  /** Says which columns or keys are there instead: `line 3 has only "Nr", "Kind"`. */
   description: string
   /** The number of rows that were searched for a header, if the table has more. */
   searchedRows?: number | undefined
@@ -63,11 +63,10 @@ function chooseHints(
   const canGenerate = missing.includes('id') && !map.id && idFrom === undefined
   const otherHints = canGenerate ? [generateIds] : []
   const isWrong = missing.some((field) => map[field])
-  if (isWrong)
-    return [
-      `In --map, give ${noun}s that are there, by their exact names${orNumber(noun)}`,
-      ...otherHints,
-    ]
+  if (isWrong) {
+    const numbers = noun === 'column' ? ' or their numbers' : ''
+    return [`In --map, give ${noun}s that are there, by their exact names${numbers}`, ...otherHints]
+  }
   const placeholder = noun.toUpperCase()
   if (missing.join() === 'id')
     return [...otherHints, `If a ${noun} has the ids, name it with --map id=${placeholder}`]
@@ -84,10 +83,6 @@ function chooseHints(
     headerless,
     ...otherHints,
   ]
-}
-
-function orNumber(noun: Source['noun']): string {
-  return noun === 'column' ? ' or their numbers' : ''
 }
 
 /** Adds to the error of one of several files that its columns need options of their own. */

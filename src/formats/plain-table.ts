@@ -18,7 +18,7 @@ export function createPlainTableFormat(
   const { delimiter, lineEnd, hasQuotes } = table
   const idColumn = columns.get('id')
   const nameColumn = columns.get('name')
-  // Without a tag, the offsets after those of all columns are used, which stay 0.
+  // A table without a tag uses the offsets after the last column, which stay 0: an empty cell.
   const tagColumn = columns.get('tag') ?? names.length
   const isScannable = hasQuotes && lineEnd === '\n' && /^[,;\t|]$/.test(delimiter)
   if (!isScannable || idColumn === undefined || nameColumn === undefined) return undefined

@@ -1,8 +1,9 @@
-/** The arrays of numbers in which a `PlainChunk` keeps its rows. */
+/** The start and the end of the id, the name and the tag. */
 export const offsetsPerRow = 6
 
+/** The arrays of numbers in which a `PlainChunk` keeps its rows. */
 export interface RowArrays {
-  /** The start and the end of the id, the name and the tag of each row. */
+  /** Where the fields of each row are in its text. */
   offsets: Int32Array
   ids: Float64Array
   /** The index of the text of each row. */

@@ -163,7 +163,7 @@ function parseQuotedRow(
     const lastIndex = hasQuote ? findClosingQuote(text, open) : open
     row = extendRow(row, text, start, lastIndex, lineEnd)
     if (row === undefined || lastIndex === undefined) return undefined
-    // In `row`, the closing quote is here. Without quotes, the cell begins here.
+    // This is the index in `row` of the closing quote, or where a cell without quotes begins.
     const close = lastIndex - start
     const end = findEndOfCell(row, delimiter, close)
     const isQuoted = hasQuote && row.slice(close + 1, end).trim() === ''

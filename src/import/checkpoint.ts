@@ -11,7 +11,7 @@ export class InvalidCheckpointError extends PlantsError {
       idFrom === undefined
         ? 'Start over with --restart'
         : 'To import only plants with new names, start over with --restart --match name'
-    // With `--restart`, the checkpoint is deleted: see `runImport`.
+    // With `--restart`, `runImport` deletes the checkpoint, and the next run begins the import.
     const hint = restart ? 'Run the same command again' : restartHint
     super('accessDenied', message, { hint })
   }

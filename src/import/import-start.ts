@@ -9,8 +9,8 @@ export interface ImportTarget {
   /** Sends changes to a service; undefined for a direct store, which writes them itself. */
   send?: Store['write']
   /**
-   * What keeps the checkpoint: the direct store itself, or the journal of a service. Each chunk is
-   * a transaction of it. It lacks `findCheckpoint` where no checkpoint is kept, as in a dry run.
+   * The direct store itself, or the journal of a service. It keeps the checkpoint, and each chunk
+   * is a transaction of it. It lacks `findCheckpoint` where no checkpoint is kept, as in a dry run.
    */
   checkpointStore: Pick<DirectStore, 'transaction'> &
     Partial<Pick<DirectStore, 'findCheckpoint' | 'close'>>

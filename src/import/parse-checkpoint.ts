@@ -84,6 +84,7 @@ const membersSchema = z.object({
 })
 
 const checkpointSchema = membersSchema.check(
+  // The counts are of all files, and `records` is of the file that is being read.
   z.refine(({ firstId, position }) => {
     const done = countDone(position.counts)
     const isFirstInput = position.input === 0

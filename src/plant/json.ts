@@ -7,13 +7,14 @@
  * a second parse in which every number is in quotes. Libraries that keep the digits parse in
  * JavaScript, which is too slow for an import.
  */
+
 /**
  * Parses JSON, and replaces a numeric id of the object by a bigint if it is an int64, and otherwise
  * by a `NumberText`.
  *
  * @param options.idKey the key of the id, as an import may rename it
  * @param options.isList whether the objects of an array have their ids replaced, too
- * @returns the value, unless the text is invalid. What is wrong in it says `describeSyntaxError`.
+ * @returns the value, unless the text is invalid: `describeSyntaxError` says what is wrong in it
  */
 export function parseJson(
   text: string,

@@ -104,7 +104,8 @@ export interface Transaction {
    */
   saveCheckpoint(change: CheckpointChange): Promise<void>
   /**
-   * Creates all plants, without an object for each plant and for its outcome. A journal lacks this.
+   * Creates all plants, without an object for each plant and for its outcome. The transactions of
+   * a dry run and of an import into a service lack this.
    *
    * @throws {RowsRejectedError} if one of them cannot be created, or may be no plant. The whole
    * transaction is then rolled back.

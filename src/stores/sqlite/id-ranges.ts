@@ -1,7 +1,3 @@
-/**
- * Cuts the ids of a store into ranges, so that a long read is done in steps. Each range has at most
- * some rows and some bytes of text, or one larger plant.
- */
 import { largestId, smallestId } from '../../plant/fields.js'
 import type { ReadQuery } from '../query.js'
 import type { Connection } from './connection.js'
@@ -11,7 +7,10 @@ export const ofRange = 'FROM plants WHERE id BETWEEN ? AND ?'
 
 export type IdRange = [first: bigint, last: bigint]
 
-/** Cuts the ids of a store into ranges whose plants are read in one step. */
+/**
+ * Cuts the ids of a store into ranges, so that a long read is done in steps. The plants of a range
+ * are read in one step.
+ */
 export class IdRanges {
   readonly #prepare: Connection['prepare']
   readonly #isDescending: boolean

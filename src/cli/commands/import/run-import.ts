@@ -57,7 +57,7 @@ export async function runImport(
       // same command resumes at the end.
       if (importer.isComplete) await importer.finish()
     } catch (error) {
-      // With `--restart`, the same command would resume at the same position again.
+      // This command has begun the import, so it would resume at the invalid position each time.
       if (error instanceof InvalidCheckpointError && plan.restart) await importer.finish()
       throw await report.explainFailure(error, importer)
     }
