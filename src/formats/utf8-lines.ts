@@ -75,8 +75,9 @@ function isLikely(text: string, encoding: string): boolean {
 }
 
 /**
- * Matches phonetic letters, modifiers, Armenian and Syriac to N'Ko, and a letter of Hebrew or
- * Arabic next to a Latin one: `×` and a no-break space in Windows-1252 are such a letter.
+ * Matches phonetic letters, modifiers and Syriac to N'Ko, a letter of Armenian that stands alone,
+ * and a letter of Hebrew or Arabic next to a Latin one: `Õ±` in Windows-1252 is a letter of
+ * Armenian, and `×` with a no-break space is one of Hebrew.
  */
 const rareLetter =
-  /[\u0250-\u02ff\u0530-\u058f\u0700-\u08ff]|[\u0590-\u06ff][A-Za-z]|[A-Za-z][\u0590-\u06ff]/
+  /[\u0250-\u02ff\u0700-\u08ff]|(?<![\u0530-\u058f])[\u0530-\u058f](?![\u0530-\u058f])|[\u0590-\u06ff][A-Za-z]|[A-Za-z][\u0590-\u06ff]/

@@ -167,6 +167,7 @@ test('a block after one with letters of UTF-8 has no other encoding', async () =
 test.each([
   ['windows-1250', '1,Łąka', 'Łąka'],
   ['windows-1252', '1,a\n2,Łąka', 'Łąka'],
+  ['windows-1252', '1,Վարդ', 'Վարդ'],
   ['cp850', '1,Größe', 'Größe'],
   ['iso-8859-2', '1,Größe', 'Größe'],
   ['koi8-r', '1,Роза', 'Роза'],
@@ -196,6 +197,7 @@ test.each([[[]], [[30]]])(
 test.each([
   ['windows-1252', 'Mentha ×\u00a0piperita'],
   ['windows-1252', 'CAFÉ»'],
+  ['windows-1252', 'Õ±'],
   ['windows-874', 'สน'],
   ['macintosh', 'L’île'],
   ['gbk', '联通'],
