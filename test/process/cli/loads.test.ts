@@ -14,7 +14,7 @@ const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 131, []],
-  ['create --help', [['create', '--help']], 8, 137, []],
+  ['create --help', [['create', '--help']], 8, 138, []],
   ['a Tab', [tab], 8, 138, []],
   ['create', [fern], 10, 165, drivers],
   ['get', [fern, ['get', '1']], 10, 164, drivers],
