@@ -39,7 +39,7 @@ import { CheckpointRows } from './checkpoint-rows.js'
 import type { ImportStart } from './import-start.js'
 import { InputNotes } from './input-notes.js'
 import { type OpenInput, openInput } from './inputs.js'
-import { type MappedChunk, mapChunks, type PlainRows } from './map-chunks.js'
+import { type MappedChunk, mapChunks } from './map-chunks.js'
 import type { MapperState } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
 import { addOutcomes, findRejections, mergeOutcomes } from './outcomes.js'
@@ -160,27 +160,23 @@ export class Importer {
 
   /** @returns false if too many records were rejected */
   async #importInput(reader: OpenInput, file: string): Promise<boolean> {
-    const { plan } = this.#start
     const chunks = new ReadAhead(this.#mapChunks(reader, file))
-    /** Whether the plain rows before this chunk are created; undefined after any other chunk. */
-    let areCreated: Promise<boolean> | undefined
+    // Both kinds of chunks call this while the server works, so that the next chunk is read then.
+    const prepareNext = () => chunks.prepare()
     try {
       for (;;) {
-        const next = await chunks.read(areCreated)
-        areCreated = undefined
+        const next = await chunks.read()
         if (next === undefined) return true
+        // A chunk of rows that were all left out has no records, and is only noted.
         const isEmpty = 'chunk' in next && next.chunk.records.length === 0
-        if (!isEmpty && this.#rejectedCount >= plan.maxErrors) return false
+        if (!isEmpty && this.#rejectedCount >= this.#start.plan.maxErrors) return false
         if ('rows' in next) {
-          // While the server works, `prepare` lets the next chunk be read. It passes on the same
-          // promise as the next `read`, because whichever comes first tells `mapChunks`.
-          const creation = this.#createRows(next.rows, () => chunks.prepare(creation))
-          areCreated = creation
-          await creation
+          next.areCreated = this.#createRows(next.rows, prepareNext)
+          await next.areCreated
         } else {
           this.notes.noteRows(next.chunk, reader, file)
           if (isEmpty) continue
-          await this.#importChunk(next, chunks, reader)
+          await this.#importChunk(next, prepareNext, reader)
         }
         await checkSignal(this.#io.handleSignals())
       }
@@ -226,15 +222,11 @@ export class Importer {
     return true
   }
 
-  async #importChunk(
-    chunk: MappedChunk,
-    chunks: ReadAhead<MappedChunk | PlainRows, Promise<boolean>>,
-    reader: OpenInput,
-  ): Promise<void> {
+  async #importChunk(chunk: MappedChunk, onWait: () => void, reader: OpenInput): Promise<void> {
     const fileChanges = chunk.changes.some(({ idSource }) => isGenerated(idSource))
       ? this.#checkpointRows.buildFileChange(this.position.input)
       : []
-    const open = { ...chunk, fileChanges, onWait: () => chunks.prepare() }
+    const open = { ...chunk, fileChanges, onWait }
     const sentOutcomes = await this.#sendToService(open)
     const committed = await this.#commitChunk(open, sentOutcomes, reader)
     this.#advanceTo(committed)

@@ -24,6 +24,11 @@ export interface MappedChunk {
 /** Rows that a store may be able to create without records. */
 export interface PlainRows {
   rows: PlainChunk
+  /**
+   * Whether the store has created all of them. Whoever tries that sets this promise before it reads
+   * the next item. If it is false, or was not set, the same rows follow as records.
+   */
+  areCreated: Promise<boolean> | undefined
 }
 
 interface MapOptions {
@@ -41,16 +46,14 @@ interface MapOptions {
 /**
  * Yields the chunks of an input after the skipped records.
  *
- * A plain chunk is yielded as rows first. Whoever gets them tries to create them, and passes to
- * `next` a promise of whether that works. Meanwhile the chunk after them is read, but not yielded:
- *
- * - If the promise resolves to true, the rows are done, and the next chunk follows.
- * - If it resolves to false, the next items are the same rows, mapped.
+ * A plain chunk is yielded as rows first, and whoever gets them tries to create them: see
+ * `PlainRows`. While that runs, the chunk after them is read. But what is yielded next is not known
+ * before `areCreated` settles: that chunk if it is true, and otherwise the same rows, mapped.
  */
 export async function* mapChunks(
   { header, chunks }: FormatReader,
   { plan, name, state, skippedRecords, keyPrefix }: MapOptions,
-): AsyncGenerator<MappedChunk | PlainRows, void, Promise<boolean> | undefined> {
+): AsyncGenerator<MappedChunk | PlainRows, void, undefined> {
   const maxRecords = keyPrefix === undefined ? maxRecordsAtOnce : maxRequests
   const mapper = new Mapper(plan, header, state)
   let recordsBefore = skippedRecords
@@ -60,9 +63,10 @@ export async function* mapChunks(
       const wholeChunk = await wholeChunks.read()
       if (wholeChunk === undefined) return
       if (wholeChunk instanceof PlainChunk) {
-        const areCreated = yield { rows: wholeChunk }
+        const plainRows: PlainRows = { rows: wholeChunk, areCreated: undefined }
+        yield plainRows
         wholeChunks.prepare()
-        if (await areCreated) {
+        if (await plainRows.areCreated) {
           recordsBefore += wholeChunk.length
           wholeChunk.release()
           continue

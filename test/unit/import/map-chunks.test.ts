@@ -29,18 +29,21 @@ test.each([
     const plan = { inputs: [], maxErrors: 1, map: {}, ifExists: 'same' as const }
     const options = { plan, name: 'plants', state: {}, skippedRecords: 0, keyPrefix: undefined }
     const items = mapChunks({ chunks: readChunks() }, options)
-    expect((await items.next()).value).toHaveProperty('rows')
-    let answer = (_: boolean) => {}
-    const areCreatedLater = new Promise<boolean>((resolve) => {
-      answer = resolve
+    const { value: first } = await items.next()
+    if (!first || !('rows' in first)) throw new Error('The first item has no rows')
+    let settle = (_: boolean) => {}
+    first.areCreated = new Promise((resolve) => {
+      settle = resolve
     })
-    let next = items.next(areCreatedLater)
+    let next = items.next()
     await new Promise(setImmediate)
     expect(linesRead).toEqual([1, 2])
-    answer(areCreated)
+    settle(areCreated)
     for (const kind of kinds) {
-      expect((await next).value).toHaveProperty(kind)
-      next = items.next(Promise.resolve(true))
+      const { value } = await next
+      expect(value).toHaveProperty(kind)
+      if (value && 'rows' in value) value.areCreated = Promise.resolve(true)
+      next = items.next()
     }
     expect(await next).toEqual({ done: true, value: undefined })
   },
