@@ -87,8 +87,8 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
   // key stored. Two updates change nothing and leave it: a patch that has only an id, and a record
   // that equals the plant, because an import may be repeated.
   const hasOnlyId = Object.keys(patch).length === 1
-  const isUnchanged = mayCreate ? haveEqualFields(plant, stored) : hasOnlyId
-  if (!isUnchanged) plants.set(plant.id, { plant })
+  const keepsKey = mayCreate ? haveEqualFields(plant, stored) : hasOnlyId
+  if (!keepsKey) plants.set(plant.id, { plant })
   return { type: 'updated', plant, before: stored }
 }
 

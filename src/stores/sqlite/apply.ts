@@ -95,9 +95,9 @@ function insertTogether(connection: Connection, creates: readonly Create[]): boo
   const row = `(?, ?, ?, ${hasKeys ? '?' : 'NULL'})`
   const rows = Array(creates.length).fill(row).join()
   const insert = connection.prepare(`${insertInto} ${rows}`)
-  const insertAll = () => {
+  const insertAll = (): Attempt<'inserted'> => {
     const insertedCount = countChanges(insert.run(...values))
-    return insertedCount === creates.length ? insertedCount : undefined
+    return insertedCount === creates.length ? { result: 'inserted' } : skippedByTrigger
   }
   return 'result' in runOrUndo(connection, insertAll)
 }
@@ -127,29 +127,24 @@ function buildRowsInsert(count: number): string {
 }
 
 function applyOne(connection: Connection, change: Change): Outcome {
-  const attempt = runOrUndo(connection, (): Outcome | undefined => {
+  const attempt = runOrUndo(connection, (): Attempt<Outcome> => {
     const isCreated = change.type === 'create' && insert(connection, change.plant, change.key)
-    return isCreated ? { type: 'created', plant: change.plant } : applyPlan(connection, change)
+    if (isCreated) return { result: { type: 'created', plant: change.plant } }
+    return applyPlan(connection, change)
   })
   return 'result' in attempt ? attempt.result : createConstraintOutcome(change, attempt.reason)
 }
 
-/**
- * Looks up the plant that has the id, decides what becomes of the change, and does that.
- *
- * @returns undefined if a trigger skips the row
- */
-function applyPlan(connection: Connection, change: Change): Outcome | undefined {
+/** Looks up the plant that has the id, decides what becomes of the change, and does that. */
+function applyPlan(connection: Connection, change: Change): Attempt<Outcome> {
   const rows = connection.prepare(selectStored).all(getTargetId(change))
   const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
-  const plan = planChanges(stored, [change])
-  // A create whose id is free was inserted by `applyOne`. So a plant that the plan creates is that
-  // of an update, and has no idempotency key.
+  const { outcomes, created, replaced, deleted } = planChanges(stored, [change])
   const isApplied =
-    plan.created.every(({ plant }) => insert(connection, plant)) &&
-    plan.replaced.every(({ plant }) => runOnRow(connection, updatePlant, ...toRowValues(plant))) &&
-    plan.deleted.every(({ id }) => runOnRow(connection, deletePlant, id))
-  return isApplied ? plan.outcomes[0] : undefined
+    created.every(({ plant, key }) => insert(connection, plant, key)) &&
+    replaced.every(({ plant }) => runOnRow(connection, updatePlant, ...toRowValues(plant))) &&
+    deleted.every(({ id }) => runOnRow(connection, deletePlant, id))
+  return isApplied ? { result: assertDefined(outcomes[0]) } : skippedByTrigger
 }
 
 function insert(connection: Connection, plant: NewPlant, key?: string): boolean {
@@ -176,20 +171,17 @@ const SQLITE_CONSTRAINT = 19
 /** What became of a piece of work: its result, or why it was undone. */
 type Attempt<T> = { result: T } | { reason: string }
 
-const skippedByTrigger = 'a trigger skipped it'
+const skippedByTrigger = { reason: 'a trigger skipped it' }
 
 /**
- * Runs `work` in a savepoint, and undoes all of it if the store rejects a row.
- *
- * @param work returns its result, or undefined to be undone: a trigger has skipped a row
- * @returns the result of the work, or why the store rejects it
+ * Runs `work` in a savepoint, and undoes all of it if it returns a reason, or if it throws because
+ * the store rejects a row.
  */
-function runOrUndo<T>({ db, prepare }: Connection, work: () => T | undefined): Attempt<T> {
-  let attempt: Attempt<T> = { reason: skippedByTrigger }
+function runOrUndo<T>({ db, prepare }: Connection, work: () => Attempt<T>): Attempt<T> {
+  let attempt: Attempt<T>
   prepare('SAVEPOINT change').run()
   try {
-    const result = work()
-    if (result !== undefined) attempt = { result }
+    attempt = work()
   } catch (error) {
     // A trigger that calls RAISE(ROLLBACK) has ended the transaction, and with it the savepoint.
     if (!isRejection(error) || !db.isTransaction) throw error
