@@ -49,8 +49,8 @@ export class Body {
   readonly #response: ServerResponse
   readonly #onChunk: (bytes: number) => void
   #received = new GrowingBuffer()
-  /** Settles when the body is collected, or exceeds its limit. Undefined if it is not collected. */
-  #whole: Promise<void> | undefined
+  /** How the collecting ended. Undefined if the body is not collected here, but in node:http. */
+  #collected: Promise<'whole' | 'tooLarge'> | undefined
   #isDiscarded = false
   #limitBytes = Infinity
 
@@ -61,8 +61,8 @@ export class Body {
   constructor(response: ServerResponse, onChunk: (bytes: number) => void) {
     this.#response = response
     this.#onChunk = onChunk
-    if (response.req.headers['transfer-encoding'] !== undefined) this.#whole = this.#collect()
-    void this.#pause()
+    if (response.req.headers['transfer-encoding'] !== undefined) this.#collected = this.#collect()
+    void this.#pauseAfterTick()
   }
 
   /** The bytes of the body that are in memory, here and in node:http. */
@@ -80,15 +80,14 @@ export class Body {
     const { req: request } = this.#response
     this.isWanted = true
     // Most bodies came with their head, and node:http has them in one buffer.
-    if (request.complete && !this.#whole) return request.read() ?? Buffer.alloc(0)
+    if (request.complete && !this.#collected) return request.read() ?? Buffer.alloc(0)
     this.#limitBytes = limitBytes
-    this.#whole ??= this.#collect()
+    this.#collected ??= this.#collect()
     if (!request.complete) request.socket.resume()
     // Chunks that came before the limit was known may exceed it already. Then no other chunk need
-    // come, and `#whole` might never settle.
-    const isTooLarge = () => this.#received.length > limitBytes
-    if (!isTooLarge()) await this.#whole
-    if (isTooLarge()) throw createTooLargeError(limitBytes)
+    // come, for which `#collected` would wait.
+    const isTooLarge = this.#received.length > limitBytes
+    if (isTooLarge || (await this.#collected) === 'tooLarge') throw createTooLargeError(limitBytes)
     return this.#received.bytes
   }
 
@@ -98,28 +97,29 @@ export class Body {
     this.#received = new GrowingBuffer()
   }
 
-  async #pause(): Promise<void> {
+  /** Pauses the connection after this tick, unless the whole body has come with the head. */
+  async #pauseAfterTick(): Promise<void> {
     // The request is created in a tick in which node:http may still resume the socket, which would
     // undo this pause.
     await undefined
     const { headers, readableLength, socket } = this.#response.req
     // node:http sets `complete` later than it has received the whole body. To pause the socket in
     // between would only delay the request.
-    const isWhole = readableLength === Number(headers['content-length'])
-    if (this.mustStayUnread && !isWhole) socket.pause()
+    const hasWholeBody = readableLength === Number(headers['content-length'])
+    if (this.mustStayUnread && !hasWholeBody) socket.pause()
   }
 
-  #collect(): Promise<void> {
+  #collect(): Promise<'whole' | 'tooLarge'> {
     const { req: request } = this.#response
     // node:http's `_read` would resume the socket after each chunk, whatever has paused it.
     request._read = () => undefined
-    const collected = new Promise<void>((resolve, reject) => {
-      request.once('end', resolve).once('close', () => reject(createBusyError()))
+    const collected = new Promise<'whole' | 'tooLarge'>((resolve, reject) => {
+      request.once('end', () => resolve('whole')).once('close', () => reject(createBusyError()))
       request.on('data', (chunk: Buffer) => {
         this.#onChunk(chunk.length)
         if (this.#response.writableEnded) return
         this.#received.append(chunk)
-        if (this.#received.length > this.#limitBytes) resolve()
+        if (this.#received.length > this.#limitBytes) resolve('tooLarge')
       })
     })
     // If nobody calls `read`, nobody else handles this error, which would then end the process.
