@@ -49,17 +49,21 @@ export class ConnectionLimit {
     return this.#open.size
   }
 
-  /** @param socket a TCP connection or one of a Unix socket, before any TLS handshake */
+  /**
+   * Adds a connection that was accepted. If that exceeds the limit, the oldest one without an
+   * accepted token is closed, which may be the new one.
+   *
+   * @param socket a TCP connection or one of a Unix socket, before any TLS handshake
+   */
   add(socket: Socket): void {
     this.#open.add(socket)
     this.#withoutToken.add(socket)
     socket.once('close', () => this.#forget(socket))
     if (this.#usesTls) this.#rememberClient(socket)
     if (this.#open.size <= this.#limit) return
-    // The new connection has no token yet, so the set is not empty. If all others have one, the
-    // oldest in the set is the new connection itself.
+    // The new connection has no token yet, so there is one.
     const oldest = assertDefined(this.#withoutToken.values().next().value)
-    this.#close(oldest)
+    this.#countClosed(oldest)
     if (oldest === socket && !this.#usesTls) this.#respondBusy(socket)
     else oldest.destroy()
   }
@@ -94,7 +98,8 @@ export class ConnectionLimit {
     })
   }
 
-  #close(socket: Socket): void {
+  /** Counts a connection for the log, and forgets it before it is closed. */
+  #countClosed(socket: Socket): void {
     // The event `close` comes in a later iteration of the event loop, but the next connection of
     // this iteration must not find this one again.
     this.#forget(socket)

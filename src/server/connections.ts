@@ -142,14 +142,16 @@ export class Connections {
   }
 
   /**
-   * While a batch is read, all later ones are still paused. So even if it brings another flood,
-   * its own connections have made progress.
+   * Resumes 1, 2, 4 and so on of the paused connections, a batch in each iteration of the event
+   * loop. While a batch is read, all later ones are still paused. So even if it brings another
+   * flood, its own connections have made progress. That flood begins the next pause, which resumes
+   * the rest by a call of its own: this one ends.
    */
   async #resumeInBatches(): Promise<void> {
-    // The next pause ends this loop, and starts a loop for itself.
     for (let size = 1; !this.#isPausing; size *= 2) {
       const batch = takeBatch(this.#listPaused(), size)
-      if (batch.length === 0) {
+      const haveAllResumed = batch.length === 0
+      if (haveAllResumed) {
         this.#isHolding = false
         return
       }

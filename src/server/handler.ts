@@ -1,7 +1,7 @@
 /**
  * Handles a request from top to bottom: the checks, the operation, its response and its log line.
- * `answer` makes the checks in the order of docs/http-api.md, and throws an HttpError for one that
- * fails. `Call` collects what is known of the request meanwhile, because the log line needs that
+ * `runOperation` makes the checks in the order of docs/http-api.md, and throws an HttpError for one
+ * that fails. `Call` collects what is known of the request meanwhile: the log line needs that,
  * even if a check fails.
  */
 import { randomBytes } from 'node:crypto'
@@ -62,8 +62,8 @@ interface Call {
   received: ReceivedRequest
   /** It is `9f86d081-3`, say: the first part is random for each run, the second counts requests. */
   requestId: string
-  /** This is on the clock of `performance.now`, in milliseconds. */
-  startedAt: number
+  /** This is on the clock of `performance.now`. */
+  startedAtMs: number
   route?: Route
   operation?: Operation
   caller?: Caller
@@ -74,30 +74,23 @@ const defaultQuery = parseListQuery('')
 
 export function createHandler(options: HandlerOptions): Handler {
   const runId = randomBytes(4).toString('hex')
-  let count = 0
+  let requestCount = 0
   return async (received) => {
-    count += 1
-    const requestId = `${runId}-${count.toString(36)}`
-    const startedAt = performance.now()
-    const call: Call = { received, requestId, startedAt }
-    const response = await answerOrExplain(call, options)
+    requestCount += 1
+    const requestId = `${runId}-${requestCount.toString(36)}`
+    const call: Call = { received, requestId, startedAtMs: performance.now() }
+    const response = await runOperation(call, options).catch((error: unknown) =>
+      buildErrorResponse(call, error, options),
+    )
     // A response that is sent while a drain closes the port could be lost: `Drain` says why.
     const portClosing = received.findPortClosing()
     if (portClosing) await portClosing
-    finish(call, response, options)
+    sendAndLog(call, response, options)
   }
 }
 
-async function answerOrExplain(call: Call, options: HandlerOptions): Promise<LoggedResponse> {
-  try {
-    return await answer(call, options)
-  } catch (error) {
-    return answerFailure(call, error, options)
-  }
-}
-
-/** The checks run in the order of docs/http-api.md. */
-async function answer(call: Call, options: HandlerOptions): Promise<LoggedResponse> {
+/** Checks the request in the order of docs/http-api.md, and carries out its operation. */
+async function runOperation(call: Call, options: HandlerOptions): Promise<LoggedResponse> {
   const { response, body } = call.received
   const { req: request } = response
   const { method = '', url = '', headers } = request
@@ -179,7 +172,7 @@ function acquireQuota(
 }
 
 /** Builds the response to a request that failed, and logs what its client may not know. */
-function answerFailure(call: Call, failure: unknown, { log }: HandlerOptions): LoggedResponse {
+function buildErrorResponse(call: Call, failure: unknown, { log }: HandlerOptions): LoggedResponse {
   const error = toHttpError(failure, call.requestId)
   const { status } = error
   // `toHttpError` returns an HttpError as it is: its client gets all that is known. Any other
@@ -196,8 +189,8 @@ function answerFailure(call: Call, failure: unknown, { log }: HandlerOptions): L
  * Sends the response, and logs the request. If the client has left meanwhile, nothing is sent, and
  * the outcome is `aborted`, although the store may have made the change.
  */
-function finish(call: Call, content: LoggedResponse, { cors, log }: HandlerOptions): void {
-  const { requestId, startedAt } = call
+function sendAndLog(call: Call, content: LoggedResponse, { cors, log }: HandlerOptions): void {
+  const { requestId, startedAtMs } = call
   const { response } = call.received
   const { req: request, destroyed: isAborted } = response
   const { status, outcome } = content
@@ -207,7 +200,7 @@ function finish(call: Call, content: LoggedResponse, { cors, log }: HandlerOptio
     requestId,
     status: isAborted ? undefined : status,
     outcome: isAborted ? 'aborted' : outcome,
-    milliseconds: Math.round((performance.now() - startedAt) * 1000) / 1000,
+    milliseconds: Math.round((performance.now() - startedAtMs) * 1000) / 1000,
     token: call.caller?.name,
     method: request.method,
     path: call.route?.path,

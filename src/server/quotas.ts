@@ -37,8 +37,9 @@ interface WaitingRequest {
 
 interface TokenQuota {
   /**
-   * What is taken of the quota. Of a request of 3 KiB whose first KiB came with its head, 1 KiB
-   * counts while it waits, and 3 KiB from when it is admitted until its response is closed.
+   * The memory that the requests of the token take: of one that waits, its `receivedBytes`, and of
+   * one that is admitted, its `bytes`, until its response is closed. So an upload of 3 KiB whose
+   * first KiB came with its head counts as 1 KiB first, and then as 3 KiB.
    */
   usedBytes: number
   admittedCount: number
@@ -67,41 +68,40 @@ export class Quotas {
     if (response.closed) throw createBusyError()
     const quota = this.#findQuota(token)
     quota.usedBytes += needs.receivedBytes
-    if (quota.waiting.size === 0 && this.#hasRoom(quota, needs))
-      this.#occupy(quota, needs, response)
-    else await this.#wait(quota, needs, response)
+    if (quota.waiting.size === 0 && this.#hasRoom(quota, needs)) this.#admit(quota, needs, response)
+    else await this.#waitForRoom(quota, needs, response)
     return () => {
       if (needs.isSearch) quota.isSearching = false
       this.#admitLater(quota)
     }
   }
 
-  #wait(quota: TokenQuota, needs: RequestNeeds, response: ServerResponse): Promise<void> {
+  #waitForRoom(quota: TokenQuota, needs: RequestNeeds, response: ServerResponse): Promise<void> {
     return new Promise((resolve, reject) => {
       const endWait = () => {
         clearTimeout(timer)
-        response.off('close', leave)
+        response.off('close', giveUp)
         quota.waiting.delete(request)
       }
       const admit = () => {
         endWait()
-        this.#occupy(quota, needs, response)
+        this.#admit(quota, needs, response)
         resolve()
       }
-      /** Ends the wait without success: the time is over, or the client has left. */
-      const leave = () => {
+      /** The time is over, the client has left, or too many requests wait. */
+      const giveUp = () => {
         endWait()
         quota.usedBytes -= needs.receivedBytes
         this.#admitLater(quota)
         reject(createBusyError())
       }
-      const timer = setTimeout(leave, this.#options.timeoutMs)
-      response.once('close', leave)
+      const timer = setTimeout(giveUp, this.#options.timeoutMs)
+      response.once('close', giveUp)
       const request = { needs, admit }
       quota.waiting.add(request)
       // If all that wait before it wait for a search, this admits it at once.
       this.#admitWaiting(quota)
-      if (quota.waiting.size > maxWaitingRequests) leave()
+      if (quota.waiting.size > maxWaitingRequests) giveUp()
     })
   }
 
@@ -136,8 +136,8 @@ export class Quotas {
     if (quota.waiting.size > 0) setImmediate(() => this.#admitWaiting(quota))
   }
 
-  /** Takes the rest of the memory for a request that is admitted, until its response is closed. */
-  #occupy(quota: TokenQuota, needs: RequestNeeds, response: ServerResponse): void {
+  /** Takes the memory of a request that has not arrived yet, and frees all with its response. */
+  #admit(quota: TokenQuota, needs: RequestNeeds, response: ServerResponse): void {
     const { bytes, receivedBytes, isSearch } = needs
     quota.usedBytes += bytes - receivedBytes
     quota.admittedCount += 1

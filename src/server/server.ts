@@ -172,7 +172,7 @@ export class HttpServer {
     const current = this.#requests.get(socket)
     const isPipelined = current !== undefined && !current.response.headersSent
     if (!socket.writable || isPipelined) {
-      this.#drop(request, current)
+      this.#dropRequest(request, current)
       return
     }
     this.#countHead(request)
@@ -206,8 +206,8 @@ export class HttpServer {
     if (isFirst) setImmediate(() => this.#handleArrived())
   }
 
-  /** Drops a request that is pipelined, or whose connection cannot be written to any more. */
-  #drop(request: IncomingMessage, current: PendingRequest | undefined): void {
+  /** Drops a pipelined request, or one that cannot be answered. What comes with it is a flood. */
+  #dropRequest(request: IncomingMessage, current: PendingRequest | undefined): void {
     const { socket, headers, rawHeaders } = request
     socket.pause()
     this.#connections.countFlood(1 + rawHeaders.length / 2)
