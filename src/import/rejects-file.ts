@@ -46,8 +46,9 @@ export function describeRejected(file: string, line: number, message: string): s
  *
  * - Without `--rejects`, to the file of the interrupted run, if it had one.
  * - If the file exists, to it. It must be the file of the interrupted run.
- * - If another file is named now, to the file of the interrupted run. If they cannot be written
- *   there, because its disk is full for example, they go to the new file.
+ * - If it does not exist, and the interrupted run had none, or its file was deleted, to a new file.
+ * - If another file was named then, to that one. If they cannot be written there, because its disk
+ *   is full for example, they go to the new file.
  *
  * @param path the file of `--rejects`; undefined without that option
  * @param saved what the checkpoint says about the file; undefined for a new import
@@ -64,17 +65,17 @@ export function openRejects(
     return undefined
   }
   if (exists(path)) {
-    const isOwn = saved?.path === path && saved.length + saved.rows.length > 0
-    if (!isOwn) throw createOverwriteError(path, 'already exists')
+    const hasWrittenFile = saved?.path === path && saved.length + saved.rows.length > 0
+    if (!hasWrittenFile) throw createOverwriteError(path, 'already exists')
     return appendRows(saved, header, { isResumed: true })
   }
-  const isOtherFile = saved !== undefined && saved.path !== path
-  const rows = isOtherFile ? appendToFormerFile(saved, header) : (saved?.rows ?? '')
+  const hadOtherFile = saved !== undefined && saved.path !== path
+  const rows = hadOtherFile ? appendToOtherFile(saved, header) : (saved?.rows ?? '')
   return appendRows({ path, length: 0, rows }, header, { isResumed: true })
 }
 
 /** Returns the rows that could not be written to the file of the interrupted run. */
-function appendToFormerFile(saved: RejectsFile, header: string): string {
+function appendToOtherFile(saved: RejectsFile, header: string): string {
   if (saved.rows === '') return ''
   try {
     return appendRows(saved, header, { isResumed: true }).rows
@@ -167,12 +168,15 @@ function createFile(path: string, isResumed: boolean): number {
 }
 
 /**
- * Notes for the next checkpoint that the file turned out to belong to another program: no file has
- * the empty identity, so a resumed run rejects whatever it finds at the path.
+ * Notes for the next checkpoint that the file turned out to belong to another program. A resumed
+ * run then rejects whatever it finds at the path.
  */
 export function disownFile(saved: RejectsFile): RejectsFile {
-  return { ...saved, file: '' }
+  return { ...saved, file: identityOfNoFile }
 }
+
+/** A stored member, so it stays a string. The identity of a file is `device:inode`, never empty. */
+const identityOfNoFile = ''
 
 /**
  * Counts how many of the bytes an interrupted run has written after the saved length.
