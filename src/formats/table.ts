@@ -114,7 +114,9 @@ function parseRow(text: string, start: number, end: number, table: Table): Row |
 function splitQuotedLine(line: string, delimiter: string): Cells | undefined {
   const row = line.endsWith('\r') ? line.slice(0, -1) : line
   const cells: Cell[] = []
-  for (let start = 0; start <= row.length; ) {
+  let start = 0
+  // A row that ends with the delimiter has one more cell, which is empty and begins at its length.
+  while (start <= row.length) {
     const isQuoted = row[start] === '"'
     const findEnd = isQuoted ? findEndOfQuotedCell : findEndOfPlainCell
     const end = findEnd(row, start, delimiter)
@@ -157,8 +159,9 @@ function parseQuotedRow(
 ): Row | undefined {
   const cells: Cell[] = []
   let row: string | undefined = firstLine
-  for (let at = 0; ; at += 1) {
-    const open = skipSpaces(text, start + at, delimiter)
+  let cellStart = 0
+  for (;;) {
+    const open = skipSpaces(text, start + cellStart, delimiter)
     const hasQuote = text[open] === '"'
     const lastIndex = hasQuote ? findClosingQuote(text, open) : open
     row = extendRow(row, text, start, lastIndex, lineEnd)
@@ -170,22 +173,22 @@ function parseQuotedRow(
     // The cell begins with a quote, the next quote is in another line, and text follows it. Most
     // likely, that quote begins a cell of a later row, and the quote here is never closed. The row
     // counts as incomplete, which becomes the error about a quote that is not closed.
-    if (!isQuoted && row.slice(at, close).includes(lineEnd)) return undefined
-    cells.push(
-      isQuoted ? unquote(row.slice(open - start + 1, close)) : readPlainCell(row.slice(at, end)),
-    )
-    if (end === row.length) {
+    if (!isQuoted && row.slice(cellStart, close).includes(lineEnd)) return undefined
+    const cell = isQuoted
+      ? unquote(row.slice(open - start + 1, close))
+      : readPlainCell(row.slice(cellStart, end))
+    cells.push(cell)
+    if (end === row.length)
       return { cells: cells.slice(), text: row, lineCount: row.split(lineEnd).length }
-    }
-    at = end
+    cellStart = end + 1
   }
 }
 
 /** Returns the index of the first character of a cell that is no space. */
 function skipSpaces(text: string, start: number, delimiter: string): number {
-  let at = start
-  while (isSpace(text.charAt(at)) && text[at] !== delimiter) at += 1
-  return at
+  let index = start
+  while (isSpace(text.charAt(index)) && text[index] !== delimiter) index += 1
+  return index
 }
 
 function isSpace(character: string): boolean {
