@@ -10,8 +10,8 @@ export async function start(): Promise<number> {
     import('./platform/io.js'),
     import('./cli/program/run.js'),
   ])
-  const { argv, io, end } = createProcessIo()
+  const { argv, io, endWith } = createProcessIo()
   const exitCode = await run(argv, io)
-  end(exitCode)
+  endWith(exitCode)
   return exitCode
 }

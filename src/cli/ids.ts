@@ -55,10 +55,14 @@ function parseIdLine(text: string, lineNumber: number): bigint {
  */
 async function* readStdinLines(io: Io): AsyncGenerator<string> {
   const decode = createUtf8Decoder('Stdin')
-  const tooLong = () => inputError('A line of stdin is longer than a plant can be', linesHint)
+  const createTooLongError = () =>
+    inputError('A line of stdin is longer than a plant can be', linesHint)
   const maxBytes = 6 * maxDocumentBytes // JSON may escape each byte in six, such as \u0041.
   try {
-    for await (const block of joinWholeLines(io.stdin.chunks(), { maxBytes, tooLong }))
+    for await (const block of joinWholeLines(io.stdin.readChunks(), {
+      maxBytes,
+      createTooLongError,
+    }))
       yield* decode(block).replace(/\n$/, '').split('\n')
   } catch (error) {
     throw explainRead('-', error, linesHint)

@@ -63,8 +63,8 @@ export async function runInPager(
       throw error
     })
   }
-  const { columns, stream } = io.stdout
-  const pagerOutput: Output = { isTerminal: true, columns, write, log: write, stream }
+  const { columns, openStream } = io.stdout
+  const pagerOutput: Output = { isTerminal: true, columns, write, log: write, openStream }
   const stderr = io.stderr.isTerminal ? pagerOutput : io.stderr
   try {
     await action(replaceOutput(io, { stdout: pagerOutput, stderr, handleSignals: () => signal }))

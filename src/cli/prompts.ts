@@ -144,7 +144,7 @@ async function prompt<T>(
   show: (context: PromptContext) => Promise<T>,
   { endsOnEscape = false } = {},
 ): Promise<T> {
-  const stdin = io.stdin.stream()
+  const stdin = io.stdin.openStream()
   const ending = new AbortController()
   // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
   const close = () => ending.abort()
@@ -165,7 +165,7 @@ async function prompt<T>(
   stdin.on('data', keepTypeAhead)
   try {
     const signal = AbortSignal.any([io.handleSignals(), ending.signal])
-    return await show({ input: stdin, output: io.stderr.stream(), signal })
+    return await show({ input: stdin, output: io.stderr.openStream(), signal })
   } catch (error) {
     io.handleSignals().throwIfAborted()
     const promptErrors = ['ExitPromptError', 'AbortPromptError']

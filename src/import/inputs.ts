@@ -111,13 +111,15 @@ function openSource({ path, name }: ImportInput, io: Io): Source {
   const isStdin = path === '-'
   const size = isStdin ? 0 : readStats({ path, name }).size
   const stream = isStdin
-    ? (io.stdin.stream() as Readable)
+    ? (io.stdin.openStream() as Readable)
     : createReadStream(path, { highWaterMark: blockBytes })
   addAbortSignal(signal, stream)
   let bytesRead = 0
   async function* readPieces(): AsyncGenerator<Uint8Array> {
     try {
-      for await (const piece of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
+      for await (const piece of isStdin
+        ? io.stdin.readChunks()
+        : (stream as AsyncIterable<Buffer>)) {
         bytesRead += piece.length
         yield piece
       }

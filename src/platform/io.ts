@@ -27,7 +27,7 @@ export interface Io extends Runtime {
   /** Tokens and passwords that were read, which are redacted on stderr. */
   readonly secrets: Set<string>
   /** Returns the milliseconds since 1970 (UTC). */
-  time(): number
+  getTimeMs(): number
 }
 
 /** Returns the same `Io` with other streams, such as those of a pager, and with their signal. */
@@ -41,11 +41,15 @@ export function replaceOutput(
 /**
  * Builds the `Io` of this process.
  *
- * `end` says with which code the process exits, and lets it exit by itself, when nothing is left to
- * write. Until it is called, the code is 70, so that a crash or a promise that never settles is an
- * internal error.
+ * `endWith` says with which code the process exits, and lets it exit by itself, when
+ * nothing is left to write. Until it is called, the code is 70, so that a crash or a promise that
+ * never settles is an internal error.
  */
-export function createProcessIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
+export function createProcessIo(): {
+  argv: string[]
+  io: Io
+  endWith(exitCode: number): void
+} {
   const env = copyEnvironment(process.env)
   // The driver of PostgreSQL would use PGPASSWORD for every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
@@ -65,20 +69,20 @@ export function createProcessIo(): { argv: string[]; io: Io; end(exitCode: numbe
     secrets: new Set(),
     handleSignals: () => signals.listen(),
     now: () => process.uptime() * 1000,
-    time: Date.now,
+    getTimeMs: Date.now,
     random: Math.random,
   }
-  let code = 70
+  let currentCode = 70
   process.once('exit', () => {
-    process.exitCode = code
+    process.exitCode = currentCode
   })
-  const end = (exitCode: number) => {
-    code = exitCode
+  const endWith = (exitCode: number) => {
+    currentCode = exitCode
     // A reader of stderr that has stalled would keep the process alive. After half a second, the
     // lines of the log that it has not taken are given up.
-    setTimeout(() => process.exit(code), 500).unref()
+    setTimeout(() => process.exit(exitCode), 500).unref()
   }
-  return { argv: process.argv.slice(2), io, end }
+  return { argv: process.argv.slice(2), io, endWith }
 }
 
 /** Windows ignores the case of the names of variables, so a copy has them in upper case. */

@@ -4,7 +4,7 @@ interface LineOptions {
   /** The longest line that may wait for its end. */
   maxBytes: number
   /** Creates the error of a longer line. Without it, only the first bytes of the line are kept. */
-  tooLong?: (() => Error) | undefined
+  createTooLongError?: (() => Error) | undefined
   /** Returns the position after the last complete line, or 0. By default, a line feed ends it. */
   findLineEnd?(block: Buffer): number
 }
@@ -12,7 +12,11 @@ interface LineOptions {
 /** Joins blocks so that each one yielded ends with a line, except the last one. */
 export async function* joinWholeLines(
   blocks: AsyncIterable<Uint8Array>,
-  { maxBytes, tooLong, findLineEnd = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,
+  {
+    maxBytes,
+    createTooLongError,
+    findLineEnd = (block) => block.lastIndexOf('\n') + 1,
+  }: LineOptions,
 ): AsyncGenerator<Buffer> {
   let rest = new GrowingBuffer()
   for await (const { buffer, byteOffset, byteLength } of blocks) {
@@ -25,7 +29,7 @@ export async function* joinWholeLines(
       rest = new GrowingBuffer()
     }
     rest.append(block.subarray(end, end + maxBytes + 1 - rest.length))
-    if (tooLong && rest.length > maxBytes) throw tooLong()
+    if (createTooLongError && rest.length > maxBytes) throw createTooLongError()
   }
   if (rest.length > 0) yield rest.bytes
 }

@@ -15,8 +15,8 @@ export interface Input {
   readonly isTerminal: boolean
   /** Whether stdin is a pipe or a file: neither a terminal nor /dev/null. */
   readonly isPiped: boolean
-  chunks(): AsyncIterable<Uint8Array>
-  stream(): NodeJS.ReadableStream
+  readChunks(): AsyncIterable<Uint8Array>
+  openStream(): NodeJS.ReadableStream
 }
 
 export interface Output {
@@ -29,7 +29,7 @@ export interface Output {
    * Drops the line if more than 1 MiB would wait for the reader, and ignores the system's errors.
    */
   log(line: string): Promise<void>
-  stream(): NodeJS.WritableStream
+  openStream(): NodeJS.WritableStream
 }
 
 export function createInput(signals: Signals): Input {
@@ -41,14 +41,14 @@ export function createInput(signals: Signals): Input {
     get isPiped() {
       return !(readStats(0)?.isCharacterDevice() ?? isTerminal(0))
     },
-    async *chunks() {
+    async *readChunks() {
       yield* process.stdin
       // Ctrl-C also ends the program that writes to the pipe. The signal for this process may come
       // milliseconds after the end of that program's data.
       if (signals.areHandled && !readStats(0)?.isFile())
         await new Promise((resolve) => setTimeout(resolve, 20))
     },
-    stream: () => process.stdin,
+    openStream: () => process.stdin,
   }
 }
 
@@ -58,7 +58,7 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
   /** The bytes in the queue of the stream, which Bun does not report for stderr. */
   let waitingBytes = 0
   let opened: NodeJS.WriteStream | undefined
-  const stream = () => {
+  const openStream = () => {
     // Each write reports its own error, so the event is not needed.
     opened ??= process[fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined)
     return opened
@@ -66,7 +66,7 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
   const queue = (bytes: Uint8Array) => {
     waitingBytes += bytes.length
     return new Promise<void>((resolve, reject) => {
-      stream().write(bytes, (error) => {
+      openStream().write(bytes, (error) => {
         waitingBytes -= bytes.length
         if (error) reject(error)
         else resolve()
@@ -86,9 +86,9 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
       return isTerminal(fd)
     },
     get columns() {
-      return stream().columns || 80
+      return openStream().columns || 80
     },
-    stream,
+    openStream,
     async write(text) {
       let rest: Uint8Array = typeof text === 'string' ? Buffer.from(text) : text
       try {

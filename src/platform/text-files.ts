@@ -24,7 +24,7 @@ export async function readText(path: string, io: Io, hint: string): Promise<stri
   let length = 0
   try {
     const chunks: AsyncIterable<Uint8Array> = isStdin
-      ? io.stdin.chunks()
+      ? io.stdin.readChunks()
       : createReadStream(io.resolvePath(path))
     for await (const chunk of chunks) {
       parts.push(chunk)

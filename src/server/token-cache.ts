@@ -18,7 +18,7 @@ interface Clock {
   /** Returns the milliseconds of a clock that nobody can set, such as `performance.now`. */
   now(): number
   /** Returns the milliseconds since 1970, with which the expiry of a token is compared. */
-  time(): number
+  getTimeMs(): number
 }
 
 interface Lookup {
@@ -52,7 +52,7 @@ export class TokenCache {
     const key = hash('sha256', text, 'base64')
     const lookup = this.#findFreshLookup(key) ?? this.#lookUp(key, text)
     const token = await this.#waitFor(key, lookup)
-    const isAccepted = token !== undefined && isValid(token, this.#clock.time())
+    const isAccepted = token !== undefined && isValid(token, this.#clock.getTimeMs())
     return isAccepted ? { name: String(token.id), rights: token.rights } : undefined
   }
 

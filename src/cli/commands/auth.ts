@@ -61,7 +61,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     findAccess: (target) => findAccess(target, context, newToken),
   })
   assertWorthSaving(check)
-  const savedAt = new Date(io.time()).toISOString()
+  const savedAt = new Date(io.getTimeMs()).toISOString()
   await changeSettings(io, timeoutMs, (saved) => {
     saved.set('tokens', { ...saved.get('tokens', {}), [store.name]: { token, savedAt } })
   })

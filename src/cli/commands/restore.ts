@@ -46,7 +46,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
         ', and keep a copy next to it',
       )
   }
-  const restoreContext = { ...openContext, at: new Date(io.time()) }
+  const restoreContext = { ...openContext, at: new Date(io.getTimeMs()) }
   const keptPath = await access.restore(address, file, restoreContext)
   const keptClause =
     keptPath && `; the previous contents are kept in ${escapeControlChars(keptPath)}`

@@ -195,7 +195,7 @@ async function openStoreToServe(
  */
 async function openStoredTokens(tokens: TokenStore, context: CommandContext): Promise<TokenSource> {
   const { address, io } = context
-  if (await hasValidToken(tokens, io.time())) {
+  if (await hasValidToken(tokens, io.getTimeMs())) {
     const cache = new TokenCache(tokens, io)
     return (token) => cache.findCaller(token)
   }

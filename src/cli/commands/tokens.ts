@@ -63,8 +63,8 @@ export function define(command: PlantsCommand): void {
 async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const { note, expires, allow } = options
   const context = await CommandContext.from(options, io)
-  const createdAt = new Date(io.time())
-  const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
+  const createdAt = new Date(io.getTimeMs())
+  const expiresAt = expires === undefined ? undefined : new Date(io.getTimeMs() + expires)
   const { hashToken } = await import('../../server/authenticate.js')
   const token = createToken()
   const store = await (await context.createDirectOpener()).open()
@@ -88,7 +88,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
       escapeControlChars(token.note ?? ''),
       formatDay(token.createdAt),
       formatDay(token.expiresAt),
-      describeState(token, io.time()),
+      describeState(token, io.getTimeMs()),
       token.rights.join(','),
     ]
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
@@ -106,7 +106,8 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
   const store = await context.openDirectStore()
   try {
     const id = store && (await findTokenId(name, store.tokens))
-    const token = id === undefined ? undefined : await store?.tokens.revoke(id, new Date(io.time()))
+    const token =
+      id === undefined ? undefined : await store?.tokens.revoke(id, new Date(io.getTimeMs()))
     if (!token)
       throw new PlantsError(
         'notFound',

@@ -144,7 +144,7 @@ describe('one token does not keep out another', () => {
     const valid = hashToken(testToken)
     const find: TokenStore['find'] = async (digest) =>
       valid.equals(digest) ? token : lookups.wait()
-    const clock = { now: () => performance.now(), time: Date.now }
+    const clock = { now: () => performance.now(), getTimeMs: Date.now }
     const cache = new TokenCache({ find } as TokenStore, clock)
     const service = await serveStore(quickStore, {
       openTokenSource: async () => (token) => cache.findCaller(token),

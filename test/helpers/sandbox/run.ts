@@ -60,11 +60,11 @@ export function createIo(
     stdin: {
       isTerminal: terminals.includes('stdin'),
       isPiped: stdin !== undefined,
-      async *chunks() {
+      async *readChunks() {
         const bytes = Buffer.from(stdin ?? '')
         for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536)
       },
-      stream: () => new PassThrough(),
+      openStream: () => new PassThrough(),
     },
     ...{ stdout, stderr, env },
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
@@ -76,7 +76,7 @@ export function createIo(
     findUserName: () => 'gardener',
     secrets: new Set(),
     now,
-    time: Date.now,
+    getTimeMs: Date.now,
     random: Math.random,
   }
 }
@@ -109,7 +109,7 @@ export class CapturedOutput implements Output {
     return this.write(line)
   }
 
-  stream(): NodeJS.WritableStream {
+  openStream(): NodeJS.WritableStream {
     return new PassThrough().on('data', (chunk: Buffer) => void this.write(chunk.toString()))
   }
 }

@@ -137,7 +137,13 @@ export async function serveFile(path: string, basePath = '', caller = testCaller
 }
 
 export function createLogTo(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
-  const output = { isTerminal: false, columns: 80, write, log: write, stream: failUnexpectedCall }
+  const output = {
+    isTerminal: false,
+    columns: 80,
+    write,
+    log: write,
+    openStream: failUnexpectedCall,
+  }
   return { output, level: 'info', delayMs: 0, redact: String }
 }
 

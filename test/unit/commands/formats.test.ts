@@ -53,7 +53,13 @@ async function running(count: number, line: string, fails: (stop: AbortControlle
   const log = async (text: string) => {
     err += text
   }
-  const output = { isTerminal: false, columns: 80, rows: 24, log, stream: () => new PassThrough() }
+  const output = {
+    isTerminal: false,
+    columns: 80,
+    rows: 24,
+    log,
+    openStream: () => new PassThrough(),
+  }
   const sandbox = { env: user.env, cwd: user.home, signal: stop.signal }
   const io = createIo(sandbox, { ...output, write }, { ...output, write: log })
   const code = await run([...line.split(' '), '--output', 'json'], io)

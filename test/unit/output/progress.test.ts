@@ -7,7 +7,13 @@ import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 function screen(columns = 80) {
   const sandbox = { time: 0, drawn: [] as string[] }
   const write = async (text: string) => void sandbox.drawn.push(text)
-  const stderr = { isTerminal: true, columns, write, log: write, stream: () => new PassThrough() }
+  const stderr = {
+    isTerminal: true,
+    columns,
+    write,
+    log: write,
+    openStream: () => new PassThrough(),
+  }
   return Object.assign(sandbox, { io: { now: () => sandbox.time, stderr } })
 }
 

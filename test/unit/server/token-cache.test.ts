@@ -23,7 +23,7 @@ async function useToken(expires?: number) {
     expiresAt: expires === undefined ? undefined : new Date(evening + expires),
   })
   let passed = 0
-  const cache = new TokenCache(tokens, { now: () => passed, time: () => evening + passed })
+  const cache = new TokenCache(tokens, { now: () => passed, getTimeMs: () => evening + passed })
   const at = async (milliseconds: number) => {
     passed = milliseconds
     try {
