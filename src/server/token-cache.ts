@@ -5,9 +5,12 @@
  * not looked up again for half a second. If it is revoked in that time, it is accepted until then.
  *
  * A token that was not found is not remembered, because a flood of wrong tokens would fill the
- * memory. Nor must a flood keep the store busy: of the tokens that were never found, only
- * `maxLookups` are looked up at a time. The lookups of tokens that were found before do not wait
- * for those.
+ * memory. Nor must a flood keep the store busy. So the lookups of a token are of two kinds:
+ *
+ * - The first ones, until one of them finds the token: each request makes its own. Only
+ *   `maxFirstLookups` of all tokens run at a time, and only one that finds the token is remembered.
+ * - The later ones: each serves all requests of half a second, also while it still runs. It waits
+ *   for no first one, and is forgotten if it fails or does not find the token any more.
  */
 import { hash } from 'node:crypto'
 import { Slots } from '../platform/slots.js'
@@ -21,6 +24,7 @@ interface Clock {
   getTimeMs(): number
 }
 
+/** A lookup of a token that was found before, or the first one that has found it. */
 interface Lookup {
   token: Promise<Token | undefined>
   /** The token is not looked up again until then, on the clock of `now`. */
@@ -29,17 +33,15 @@ interface Lookup {
 
 const freshnessMs = 500
 
-/** The largest number of tokens, never found before, that are looked up at a time. */
-const maxLookups = 32
+const maxFirstLookups = 32
 
 export class TokenCache {
   readonly #store: TokenStore
   readonly #clock: Clock
-  /** The lookups of tokens that were never found, or not since a lookup failed. */
-  readonly #firstLookups = new Slots(maxLookups)
+  readonly #firstLookups = new Slots(maxFirstLookups)
   /**
-   * This has the lookups that found a token, by the SHA-256 of it. A search by the token itself
-   * could take longer the more of it is right, and so help to guess it.
+   * The latest lookup of each token that was found, by the SHA-256 of the token. A search by the
+   * token itself could take longer the more of it is right, and so help to guess it.
    */
   readonly #lookups = new Map<string, Lookup>()
 
@@ -49,45 +51,37 @@ export class TokenCache {
   }
 
   async findCaller(text: string): Promise<Caller | undefined> {
-    const key = hash('sha256', text, 'base64')
-    const lookup = this.#findFreshLookup(key) ?? this.#lookUp(key, text)
-    const token = await this.#waitFor(key, lookup)
+    const token = await this.#findToken(hash('sha256', text, 'base64'), text)
     const isAccepted = token !== undefined && isValid(token, this.#clock.getTimeMs())
     return isAccepted ? { name: String(token.id), rights: token.rights } : undefined
   }
 
-  #findFreshLookup(key: string): Lookup | undefined {
-    const lookup = this.#lookups.get(key)
-    return lookup && this.#clock.now() < lookup.freshUntilMs ? lookup : undefined
+  /** @param key the SHA-256 of the token, by which `#lookups` has it */
+  #findToken(key: string, text: string): Promise<Token | undefined> {
+    const latest = this.#lookups.get(key)
+    if (!latest) return this.#lookUpFirst(key, text)
+    const isFresh = this.#clock.now() < latest.freshUntilMs
+    return isFresh ? latest.token : this.#lookUpAgain(key, text)
   }
 
-  /**
-   * Begins to look a token up.
-   *
-   * @param key the SHA-256 of the token, by which `#lookups` has it
-   */
-  #lookUp(key: string, text: string): Lookup {
+  async #lookUpFirst(key: string, text: string): Promise<Token | undefined> {
+    const freshUntilMs = this.#clock.now() + freshnessMs
     const digest = hashToken(text)
-    const wasFound = this.#lookups.has(key)
-    const find = () => this.#store.find(digest)
-    const token = wasFound ? find() : this.#firstLookups.run(find)
-    const lookup = { token, freshUntilMs: this.#clock.now() + freshnessMs }
-    // Further requests share this lookup while it runs. A first one is remembered only when it has
-    // found the token, because otherwise a flood of wrong tokens would fill the map.
-    if (wasFound) this.#lookups.set(key, lookup)
-    return lookup
+    const token = await this.#firstLookups.run(() => this.#store.find(digest))
+    if (token) this.#lookups.set(key, { token: Promise.resolve(token), freshUntilMs })
+    return token
   }
 
-  /** Waits for a lookup, and remembers it only if it finds the token. */
-  async #waitFor(key: string, lookup: Lookup): Promise<Token | undefined> {
+  async #lookUpAgain(key: string, text: string): Promise<Token | undefined> {
+    const freshUntilMs = this.#clock.now() + freshnessMs
+    const lookup = { token: this.#store.find(hashToken(text)), freshUntilMs }
+    this.#lookups.set(key, lookup)
+    let token: Token | undefined
     try {
-      const token = await lookup.token
-      if (token) this.#lookups.set(key, lookup)
-      else this.#lookups.delete(key)
-      return token
-    } catch (error) {
-      this.#lookups.delete(key)
-      throw error
+      token = await lookup.token
+    } finally {
+      if (!token) this.#lookups.delete(key)
     }
+    return token
   }
 }
