@@ -11,10 +11,10 @@ export interface CommandLine {
   /** The command whose options were parsed last, so that an error is printed as they say. */
   command?: PlantsCommand
   /**
-   * The error of the first wrong value. It is thrown only when the whole line is parsed, because
+   * The error of the first wrong argument. It is thrown only when the whole line is parsed, because
    * an option that follows may say how errors are printed: `--limit x --output json`.
    */
-  failure?: PlantsError
+  firstError?: PlantsError
 }
 
 export type CommandDefinition = (command: PlantsCommand) => void
@@ -127,7 +127,7 @@ export class PlantsCommand extends Command {
     run: (options: Options, io: Io, ...args: Args) => Promise<void>,
   ): this {
     return this.action(() => {
-      if (this.#line.failure) throw this.#line.failure
+      if (this.#line.firstError) throw this.#line.firstError
       return run(this.readOptions() as Options, this.#io, ...(this.processedArgs as Args))
     })
   }
@@ -201,7 +201,7 @@ export class PlantsCommand extends Command {
       return parse()
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      this.#line.failure ??= error
+      this.#line.firstError ??= error
       return previousValue
     }
   }
@@ -253,7 +253,7 @@ export class PlantsCommand extends Command {
     )
     if (index === -1) return
     const hint = `If that is the value, write: ${long}=VALUE`
-    this.#line.failure ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
+    this.#line.firstError ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
     const swallowedValue = text === flag ? argv[index + 1] : text.slice(flag.length + 1)
     if (swallowed?.required) this.#setSwallowedOption(swallowed, swallowedValue)
   }
@@ -292,6 +292,6 @@ export class PlantsCommand extends Command {
    * Throws an error, which commander would print: all errors are printed in one place, `run`.
    */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
-    throw this.#line.failure ?? new RejectedLine(this, code, message)
+    throw this.#line.firstError ?? new RejectedLine(this, code, message)
   }
 }

@@ -27,6 +27,11 @@ export interface PlantOptions extends GlobalOptions {
 const onePlantHint =
   'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
 
+const incompleteHint =
+  'Give both --id and --name. To read the plant from stdin, give neither of them, nor --tag'
+
+const plainIdHint = 'Give the id in plain digits. To let the store choose it: --id next'
+
 /**
  * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. This
  * must happen before the store is opened, because a person may take long to answer.
@@ -65,33 +70,29 @@ async function readPlantFromOptions(
   context: CommandContext,
 ): Promise<InputPlant> {
   const { id, name, tag, idempotencyKey } = options
-  const isNext = id === 'next'
+  const lacksId = id === undefined || id === 'next'
+  const knownId = lacksId ? id : parseDecimalId(id)
   // An id that is not a number stays a text, so that `acceptPlant` reports all wrong fields at
   // once.
   const fields = {
-    ...(id !== undefined && { id: parseDecimalId(id) ?? id }),
+    ...(id !== undefined && { id: knownId ?? id }),
     ...(name !== undefined && { name }),
     ...(tag !== undefined && { tag }),
   }
-  const hasId = id !== undefined && !isNext
-  // `parsePlant` accepts only complete plants. A name and an id that are missing are replaced by
-  // valid ones, so that it says whether the fields that are there are valid. Otherwise a person
-  // would be asked for the name first, and be told afterwards that the id is wrong.
-  const validFields = parsePlant({ name: '', ...fields, ...(!hasId && { id: 0n }) })
   const isComplete = id !== undefined && name !== undefined
-  if (isComplete || !validFields || !context.mayAsk) {
-    const incompleteHint =
-      'Give both --id and --name. To read the plant from stdin, give neither of them, nor --tag'
-    const idHint = 'Give the id in plain digits. To let the store choose it: --id next'
-    const isIdInvalid = typeof fields.id === 'string' && !isNext
-    const invalidHint = isIdInvalid ? idHint : 'Correct the options'
-    return acceptPlant(fields, isNext, isComplete ? invalidHint : incompleteHint, context)
+  // If a field that is there is wrong, nobody is asked for the others first. `parsePlant` accepts
+  // only complete plants, so it gets valid fields for those that are missing.
+  const areValid = parsePlant({ name: '', ...fields, ...(lacksId && { id: 0n }) }) !== undefined
+  if (isComplete || !areValid || !context.mayAsk) {
+    const isIdWrong = knownId === undefined && !lacksId
+    const wrongFieldHint = isIdWrong ? plainIdHint : 'Correct the options'
+    return acceptPlant(fields, id === 'next', isComplete ? wrongFieldHint : incompleteHint, context)
   }
   const { askForPlant } = await import('./prompts.js')
   // When a create with an idempotency key is repeated, it must have the same id. The store would
   // choose another one.
   const mayBeNext = idempotencyKey === undefined
-  return askForPlant({ id: hasId ? validFields.id : id, name, tag }, mayBeNext, context.io)
+  return askForPlant({ id: knownId, name, tag }, mayBeNext, context.io)
 }
 
 async function readPlantJson(path: string, { io }: CommandContext): Promise<unknown> {

@@ -36,7 +36,7 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
       throw usageError('A command is missing', 'See: plants --help')
   }
   // A line that asks for help runs no handler, which would have thrown this error.
-  if (line.failure) throw line.failure
+  if (line.firstError) throw line.firstError
   if (text === '') return { type: 'none', text }
   return { type: asksForVersion ? 'version' : 'help', text }
 }

@@ -45,7 +45,7 @@ async function runLine(line: CommandLine, io: Io): Promise<void> {
   const { argv } = line
   // Node.js has replaced bytes that are not UTF-8 by U+FFFD.
   if (argv.some((word) => word.includes('\uFFFD')))
-    line.failure = usageError(
+    line.firstError = usageError(
       'An argument is not UTF-8, or contains U+FFFD',
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
