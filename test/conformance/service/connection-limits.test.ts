@@ -17,12 +17,12 @@ describe('a new connection at the limit of --connection-limit', () => {
   const startLimited = () => serveStore(quickStore, { limits: { ...limits, connectionLimit: 3 } })
   const connectWithToken = async (service: Awaited<ReturnType<typeof startLimited>>) => {
     const connection = (await connectTo(service.endpoint)).send(createBytes)
-    expect((await connection.readAnswer())?.status).toBe(200)
+    expect((await connection.readResponse())?.status).toBe(200)
     return connection
   }
   const connectWithWrongToken = async (service: Awaited<ReturnType<typeof startLimited>>) => {
     const connection = (await connectTo(service.endpoint)).send(buildRequest('wrong'))
-    expect((await connection.readAnswer())?.text).toMatch(/^400 \(401\)/)
+    expect((await connection.readResponse())?.text).toMatch(/^400 \(401\)/)
     return connection
   }
 
@@ -34,10 +34,10 @@ describe('a new connection at the limit of --connection-limit', () => {
       await connectWithWrongToken(service),
     ]
     const another = await connectWithToken(service)
-    expect(await first.readAnswer()).toBeUndefined()
+    expect(await first.readResponse()).toBeUndefined()
     for (const connection of [kept, another])
-      expect((await connection.send(createBytes).readAnswer())?.status).toBe(200)
-    expect((await second.send(buildRequest('wrong')).readAnswer())?.status).toBe(400)
+      expect((await connection.send(createBytes).readResponse())?.status).toBe(200)
+    expect((await second.send(buildRequest('wrong')).readResponse())?.status).toBe(400)
     expect(service.log()).toContain('The limit of 3 connections was reached: 1 connection closed')
   })
 
@@ -79,11 +79,11 @@ describe('a new connection at the limit of --connection-limit', () => {
     for (let count = 1; count <= 5; count += 1) {
       const connection = await connectTo(service.endpoint)
       const busy = { status: 503, headers: { connection: 'close' } }
-      expect(await connection.readAnswer()).toMatchObject(busy)
-      expect(await connection.readAnswer()).toBeUndefined()
+      expect(await connection.readResponse()).toMatchObject(busy)
+      expect(await connection.readResponse()).toBeUndefined()
     }
     for (const connection of kept)
-      expect((await connection.send(createBytes).readAnswer())?.status).toBe(200)
+      expect((await connection.send(createBytes).readResponse())?.status).toBe(200)
     // The service logs it once a minute.
     expect(service.log().match(/The limit of 3 connections/g)).toHaveLength(1)
     await service.drain(0)

@@ -17,11 +17,11 @@ test('a service reads the rest of a rejected body after a flood on another conne
   const service = await serveStore(quickStore)
   const connection = await connectTo(service.endpoint)
   connection.send(buildRequest('wrong', { headers: { 'Content-Length': '20' }, body: 'x' }))
-  expect((await connection.readAnswer())?.text).toMatch(/^400 \(401\)/)
+  expect((await connection.readResponse())?.text).toMatch(/^400 \(401\)/)
   ;(await connectTo(service.endpoint)).send(getBytes.repeat(2000))
   await runIterations(service)
   connection.send('x'.repeat(19)).send(createBytes)
-  expect((await connection.readAnswer())?.status).toBe(200)
+  expect((await connection.readResponse())?.status).toBe(200)
 })
 
 test('a service responds to an earlier client while others flood it again and again', async () => {
@@ -32,11 +32,11 @@ test('a service responds to an earlier client while others flood it again and ag
     while (!isOver) {
       const connection = await connectTo(service.endpoint)
       connection.send(getBytes.repeat(2000))
-      await connection.readAnswers().catch(() => undefined)
+      await connection.readResponses().catch(() => undefined)
     }
   }
   const floods = Array.from({ length: 3 }, flood)
-  expect((await before.send(getBytes).readAnswer())?.status).toBe(404)
+  expect((await before.send(getBytes).readResponse())?.status).toBe(404)
   isOver = true
   await Promise.all(floods)
 })
@@ -46,12 +46,12 @@ test('a flood on one of 400 connections delays neither a new client nor an idle 
   const idle = await Promise.all(
     Array.from({ length: 400 }, async () => (await connectTo(service.endpoint)).send(getBytes)),
   )
-  await Promise.all(idle.map((connection) => connection.readAnswer()))
+  await Promise.all(idle.map((connection) => connection.readResponse()))
   for (const connection of idle.slice(0, 5)) {
     ;(await connectTo(service.endpoint)).send(getBytes.repeat(2000))
     const iterations = countIterations()
     expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
-    expect((await connection.send(getBytes).readAnswer())?.status).toBe(404)
+    expect((await connection.send(getBytes).readResponse())?.status).toBe(404)
     expect(iterations()).toBeLessThan(100)
   }
 })
@@ -70,7 +70,7 @@ test.each([
   connection.send(bytes)
   await runIterations(service)
   creates.open()
-  expect(await connection.readAnswers()).toMatchObject([
+  expect(await connection.readResponses()).toMatchObject([
     { text: '200 {"name":"Fern"}', headers: { connection: 'close' } },
   ])
   expect(creates.waiting).toBe(1)
@@ -83,6 +83,6 @@ test('a service rejects a delete whose body is not HTTP, and deletes nothing', a
   const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
   connection.send(buildRequest(testToken, { method: 'DELETE', target: '/plants/1', headers }))
   await runIterations(service)
-  const [answer] = await connection.send('no chunk\r\n').readAnswers()
+  const [answer] = await connection.send('no chunk\r\n').readResponses()
   expect([answer?.status, writes.waiting]).toEqual([400, 0])
 })

@@ -53,7 +53,7 @@ function buildNewCreate(request: RawRequest = {}): string {
 
 /** Reads the statuses that a connection gets until the service closes it. Each has JSON. */
 async function readStatuses(connection: RawConnection): Promise<number[]> {
-  const answers = await connection.readAnswers()
+  const answers = await connection.readResponses()
   return answers.map(({ status, headers, body }) => {
     expect([headers['content-type'], typeof JSON.parse(body)]).toEqual([
       'application/json',
@@ -225,10 +225,10 @@ test('a service responds to Expect: 100-continue before the body', async () => {
   connection.send(
     buildNewCreate({ headers: { Expect: '100-Continue', 'Content-Length': '22' }, body: '' }),
   )
-  expect(await connection.readAnswer()).toEqual({ status: 100, headers: {}, body: '', text: '100' })
+  expect(await connection.readResponse()).toEqual({ status: 100, headers: {}, body: '', text: '100' })
   connection.send(`{"id":${lastId},"name":"F"}`.padEnd(22))
-  expect((await connection.readAnswer())?.text).toBe('200 {"name":"F"}')
-  expect((await connection.send(formatRequest(unknownPath)).readAnswer())?.status).toBe(404)
+  expect((await connection.readResponse())?.text).toBe('200 {"name":"F"}')
+  expect((await connection.send(formatRequest(unknownPath)).readResponse())?.status).toBe(404)
 })
 
 test.each([
@@ -252,10 +252,10 @@ test('a create that is rejected before its body is cut off gets one response', a
     'Transfer-Encoding': 'chunked',
     'Content-Length': undefined,
   }
-  expect((await connection.send(formatRequest({ headers })).readAnswer())?.text).toMatch(
+  expect((await connection.send(formatRequest({ headers })).readResponse())?.text).toMatch(
     /^400 \(401\) /,
   )
-  expect(await connection.send('no chunk\r\n').readAnswers()).toEqual([])
+  expect(await connection.send('no chunk\r\n').readResponses()).toEqual([])
 })
 
 test.each<{ sentence: string; status: number; request: RawRequest }>([
@@ -274,7 +274,7 @@ test.each<{ sentence: string; status: number; request: RawRequest }>([
   const connection = await connectTo(service().endpoint)
   const headers = { ...request.headers, 'Content-Length': `${innerCreate.length}` }
   connection.send(formatRequest({ ...request, headers }))
-  expect(await connection.readAnswer()).toMatchObject({ status })
+  expect(await connection.readResponse()).toMatchObject({ status })
   connection.send(innerCreate + formatRequest({ ...unknownPath, ...closingHeaders }))
   expect(await readStatuses(connection)).toEqual([404])
   await expectNotStored()

@@ -36,13 +36,13 @@ test('a service rejects more than 100 header lines before it checks anything els
     const connection = await connectTo(service.endpoint)
     const headers = { ...omitted, ...buildExtraLines(count) }
     connection.send(buildRequest(testToken, { method: 'GET', target: '/no', headers }))
-    const answer = await connection.readAnswer()
+    const answer = await connection.readResponse()
     expect(answer?.status).toBe(status)
     if (status !== 431) continue
     const limits = 'larger than 16 KiB, or have more than 100 lines'
     expect(answer?.text).toBe(`431 The request headers are ${limits}`)
     expect(answer?.headers['connection']).toBe('close')
-    expect(await connection.readAnswer()).toBeUndefined()
+    expect(await connection.readResponse()).toBeUndefined()
   }
 })
 
@@ -91,7 +91,7 @@ test.each([
     await expect.poll(isStill, { interval: 100 }).toBe(true)
     expect(lastBytesRead).toBeLessThan(200_000)
     lookups.open()
-    expect((await connection.readAnswer())?.text).toBe('200 {"name":"Fern"}')
+    expect((await connection.readResponse())?.text).toBe('200 {"name":"Fern"}')
   },
 )
 
@@ -137,5 +137,5 @@ test('a body in chunks of one byte needs little more memory than its bytes', asy
   await runIterations(service)
   expect(measureMemory() - before).toBeLessThan(20_000_000)
   connection.send(formatChunk(fern) + formatChunk(''))
-  expect((await connection.readAnswer())?.status).toBe(200)
+  expect((await connection.readResponse())?.status).toBe(200)
 })

@@ -52,11 +52,11 @@ export async function startPatroniCluster(): Promise<[PatroniNode, PatroniNode]>
   )
   if (!primary || !standby) throw new Error('There are two')
   await primary.start()
-  await primary.becomes('primary')
+  await primary.waitForRole('primary')
   await primary.admin('CREATE ROLE plants LOGIN', 'postgres')
   await primary.admin('CREATE DATABASE plants OWNER plants', 'postgres')
   await standby.start()
-  await standby.becomes('synchronous')
+  await standby.waitForRole('synchronous')
   return [primary, standby]
 }
 
@@ -92,7 +92,7 @@ export class PatroniNode {
   }
 
   /** Resolves when Patroni says that the node has the role. */
-  async becomes(role: 'primary' | 'synchronous'): Promise<void> {
+  async waitForRole(role: 'primary' | 'synchronous'): Promise<void> {
     const url = `http://127.0.0.1:${this.#api}/${role}`
     const isSo = () =>
       fetch(url).then(

@@ -38,13 +38,13 @@ export class Sandbox {
   }
 
   /** Starts the built program as a process, under other programs such as a tracer. */
-  start(args: CommandLine, options?: Options, ...under: string[]): ReturnType<typeof launch> {
-    return launch(this, [...under, bin, ...splitWords(args)], options)
+  start(args: CommandLine, options?: Options, ...tracer: string[]): ReturnType<typeof launch> {
+    return launch(this, [...tracer, bin, ...splitWords(args)], options)
   }
 
   /** Runs the built program to its end. The code is undefined if a signal ended it. */
-  spawn(args: CommandLine, options?: Options, ...under: string[]): Promise<ProcessResult> {
-    return waitForResult(this.start(args, options, ...under))
+  spawn(args: CommandLine, options?: Options, ...tracer: string[]): Promise<ProcessResult> {
+    return waitForResult(this.start(args, options, ...tracer))
   }
 
   terminal(args: CommandLine, env: Record<string, string> = {}): Terminal {

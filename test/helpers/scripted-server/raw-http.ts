@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-interface RawAnswer {
+interface RawResponse {
   status: number
   /** The headers by lower-case names. The values of a repeated header are joined by a comma. */
   headers: Record<string, string>
@@ -45,22 +45,22 @@ export async function connectTo(endpoint: NetConnectOpts): Promise<RawConnection
   return connection
 }
 
-/** Sends a request on a connection of its own, and returns the answer. It fails without one. */
+/** Sends a request on a connection of its own, and returns the response. It fails without one. */
 export async function exchangeOnce(
   { endpoint, token }: { endpoint: NetConnectOpts; token: string },
   request: RawRequest = {},
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   const connection = new RawConnection(endpoint)
   try {
-    const answer = await connection.send(buildRequest(token, request)).readAnswer(request)
-    if (!answer) throw new Error('The connection was closed without an answer')
-    return answer
+    const response = await connection.send(buildRequest(token, request)).readResponse(request)
+    if (!response) throw new Error('The connection was closed without an response')
+    return response
   } finally {
     connection.socket.destroy()
   }
 }
 
-/** A connection that sends any bytes, and parses answers strictly. */
+/** A connection that sends any bytes, and parses responses strictly. */
 export class RawConnection {
   readonly socket: Socket
   #received = Buffer.alloc(0)
@@ -85,32 +85,34 @@ export class RawConnection {
     return this
   }
 
-  /** Returns the next answer, or undefined if the server has closed the connection instead. */
-  async readAnswer({ method = 'POST' }: { method?: string } = {}): Promise<RawAnswer | undefined> {
+  /** Returns the next response, or undefined if the server has closed the connection instead. */
+  async readResponse({ method = 'POST' }: { method?: string } = {}): Promise<
+    RawResponse | undefined
+  > {
     for (;;) {
-      const found = parseAnswer(this.#received, method)
-      if (found) {
-        this.#received = this.#received.subarray(found.length)
-        return found.answer
+      const parsed = parseResponse(this.#received, method)
+      if (parsed) {
+        this.#received = this.#received.subarray(parsed.length)
+        return parsed.response
       }
       if (this.#isEnded && this.#received.length === 0) return undefined
-      if (this.#isEnded) throw new Error(`No whole answer: ${this.#received.toString('latin1')}`)
+      if (this.#isEnded) throw new Error(`No whole response: ${this.#received.toString('latin1')}`)
       await new Promise<void>((resolve) => {
         this.notify = resolve
       })
     }
   }
 
-  async readAnswers(): Promise<RawAnswer[]> {
-    const answers: RawAnswer[] = []
-    for (let next = await this.readAnswer(); next; next = await this.readAnswer())
-      answers.push(next)
-    return answers
+  async readResponses(): Promise<RawResponse[]> {
+    const responses: RawResponse[] = []
+    for (let next = await this.readResponse(); next; next = await this.readResponse())
+      responses.push(next)
+    return responses
   }
 }
 
-/** Parses the answer at the start of the bytes; undefined until it is complete (RFC 9112, 6.3). */
-function parseAnswer(bytes: Buffer, method: string) {
+/** Parses the response at the start of the bytes; undefined until it is whole (RFC 9112, 6.3). */
+function parseResponse(bytes: Buffer, method: string) {
   const start = bytes.indexOf('\r\n\r\n') + 4
   if (start < 4) return undefined
   const [first = '', ...lines] = bytes.toString('latin1', 0, start - 4).split('\r\n')
@@ -124,13 +126,13 @@ function parseAnswer(bytes: Buffer, method: string) {
   const hasNoBody = status < 200 || status === 204 || method === 'HEAD'
   const end = start + (hasNoBody ? 0 : Number(headers['content-length']))
   if (!(status && end >= start) || '' in headers)
-    throw new Error(`No answer with a length: ${JSON.stringify([first, ...lines])}`)
+    throw new Error(`No response with a length: ${JSON.stringify([first, ...lines])}`)
   if (bytes.length < end) return undefined
   const body = bytes.toString('utf8', start, end)
-  return { answer: { status, headers, body, text: formatAnswer(status, body) }, length: end }
+  return { response: { status, headers, body, text: formatResponse(status, body) }, length: end }
 }
 
-function formatAnswer(status: number, body: string): string {
+function formatResponse(status: number, body: string): string {
   const [, error, message = ''] = /^\{"error":(\d+),"message":(".*")\}$/.exec(body) ?? []
   if (error === undefined) return `${status} ${body}`.trimEnd()
   return `${status}${error === `${status}` ? '' : ` (${error})`} ${JSON.parse(message)}`

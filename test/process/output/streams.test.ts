@@ -158,7 +158,7 @@ test.runIf(isLinux)(
     )
     const ask = async (target: string, status: number, [connection] = connections) => {
       connection?.send(buildRequest(testToken, { target }))
-      expect((await connection?.readAnswer())?.status).toBe(status)
+      expect((await connection?.readResponse())?.status).toBe(status)
     }
     const askOften = async (times: number) => {
       for (let count = 0; count < times; count += connections.length)

@@ -122,7 +122,7 @@ describe.runIf(canTrace)('a result is on disk before it is reported (needs strac
     const statuses = []
     for (const request of requests) {
       connection.send(buildRequest(token, request))
-      statuses.push((await connection.readAnswer(request))?.status)
+      statuses.push((await connection.readResponse(request))?.status)
     }
     // strace runs the service as its child, and would not pass the signal on.
     const children = readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, 'utf8')

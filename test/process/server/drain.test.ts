@@ -47,7 +47,7 @@ test.skipIf(process.platform === 'win32')('nohup keeps a service from SIGHUP', a
   const service = await serve([], { env, through: ['nohup'] })
   service.kill('SIGHUP')
   const connection = await connectTo(service.endpoint)
-  expect((await connection.send(createOf(1)).readAnswer())?.status).toBe(200)
+  expect((await connection.send(createOf(1)).readResponse())?.status).toBe(200)
   expect(service.log.map(({ msg }) => msg)).not.toContain('draining')
   expect(await service.stop()).toMatchObject({ code: 0 })
 })
@@ -63,7 +63,7 @@ test('a draining service stores exactly the creates that it answers', {
     for (let isOpen = true; isOpen; ) {
       last += 1
       const id = last
-      const answer = await connection.send(createOf(id)).readAnswer()
+      const answer = await connection.send(createOf(id)).readResponse()
       expect([id, answer?.status]).toEqual([id, 200])
       ids.push(id)
       isOpen = answer?.headers['connection'] !== 'close'
@@ -92,7 +92,7 @@ test('clients that reconnect for each request are answered for half a second of 
       counts.sent += 1
       connection.send(createOf(counts.sent))
       const sentAt = performance.now()
-      const answer = await connection.readAnswer()
+      const answer = await connection.readResponse()
       if (answer?.status === 200) counts.answered += 1
       else unanswered.push(sentAt)
       connection.socket.destroy()
@@ -114,7 +114,7 @@ describe('while it drains, a service', () => {
     const service = await serve([...long, '--request-timeout', '24d'])
     const idle = await sentTo(service, buildRequest(testToken, { target: '/nope' }))
     await connectTo(service.endpoint) // which never brings a byte
-    expect((await idle.readAnswer())?.status).toBe(404)
+    expect((await idle.readResponse())?.status).toBe(404)
     const db = openDatabase(getStorePath(service))
     db.exec('BEGIN IMMEDIATE')
     const waiting = await Promise.all(upTo(3).map((id) => sentTo(service, createOf(id))))
@@ -122,9 +122,9 @@ describe('while it drains, a service', () => {
     const slow = await draining(service)
     await expect.poll(() => isRefused(service)).toBe(true)
     db.exec('ROLLBACK')
-    const answers = await Promise.all(waiting.map((connection) => connection.readAnswer()))
+    const answers = await Promise.all(waiting.map((connection) => connection.readResponse()))
     expect(answers.map((answer) => answer?.body)).toEqual(upTo(3).map(() => '{"name":"Fern"}'))
-    const answer = await slow.send(' '.repeat(99 - moss.length)).readAnswer()
+    const answer = await slow.send(' '.repeat(99 - moss.length)).readResponse()
     const headers = { connection: 'close' }
     expect(answer).toMatchObject({ status: 200, headers, body: '{"name":"Moss"}' })
     expect((await service.ended).code).toBe(0)
@@ -138,7 +138,7 @@ describe('while it drains, a service', () => {
     db.exec('BEGIN IMMEDIATE')
     const waiting = await Promise.all(upTo(3).map((id) => sentTo(service, createOf(id))))
     const ended = service.stop()
-    const answers = await Promise.all(waiting.map((connection) => connection.readAnswer()))
+    const answers = await Promise.all(waiting.map((connection) => connection.readResponse()))
     expect(answers).toMatchObject(
       upTo(3).map(() => ({
         status: 503,
@@ -154,10 +154,10 @@ describe('while it drains, a service', () => {
   test('answers each request with Connection: close', async () => {
     const service = await serveStore(quickStore)
     const connection = await connectTo(service.endpoint)
-    const kept = await connection.send(createOf(1)).readAnswer()
+    const kept = await connection.send(createOf(1)).readResponse()
     connection.send(createOf(2))
     const drained = service.drain(60_000)
-    const last = await connection.readAnswer()
+    const last = await connection.readResponse()
     expect([kept, last].map((answer) => answer?.headers['connection'])).toEqual([
       'keep-alive',
       'close',
@@ -175,7 +175,7 @@ describe('while it drains, a service', () => {
       for (const id of ids) connections[id - 1]?.send(createOf(id))
       service.kill('SIGTERM')
       service.kill('SIGCONT')
-      const answers = await Promise.all(connections.map((connection) => connection.readAnswer()))
+      const answers = await Promise.all(connections.map((connection) => connection.readResponse()))
       expect(answers.map((answer) => answer?.status)).toEqual(ids.map(() => 200))
       expect((await service.ended).code).toBe(0)
       expect(readIds(getStorePath(service))).toEqual(ids)

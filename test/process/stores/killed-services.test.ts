@@ -130,10 +130,10 @@ test.skipIf(!isSoak || !hasPatroni())(
     for (let kill = 1; kill <= 2; kill += 1) {
       await crowd.until(crowd.done() + 1000)
       await primary.kill()
-      await standby.becomes('primary')
+      await standby.waitForRole('primary')
       await crowd.until(crowd.done() + 1000)
       await primary.start()
-      await primary.becomes('synchronous')
+      await primary.waitForRole('synchronous')
       const replaced = primary
       primary = standby
       standby = replaced

@@ -93,7 +93,7 @@ describe('an admin port on a loopback address', () => {
     const { endpoint } = await listen()
     const connection = await connectTo(endpoint)
     connection.send('GET /ready HTTP/1.0\r\n\r\n')
-    expect(await connection.readAnswer()).toMatchObject({ status: 200, body: '{"ready":true}' })
+    expect(await connection.readResponse()).toMatchObject({ status: 200, body: '{"ready":true}' })
   })
 })
 
@@ -120,6 +120,6 @@ test('a connection to the admin port has one request', async () => {
   const { endpoint } = await listen()
   const connection = await connectTo(endpoint)
   connection.send('GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))
-  const answers = await connection.readAnswers()
+  const answers = await connection.readResponses()
   expect(answers).toMatchObject([{ status: 200, headers: { connection: 'close' } }])
 })

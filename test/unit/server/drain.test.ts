@@ -45,7 +45,7 @@ test('a drain sends no response before it has closed the port, as its client mig
   const connection = (await connectTo(endpoint)).send(buildRequest(''))
   await once(http.server, 'request')
   const drained = http.drain(day)
-  expect(await connection.readAnswer()).toMatchObject({ status: 200 })
+  expect(await connection.readResponse()).toMatchObject({ status: 200 })
   expect(http.server.listening).toBe(false)
   await drained
 })
@@ -82,17 +82,17 @@ test('the response to a request waits while it has to', async () => {
   await nextIteration()
   expect(isAnswered).toBe(false)
   closing.open()
-  expect(await connection.readAnswer()).toMatchObject({ status: 200, body: '{}' })
+  expect(await connection.readResponse()).toMatchObject({ status: 200, body: '{}' })
 })
 
 test('a drain answers a client that connected in time, and sends its first request when others were closed', async () => {
   const { http, endpoint } = await listen(async ({ response }) => void response.end('{}'))
   const [used, silent] = [await connectTo(endpoint), await connectTo(endpoint)]
-  expect(await used.send(buildRequest('')).readAnswer()).toMatchObject({ status: 200 })
+  expect(await used.send(buildRequest('')).readResponse()).toMatchObject({ status: 200 })
   used.send('POST /') // so that it is not idle, and not closed with the port
   const drained = http.drain(day)
-  expect(await used.readAnswer()).toBeUndefined()
-  expect(await silent.send(buildRequest('')).readAnswer()).toMatchObject({ status: 200 })
+  expect(await used.readResponse()).toBeUndefined()
+  expect(await silent.send(buildRequest('')).readResponse()).toMatchObject({ status: 200 })
   await drained
 })
 

@@ -49,7 +49,7 @@ test('HEAD has the status and the headers of GET, and its connection goes on', a
     const length = Number(get.headers['content-length'])
     expect([get.status, length]).toEqual([status, Buffer.byteLength(get.body)])
     const head = { method: 'HEAD', target, headers }
-    const answer = await connection.send(buildRequest(service.token, head)).readAnswer(head)
+    const answer = await connection.send(buildRequest(service.token, head)).readResponse(head)
     const volatile = { date: expect.any(String), 'request-id': expect.any(String) }
     const expected = { ...get.headers, ...volatile }
     expect(answer).toEqual({ status, headers: expected, body: '', text: `${status}` })
@@ -66,9 +66,9 @@ test('HEAD has no body where its own body breaks, or is too large', async () => 
     const head = { method: 'HEAD', ...request, headers: { ...request.headers } }
     const connection = await connectTo(service.endpoint)
     connection.send(buildRequest(service.token, head))
-    expect(await connection.readAnswer(head)).toMatchObject({ status })
+    expect(await connection.readResponse(head)).toMatchObject({ status })
     connection.socket.end()
-    expect(await connection.readAnswer()).toBeUndefined()
+    expect(await connection.readResponse()).toBeUndefined()
   }
 })
 
