@@ -25,10 +25,10 @@ export interface MappedChunk {
 export interface PlainRows {
   rows: PlainChunk
   /**
-   * Whether the store has created all of them. Whoever tries that sets this promise before it reads
-   * the next item. If it is false, or was not set, the same rows follow as records.
+   * Whether the store has created all of them. Whoever gets the rows must set this before the next
+   * item is read, even ahead. If it resolves to false, the same rows follow as records.
    */
-  areCreated: Promise<boolean> | undefined
+  areCreated?: Promise<boolean>
 }
 
 interface MapOptions {
@@ -63,10 +63,12 @@ export async function* mapChunks(
       const wholeChunk = await wholeChunks.read()
       if (wholeChunk === undefined) return
       if (wholeChunk instanceof PlainChunk) {
-        const plainRows: PlainRows = { rows: wholeChunk, areCreated: undefined }
+        const plainRows: PlainRows = { rows: wholeChunk }
         yield plainRows
+        const { areCreated } = plainRows
+        if (!areCreated) throw new TypeError('Whether the rows are created is unknown')
         wholeChunks.prepare()
-        if (await plainRows.areCreated) {
+        if (await areCreated) {
           recordsBefore += wholeChunk.length
           wholeChunk.release()
           continue
