@@ -225,7 +225,12 @@ test('a service responds to Expect: 100-continue before the body', async () => {
   connection.send(
     buildNewCreate({ headers: { Expect: '100-Continue', 'Content-Length': '22' }, body: '' }),
   )
-  expect(await connection.readResponse()).toEqual({ status: 100, headers: {}, body: '', text: '100' })
+  expect(await connection.readResponse()).toEqual({
+    status: 100,
+    headers: {},
+    body: '',
+    text: '100',
+  })
   connection.send(`{"id":${lastId},"name":"F"}`.padEnd(22))
   expect((await connection.readResponse())?.text).toBe('200 {"name":"F"}')
   expect((await connection.send(formatRequest(unknownPath)).readResponse())?.status).toBe(404)

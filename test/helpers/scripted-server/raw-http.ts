@@ -86,9 +86,11 @@ export class RawConnection {
   }
 
   /** Returns the next response, or undefined if the server has closed the connection instead. */
-  async readResponse({ method = 'POST' }: { method?: string } = {}): Promise<
-    RawResponse | undefined
-  > {
+  async readResponse({
+    method = 'POST',
+  }: {
+    method?: string
+  } = {}): Promise<RawResponse | undefined> {
     for (;;) {
       const parsed = parseResponse(this.#received, method)
       if (parsed) {
