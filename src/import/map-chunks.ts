@@ -22,7 +22,7 @@ export interface MappedChunk {
 }
 
 /** Rows that a store may be able to create without records. */
-export interface PlainRows {
+interface PlainRows {
   rows: PlainChunk
   /**
    * Whether the store has created all of them. Whoever gets the rows must set this before the next
