@@ -32,7 +32,7 @@ export interface InputOptions {
   /** With `update`, a record may lack its name or tag, which then stay as they are stored. */
   ifExists: 'same' | 'skip' | 'update'
   /** Whether the store can create plants from the rows of a `PlainChunk`. */
-  takesRows?: boolean
+  takesPlainRows?: boolean
   /** The option that names the store, such as ` --store ./garden.db`, for commands in hints. */
   storeFlag?: string
 }

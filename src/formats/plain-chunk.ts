@@ -16,7 +16,7 @@
 
 import { assertDefined } from '../errors.js'
 import { isText } from '../plant/fields.js'
-import type { NewPlantRows, RowTexts, RowValue } from '../plant/plant.js'
+import type { PlainRows, RowTexts, RowValue } from '../plant/plant.js'
 import { minus, zero } from '../platform/ascii.js'
 import { Chunk, type InputOptions, maxRecordBytes, type RawRecord } from './chunk.js'
 import { createRowArrays, growRowArrays, offsetsPerRow, type RowArrays } from './row-arrays.js'
@@ -64,7 +64,7 @@ const maxRows = 25_000
 /** The length of all texts of a chunk, in UTF-16 units. */
 const maxCharacters = 2_600_000
 
-export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implements NewPlantRows {
+export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implements PlainRows {
   readonly #format: PlainFormat<R>
   readonly #freeArrays: RowArrays[]
   #texts: PlainText[] = []
@@ -201,8 +201,8 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
  * rows. Any other import needs records.
  */
 export function readsPlainRows(options: InputOptions): boolean {
-  const { takesRows = false, idFrom, match, ifExists } = options
-  return takesRows && idFrom === undefined && match === undefined && ifExists !== 'update'
+  const { takesPlainRows = false, idFrom, match, ifExists } = options
+  return takesPlainRows && idFrom === undefined && match === undefined && ifExists !== 'update'
 }
 
 /**

@@ -1,17 +1,17 @@
 import { PlantsError } from '../errors.js'
-import type { CheckpointRows } from './checkpoint-rows.js'
+import type { ImportEntries } from './import-entries.js'
 import type { Position } from './parse-checkpoint.js'
-import { appendRows, disownFile } from './rejects-file.js'
+import { appendRejectedRecords, disownFile } from './rejects-file.js'
 
 /**
  * Appends the rejected records of a chunk, which is committed, to their file. Then the checkpoint
  * is saved without them.
  *
- * @param header the header of the file, which precedes the first rows
- * @returns the position without these rows
+ * @param header the header of the file, which precedes the first record
+ * @returns the position without these records
  */
 export async function appendRejects(
-  checkpointRows: CheckpointRows,
+  entries: ImportEntries,
   position: Position,
   header: string,
 ): Promise<Position> {
@@ -19,14 +19,14 @@ export async function appendRejects(
   if (!rejects?.rows) return position
   const appended = { ...position }
   try {
-    appended.rejects = appendRows(rejects, header, { isResumed: false })
+    appended.rejects = appendRejectedRecords(rejects, header)
   } catch (error) {
     // The file belongs to another program, and the checkpoint must say so. If that program is a
     // process that has resumed this import, saving fails, and its error says that.
     if (error instanceof PlantsError && error.kind === 'usage')
-      await checkpointRows.saveCheckpoint({ ...position, rejects: disownFile(rejects) })
+      await entries.saveCheckpoint({ ...position, rejects: disownFile(rejects) })
     throw error
   }
-  await checkpointRows.saveCheckpoint(appended)
+  await entries.saveCheckpoint(appended)
   return appended
 }

@@ -29,10 +29,10 @@ export function createCheckpoint(
 /**
  * Returns the position after further records, and changes nothing.
  *
- * @param rejectedRows the rows of the rejects file that these records add
+ * @param rejectedText what these records add to the rejects file
  */
-export function movePosition(position: Position, records: number, rejectedRows: string): Position {
-  const rejects = position.rejects && { ...position.rejects, rows: rejectedRows }
+export function movePosition(position: Position, records: number, rejectedText: string): Position {
+  const rejects = position.rejects && { ...position.rejects, rows: rejectedText }
   return { ...position, records: position.records + records, rejects }
 }
 

@@ -10,7 +10,7 @@ import { Mapper } from './map-record.js'
 export async function hasImportableRecord(plan: ImportPlan, io: Io): Promise<boolean> {
   const nextId = plan.idFrom === undefined ? undefined : smallestId
   const names = plan.match && new Map()
-  const mappedPlan = { ...plan, takesRows: false }
+  const mappedPlan = { ...plan, takesPlainRows: false }
   for (const input of plan.inputs) {
     const reader = await openInput(input, mappedPlan, io)
     try {

@@ -18,8 +18,9 @@
  * again creates nothing twice.
  *
  * There are two shortcuts. While a PostgreSQL server stores a chunk, the next one is read and
- * mapped (`ReadAhead`). And a chunk of plain rows is created in a direct store without mapping its
- * records (`#createRows`); if the store cannot do that, the same rows come again, mapped.
+ * mapped (`ReadAhead`). And the plants of a plain chunk are created in a direct store without
+ * mapping its records (`#tryPlainChunk`). If the store cannot create all of them, its records are
+ * mapped after all.
  *
  * docs/design/import-and-resume.md says why it is built like this.
  */
@@ -30,27 +31,22 @@ import type { Outcome } from '../stores/change.js'
 import {
   type CheckpointChange,
   type DirectStore,
-  RowsRejectedError,
+  PlainRowsRejectedError,
   type Transaction,
 } from '../stores/store.js'
 import { appendRejects } from './append-rejects.js'
 import { movePosition } from './checkpoint.js'
-import { CheckpointRows } from './checkpoint-rows.js'
-import type { ImportStart } from './import-start.js'
+import { assertSameHeader, formatRejectsHeader, type RejectedRecord } from './format-rejects.js'
+import { ImportEntries, saveEntries } from './import-entries.js'
+import type { ImportStart, ImportTarget } from './import-start.js'
 import { InputNotes } from './input-notes.js'
 import { type OpenInput, openInput } from './inputs.js'
-import { type MappedChunk, mapChunks } from './map-chunks.js'
+import { type MappedChunk, mapChunks, type UnmappedChunk } from './map-chunks.js'
 import type { MapperState } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
-import { addOutcomes, findRejections, mergeOutcomes } from './outcomes.js'
+import { type SettledRecords, settleRecords } from './outcomes.js'
 import type { Position } from './parse-checkpoint.js'
 import { ReadAhead } from './read-ahead.js'
-import {
-  assertSameHeader,
-  formatRejectedRows,
-  formatRejectsHeader,
-  type RejectedRecord,
-} from './rejects-file.js'
 
 type OnChunk = (
   outcomes: readonly Outcome[],
@@ -58,20 +54,17 @@ type OnChunk = (
   importer: Importer,
 ) => Promise<void>
 
-/** A chunk that is being stored. */
-interface OpenChunk extends MappedChunk {
-  /** Remembers the file, if one of the records got a generated id. */
-  fileChanges: readonly CheckpointChange[]
-  /** This is called while a server works on the chunk. */
-  onWait: () => void
+/** The input that is being imported. */
+interface CurrentInput {
+  reader: OpenInput
+  /** The name of the file, for notes. */
+  file: string
+  /** Begins to read the next chunk. It is called while a server works on the one before it. */
+  prepareNext(): void
 }
 
-interface CommittedChunk {
-  outcomes: readonly Outcome[]
-  rejections: readonly RejectedRecord[]
-  /** The position after the chunk. */
-  position: Position
-  /** What the transaction saved about the import. */
+/** A chunk with what its transaction saves about the import. */
+interface CommittedChunk extends SettledRecords {
   savedChanges: readonly CheckpointChange[]
 }
 
@@ -80,7 +73,7 @@ export class Importer {
   readonly #onChunk: OnChunk
   readonly #io: Io
   readonly #mapperState: MapperState
-  readonly #checkpointRows: CheckpointRows
+  readonly #entries: ImportEntries
   /** Whether a run that was interrupted may have sent the next chunk to a service. */
   #mayBeSentAgain: boolean
   /** Where transactions begin; with `--atomic`, the one transaction around all chunks. */
@@ -101,7 +94,7 @@ export class Importer {
     this.#onChunk = onChunk
     this.#io = io
     this.#checkpointStore = target.checkpointStore
-    this.#checkpointRows = new CheckpointRows(start)
+    this.#entries = new ImportEntries(start)
     this.#mayBeSentAgain = saved.checkpoint !== undefined
     this.position = position
     this.#mapperState = {
@@ -113,7 +106,7 @@ export class Importer {
   }
 
   get isResumable(): boolean {
-    return this.#checkpointRows.isResumable
+    return this.#entries.isResumable
   }
 
   /** How much of the inputs is read, from 0 to 1; undefined if that is not known. */
@@ -138,9 +131,9 @@ export class Importer {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
     // The id of the import, of which the keys are made, is saved before a service gets a request.
-    // And rows that were just appended to the rejects file must leave the checkpoint.
-    const mustSave = target.send !== undefined || this.#checkpointRows.hasCheckpoint
-    if (mustSave) await this.#checkpointRows.saveCheckpoint(this.position)
+    // And records that were just appended to the rejects file must leave the checkpoint.
+    const mustSave = target.send !== undefined || this.#entries.hasCheckpoint
+    if (mustSave) await this.#entries.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)
@@ -158,31 +151,54 @@ export class Importer {
     this.isComplete = true
   }
 
-  /** @returns false if too many records were rejected */
+  /** @returns false if too many records were rejected, so that the import must end */
   async #importInput(reader: OpenInput, file: string): Promise<boolean> {
     const chunks = new ReadAhead(this.#mapChunks(reader, file))
-    // Both kinds of chunks call this while the server works, so that the next chunk is read then.
-    const prepareNext = () => chunks.prepare()
+    const input = { reader, file, prepareNext: () => chunks.prepare() }
     try {
-      for (;;) {
-        const next = await chunks.read()
-        if (next === undefined) return true
-        // A chunk of rows that were all left out has no records, and is only noted.
-        const isEmpty = 'chunk' in next && next.chunk.records.length === 0
-        if (!isEmpty && this.#rejectedCount >= this.#start.plan.maxErrors) return false
-        if ('rows' in next) {
-          next.areCreated = this.#createRows(next.rows, prepareNext)
-          await next.areCreated
-        } else {
-          this.notes.noteRows(next.chunk, reader, file)
-          if (isEmpty) continue
-          await this.#importChunk(next, prepareNext, reader)
-        }
-        await checkSignal(this.#io.handleSignals())
+      for (let chunk = await chunks.read(); chunk; chunk = await chunks.read()) {
+        const isImported =
+          'plainChunk' in chunk
+            ? await this.#importPlainChunk(chunk, input)
+            : await this.#importMappedChunk(chunk, input)
+        if (!isImported) return false
       }
+      return true
     } finally {
       await chunks.end()
     }
+  }
+
+  /** @returns false if too many records were rejected before the chunk, or in its first parts */
+  async #importPlainChunk(
+    { plainChunk, mapRecords }: UnmappedChunk,
+    input: CurrentInput,
+  ): Promise<boolean> {
+    if (this.#hasTooManyRejections) return false
+    if (await this.#tryPlainChunk(plainChunk, input)) {
+      plainChunk.release()
+      await checkSignal(this.#io.handleSignals())
+      return true
+    }
+    for (const chunk of mapRecords())
+      if (!(await this.#importMappedChunk(chunk, input))) return false
+    return true
+  }
+
+  /** @returns false if too many records were rejected before the chunk */
+  async #importMappedChunk(mapped: MappedChunk, input: CurrentInput): Promise<boolean> {
+    // If all rows of a chunk were left out, it has no records, and is only noted.
+    const isEmpty = mapped.chunk.records.length === 0
+    if (!isEmpty && this.#hasTooManyRejections) return false
+    this.notes.noteRows(mapped.chunk, input.reader, input.file)
+    if (isEmpty) return true
+    await this.#storeChunk(mapped, input)
+    await checkSignal(this.#io.handleSignals())
+    return true
+  }
+
+  get #hasTooManyRejections(): boolean {
+    return this.#rejectedCount >= this.#start.plan.maxErrors
   }
 
   #mapChunks(reader: OpenInput, name: string) {
@@ -198,93 +214,80 @@ export class Importer {
   }
 
   /**
-   * Creates the plants of all rows, and saves the checkpoint after them.
+   * Creates the plants of a plain chunk, and saves the checkpoint after them, in one transaction.
    *
    * @returns false, with nothing stored, if one of them cannot be created
    */
-  async #createRows(rows: PlainChunk, onWait: () => void): Promise<boolean> {
-    const create = async ({ createRows, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
-      if (!createRows) throw new RowsRejectedError()
-      await createRows(rows, { onWait })
-      const position = movePosition(this.position, rows.length, '')
-      position.counts = { ...position.counts, created: position.counts.created + rows.length }
-      const savedChanges = this.#checkpointRows.buildCheckpointChange(position)
-      for (const change of savedChanges) await saveCheckpoint(change)
+  async #tryPlainChunk(plainChunk: PlainChunk, { prepareNext }: CurrentInput): Promise<boolean> {
+    const create = async (transaction: Transaction): Promise<CommittedChunk> => {
+      if (!transaction.createPlainRows) throw new PlainRowsRejectedError()
+      await transaction.createPlainRows(plainChunk, { onWait: prepareNext })
+      const { counts } = this.position
+      const position = {
+        ...movePosition(this.position, plainChunk.length, ''),
+        counts: { ...counts, created: counts.created + plainChunk.length },
+      }
+      const savedChanges = this.#entries.buildCheckpointChange(position)
+      await saveEntries(savedChanges, transaction)
       return { outcomes: [], rejections: [], position, savedChanges }
     }
     try {
-      this.#advanceTo(await this.#checkpointStore.transaction(create, { isRepeatable: true }))
+      await this.#commit(create)
+      return true
     } catch (error) {
-      if (error instanceof RowsRejectedError) return false
+      if (error instanceof PlainRowsRejectedError) return false
       throw error
     }
-    await this.#onChunk([], [], this)
-    return true
   }
 
-  async #importChunk(chunk: MappedChunk, onWait: () => void, reader: OpenInput): Promise<void> {
-    const fileChanges = chunk.changes.some(({ idSource }) => isGenerated(idSource))
-      ? this.#checkpointRows.buildFileChange(this.position.input)
-      : []
-    const open = { ...chunk, fileChanges, onWait }
-    const sentOutcomes = await this.#sendToService(open)
-    const committed = await this.#commitChunk(open, sentOutcomes, reader)
-    this.#advanceTo(committed)
-    await this.#onChunk(committed.outcomes, committed.rejections, this)
-    this.position = await appendRejects(
-      this.#checkpointRows,
-      this.position,
-      formatRejectsHeader(reader),
-    )
-  }
-
-  /** @returns undefined for a direct store, which writes the changes with the checkpoint */
-  async #sendToService({ changes, fileChanges }: OpenChunk): Promise<Outcome[] | undefined> {
+  /** Stores the changes of a chunk with the checkpoint after them, and appends its rejects. */
+  async #storeChunk(mapped: MappedChunk, { reader, prepareNext }: CurrentInput): Promise<void> {
+    const hasGeneratedIds = mapped.changes.some(({ idSource }) => isGenerated(idSource))
+    const fileChanges = hasGeneratedIds ? this.#entries.buildFileChange(this.position.input) : []
+    // A service is sent the changes now, and a direct store writes them in the transaction below.
     const { send } = this.#start.target
-    if (!send) return undefined
+    const sentOutcomes = send && (await this.#sendToService(send, mapped, fileChanges))
+    await this.#commit(async (transaction) => {
+      const options = { signal: this.#io.handleSignals(), onWait: prepareNext }
+      const outcomes = sentOutcomes ?? (await transaction.write(mapped.changes, options))
+      const settled = settleRecords(mapped, outcomes, { reader, position: this.position })
+      const savedChanges = this.#entries.buildCheckpointChange(settled.position)
+      // For a service, the file was remembered before anything was sent.
+      if (!sentOutcomes) savedChanges.push(...fileChanges)
+      await saveEntries(savedChanges, transaction)
+      return { ...settled, savedChanges }
+    })
+    const header = formatRejectsHeader(reader)
+    this.position = await appendRejects(this.#entries, this.position, header)
+  }
+
+  async #sendToService(
+    send: NonNullable<ImportTarget['send']>,
+    { changes }: MappedChunk,
+    fileChanges: readonly CheckpointChange[],
+  ): Promise<Outcome[]> {
     // A request may be stored even if this process ends before the response, so the file is
     // remembered before anything is sent.
-    for (const change of fileChanges) await this.#checkpointRows.save(change)
+    for (const change of fileChanges) await this.#entries.save(change)
     const isRepetition = this.#mayBeSentAgain
     this.#mayBeSentAgain = false
     return send(changes, { signal: this.#io.handleSignals(), isRepetition })
   }
 
-  /** @param sentOutcomes the outcomes at a service; undefined to write the changes here */
-  #commitChunk(
-    { chunk, results, changes, fileChanges, nextId, onWait }: OpenChunk,
-    sentOutcomes: Outcome[] | undefined,
-    reader: OpenInput,
-  ): Promise<CommittedChunk> {
-    const commit = async ({ write, saveCheckpoint }: Transaction): Promise<CommittedChunk> => {
-      const signal = this.#io.handleSignals()
-      const written = sentOutcomes ?? (await write(changes, { signal, onWait }))
-      const outcomes = mergeOutcomes(results, written)
-      const rejections = findRejections(chunk, outcomes)
-      const rejectedRows = formatRejectedRows(rejections, reader)
-      const position = {
-        ...movePosition(this.position, outcomes.length, rejectedRows),
-        counts: addOutcomes(this.position.counts, outcomes),
-        nextId: nextId?.toString(),
-      }
-      const savedChanges = this.#checkpointRows.buildCheckpointChange(position)
-      // For a service, the file was remembered before anything was sent.
-      if (!sentOutcomes) savedChanges.push(...fileChanges)
-      for (const change of savedChanges) await saveCheckpoint(change)
-      return { outcomes, rejections, position, savedChanges }
-    }
-    return this.#checkpointStore.transaction(commit, { isRepeatable: true })
-  }
-
-  /** Changes the state of the importer, only when the chunk is committed. */
-  #advanceTo({ position, rejections, savedChanges }: CommittedChunk): void {
-    this.position = position
-    this.#rejectedCount += rejections.length
-    for (const change of savedChanges) this.#checkpointRows.noteSaved(change)
+  /**
+   * Runs `store` in a transaction, which may be repeated. Only when it is committed, the importer
+   * moves behind the chunk, and reports it.
+   */
+  async #commit(store: (transaction: Transaction) => Promise<CommittedChunk>): Promise<void> {
+    const chunk = await this.#checkpointStore.transaction(store, { isRepeatable: true })
+    this.position = chunk.position
+    this.#rejectedCount += chunk.rejections.length
+    for (const change of chunk.savedChanges) this.#entries.noteSaved(change)
+    await this.#onChunk(chunk.outcomes, chunk.rejections, this)
   }
 
   /** Deletes the checkpoint. If that fails, the same command resumes the import at its end. */
   async finish(): Promise<void> {
-    await this.#checkpointRows.saveCheckpoint(undefined)
+    await this.#entries.saveCheckpoint(undefined)
   }
 }

@@ -5,7 +5,6 @@ import { InvalidCheckpointError } from './checkpoint.js'
 import type { ImportPlan } from './inputs.js'
 import { Mapper, type MapperState } from './map-record.js'
 import type { MappedChange } from './mapped-change.js'
-import { ReadAhead } from './read-ahead.js'
 
 /**
  * A chunk whose records are mapped to changes. It may be mapped before the chunk before it is
@@ -21,14 +20,11 @@ export interface MappedChunk {
   nextId: bigint | undefined
 }
 
-/** Rows that a store may be able to create without records. */
-interface PlainRows {
-  rows: PlainChunk
-  /**
-   * Whether the store has created all of them. Whoever gets the rows must set this before the next
-   * item is read, even ahead. If it resolves to false, the same rows follow as records.
-   */
-  areCreated?: Promise<boolean>
+/** A plain chunk. A direct store can mostly create its plants without changes. */
+export interface UnmappedChunk {
+  plainChunk: PlainChunk
+  /** Maps its rows to changes, for a store that cannot create all of its plants. */
+  mapRecords(): Iterable<MappedChunk>
 }
 
 interface MapOptions {
@@ -43,49 +39,44 @@ interface MapOptions {
   keyPrefix: string | undefined
 }
 
-/**
- * Yields the chunks of an input after the skipped records.
- *
- * A plain chunk is yielded as rows first, and whoever gets them tries to create them: see
- * `PlainRows`. While that runs, the chunk after them is read. But what is yielded next is not known
- * before `areCreated` settles: that chunk if it is true, and otherwise the same rows, mapped.
- */
+/** Yields the chunks of an input after the skipped records. */
 export async function* mapChunks(
   { header, chunks }: FormatReader,
-  { plan, name, state, skippedRecords, keyPrefix }: MapOptions,
-): AsyncGenerator<MappedChunk | PlainRows, void, undefined> {
-  const maxRecords = keyPrefix === undefined ? maxRecordsAtOnce : maxRequests
+  options: MapOptions,
+): AsyncGenerator<MappedChunk | UnmappedChunk, void, undefined> {
+  const { plan, name, state, skippedRecords } = options
   const mapper = new Mapper(plan, header, state)
   let recordsBefore = skippedRecords
-  const wholeChunks = new ReadAhead(skipDoneRecords(chunks, skippedRecords, plan, name))
-  try {
-    for (;;) {
-      const wholeChunk = await wholeChunks.read()
-      if (wholeChunk === undefined) return
-      if (wholeChunk instanceof PlainChunk) {
-        const plainRows: PlainRows = { rows: wholeChunk }
-        yield plainRows
-        const { areCreated } = plainRows
-        if (!areCreated) throw new TypeError('Whether the rows are created is unknown')
-        wholeChunks.prepare()
-        if (await areCreated) {
-          recordsBefore += wholeChunk.length
-          wholeChunk.release()
-          continue
-        }
-      }
-      for (const chunk of wholeChunk.split(maxRecords)) {
-        const firstNumber = recordsBefore
-        const results = chunk.records.map((raw, index) =>
-          mapper.map(raw, keyPrefix && `${keyPrefix}${firstNumber + index}`),
-        )
-        const changes = results.filter(isChange)
-        recordsBefore += chunk.records.length
-        yield { chunk, results, changes, nextId: state.nextId }
-      }
+  for await (const chunk of skipDoneRecords(chunks, skippedRecords, plan, name)) {
+    const firstNumber = recordsBefore
+    recordsBefore += chunk.length
+    const mapRecords = () => mapInParts(chunk, firstNumber, mapper, options)
+    if (chunk instanceof PlainChunk) yield { plainChunk: chunk, mapRecords }
+    else yield* mapRecords()
+  }
+}
+
+/**
+ * Divides a chunk if it has too many records for one transaction, and maps each part when it is
+ * asked for.
+ *
+ * @param firstNumber how many records of the input precede the chunk
+ */
+function* mapInParts(
+  chunk: Chunk,
+  firstNumber: number,
+  mapper: Mapper,
+  { state, keyPrefix }: MapOptions,
+): Generator<MappedChunk, void, undefined> {
+  const maxRecords = keyPrefix === undefined ? maxRecordsAtOnce : maxRequests
+  let number = firstNumber
+  for (const part of chunk.split(maxRecords)) {
+    const results: (MappedChange | Problem)[] = []
+    for (const record of part.records) {
+      results.push(mapper.map(record, keyPrefix && `${keyPrefix}${number}`))
+      number += 1
     }
-  } finally {
-    await wholeChunks.end()
+    yield { chunk: part, results, changes: results.filter(isChange), nextId: state.nextId }
   }
 }
 

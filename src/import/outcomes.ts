@@ -1,14 +1,48 @@
 /*
  * What the outcomes of changes mean for an import: which records are rejected, and what is counted.
  */
-
 import { assertDefined } from '../errors.js'
-import type { Chunk } from '../formats/chunk.js'
+import type { Chunk, FormatReader } from '../formats/chunk.js'
 import { haveEqualFields } from '../plant/plant.js'
 import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
+import { movePosition } from './checkpoint.js'
 import type { Counts } from './counts.js'
+import { formatRejectedRecords, type RejectedRecord } from './format-rejects.js'
+import type { MappedChunk } from './map-chunks.js'
 import type { MappedChange } from './mapped-change.js'
-import type { RejectedRecord } from './rejects-file.js'
+import type { Position } from './parse-checkpoint.js'
+
+/** What became of the records of a chunk. */
+export interface SettledRecords {
+  /** The outcome of each record. */
+  outcomes: readonly Outcome[]
+  rejections: readonly RejectedRecord[]
+  /** The position behind the chunk. */
+  position: Position
+}
+
+/**
+ * Finds out what became of the records of a chunk, and the position behind them. It changes
+ * nothing, because the transaction of the chunk may be repeated.
+ *
+ * @param changeOutcomes the outcomes of the changes, in their order
+ * @param before the input, and the position before the chunk
+ */
+export function settleRecords(
+  { chunk, results, nextId }: MappedChunk,
+  changeOutcomes: readonly Outcome[],
+  before: { reader: FormatReader; position: Position },
+): SettledRecords {
+  const outcomes = mergeOutcomes(results, changeOutcomes)
+  const rejections = findRejections(chunk, outcomes)
+  const rejectedText = formatRejectedRecords(rejections, before.reader)
+  const position = {
+    ...movePosition(before.position, outcomes.length, rejectedText),
+    counts: addOutcomes(before.position.counts, outcomes),
+    nextId: nextId?.toString(),
+  }
+  return { outcomes, rejections, position }
+}
 
 /**
  * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
@@ -18,7 +52,7 @@ import type { RejectedRecord } from './rejects-file.js'
  * @param outcomes the outcomes of the changes
  * @throws {PlantsError} if a service was not asked, or is no Plant Store
  */
-export function mergeOutcomes(
+function mergeOutcomes(
   results: readonly (MappedChange | Problem)[],
   outcomes: readonly Outcome[],
 ): Outcome[] {
@@ -48,10 +82,7 @@ function wouldAffectAllRecords(
 }
 
 /** @param outcomes for each record of the chunk */
-export function findRejections(
-  { records, lines }: Chunk,
-  outcomes: readonly Outcome[],
-): RejectedRecord[] {
+function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
   const rejections: RejectedRecord[] = []
   for (const [index, outcome] of outcomes.entries()) {
     if (!('problem' in outcome)) continue
@@ -69,7 +100,7 @@ export function findRejections(
 }
 
 /** Adds outcomes to the counts. An update that changes nothing counts as skipped. */
-export function addOutcomes(countsBefore: Counts, outcomes: readonly Outcome[]): Counts {
+function addOutcomes(countsBefore: Counts, outcomes: readonly Outcome[]): Counts {
   const counts = { ...countsBefore, rejected: { ...countsBefore.rejected } }
   for (const outcome of outcomes) {
     const { type } = outcome

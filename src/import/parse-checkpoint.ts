@@ -44,7 +44,10 @@ const rejectsFileSchema = z.object({
   file: z.exactOptional(z.string()),
   /** The length of the file in bytes, as this import has left it. */
   length: count,
-  /** The rows of the last chunk while they may not be in the file yet; then empty. */
+  /**
+   * The rejected records of the last chunk as the file gets them, while they may not be in the file
+   * yet; then empty. This is a stored member, so it keeps its name.
+   */
   rows: z.string(),
 })
 

@@ -1,48 +1,33 @@
 /*
  * Writes the file of `--rejects`, which gets the rejected records with the reasons.
  *
- * The rows of a chunk are saved in its checkpoint, and appended to the file after its commit (with
- * `--atomic`, before it). So the file never has a record that a resumed import may still create. A
- * run that is killed between the two leaves the rows in its checkpoint, and the resumed run appends
- * them. The import never overwrites anything that it has not written itself.
+ * The rejected records of a chunk are saved in its checkpoint, and appended to the file after its
+ * commit (with `--atomic`, before it). So the file never has a record that a resumed import may
+ * still create. A run that is killed between the two leaves them in its checkpoint, and the resumed
+ * run appends them. The import never overwrites anything that it has not written itself.
  *
  * Two imports never share a file, although neither of them holds a lock:
  *
- * - The first rows of a run create the file (O_EXCL). If the file has appeared since the run began,
- *   it belongs to another program, and the checkpoint says so from then on.
+ * - A run creates the file with its first records (O_EXCL). If the file has appeared since the run
+ *   began, it belongs to another program, and the checkpoint says so from then on.
  * - A run may be killed after it has created the file, and before its checkpoint says so. So a
- *   resumed run also takes a file that is empty, or begins like its own rows. Another import may
- *   have created that file a moment ago, and be about to write to it. Therefore the first rows are
- *   appended (O_APPEND), so that the system decides which import is first, and then they are read
- *   back: an import whose rows are not at the beginning leaves the file to the other import.
+ *   resumed run also takes a file that is empty, or begins like its own records. Another import may
+ *   have created that file a moment ago, and be about to write to it. Therefore the first records
+ *   are appended (O_APPEND), so that the system decides which import is first, and then they are
+ *   read back: an import that does not find its own at the beginning leaves the file to the other.
  * - From then on, the checkpoint has the identity and the length of the file. Two processes with
- *   the same import would write the same rows at the same offset.
+ *   the same import would write the same records at the same offset.
  */
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { getSystemCode, PlantsError, unlessSystemError, usageError } from '../errors.js'
-import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
-import { isRejectsName, rejectColumns } from '../formats/columns.js'
-import { tableCell } from '../formats/write.js'
 import { assertOwnFile, toWriteError } from '../platform/atomic-file.js'
 import { syncFolder } from '../platform/files.js'
-import type { Problem } from '../stores/change.js'
 import type { RejectsFile } from './parse-checkpoint.js'
 
-export interface RejectedRecord extends Problem {
-  /** The line of the input in which the record begins. */
-  line: number
-  raw: RawRecord
-}
-
-/** Describes a rejected record for people: `list.csv:4: Invalid plant: the id must be …`. */
-export function describeRejected(file: string, line: number, message: string): string {
-  return `${file}:${line}: ${message}`
-}
-
 /**
- * Prepares the rejects file at the start of an import, and appends the rows that an interrupted run
- * has left in its checkpoint:
+ * Prepares the rejects file at the start of an import, and appends the records that an interrupted
+ * run has left in its checkpoint:
  *
  * - Without `--rejects`, to the file of the interrupted run, if it had one.
  * - If the file exists, to it. It must be the file of the interrupted run.
@@ -61,59 +46,67 @@ export function openRejects(
   header: string,
 ): RejectsFile | undefined {
   if (path === undefined) {
-    if (saved) appendRows(saved, header, { isResumed: true })
+    if (saved) appendLeftRecords(saved, header)
     return undefined
   }
-  if (exists(path)) {
-    const hasWrittenFile = saved?.path === path && saved.length + saved.rows.length > 0
-    if (!hasWrittenFile) throw createOverwriteError(path, 'already exists')
-    return appendRows(saved, header, { isResumed: true })
+  if (existsForWriting(path)) {
+    const isOfThisImport = saved?.path === path && saved.length + saved.rows.length > 0
+    if (!isOfThisImport) throw createOverwriteError(path, 'already exists')
+    return appendLeftRecords(saved, header)
   }
   const hadOtherFile = saved !== undefined && saved.path !== path
   const rows = hadOtherFile ? appendToOtherFile(saved, header) : (saved?.rows ?? '')
-  return appendRows({ path, length: 0, rows }, header, { isResumed: true })
+  return appendLeftRecords({ path, length: 0, rows }, header)
 }
 
-/** Returns the rows that could not be written to the file of the interrupted run. */
+/** Returns the records that could not be written to the file of the interrupted run. */
 function appendToOtherFile(saved: RejectsFile, header: string): string {
   if (saved.rows === '') return ''
   try {
-    return appendRows(saved, header, { isResumed: true }).rows
+    return appendLeftRecords(saved, header).rows
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return saved.rows
   }
 }
 
-function exists(path: string): boolean {
-  return withWriteErrors(path, () => {
+/** Appends what an interrupted run has left. It may have created the file, and written a part. */
+function appendLeftRecords(saved: RejectsFile, header: string): RejectsFile {
+  return append(saved, header, { mayExist: true })
+}
+
+function existsForWriting(path: string): boolean {
+  return explainWriteErrors(path, () => {
     fs.accessSync(`${dirname(path)}/`, fs.constants.W_OK)
     return fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined
   })
 }
 
 /**
- * Appends rows, and waits until they are on disk.
+ * Appends the rejected records of a chunk, and waits until they are on disk.
  *
- * @param saved what the checkpoint says about the file, with the rows to append
- * @param header the header, which precedes the first rows
- * @param options.isResumed whether an interrupted run may have created the file, and written some
- * of the rows
+ * @param saved what the checkpoint says about the file, with the records to append
+ * @param header the header, which precedes the first records
  * @returns what the next checkpoint says about the file
  * @throws {PlantsError} `usage` unless the file is as the import has left it
  */
-export function appendRows(
+export function appendRejectedRecords(saved: RejectsFile, header: string): RejectsFile {
+  return append(saved, header, { mayExist: false })
+}
+
+/** @param options.mayExist whether a file that the checkpoint does not know may be this import's */
+function append(
   saved: RejectsFile,
   header: string,
-  { isResumed }: { isResumed: boolean },
+  { mayExist }: { mayExist: boolean },
 ): RejectsFile {
   const { path, length, rows } = saved
   const isFirst = length === 0
   const bytes = Buffer.from(isFirst && rows !== '' ? header + rows : rows)
   if (length + bytes.length === 0) return saved
-  return withWriteErrors(path, () => {
+  return explainWriteErrors(path, () => {
     const isKnown = saved.file !== undefined
-    const fd = isKnown ? openFile(path) : createFile(path, isResumed)
+    const fd = isKnown ? openFile(path) : createFile(path, mayExist)
     try {
       const { identity, writtenBytes } = checkFile(fd, saved, bytes)
       writeRemainder(fd, bytes, writtenBytes, length)
@@ -132,7 +125,7 @@ export function appendRows(
  * Makes sure that the file belongs to this user and is as the import has left it, and that nobody
  * else can read it.
  *
- * @param bytes the rows to append, of which an interrupted run may have written the beginning
+ * @param bytes the records to append, whose beginning an interrupted run may have written
  */
 function checkFile(fd: number, saved: RejectsFile, bytes: Buffer) {
   const { path, length } = saved
@@ -156,10 +149,10 @@ function openFile(path: string): number {
   return fs.openSync(path, O_RDWR | O_NOFOLLOW)
 }
 
-function createFile(path: string, isResumed: boolean): number {
-  const isExclusive = isResumed ? 0 : O_EXCL
+function createFile(path: string, mayExist: boolean): number {
+  const exclusiveFlag = mayExist ? 0 : O_EXCL
   try {
-    return fs.openSync(path, O_RDWR | O_NOFOLLOW | O_CREAT | O_APPEND | isExclusive, 0o600)
+    return fs.openSync(path, O_RDWR | O_NOFOLLOW | O_CREAT | O_APPEND | exclusiveFlag, 0o600)
   } catch (error) {
     if (getSystemCode(error) !== 'EEXIST') throw error
     assertOwnFile(path, fs.lstatSync(path), anotherFile)
@@ -214,7 +207,7 @@ function writeRemainder(fd: number, bytes: Buffer, writtenBytes: number, length:
   }
 }
 
-/** @throws {PlantsError} `usage` if another import has written its first rows earlier */
+/** @throws {PlantsError} `usage` if another import has written its first records earlier */
 function assertFirst(fd: number, path: string, bytes: Buffer): void {
   const present = Buffer.alloc(bytes.length)
   fs.readSync(fd, present, 0, bytes.length, 0)
@@ -228,73 +221,10 @@ function createOverwriteError(path: string, why = 'has changed since the import 
   return usageError(`${path} ${why}, and would be overwritten`, anotherFile)
 }
 
-function withWriteErrors<T>(path: string, action: () => T): T {
+function explainWriteErrors<T>(path: string, action: () => T): T {
   try {
     return action()
   } catch (error) {
     throw toWriteError(`The rejects file ${path}`, path, error, anotherFile)
   }
 }
-
-/** Formats rejected records as rows of a table, or as lines of NDJSON, with their reasons. */
-export function formatRejectedRows(
-  rejections: readonly RejectedRecord[],
-  { header, delimiter }: FormatReader,
-): string {
-  const names = header?.names ?? []
-  const rows = rejections.map((record) => {
-    const { line, raw, message } = record
-    if (raw === null || typeof raw === 'string') return formatJsonLine(record, raw ?? '')
-    const cells = raw.filter((_, column) => !isRejectsName(names[column] ?? ''))
-    return formatRow([String(line), message, ...cells], delimiter)
-  })
-  return rows.join('')
-}
-
-/** Formats the header of a table, with a byte order mark for spreadsheets. NDJSON has none. */
-export function formatRejectsHeader({ header, delimiter }: FormatReader): string {
-  if (!header) return ''
-  const names = header.names.filter((name) => !isRejectsName(name))
-  return `\ufeff${formatRow([...rejectColumns, ...names], delimiter)}`
-}
-
-/**
- * A rejects file has one header, so all inputs of an import must have the same one.
- *
- * @param name the name of the input, for the message
- * @throws {PlantsError} `usage` if the headers differ
- */
-export function assertSameHeader(reader: FormatReader, first: FormatReader, name: string): void {
-  if (formatRejectsHeader(reader) === formatRejectsHeader(first)) return
-  throw usageError(
-    `${name} has another header, so its rejected records need a file of their own`,
-    'Import it with its own command and its own --rejects file',
-  )
-}
-
-/**
- * Formats a row of a table. A cell that was rejected, such as `#N/A`, is written without quotes. So
- * it is rejected again until somebody has corrected it; in quotes, it would be a name.
- */
-function formatRow(cells: readonly Cell[], delimiter = ','): string {
-  const fields = cells.map((cell) =>
-    typeof cell === 'object' ? cell.text : cell && tableCell(cell, delimiter),
-  )
-  return `${fields.join(delimiter)}\n`
-}
-
-/**
- * Formats a line of NDJSON. An object keeps its members as they were written, except those that the
- * rejects file of an earlier import has added. Anything else becomes the string `rejected_text`.
- */
-function formatJsonLine({ line, kind, message }: RejectedRecord, raw: string): string {
-  const text = raw.replace(/[\r\n]/g, ' ').trim()
-  const isObject = kind !== 'input' && text.startsWith('{')
-  const members = isObject
-    ? text.slice(1, -1).replace(addedMembers, '').trim()
-    : text && `"rejected_text":${JSON.stringify(text)}`
-  const reason = JSON.stringify(message)
-  return `{"rejected_line":${line},"rejected_reason":${reason}${members && `,${members}`}}\n`
-}
-
-const addedMembers = /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?/

@@ -1,6 +1,6 @@
 import { isObject } from '../plant/json.js'
+import { formatRejectsHeader } from './format-rejects.js'
 import type { ImportPlan, OpenInput } from './inputs.js'
-import { formatRejectsHeader } from './rejects-file.js'
 
 /**
  * Describes what an import reads: the contents of its files, the options that say what a record is,

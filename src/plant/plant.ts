@@ -16,7 +16,7 @@ export type StoredPlant = NewPlant
 export type ErrorBody = z.infer<typeof errorSchema>
 
 /** Plants that are still parts of a text. */
-export interface NewPlantRows {
+export interface PlainRows {
   readonly length: number
   /**
    * The rows almost in the order of ids, those of one id in their own; undefined if they are in

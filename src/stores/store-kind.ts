@@ -85,8 +85,8 @@ interface DirectAccess<A extends Address> {
   createOpener(address: A, context: OpenContext): Promise<DirectStoreOpener>
   /** A store can be created only if the address names one server. */
   countServers(address: A): number
-  /** Whether its transactions have `createRows`. */
-  takesRows?: true
+  /** Whether its transactions have `createPlainRows`. */
+  takesPlainRows?: true
   /** Whether `open` creates a store that does not exist. */
   isCreatedOnOpen?: true
 }

@@ -1,6 +1,6 @@
 import { PlantsError } from '../errors.js'
 import type { TextName } from '../plant/fields.js'
-import type { NewPlantRows, StoredPlant } from '../plant/plant.js'
+import type { PlainRows, StoredPlant } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CountQuery, ReadQuery, TextCounts } from './query.js'
 import type { Right, TokenStore } from './tokens.js'
@@ -104,17 +104,17 @@ export interface Transaction {
    */
   saveCheckpoint(change: CheckpointChange): Promise<void>
   /**
-   * Creates all plants, without an object for each plant and for its outcome. The transactions of
-   * a dry run and of an import into a service lack this.
+   * Creates the plants of all rows, without an object for each plant and for its outcome. The
+   * transactions of a dry run and of an import into a service lack this.
    *
-   * @throws {RowsRejectedError} if one of them cannot be created, or may be no plant. The whole
-   * transaction is then rolled back.
+   * @throws {PlainRowsRejectedError} if one of them cannot be created, or may be no plant. The
+   * whole transaction is then rolled back.
    */
-  createRows?(rows: NewPlantRows, options?: Pick<WriteOptions, 'onWait'>): Promise<void>
+  createPlainRows?(rows: PlainRows, options?: Pick<WriteOptions, 'onWait'>): Promise<void>
 }
 
 /** Thrown if not all rows can be created. To learn what becomes of each, call `write` with them. */
-export class RowsRejectedError extends Error {}
+export class PlainRowsRejectedError extends Error {}
 
 /** The state `undefined` means that there is no checkpoint with the id. */
 export interface CheckpointChange {

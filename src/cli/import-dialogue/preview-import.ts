@@ -1,7 +1,7 @@
 import { assertDefined } from '../../errors.js'
+import { describeRejected } from '../../import/format-rejects.js'
 import { type ImportInput, type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
-import { describeRejected } from '../../import/rejects-file.js'
 import { smallestId } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 

@@ -7,7 +7,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   noun: 'a database',
   credential: 'password',
   capabilities: {
-    direct: { createOpener, countServers: ({ hosts }) => hosts.length, takesRows: true },
+    direct: { createOpener, countServers: ({ hosts }) => hosts.length, takesPlainRows: true },
     transactions: true,
     backup: new Lack(
       hasOwnBackups,

@@ -8,8 +8,8 @@ import { type CountQuery, type ReadQuery, readInPages, type TextCounts } from '.
 import {
   type DirectStore,
   type LineFormat,
+  PlainRowsRejectedError,
   type PlantLines,
-  RowsRejectedError,
   type StoreServer,
   type Transaction,
   type TransactionOptions,
@@ -24,7 +24,7 @@ import {
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
 import { examineServer, type PostgresConnection } from './connection.js'
-import { copyRows } from './copy-rows.js'
+import { copyPlainRows } from './copy-plain-rows.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
 import { ReadOnlyServerError } from './errors.js'
@@ -114,16 +114,16 @@ export class PostgresStore implements DirectStore {
           return outcomes
         },
         saveCheckpoint: (change) => saveCheckpoint(connection, change),
-        createRows: (rows, { onWait } = {}) => copyRows(connection, rows, onWait),
+        createPlainRows: (rows, { onWait } = {}) => copyPlainRows(connection, rows, onWait),
       }
       return connection
         .transaction(() => work(transaction), shouldCommit)
-        .catch((error: unknown) => rollBackRejectedRows(connection, error))
+        .catch((error: unknown) => rollBackPlainRows(connection, error))
     }
     const result = await (isRepeatable
       ? this.#database.run(transact)
       : this.#database.runOnce(transact))
-    if (result instanceof RowsRejectedError) throw result
+    if (result instanceof PlainRowsRejectedError) throw result
     return result
   }
 
@@ -164,11 +164,11 @@ export class PostgresStore implements DirectStore {
  * Ends the transaction of rows that were rejected, so that its connection can be used again. A
  * connection whose action throws is dropped, and each chunk of a repeated import has such rows.
  */
-async function rollBackRejectedRows(
+async function rollBackPlainRows(
   connection: PostgresConnection,
   error: unknown,
-): Promise<RowsRejectedError> {
-  if (!(error instanceof RowsRejectedError)) throw error
+): Promise<PlainRowsRejectedError> {
+  if (!(error instanceof PlainRowsRejectedError)) throw error
   await connection.query('ROLLBACK')
   return error
 }

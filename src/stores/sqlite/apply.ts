@@ -13,7 +13,7 @@
  */
 
 import { assertDefined, describeReason } from '../../errors.js'
-import { type NewPlant, type NewPlantRows, type RowValue, toRowValues } from '../../plant/plant.js'
+import { type NewPlant, type PlainRows, type RowValue, toRowValues } from '../../plant/plant.js'
 import { findPrimaryCode } from '../../platform/sqlite.js'
 import {
   type Change,
@@ -23,7 +23,7 @@ import {
   type Outcome,
 } from '../change.js'
 import { planChanges } from '../plan.js'
-import { RowsRejectedError } from '../store.js'
+import { PlainRowsRejectedError } from '../store.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
 
@@ -106,23 +106,24 @@ function insertTogether(connection: Connection, creates: readonly Create[]): boo
  * Inserts rows of a text. Without savepoints, which copy each page that changes, a row that is not
  * inserted rolls back the transaction: `OR ROLLBACK`, also where a trigger ignores the row.
  */
-export function insertRows({ prepare }: Connection, rows: NewPlantRows): void {
+export function insertPlainRows({ prepare }: Connection, rows: PlainRows): void {
   const order = rows.listById()
   for (let start = 0; start < rows.length; start += rowsPerInsert) {
     const end = Math.min(start + rowsPerInsert, rows.length)
     const values: RowValue[] = []
     for (let index = start; index < end; index += 1)
-      if (!rows.addValues(order?.[index] ?? index, values)) throw new RowsRejectedError()
-    const sql = buildRowsInsert(end - start)
+      if (!rows.addValues(order?.[index] ?? index, values)) throw new PlainRowsRejectedError()
+    const sql = buildPlainRowsInsert(end - start)
     try {
-      if (countChanges(prepare(sql).run(...values)) !== end - start) throw new RowsRejectedError()
+      if (countChanges(prepare(sql).run(...values)) !== end - start)
+        throw new PlainRowsRejectedError()
     } catch (error) {
-      throw isRejection(error) ? new RowsRejectedError() : error
+      throw isRejection(error) ? new PlainRowsRejectedError() : error
     }
   }
 }
 
-function buildRowsInsert(count: number): string {
+function buildPlainRowsInsert(count: number): string {
   return `INSERT OR ROLLBACK INTO plants (id, name, tag) VALUES ${Array(count).fill('(?, ?, ?)').join()}`
 }
 

@@ -5,7 +5,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
   noun: 'a file',
   credential: undefined,
   capabilities: {
-    direct: { createOpener, countServers: () => 1, takesRows: true, isCreatedOnOpen: true },
+    direct: { createOpener, countServers: () => 1, takesPlainRows: true, isCreatedOnOpen: true },
     transactions: true,
     backup: {
       backUp: async (address, file, context) => (await loadBackup()).backUp(address, file, context),

@@ -19,7 +19,7 @@ import {
   type WriteOptions,
 } from '../store.js'
 import { type Right, rights, type TokenStore } from '../tokens.js'
-import { applyChanges, insertRows } from './apply.js'
+import { applyChanges, insertPlainRows } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError } from './errors.js'
 import { countPlants, countTexts, readPlants, toPlant } from './read.js'
@@ -73,7 +73,7 @@ export class SqliteStore implements DirectStore {
         return applyChanges(this.#connection, changes)
       },
       saveCheckpoint: async (change) => saveCheckpoint(this.#connection, change),
-      createRows: async (rows) => insertRows(this.#connection, rows),
+      createPlainRows: async (rows) => insertPlainRows(this.#connection, rows),
     }
     return this.#writer.transaction(() => work(transaction), shouldCommit)
   }

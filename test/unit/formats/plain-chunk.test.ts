@@ -7,13 +7,13 @@ import { createPlainJsonFormat } from '../../../src/formats/plain-json.js'
 import { createPlainTableFormat } from '../../../src/formats/plain-table.js'
 import type { RowArrays } from '../../../src/formats/row-arrays.js'
 import { Mapper } from '../../../src/import/map-record.js'
-import type { NewPlant, NewPlantRows, RowValue } from '../../../src/plant/plant.js'
-import { formatNewPlantRows } from '../../../src/stores/postgres/copy-rows.js'
+import type { NewPlant, PlainRows, RowValue } from '../../../src/plant/plant.js'
+import { formatPlainRows } from '../../../src/stores/postgres/copy-plain-rows.js'
 import { formatCopyRows } from '../../../src/stores/postgres/write.js'
-import { RowsRejectedError } from '../../../src/stores/store.js'
+import { PlainRowsRejectedError } from '../../../src/stores/store.js'
 import { check, fc } from '../../helpers/expect/arbitraries.js'
 
-const rules = { map: {}, ifExists: 'same' as const, takesRows: true }
+const rules = { map: {}, ifExists: 'same' as const, takesPlainRows: true }
 const table = { name: 'plants.csv', lineEnd: '\n', line: 1, remainder: '' }
 
 function createTableFormat(delimiter: string, names: readonly string[]) {
@@ -57,15 +57,15 @@ function expectSamePlants<R extends RawRecord>(
     } else expect(mapped).toHaveProperty('error')
   }
   if (plants.length === count) expectSameCopy(chunk, plants)
-  else expect(() => formatNewPlantRows(chunk)).toThrow(RowsRejectedError)
+  else expect(() => formatPlainRows(chunk)).toThrow(PlainRowsRejectedError)
   return true
 }
 
 /** PostgreSQL reads `-0` and `007` as integers, so the ids need not be equal as texts. */
-function expectSameCopy(chunk: NewPlantRows, plants: readonly NewPlant[]): void {
+function expectSameCopy(chunk: PlainRows, plants: readonly NewPlant[]): void {
   const sorted = plants.toSorted((left, right) => Number(left.id) - Number(right.id))
   const parse = (text: string) => text.split('\n').map((line) => line.split('\t'))
-  const rows = parse(formatNewPlantRows(chunk)).map(([id = '', ...texts]) => [BigInt(id), ...texts])
+  const rows = parse(formatPlainRows(chunk)).map(([id = '', ...texts]) => [BigInt(id), ...texts])
   const expected = parse(formatCopyRows(sorted.map((plant) => ({ plant, key: undefined }))))
   expect(rows).toEqual(expected.map(([id = '', ...texts]) => [BigInt(id), ...texts.slice(0, 2)]))
 }
@@ -159,8 +159,11 @@ test('the chunks of a file have its records in their order, plain or not', async
   }
   const { signal } = new AbortController()
   const input = { name: 'plants.csv', head: bytes.subarray(0, 100_000), signal }
-  const readAll = async (takesRows: boolean) => {
-    const { chunks } = await openFormat({ ...input, blocks: blocks() }, { ...rules, takesRows })
+  const readAll = async (takesPlainRows: boolean) => {
+    const { chunks } = await openFormat(
+      { ...input, blocks: blocks() },
+      { ...rules, takesPlainRows },
+    )
     const all = await collect(chunks)
     const isPlain = all.map((chunk) => chunk instanceof PlainChunk)
     const records = all.flatMap((chunk) => chunk.records.map((row, at) => [row, chunk.lines[at]]))

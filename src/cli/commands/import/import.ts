@@ -139,8 +139,8 @@ async function importPlants(
   const { runImport } = await import('./run-import.js')
   // A dry run shows each change, and what `--atomic` has stored must not be rolled back.
   const { direct } = findKind(address).capabilities
-  const canTakeRows = 'takesRows' in direct && !options.dryRun && !options.atomic
-  const reading = { ...options, map, idFrom, takesRows: canTakeRows }
+  const canTakePlainRows = 'takesPlainRows' in direct && !options.dryRun && !options.atomic
+  const reading = { ...options, map, idFrom, takesPlainRows: canTakePlainRows }
   const plan = { ...reading, rejects, inputs, maxErrors, storeFlag: context.storeFlag }
   await runImport(plan, context, argv)
 }

@@ -2,8 +2,9 @@
  * Chooses what an import that rejected records says at its end. Records are often rejected for one
  * cause, and then one option, or one change of the input, stores all of them.
  */
+
+import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { ImportPlan } from '../../../import/inputs.js'
-import type { RejectedRecord } from '../../../import/rejects-file.js'
 import { quoteWord } from '../../../platform/shell.js'
 import type { RejectionCause } from '../../../stores/change.js'
 

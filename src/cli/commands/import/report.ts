@@ -2,11 +2,11 @@ import { assertDefined, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
 import { InvalidCheckpointError } from '../../../import/checkpoint.js'
 import { countDone, countRejected } from '../../../import/counts.js'
+import { describeRejected, type RejectedRecord } from '../../../import/format-rejects.js'
 import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import type { Position } from '../../../import/parse-checkpoint.js'
-import { describeRejected, type RejectedRecord } from '../../../import/rejects-file.js'
 import {
   describeChange,
   describePlant,

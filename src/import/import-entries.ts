@@ -1,59 +1,60 @@
 /*
- * Saves the rows of an import: its checkpoint, and a row for each file that is remembered.
+ * Saves the entries of an import in the table `imports`, each of which is an id and a text: its
+ * checkpoint, and an entry for each file that is remembered.
  *
- * A row is replaced only if it still has what this process has read or saved there. If another
- * process has resumed the same import in the meantime, the row has another text, and the
+ * An entry is replaced only if it still has the text that this process has read or saved there. If
+ * another process has resumed the same import in the meantime, the text is another one, and the
  * transaction fails. Nothing else keeps two processes with the same import apart.
  */
-import type { CheckpointChange } from '../stores/store.js'
+import type { CheckpointChange, Transaction } from '../stores/store.js'
 import type { ImportStart, ImportTarget } from './import-start.js'
 import type { Checkpoint, Position } from './parse-checkpoint.js'
 import type { SavedImport } from './resume.js'
 
-export class CheckpointRows {
+export class ImportEntries {
   readonly #checkpointStore: ImportTarget['checkpointStore']
   readonly #saved: SavedImport
   readonly #checkpoint: Checkpoint
-  /** The row of the checkpoint; undefined for an import that cannot be resumed. */
-  readonly #id: string | undefined
-  /** The text of each row, by its id; undefined for a row that does not exist. */
+  /** The id of the checkpoint; undefined for an import that cannot be resumed. */
+  readonly #checkpointId: string | undefined
+  /** The text of each entry by its id; undefined for an entry that does not exist. */
   readonly #states = new Map<string, string | undefined>()
 
   constructor({ plan, target, saved, checkpoint }: ImportStart) {
     this.#checkpointStore = target.checkpointStore
     this.#saved = saved
     this.#checkpoint = checkpoint
-    this.#id = plan.atomic ? undefined : saved.id
+    this.#checkpointId = plan.atomic ? undefined : saved.id
     for (const { id, checkpointId } of saved.rememberedFiles) this.#states.set(id, checkpointId)
     if (saved.id !== undefined) this.#states.set(saved.id, saved.state)
   }
 
   get isResumable(): boolean {
-    return this.#id !== undefined
+    return this.#checkpointId !== undefined
   }
 
   get hasCheckpoint(): boolean {
-    const id = this.#id
+    const id = this.#checkpointId
     return id !== undefined && this.#states.get(id) !== undefined
   }
 
   /**
-   * Builds the change of the checkpoint, which a transaction saves with its plants. Like every
-   * change here, it is a list of one, or an empty list if there is nothing to save.
+   * Builds the change of the checkpoint, which a transaction saves with its plants.
    *
    * @param position undefined to delete the checkpoint
-   * @returns no change if the import cannot be resumed, or the checkpoint has the position already
+   * @returns one change, or none if the import cannot be resumed, or the checkpoint has the
+   * position already
    */
   buildCheckpointChange(position: Position | undefined): CheckpointChange[] {
     const state = position && JSON.stringify({ ...this.#checkpoint, position })
-    return this.#buildChange(this.#id, state)
+    return this.#buildChange(this.#checkpointId, state)
   }
 
   /**
-   * Builds the change of the row that says which import generated ids for the records of a file.
+   * Builds the change of the entry that says which import generated ids for a file.
    *
    * @param input the index of the file
-   * @returns no change if the row says so already
+   * @returns one change, or none if the entry says so already
    */
   buildFileChange(input: number): CheckpointChange[] {
     const { id, rememberedFiles } = this.#saved
@@ -81,4 +82,12 @@ export class CheckpointRows {
   noteSaved({ id, to }: CheckpointChange): void {
     this.#states.set(id, to)
   }
+}
+
+/** Saves changes in a transaction. When it is committed, `noteSaved` must be called with each. */
+export async function saveEntries(
+  changes: readonly CheckpointChange[],
+  { saveCheckpoint }: Transaction,
+): Promise<void> {
+  for (const change of changes) await saveCheckpoint(change)
 }

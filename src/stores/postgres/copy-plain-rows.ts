@@ -3,8 +3,8 @@
  * two fifths of the processor time of an import.
  */
 
-import type { NewPlantRows } from '../../plant/plant.js'
-import { RowsRejectedError } from '../store.js'
+import type { PlainRows } from '../../plant/plant.js'
+import { PlainRowsRejectedError } from '../store.js'
 import type { PostgresConnection } from './connection.js'
 import { findConstraintMessage, isUniqueViolation } from './errors.js'
 import { columns, plants } from './schema.js'
@@ -12,20 +12,20 @@ import { formatCell } from './write.js'
 
 /**
  * @param onWait see `WriteOptions`
- * @throws {RowsRejectedError} if not all rows were inserted. The transaction has failed then.
+ * @throws {PlainRowsRejectedError} if not all rows were inserted. The transaction has failed then.
  */
-export async function copyRows(
+export async function copyPlainRows(
   connection: PostgresConnection,
-  rows: NewPlantRows,
+  rows: PlainRows,
   onWait?: () => void,
 ): Promise<void> {
   const target = `${plants} (${columns})`
   try {
-    const count = await connection.insertByCopy(target, formatNewPlantRows(rows), onWait)
-    if (count !== rows.length) throw new RowsRejectedError()
+    const count = await connection.insertByCopy(target, formatPlainRows(rows), onWait)
+    if (count !== rows.length) throw new PlainRowsRejectedError()
   } catch (error) {
     const isRejection = isUniqueViolation(error) || findConstraintMessage(error) !== undefined
-    throw isRejection ? new RowsRejectedError() : error
+    throw isRejection ? new PlainRowsRejectedError() : error
   }
 }
 
@@ -34,14 +34,14 @@ export async function copyRows(
  * 2^53 are in the order of their rounded values, so two imports of such ids may still do so. The
  * server then ends one of them, whose transaction is repeated.
  *
- * @throws {RowsRejectedError} if a field is no text of a plant
+ * @throws {PlainRowsRejectedError} if a field is no text of a plant
  */
-export function formatNewPlantRows(rows: NewPlantRows): string {
+export function formatPlainRows(rows: PlainRows): string {
   const order = rows.listById()
   let text = ''
   for (let index = 0; index < rows.length; index += 1) {
     const row = rows.readTexts(order?.[index] ?? index)
-    if (!row) throw new RowsRejectedError()
+    if (!row) throw new PlainRowsRejectedError()
     text += `${row.id}\t${formatCell(row.name)}\t${formatCell(row.tag)}\n`
   }
   return text

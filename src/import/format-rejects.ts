@@ -1,0 +1,83 @@
+/*
+ * Formats rejected records for the file of `--rejects`, and for people. The file is a table or
+ * NDJSON, as the input was, so that it can be corrected and imported.
+ */
+import { usageError } from '../errors.js'
+import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
+import { isRejectsName, rejectColumns } from '../formats/columns.js'
+import { tableCell } from '../formats/write.js'
+import type { Problem } from '../stores/change.js'
+
+export interface RejectedRecord extends Problem {
+  /** The line of the input in which the record begins. */
+  line: number
+  raw: RawRecord
+}
+
+/** Describes a rejected record for people: `list.csv:4: Invalid plant: the id must be …`. */
+export function describeRejected(file: string, line: number, message: string): string {
+  return `${file}:${line}: ${message}`
+}
+
+/** Formats rejected records as rows of a table, or as lines of NDJSON, with their reasons. */
+export function formatRejectedRecords(
+  rejections: readonly RejectedRecord[],
+  { header, delimiter }: FormatReader,
+): string {
+  const names = header?.names ?? []
+  const rows = rejections.map((record) => {
+    const { line, raw, message } = record
+    if (raw === null || typeof raw === 'string') return formatJsonLine(record, raw ?? '')
+    const cells = raw.filter((_, column) => !isRejectsName(names[column] ?? ''))
+    return formatRow([String(line), message, ...cells], delimiter)
+  })
+  return rows.join('')
+}
+
+/** Formats the header of a table, with a byte order mark for spreadsheets. NDJSON has none. */
+export function formatRejectsHeader({ header, delimiter }: FormatReader): string {
+  if (!header) return ''
+  const names = header.names.filter((name) => !isRejectsName(name))
+  return `\ufeff${formatRow([...rejectColumns, ...names], delimiter)}`
+}
+
+/**
+ * A rejects file has one header, so all inputs of an import must have the same one.
+ *
+ * @param name the name of the input, for the message
+ * @throws {PlantsError} `usage` if the headers differ
+ */
+export function assertSameHeader(reader: FormatReader, first: FormatReader, name: string): void {
+  if (formatRejectsHeader(reader) === formatRejectsHeader(first)) return
+  throw usageError(
+    `${name} has another header, so its rejected records need a file of their own`,
+    'Import it with its own command and its own --rejects file',
+  )
+}
+
+/**
+ * Formats a row of a table. A cell that was rejected, such as `#N/A`, is written without quotes. So
+ * it is rejected again until somebody has corrected it; in quotes, it would be a name.
+ */
+function formatRow(cells: readonly Cell[], delimiter = ','): string {
+  const fields = cells.map((cell) =>
+    typeof cell === 'object' ? cell.text : cell && tableCell(cell, delimiter),
+  )
+  return `${fields.join(delimiter)}\n`
+}
+
+/**
+ * Formats a line of NDJSON. An object keeps its members as they were written, except those that the
+ * rejects file of an earlier import has added. Anything else becomes the string `rejected_text`.
+ */
+function formatJsonLine({ line, kind, message }: RejectedRecord, raw: string): string {
+  const text = raw.replace(/[\r\n]/g, ' ').trim()
+  const isObject = kind !== 'input' && text.startsWith('{')
+  const members = isObject
+    ? text.slice(1, -1).replace(addedMembers, '').trim()
+    : text && `"rejected_text":${JSON.stringify(text)}`
+  const reason = JSON.stringify(message)
+  return `{"rejected_line":${line},"rejected_reason":${reason}${members && `,${members}`}}\n`
+}
+
+const addedMembers = /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?/
