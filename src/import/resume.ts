@@ -10,8 +10,8 @@
  * - `--restart` begins again, whatever is saved. If an import that was begun with `--restart` is
  *   interrupted, the same command resumes it.
  *
- * Two kinds of rows in a store, or in the journal of a service, are about an import: its
- * checkpoint, which lives until the import is complete, and one row for each remembered file.
+ * Two kinds of entries in a store, or in the journal of a service, are about an import: its
+ * checkpoint, which lives until the import is complete, and one for each remembered file.
  * docs/design/import-and-resume.md says why it is built like this.
  */
 import { hostname } from 'node:os'
@@ -38,28 +38,32 @@ export interface SavedImport {
   state: string | undefined
   /** The parsed text; undefined if there is no checkpoint. */
   checkpoint: ParsedCheckpoint | undefined
-  /** The row of each input of an import that generates ids, in the order of the inputs. */
+  /** What is remembered of each input, in order; empty for an import that generates no ids. */
   rememberedFiles: readonly RememberedFile[]
 }
 
-/** The row about the contents of a file. It has an id even if the file is not remembered yet. */
+/** The entry about the contents of a file. It has an id even if the file is not remembered yet. */
 interface RememberedFile {
   id: string
   /** The checkpoint of the import that generated ids for the file; undefined if none has. */
   checkpointId: string | undefined
 }
 
-interface SearchOptions {
+/** What is known of an import before it is known how its files are read. */
+interface FileSearch {
   /** The store or the journal; without `findCheckpoint`, nothing is saved anywhere. */
   checkpoints: Partial<Pick<DirectStore, 'findCheckpoint'>>
   plan: ImportPlan
   /** The SHA-256 of each input; undefined for an import that cannot be resumed. */
   hashes: readonly string[] | undefined
-  /** What the import reads, and how: see `describeSource`. */
-  source: string
   /** The complete address of the store. */
   store: string
   isService: boolean
+}
+
+interface SearchOptions extends FileSearch {
+  /** What the import reads, and how: see `describeSource`. */
+  source: string
 }
 
 /**
@@ -67,15 +71,11 @@ interface SearchOptions {
  * same contents by the remembered files: they may have been renamed since.
  */
 export async function findSavedImport(options: SearchOptions): Promise<SavedImport> {
-  const { checkpoints, plan, hashes, source, store } = options
-  const paths = plan.inputs.map(({ path }) => path)
-  const pathsId = hashes && buildCheckpointId(hostname(), store, ...paths)
-  const rememberedFiles = await findRememberedFiles(options)
-  const rememberedIds = rememberedFiles.map(({ checkpointId }) => checkpointId)
-  for (const id of [pathsId, ...rememberedIds]) {
-    const state = await findState(checkpoints, id)
-    if (state === undefined) continue
-    const checkpoint = rejectBeyondInputs(await parseState(state), source, plan)
+  const { plan, source } = options
+  const pathsId = buildPathsId(options)
+  const rememberedFiles = plan.idFrom === undefined ? [] : await findRememberedFiles(options)
+  for await (const { id, state, parsed } of listCandidates(options, rememberedFiles)) {
+    const checkpoint = rejectBeyondInputs(parsed, source, plan)
     // The paths say that it is this import, even if its contents or options were others. What a
     // remembered file leads to is this import only if they are the same, or nobody can tell.
     const isThisImport = id === pathsId || checkpoint === 'invalid' || hasSource(checkpoint, source)
@@ -87,37 +87,53 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
 /**
  * Finds the answers that a person gave when an interrupted import of the same files began. The
  * dialogue asks for this before it knows how the files are read, so only their paths and contents
- * count, and not the options.
+ * count, and not the options. Whether the import generates ids is not known either: an answer may
+ * have said so. So the remembered files are looked up in any case.
  *
  * @throws {PlantsError} `usage` if a finished import has generated ids for the files
  */
-export async function findEarlierAnswers(
-  options: Omit<SearchOptions, 'source'> & { hashes: readonly string[] },
-): Promise<ImportAnswers | undefined> {
-  const { checkpoints, plan, store } = options
-  const paths = plan.inputs.map(({ path }) => path)
-  const files = await findRememberedFiles({ ...options, plan: { ...plan, idFrom: 'next' } })
-  const rememberedIds = files.map(({ checkpointId }) => checkpointId)
-  for (const id of [buildCheckpointId(hostname(), store, ...paths), ...rememberedIds]) {
-    const state = await findState(checkpoints, id)
-    const checkpoint = state === undefined ? undefined : await parseState(state)
-    if (typeof checkpoint !== 'object') continue
-    if (plan.restart && !checkpoint.restart) continue
-    return checkpoint.answers
+export async function findEarlierAnswers(options: FileSearch): Promise<ImportAnswers | undefined> {
+  const { plan } = options
+  const rememberedFiles = await findRememberedFiles(options)
+  for await (const { parsed: checkpoint } of listCandidates(options, rememberedFiles)) {
+    const isReadable = typeof checkpoint === 'object'
+    if (isReadable && (checkpoint.restart || !plan.restart)) return checkpoint.answers
   }
-  const isRemembered = rememberedIds.some((id) => id !== undefined)
+  const wasImported = rememberedFiles.some(({ checkpointId }) => checkpointId !== undefined)
   // With `--map id=…`, a column has the ids, so none would be generated.
   const mayRepeat = plan.restart || plan.match || plan.map.id
-  if (isRemembered && !mayRepeat) throw createRepetitionError('add')
+  if (wasImported && !mayRepeat) throw createRepetitionError('add')
   return undefined
 }
 
-/** Finds the text of a checkpoint, which may be empty if another program has written it. */
-async function findState(
-  checkpoints: SearchOptions['checkpoints'],
-  id: string | undefined,
-): Promise<string | undefined> {
-  return id === undefined ? undefined : checkpoints.findCheckpoint?.(id)
+interface Candidate {
+  id: string
+  /** The text of the checkpoint. */
+  state: string
+  parsed: ParsedCheckpoint
+}
+
+/**
+ * Finds the checkpoints that may be of the same import. First comes that of the same paths, and
+ * then those of the imports that have generated ids for the same contents.
+ */
+async function* listCandidates(
+  options: FileSearch,
+  rememberedFiles: readonly RememberedFile[],
+): AsyncGenerator<Candidate> {
+  const rememberedIds = rememberedFiles.map(({ checkpointId }) => checkpointId)
+  for (const id of [buildPathsId(options), ...rememberedIds]) {
+    const state = id === undefined ? undefined : await options.checkpoints.findCheckpoint?.(id)
+    // The text may be empty if another program has written it.
+    if (id !== undefined && state !== undefined)
+      yield { id, state, parsed: await parseState(state) }
+  }
+}
+
+/** Builds the id of the checkpoint from the paths; undefined if the import cannot be resumed. */
+function buildPathsId({ plan, hashes, store }: FileSearch): string | undefined {
+  const paths = plan.inputs.map(({ path }) => path)
+  return hashes && buildCheckpointId(hostname(), store, ...paths)
 }
 
 /** The schema of a checkpoint is loaded here: most imports find none, and need not load zod. */
@@ -128,19 +144,17 @@ async function parseState(state: string): Promise<ParsedCheckpoint> {
 
 async function findRememberedFiles({
   checkpoints,
-  plan,
-  hashes,
+  hashes = [],
   store,
   isService,
-}: Omit<SearchOptions, 'source'>): Promise<RememberedFile[]> {
-  if (plan.idFrom === undefined || hashes === undefined) return []
-  // A journal has rows about many services, which their addresses tell apart. A direct store has
-  // only rows about itself, and may be renamed or moved.
+}: FileSearch): Promise<RememberedFile[]> {
+  // A journal has entries about many services, which their addresses tell apart. A direct store has
+  // only entries about itself, and may be renamed or moved.
   const address = isService ? store : ''
   const files: RememberedFile[] = []
   for (const hash of hashes) {
-    // The word tells the row from that of a checkpoint, whose id is made of other strings. It is
-    // stored in the hash, so it must stay.
+    // The word tells the entry from a checkpoint, whose id is made of other strings. It is a part
+    // of stored ids, so it must stay.
     const id = buildCheckpointId('numbered', address, hash)
     files.push({ id, checkpointId: await checkpoints.findCheckpoint?.(id) })
   }
