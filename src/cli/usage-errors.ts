@@ -170,14 +170,18 @@ function formatHelpHint(command: Command): string {
 
 /**
  * Suggests the name that differs least, if it is the only one: by one letter, or by two if the word
- * has six letters or more. A word of three letters resembles too many names.
+ * has six letters or more. A word of three letters resembles many names, so it must begin like the
+ * name: `lst` is probably `list`, but `set` is not `get`.
  */
 function suggestName(word: string, names: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
   const { length } = typed.replace(/^--/, '')
-  if (length < 4) return undefined
+  if (length < 3) return undefined
+  const start = length === 3 ? typed.slice(0, -2) : ''
   for (const maxEdits of length < 6 ? [0, 1] : [0, 1, 2]) {
-    const similar = names.filter((name) => isWithinEdits(typed, name, maxEdits))
+    const similar = names.filter(
+      (name) => name.startsWith(start) && isWithinEdits(typed, name, maxEdits),
+    )
     if (similar.length > 0) return similar.length === 1 ? `Did you mean ${similar[0]}?` : undefined
   }
   return undefined

@@ -31,8 +31,9 @@ test.each(['tokens create --note --allow=read', 'create --id 1 --name --help'])(
 test.each([
   ['udpate 1', 'update'],
   ['list --limt 1', '--limit'],
-  // Short words are near to too many, and a suggestion is a name, not another one
-  ['lst', 'See: '],
+  // Short words are near to too many, unless they begin like the name
+  ['lst', 'list'],
+  ['set', 'See: '],
   // Dashes of word processors and chats
   ['create –-id 5', 'hyphens'],
   ['—help', 'hyphens'],
