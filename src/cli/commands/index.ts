@@ -11,6 +11,8 @@ export const commandGroups = {
 /** A command in the help of the program. Its file is only loaded when a command line names it. */
 interface ListedCommand {
   group: keyof typeof commandGroups
+  /** The long flags of the global options that its help lists; by default, those of the group. */
+  globalOptions?: readonly string[]
   summary: string
   aliases?: readonly string[]
   load(): Promise<{ define: CommandDefinition }>
@@ -92,6 +94,12 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
     summary: 'save a token',
     load: () => import('./auth.js'),
   },
+  openapi: {
+    group: 'Service:',
+    globalOptions: [],
+    summary: 'describe the HTTP API',
+    load: () => import('./openapi.js'),
+  },
   stores: {
     group: 'Setup:',
     summary: 'name and select stores',
@@ -101,11 +109,6 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
     group: 'Setup:',
     summary: 'read and change settings',
     load: () => import('./config.js'),
-  },
-  openapi: {
-    group: 'Setup:',
-    summary: 'describe the HTTP API',
-    load: () => import('./openapi.js'),
   },
   completion: {
     group: 'Setup:',

@@ -79,7 +79,8 @@ export async function buildProgram(
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
     .addHelpText('after', '\nMore help: plants help COMMAND')
   for (const option of createGlobalOptions()) program.addOption(option)
-  for (const [name, { group, summary, aliases = [], load }] of listCommands(line)) {
+  for (const [name, listed] of listCommands(line)) {
+    const { group, summary, aliases = [], load } = listed
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
     // A value may be the name of a command, too. Then its file is loaded in vain.
     if (line && !mentionsCommand(line.argv, name, aliases)) continue
@@ -89,7 +90,7 @@ export async function buildProgram(
       command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
     for (const commandOrSubcommand of [command, ...command.commands])
       if (commandOrSubcommand instanceof PlantsCommand)
-        commandOrSubcommand.addGlobalOptions(commandGroups[group])
+        commandOrSubcommand.addGlobalOptions(listed.globalOptions ?? commandGroups[group])
   }
   if (line?.argv[0] === '__complete') addCompletion(program, io)
   return program

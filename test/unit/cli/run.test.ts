@@ -24,6 +24,12 @@ test.each([['--help'], ['-h'], ['help'], []])(
   },
 )
 
+test('the help lists the description of the API with the commands of a service', async () => {
+  const { out } = await plants('--help')
+  expect(out).toMatch(/^Service:\n(?: {2}.*\n)* {2}openapi /m)
+  expect((await plants('openapi --help')).out).not.toContain('--store')
+})
+
 test.each(['--version', '-V', '-v', 'version'])('plants %s prints the version', async (flag) => {
   expect(await plants(flag)).toEqual(toTextResult(`${version}\n`))
 })
