@@ -21,8 +21,16 @@ export function define(command: PlantsCommand): void {
     .option('--dry-run', 'check the backup and count its plants, without restoring it')
     .option('-y, --yes', 'replace the plants in the store without confirmation')
     .addExamples('plants restore plants.bak --store ./new.db')
+    .addHelpText('after', rescueHelp)
     .handler(restore)
 }
+
+/** A command that is wrapped cannot be copied, so this is not part of the description. */
+const rescueHelp = [
+  '\nIf a damaged store has no backup, copy what can be read of it, move the store away, ',
+  "and restore the copy:\n  sqlite3 damaged.db '.clone plants-rescued.db' ",
+  "'.open plants-rescued.db' 'PRAGMA application_id=1886154356; PRAGMA user_version=1'",
+].join('')
 
 async function restore(options: RestoreOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)

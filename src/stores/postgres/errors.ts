@@ -116,7 +116,7 @@ const hints: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000': createDatabaseHint,
   '42501':
-    'Use the role of the owner, which can also grant this: see Least privilege in docs/databases.md',
+    'Use the role of the owner, or grant what is missing, such as: GRANT SELECT ON plant_store.tokens TO ROLE',
   '57014': 'Try again, or raise --timeout',
 }
 

@@ -235,6 +235,6 @@ const temporarySpaceHint =
 const quotaHint = 'Delete some files of this user, or ask for a larger quota'
 const diskHint = 'Check the disk, or move the store to a local disk'
 const damageHint =
-  'Check the disk first. If it is sound, restore a backup, ' + 'or see Rescue in docs/backup.md'
+  'Check the disk first. If it is sound, restore a backup. Without one: plants restore --help'
 const readOnlyDiskHint = 'Choose a file on another disk, or remount this one for writing'
 const permissionHint = 'Grant this permission with chmod or chown, or choose another file'

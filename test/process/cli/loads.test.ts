@@ -13,14 +13,14 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 131, []],
+  ['--help', [['--help']], 6, 132, []],
   ['create --help', [['create', '--help']], 8, 138, []],
-  ['a Tab', [tab], 8, 138, []],
-  ['create', [fern], 10, 165, drivers],
-  ['get', [fern, ['get', '1']], 10, 164, drivers],
-  ['list', [fern, ['list']], 10, 159, drivers],
-  ['create at a service', [service], 12, 170, ['http-store']],
-  ['create in a database', [database], 12, 279, ['postgres-store']],
+  ['a Tab', [tab], 8, 139, []],
+  ['create', [fern], 10, 166, drivers],
+  ['get', [fern, ['get', '1']], 10, 165, drivers],
+  ['list', [fern, ['list']], 10, 160, drivers],
+  ['create at a service', [service], 12, 171, ['http-store']],
+  ['create in a database', [database], 12, 280, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)

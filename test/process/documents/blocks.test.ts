@@ -166,6 +166,11 @@ test.skipIf(!('rawJSON' in JSON))(
   },
 )
 
+test('the help of restore rescues a damaged store as its page does', () => {
+  const command = /sqlite3 damaged\.db .*/.exec(helps.get('restore') ?? '')?.[0]
+  expect(pages.get('docs/backup.md')).toContain(`(umask 077; ${command})\n`)
+})
+
 test('the examples in the help work', async () => {
   const prepared = createTemporaryFolder()
   const stock = buildRows(['CommonName', 'Family'], ['Fern', 'shade'])
