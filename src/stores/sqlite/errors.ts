@@ -22,7 +22,18 @@ import { findExtendedCode, findPrimaryCode, findSystemCode } from '../../platfor
 import { constraintHint } from '../change.js'
 
 /** Thrown when the store contains what only a failed disk, or another program, can have written. */
-export class StoreDamageError extends Error {}
+export class StoreDamageError extends Error {
+  /** What to do, if that is not the hint for all damaged stores. */
+  readonly hint?: string | undefined
+
+  constructor(
+    message: string | undefined,
+    { hint, ...options }: ErrorOptions & { hint?: string } = {},
+  ) {
+    super(message, options)
+    this.hint = hint
+  }
+}
 
 const anotherFile = 'Choose another file'
 
@@ -92,7 +103,9 @@ function explainCode(failure: Failure, code: number): PlantsError {
     case CORRUPT: {
       // SQLite also reports a page that the disk fails to read like this.
       const message = `${subject} is damaged, or its disk cannot be read`
-      return toStoreError(failure, 'accessDenied', { message, reason, hint: damageHint })
+      const ownHint = error instanceof StoreDamageError ? error.hint : undefined
+      const hint = ownHint ?? damageHint
+      return toStoreError(failure, 'accessDenied', { message, reason, hint })
     }
     case FULL:
       return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })

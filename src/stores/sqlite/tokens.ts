@@ -1,3 +1,4 @@
+import { quoteWord } from '../../platform/shell.js'
 import { readInPages } from '../query.js'
 import { buildToken, type Token, type TokenStore, tokenColumns } from '../tokens.js'
 import type { Connection } from './connection.js'
@@ -18,10 +19,10 @@ const revoke = `UPDATE tokens SET revoked_at = ifnull(revoked_at, ?) WHERE id = 
   RETURNING ${tokenColumns}`
 
 export function createSqliteTokenStore(connection: Connection, writer: Writer): TokenStore {
-  const { prepare } = connection
+  const { path, prepare } = connection
   const getToken = (sql: string, ...values: (bigint | number | Uint8Array)[]) => {
     const row = prepare(sql).get(...values)
-    return row && toToken(row)
+    return row && toToken(row, path)
   }
   return {
     find: (digest) => connection.retry(() => getToken(selectByDigest, digest)),
@@ -29,12 +30,17 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
     add: (digest, { note = null, rights, createdAt, expiresAt }) =>
       writer.transaction(async () => {
         const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
-        return toToken(prepare(insert).get(digest, note, rights.join(), ...times))
+        const row = prepare(insert).get(digest, note, rights.join(), ...times)
+        return toToken(row, path)
       }),
 
     list: () =>
       readInPages({}, (after = 0n, rows) =>
-        connection.retry(() => prepare(selectPage).all(after, rows).map(toToken)),
+        connection.retry(() =>
+          prepare(selectPage)
+            .all(after, rows)
+            .map((row) => toToken(row, path)),
+        ),
       ),
 
     revoke: (id, at) => writer.transaction(async () => getToken(revoke, at.getTime(), id)),
@@ -45,8 +51,11 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
 type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
 
 /** @throws {StoreDamageError} for a time that only another program can have written */
-function toToken([id, note, rights, ...times]: TokenRow): Token {
+function toToken([id, note, rights, ...times]: TokenRow, path: string): Token {
   const token = buildToken(id, note, rights, times)
-  if (!token) throw new StoreDamageError(`token ${id} has an invalid time`)
-  return token
+  if (token) return token
+  const command = `sqlite3 ${quoteWord(path)} "DELETE FROM tokens WHERE id = ${id}"`
+  throw new StoreDamageError(`token ${id} has an invalid time`, {
+    hint: `Delete this token with: ${command}`,
+  })
 }

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
+import { quoteWord } from '../../../../src/platform/shell.js'
 import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { DatabaseSync, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
 
@@ -82,6 +83,7 @@ test('a token whose time no date can have is not shown as one that never expires
   const { code, out, err } = await user.run('tokens list', { env: { PLANTS_STORE: './evil.db' } })
   expect([code, out]).toEqual([4, ''])
   expect(err).toContain(
-    'evil.db is damaged, or its disk cannot be read: token 1 has an invalid time',
+    'evil.db is damaged, or its disk cannot be read: token 1 has an invalid time\n' +
+      `  Delete this token with: sqlite3 ${quoteWord(path)} "DELETE FROM tokens WHERE id = 1"\n`,
   )
 })
