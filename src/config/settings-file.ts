@@ -5,7 +5,13 @@
 import { existsSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import { describeSystemError, getSystemCode, inputError, isWindows } from '../errors.js'
-import { explainWriteAccess, formatMode, isTrusted, readSmallFile } from '../platform/files.js'
+import {
+  explainImpossiblePath,
+  explainWriteAccess,
+  formatMode,
+  isTrusted,
+  readSmallFile,
+} from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
 import type { SavedSettings } from './settings-schema.js'
@@ -76,7 +82,7 @@ function readContent(path: string, io: Io): Content {
     const isHidden = !io.env['PLANTS_CONFIG_DIR'] && !existsSync(path)
     const code = getSystemCode(error)
     if (code === 'ENOENT' || (code === 'EACCES' && isHidden)) return { state: 'missing' }
-    const reason = describeSystemError(error)
+    const reason = explainImpossiblePath(error, path) ?? describeSystemError(error)
     if (reason === undefined) throw error
     const isDenied = code === 'EACCES' || code === 'EPERM'
     const remedy = isDenied ? 'Change the permissions of the file' : 'Move it away'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describeReason, describeSystemError, PlantsError } from '../errors.js'
-import { makeFolder } from '../platform/files.js'
+import { explainImpossiblePath, makeFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
 import type { DirectStore } from '../stores/store.js'
@@ -23,7 +23,7 @@ export async function openJournal(options: SqliteOptions, io: Io): Promise<Direc
     return await SqliteStore.open(address, { ...options, noun: 'The journal' })
   } catch (cause) {
     if (cause instanceof PlantsError && cause.isInterruption) throw cause
-    const reason = describeSystemError(cause)
+    const reason = explainImpossiblePath(cause, path) ?? describeSystemError(cause)
     const message = reason
       ? `The journal ${path} could not be used: ${reason}`
       : describeReason(cause)

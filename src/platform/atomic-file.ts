@@ -8,7 +8,6 @@
  */
 import {
   closeSync,
-  existsSync,
   fchmodSync,
   fsyncSync,
   linkSync,
@@ -26,7 +25,7 @@ import {
   toDescriptorsHint,
   usageError,
 } from '../errors.js'
-import { isThisUser, makeFolderHint, syncFolder } from './files.js'
+import { explainImpossiblePath, isThisUser, makeFolderHint, syncFolder } from './files.js'
 
 /**
  * A file under a temporary name. `discard` must be called last, also after `commit` and `create`.
@@ -140,10 +139,12 @@ function createFile(file: string, target: string): void {
  * @param hint what to do, unless the directory is missing or no descriptor is left
  */
 export function toWriteError(what: string, target: string, cause: unknown, hint: string): unknown {
-  const reason = describeSystemError(cause)
-  if (reason === undefined) return cause
+  const systemReason = describeSystemError(cause)
+  if (systemReason === undefined) return cause
   const folder = dirname(target)
-  const isMissing = getSystemCode(cause) === 'ENOENT' && !existsSync(folder)
+  const impossibility = explainImpossiblePath(cause, target)
+  const reason = impossibility ?? systemReason
+  const isMissing = getSystemCode(cause) === 'ENOENT' && impossibility === undefined
   const missingHint = isMissing ? makeFolderHint(folder) : undefined
   return new PlantsError('unwritable', `${what} could not be written: ${reason}`, {
     hint: toDescriptorsHint(getSystemCode(cause)) ?? missingHint ?? hint,

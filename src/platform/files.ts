@@ -34,6 +34,34 @@ export function makeFolder(folder: string): void {
   }
 }
 
+/**
+ * Says why no file can be created at a path, where the words of the system leave that open. For a
+ * missing directory, which can be created, and for any other error, it returns undefined.
+ *
+ * @param path an absolute path
+ */
+export function explainImpossiblePath(error: unknown, path: string): string | undefined {
+  const code = getSystemCode(error)
+  const folder = dirname(path)
+  if (code === 'ENOTDIR') return `${findExisting(folder)} is not a directory`
+  if (code !== 'ENOENT') return undefined
+  // In /proc, for example, the system says "no such file" of what it does not create.
+  if (isFailedMkdir(error)) return `the directory ${error.path} could not be created`
+  if (!existsSync(folder)) return undefined
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
+  if (isLink) return 'it is a symbolic link to a file that does not exist'
+  return `the directory ${folder} cannot contain other files`
+}
+
+/** Returns the path, or the nearest one above it that exists. */
+function findExisting(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path))
+}
+
+function isFailedMkdir(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error && error.syscall === 'mkdir'
+}
+
 export function makeFolderHint(folder: string): string {
   return `Create it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${quoteWord(folder)}`
 }

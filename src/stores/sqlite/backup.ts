@@ -49,11 +49,8 @@ export async function backUp(
   file: string,
   { onLarger, ...options }: BackupOptions,
 ) {
-  const target = resolveLink(file)
+  const { target, oldStats } = examineTarget(file, name)
   const backup = `The backup ${target}`
-  if (belongsToStore(name, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
-  const oldStats = statSync(target, { throwIfNoEntry: false })
-  if (oldStats) assertOwnFile(target, oldStats, anotherTarget)
   const signal = options.runtime.handleSignals()
   const store = await Connection.open(name, options)
   if (!store) return undefined
@@ -87,6 +84,25 @@ export async function backUp(
   } finally {
     store.close()
     copy?.discard()
+  }
+}
+
+/**
+ * Finds the file that a backup replaces, if there is one.
+ *
+ * @param store the path of the store
+ * @throws {PlantsError} for a file that must not be replaced, and a path where no file can be
+ */
+function examineTarget(file: string, store: string): { target: string; oldStats?: Stats } {
+  try {
+    const target = resolveLink(file)
+    if (belongsToStore(store, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
+    const oldStats = statSync(target, { throwIfNoEntry: false })
+    if (!oldStats) return { target }
+    assertOwnFile(target, oldStats, anotherTarget)
+    return { target, oldStats }
+  } catch (error) {
+    throw explainSqliteError(error, file, `The backup ${file}`)
   }
 }
 

@@ -17,7 +17,7 @@ import {
   PlantsError,
   toDescriptorsHint,
 } from '../../errors.js'
-import { makeFolderHint } from '../../platform/files.js'
+import { explainImpossiblePath, makeFolderHint } from '../../platform/files.js'
 import { findExtendedCode, findPrimaryCode, findSystemCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
 
@@ -36,6 +36,7 @@ export class StoreDamageError extends Error {
 }
 
 const anotherFile = 'Choose another file'
+const anotherFolder = 'Choose a file in another directory'
 
 export function createUnusableStoreError(
   path: string,
@@ -143,6 +144,9 @@ function explainFailedCall(failure: Failure, code: string): PlantsError {
     return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
   if (code === 'EDQUOT') return toStoreError(failure, 'unavailable', { reason, hint: quotaHint })
   const folder = dirname(failure.path)
+  const impossibility = explainImpossiblePath(failure.error, failure.path)
+  if (impossibility !== undefined)
+    return toStoreError(failure, 'accessDenied', { reason: impossibility, hint: anotherFolder })
   if (code === 'ENOENT' && !existsSync(folder))
     return toStoreError(failure, 'accessDenied', { reason, hint: makeFolderHint(folder) })
   const isFailureOfDisk = code === 'EIO' || findPrimaryCode(failure.error) === IOERR

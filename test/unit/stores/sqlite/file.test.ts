@@ -51,6 +51,48 @@ function linkFromElsewhere(path: string): void {
   symlinkSync(target, path)
 }
 
+test.skipIf(isWindows).each([
+  [
+    'create --id 1 --name Fern -s file/x.db',
+    'The store HOME/file/x.db',
+    'HOME/file is not a directory',
+  ],
+  ['backup link', 'The backup HOME/link', 'it is a symbolic link to a file that does not exist'],
+  ['backup file/deep/x.bak', 'The backup HOME/file/deep/x.bak', 'HOME/file is not a directory'],
+  [
+    'create --id 1 --name Fern -s ./link',
+    'The store HOME/link',
+    'it is a symbolic link to a file that does not exist',
+  ],
+])('plants %s says why no file can be there', async (line, file, reason) => {
+  const user = new Sandbox()
+  await user.run(createFern)
+  user.write('file', '')
+  symlinkSync(join(user.home, 'missing'), join(user.home, 'link'))
+  const { code, err } = await user.run(line)
+  const text = err.replaceAll(user.home, 'HOME')
+  expect([code, text]).toEqual([
+    4,
+    `plants: ${file} could not be used: ${reason}\n  Choose a file in another directory\n`,
+  ])
+})
+
+test.runIf(process.platform === 'linux').each([
+  ['create --id 1 --name Fern -s /proc/x.db', {}, 'the directory /proc cannot contain other files'],
+  [createFern, { PLANTS_DATA_DIR: '/proc/x' }, 'the directory /proc/x could not be created'],
+  [
+    'config set output json',
+    { PLANTS_CONFIG_DIR: '/proc/x' },
+    'the directory /proc/x could not be created',
+  ],
+  ['export /proc/x.csv', {}, 'the directory /proc cannot contain other files'],
+])('plants %s with %j says that no file can be created in /proc', async (line, env, reason) => {
+  const user = new Sandbox()
+  await user.run(createFern)
+  const { err } = await user.run(line, { env })
+  expect(err).toMatch(RegExp(`^plants: .* could not be (used|written): ${reason}\n  Choose .*\n$`))
+})
+
 describe('the file of a store', () => {
   test('is WAL, marked as ours, and strict', async () => {
     const user = new Sandbox()
@@ -275,7 +317,7 @@ test.each<[string, (path: string) => void, why: string]>([
 
 test.skipIf(isWindows).each([
   ['device', '/dev/null is not a file'],
-  ['link', 'no such file or directory'],
+  ['link', 'it is a symbolic link to a file that does not exist'],
 ])('no store can be made at %s (needs links)', async (path, why) => {
   const user = new Sandbox()
   user.write('file', '')
