@@ -82,6 +82,8 @@ async function prepareFile(
   const oldStats = statSync(path, { throwIfNoEntry: false })
   const isDevice = isWrittenInPlace(path, oldStats)
   const shownName = quoteIfNeeded(name)
+  if (oldStats?.isDirectory() || name.endsWith('/'))
+    throw usageError(`${shownName} is a directory`, 'Give the path of a file in it')
   if (oldStats?.isFile() && !isDevice) {
     await assertReplaceable(path, oldStats, context)
     if (!options.yes) await confirmReplacement(shownName, context)
