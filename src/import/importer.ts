@@ -102,6 +102,7 @@ export class Importer {
       nextId: position.nextId === undefined ? undefined : BigInt(position.nextId),
       names,
       otherFields: this.notes.otherFields,
+      otherColumns: this.notes.otherColumns,
     }
   }
 

@@ -11,8 +11,12 @@ export class InputNotes {
   emptyRows = 0
   /** How many rows have cells to the right of the header, which are ignored. */
   surplusRows = 0
-  /** The names of columns and keys that are not read. */
+  /** The keys of JSON that are not read. */
   readonly otherFields = new Set<string>()
+  /** The names of columns that are not read. */
+  readonly otherColumns = new Set<string>()
+  /** The options that say how a file is read, but do not apply to its format. */
+  readonly unusedOptions: { file: string; options: readonly string[] }[] = []
   /** The sheets that have the columns, too, and are not read. */
   readonly otherSheets: { file: string; sheet: string }[] = []
   /** The headers that no name confirms, because `--map` has numbers of columns. */

@@ -50,8 +50,10 @@ export interface MapperState {
   nextId?: bigint | undefined
   /** The plants that are found by their names; undefined without `--match name`. */
   names?: PlantNames | undefined
-  /** Gathers the names of columns and keys that are not read, for a warning. */
+  /** Gathers the keys of JSON that are not read, for a warning. */
   otherFields?: Set<string>
+  /** Gathers the names of columns that are not read, for a warning. */
+  otherColumns?: Set<string>
 }
 
 /** The id that a record without an id gets. It is undefined if the record has one, or gets none. */
@@ -253,9 +255,10 @@ export class Mapper {
   }
 
   #addOtherField(field: string): void {
-    const { otherFields } = this.#state
-    if (!otherFields || otherFields.size >= 1000 || isRejectsName(field)) return
-    otherFields.add(shorten(field))
+    const { otherFields, otherColumns } = this.#state
+    const names = this.#header ? otherColumns : otherFields
+    if (!names || names.size >= 1000 || isRejectsName(field)) return
+    names.add(shorten(field))
   }
 }
 

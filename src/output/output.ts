@@ -41,15 +41,18 @@ export function mayColor(
   return env['TERM'] !== 'dumb' && stream.isTerminal
 }
 
-/** @param suffix the end of the message, such as ` of 2 plants` */
-export function describeUnknownFields(names: readonly string[], suffix = ''): string {
+/** @param noun what the names are: fields of JSON, or columns of a table */
+export function describeUnknownFields(
+  names: readonly string[],
+  noun: 'field' | 'column' = 'field',
+): string {
   const listed = names
     .slice(0, maxFields)
     .map((name) => JSON.stringify(name))
     .join(', ')
   const more = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
-  const fields = names.length === 1 ? 'field' : 'fields'
-  return `ignored unknown ${fields} ${listed}${more}${suffix}`
+  const ending = names.length === 1 ? '' : 's'
+  return `ignored unknown ${noun}${ending} ${listed}${more}`
 }
 
 const maxFields = 20

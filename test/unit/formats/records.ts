@@ -36,7 +36,7 @@ export async function readRecords(
   const { chunks, header } = await openFormat(file, options)
   const { format } = await detectFormat(file, options)
   const otherFields = new Set<string>()
-  const mapper = new Mapper(options, header, { otherFields })
+  const mapper = new Mapper(options, header, { otherFields, otherColumns: otherFields })
   const records: ReadRecord[] = []
   for await (const chunk of chunks)
     for (const [index, raw] of chunk.records.entries()) {

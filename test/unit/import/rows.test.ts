@@ -61,7 +61,7 @@ test('a late cell in a column without a name is reported', async () => {
   user.write('plants.csv', `id,name,,\n${rows.join('')}`)
   const { err, ...result } = await user.import('plants.csv')
   expect(result).toMatchObject({ code: 0, created: count })
-  expect(err).toContain('warning: ignored unknown field "column 4"\n')
+  expect(err).toContain('warning: ignored unknown column "column 4"\n')
 })
 
 test('an import that stopped in the middle resumes after the stored rows', async () => {

@@ -25,7 +25,7 @@ test('a workbook that LibreOffice saved is imported, and its unreadable cells ar
   sandbox.write('stock.xlsx', readFileSync(saved))
   const { err, ...result } = await sandbox.import('stock.xlsx --rejects rejected.csv')
   expect(result).toMatchObject({ code: 6, created: 9, rejected: { 422: 2 } })
-  expect(err).toContain('ignored unknown fields "Price", "Bought"')
+  expect(err).toContain('ignored unknown columns "Price", "Bought"')
   const [head, ...rejected] = sandbox.read('rejected.csv').trimEnd().split('\n')
   expect(head).toBe('\ufeffrejected_line,rejected_reason,Id,Name,Tag,Price,Bought')
   expect(rejected).toEqual([
@@ -68,7 +68,7 @@ test.each([
   sandbox.write(name, content)
   const { err, ...result } = await sandbox.import(name)
   expect(result).toEqual({ code: 0, created: 2 })
-  expect(err).toContain('warning: ignored unknown fields "Note", "column 4", "column 5"\n')
+  expect(err).toContain('warning: ignored unknown columns "Note", "column 4", "column 5"\n')
   const byNumber = await sandbox.import([name, '--map', 'tag=4', '--if-exists', 'update'])
   expect(byNumber).toMatchObject({ code: 0, updated: 1 })
   expect(byNumber.err).not.toContain('"column 4"')

@@ -101,7 +101,7 @@ export class ImportReport {
     const { reporter } = this.#context
     const { dryRun } = this.#plan
     const { notes, position } = importer
-    const { otherFields, emptyRows } = notes
+    const { emptyRows } = notes
     const { counts } = position
     const { skipped, unknown, ...changed } = counts
     const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changed
@@ -114,8 +114,7 @@ export class ImportReport {
     await this.#warnOfGuessedHeaders(notes)
     await this.#warnOfMultilineRows(notes)
     await this.#warnOfIgnoredCells(notes)
-    if (otherFields.size > 0)
-      await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
+    await this.#warnOfOtherNames(notes)
 
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
@@ -153,6 +152,14 @@ export class ImportReport {
     if (surplusRows > 0)
       await reporter.warn(
         `Ignored the cells to the right of the header in ${countRows(surplusRows)}`,
+  async #warnOfOtherNames({ otherColumns, otherFields }: InputNotes): Promise<void> {
+    const { reporter } = this.#context
+    if (otherColumns.size > 0)
+      await reporter.warn(describeUnknownFields([...otherColumns], 'column'), 'warning')
+    if (otherFields.size > 0)
+      await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
+  }
+
       )
   }
 
