@@ -141,7 +141,7 @@ export class Importer {
       this.#reader = reader
       try {
         if (this.position.rejects) assertSameHeader(reader, first, input.name)
-        this.notes.noteChoices(reader, input.name)
+        this.notes.noteChoices(reader, input.name, plan)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
         if (!(await this.#importInput(reader, input.name))) return

@@ -1,6 +1,6 @@
 import type { Chunk, Header } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/columns.js'
-import type { OpenInput } from './inputs.js'
+import type { ImportPlan, OpenInput } from './inputs.js'
 
 /**
  * Gathers what an import notices in its inputs, and a person should know: what is not read, and
@@ -25,7 +25,10 @@ export class InputNotes {
   readonly multilineRows: { file: string; line: number }[] = []
 
   /** Notes what the reader has chosen when it opened a file. */
-  noteChoices({ otherSheet, header }: OpenInput, file: string): void {
+  noteChoices(reader: OpenInput, file: string, plan: ImportPlan): void {
+    const { otherSheet, header } = reader
+    const options = listUnusedOptions(reader, plan)
+    if (options.length > 0) this.unusedOptions.push({ file, options })
     if (header?.guessedLine !== undefined) this.guessedHeaders.push({ file, header })
     if (otherSheet !== undefined) this.otherSheets.push({ file, sheet: otherSheet })
   }
@@ -46,4 +49,28 @@ export class InputNotes {
     if (this.multilineRows.at(-1)?.file === file || header?.names.some(isRejectsName)) return
     this.multilineRows.push({ file, line: multilineRow })
   }
+}
+
+/**
+ * Lists the options that do not apply to the format of an input. A rejects file is a table or
+ * NDJSON, whatever its input was, and is imported with the options of the input. So its options are
+ * as they should be.
+ */
+function listUnusedOptions({ header, delimiter }: OpenInput, plan: ImportPlan): string[] {
+  if (header?.names.some(isRejectsName)) return []
+  const isTable = header !== undefined
+  const isWorkbook = isTable && delimiter === undefined
+  const isTextTable = isTable && !isWorkbook
+  const unusedOptions = {
+    '--format': plan.format !== undefined && isWorkbook,
+    '--sheet': plan.sheet !== undefined && !isWorkbook,
+    '--encoding': plan.encoding !== undefined && isWorkbook,
+    '--columns': plan.columns !== undefined && !isTable,
+    // The cells of a TSV have a tab between them, whatever the option says.
+    '--delimiter': plan.delimiter !== undefined && plan.delimiter !== delimiter,
+    '--no-quotes': plan.quotes === false && !isTextTable,
+  }
+  return Object.entries(unusedOptions)
+    .filter(([, isUnused]) => isUnused)
+    .map(([option]) => option)
 }

@@ -111,6 +111,7 @@ export class ImportReport {
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
       await reporter.warn(`Skipped ${countRows(emptyRows)} without an id, a name and a tag`)
+    await this.#warnOfUnusedOptions(notes)
     await this.#warnOfGuessedHeaders(notes)
     await this.#warnOfMultilineRows(notes)
     await this.#warnOfIgnoredCells(notes)
@@ -124,6 +125,15 @@ export class ImportReport {
     const rejects = findRejectsPath(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
+  }
+
+  async #warnOfUnusedOptions({ unusedOptions }: InputNotes): Promise<void> {
+    for (const { file, options } of unusedOptions) {
+      const [verb, end] = options.length === 1 ? ['does', 'was'] : ['do', 'were']
+      await this.#context.reporter.warn(
+        `${options.join(' and ')} ${verb} not apply to ${file}, and ${end} ignored`,
+      )
+    }
   }
 
   async #warnOfGuessedHeaders({ guessedHeaders }: InputNotes): Promise<void> {
@@ -142,6 +152,14 @@ export class ImportReport {
       )
   }
 
+  async #warnOfOtherNames({ otherColumns, otherFields }: InputNotes): Promise<void> {
+    const { reporter } = this.#context
+    if (otherColumns.size > 0)
+      await reporter.warn(describeUnknownFields([...otherColumns], 'column'), 'warning')
+    if (otherFields.size > 0)
+      await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
+  }
+
   async #warnOfIgnoredCells({ surplusRows, otherSheets }: InputNotes): Promise<void> {
     const { reporter } = this.#context
     for (const { file, sheet } of otherSheets)
@@ -152,14 +170,6 @@ export class ImportReport {
     if (surplusRows > 0)
       await reporter.warn(
         `Ignored the cells to the right of the header in ${countRows(surplusRows)}`,
-  async #warnOfOtherNames({ otherColumns, otherFields }: InputNotes): Promise<void> {
-    const { reporter } = this.#context
-    if (otherColumns.size > 0)
-      await reporter.warn(describeUnknownFields([...otherColumns], 'column'), 'warning')
-    if (otherFields.size > 0)
-      await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
-  }
-
       )
   }
 
