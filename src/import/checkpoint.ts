@@ -5,16 +5,25 @@ import type { Checkpoint, Position } from './parse-checkpoint.js'
 
 /** The error for a checkpoint that no import has saved like this, for example a damaged one. */
 export class InvalidCheckpointError extends PlantsError {
-  constructor(message: string, { idFrom, restart }: Pick<ImportPlan, 'idFrom' | 'restart'>) {
-    // Records without ids would be stored again under other ids, unless they are found by name.
-    const restartHint =
-      idFrom === undefined
+  constructor(message: string, plan: ImportPlan) {
+    // With `--restart`, records without ids would be stored again under other ids. With `--match
+    // name`, those that are stored are found by their names.
+    const firstHint =
+      plan.idFrom === undefined
         ? 'Start over with --restart'
-        : 'To import only plants with new names, start over with --restart --match name'
-    // With `--restart`, `runImport` deletes the checkpoint, and the next run begins the import.
-    const hint = restart ? 'Run the same command again' : restartHint
+        : 'To import only plants with new names, add --match name'
+    // In both cases, `runImport` deletes the checkpoint, and the next run begins the import.
+    const hint = plan.restart || findsStoredByName(plan) ? 'Run the same command again' : firstHint
     super('accessDenied', message, { hint })
   }
+}
+
+/**
+ * Whether an import that generates ids may begin again without `--restart`: what it has stored is
+ * found by its name, and so gets no second id.
+ */
+export function findsStoredByName({ idFrom, match }: ImportPlan): boolean {
+  return idFrom !== undefined && match !== undefined
 }
 
 /** Creates the checkpoint of an import that is at its beginning. */

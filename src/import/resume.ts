@@ -7,6 +7,8 @@
  * - A file whose records got generated ids is remembered by its contents, also when its import is
  *   finished. A second import would store all plants again under other ids, so it is rejected,
  *   unless `--match name` finds the plants by their names.
+ * - A checkpoint that is damaged says nothing. So the command is rejected, unless the plants that
+ *   are stored are found by their names.
  * - `--restart` begins again, whatever is saved. If an import that was begun with `--restart` is
  *   interrupted, the same command resumes it.
  *
@@ -17,7 +19,7 @@
 import { hostname } from 'node:os'
 import { type PlantsError, usageError } from '../errors.js'
 import type { DirectStore } from '../stores/store.js'
-import { buildCheckpointId, InvalidCheckpointError } from './checkpoint.js'
+import { buildCheckpointId, findsStoredByName, InvalidCheckpointError } from './checkpoint.js'
 import { countDone } from './counts.js'
 import type { ImportPlan } from './inputs.js'
 import type { Checkpoint, ImportAnswers } from './parse-checkpoint.js'
@@ -213,6 +215,7 @@ function findMismatch(
   { plan, source, storeName, isService }: StartOptions,
 ): PlantsError | undefined {
   if (checkpoint === 'invalid') {
+    if (findsStoredByName(plan)) return undefined
     const message = `The checkpoint of this import in ${storeName} is not valid`
     return new InvalidCheckpointError(message, plan)
   }

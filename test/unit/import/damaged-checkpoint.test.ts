@@ -70,17 +70,29 @@ describe.each(Object.entries(keepers))('a checkpoint in %s is not resumed', (_, 
   })
 })
 
-test('a damaged checkpoint of an import that generates ids leads to no second copy', async () => {
-  const user = new ImportSandbox()
-  const file = user.write('plants', `{"name":"A"}\nbad\n${nextChunk}{"name":"B"}\n`)
-  const command = `${file} --id-from next`
-  expect(await user.import(`${command} --max-errors 1`)).toMatchObject({ code: 6, created: 1 })
-  queryFile(user.store, `UPDATE imports SET state = '' WHERE ${isCheckpoint}`)
-  const err = expect.stringContaining('start over with --restart --match name')
-  expect(await user.import(command)).toEqual({ code: 4, err })
-  const restarted = { created: 1, skipped: 1, rejected: { 400: 1 } }
-  expect(await user.import(`${command} --restart --match name`)).toMatchObject(restarted)
-  expect(await user.list()).toBe(buildPlantLine(1, 'A') + buildPlantLine(2, 'B'))
+const beyondTheEnd = "'$.position.records', 9, '$.position.counts.created', 8"
+const onlyNewNames = 'To import only plants with new names, add --match name\n'
+
+describe.each([
+  ['is empty', "''"],
+  ['is beyond the end of its file', `json_set(state, ${beyondTheEnd})`],
+])('a checkpoint of an import that generates ids, which %s,', (_damage, state) => {
+  test.each([
+    ['--id-from next', onlyNewNames, '--id-from next --match name'],
+    ['--id-from next --match name', undefined, '--id-from next --match name'],
+  ])('leads to no second copy with %s', async (options, hint, nextOptions) => {
+    const user = new ImportSandbox()
+    const file = user.write('plants', `{"name":"A"}\nbad\n${nextChunk}{"name":"B"}\n`)
+    const command = `${file} ${options}`
+    expect(await user.import(`${command} --max-errors 1`)).toMatchObject({ code: 6, created: 1 })
+    queryFile(user.store, `UPDATE imports SET state = ${state} WHERE ${isCheckpoint}`)
+    const isBegunAgain = hint === undefined && state === "''"
+    const err = expect.stringContaining(hint ?? 'Run the same command again\n')
+    if (!isBegunAgain) expect(await user.import(command)).toEqual({ code: 4, err })
+    const begunAgain = { created: 1, skipped: 1, rejected: { 400: 1 } }
+    expect(await user.import(`${file} ${nextOptions}`)).toMatchObject(begunAgain)
+    expect(await user.list()).toBe(buildPlantLine(1, 'A') + buildPlantLine(2, 'B'))
+  })
 })
 
 test.each([

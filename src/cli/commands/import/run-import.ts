@@ -58,8 +58,9 @@ export async function runImport(
       // same command resumes at the end.
       if (importer.isComplete) await importer.finish()
     } catch (error) {
-      // This command has begun the import, so it would resume at the invalid position each time.
-      if (error instanceof InvalidCheckpointError && plan.restart) await importer.finish()
+      // The command that the hint names would find the invalid position again.
+      const beginsAgain = plan.restart ?? plan.idFrom !== undefined
+      if (error instanceof InvalidCheckpointError && beginsAgain) await importer.finish()
       throw await report.explainFailure(error, importer)
     }
     await report.writeSummary(importer)
