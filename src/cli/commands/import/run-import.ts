@@ -246,10 +246,9 @@ async function openDirectStore(
   const { direct } = findKind(context.address).capabilities
   const mayBeMissing = isExamined && 'isCreatedOnOpen' in direct
   const existing = mayBeMissing ? await opener.openExisting() : undefined
-  await existing?.close()
   if (mayBeMissing && !existing && !(await hasImportableRecord(plan, context.io)))
     return { checkpointStore: createTransactions((changes) => planOutcomes(changes, false)) }
-  const store = await opener.open()
+  const store = existing ?? (await opener.open())
   return { store, checkpointStore: store }
 }
 
