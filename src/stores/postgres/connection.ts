@@ -131,14 +131,15 @@ export class PostgresConnection {
   /**
    * Runs `work` in a transaction. If it throws, the caller drops the connection, which rolls back.
    *
-   * @param lockTimeoutMs a statement waits for a lock no longer; 0 stands for the general timeout
+   * @param lockTimeoutMs a statement waits for a lock no longer. The default ends before the
+   *   statement times out, because that error does not mention a lock.
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of
    * it, and `unavailable` at a server that is read-only
    */
   async transaction<T>(
     work: () => Promise<T>,
     shouldCommit: (result: T) => boolean = () => true,
-    lockTimeoutMs = 0,
+    lockTimeoutMs = Math.ceil(this.#access.timeoutMs * 0.9),
   ): Promise<T> {
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeoutMs}; SAVEPOINT changes`)
     if (this.mayBeReadOnly) await this.#assertWritable()

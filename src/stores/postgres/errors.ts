@@ -79,6 +79,10 @@ function findLoginProblem(
 function findServerProblem(code: string, reason: string, name: string): DatabaseProblem {
   if (code === '3F000' || code === '42P01')
     return { kind: 'accessDenied', message: `There is no store at ${name}`, hint: createStore }
+  if (code === lockNotAvailable) {
+    const message = `Another session keeps a table or a row of the store at ${name} locked`
+    return { kind: 'unavailable', message, hint: lockHint }
+  }
   // These may pass: another writer was faster (23505, 40), the server is read-only (25006), lacks
   // something (53), was stopped or has canceled the statement (57), or its disk failed (58).
   const isTemporary = /^(23505|25006|40|53|55|57|58)/.test(code)
@@ -120,6 +124,10 @@ const hints: Record<string, string> = {
   '57014': 'Try again, or raise --timeout',
 }
 
+const lockNotAvailable = '55P03'
+const lockHint =
+  'Try again. If it stays locked, end the session that is "idle in transaction" in pg_stat_activity'
+
 /** The driver gives no code to this error and to the next one, so their messages are compared. */
 export function isPoolFull(error: unknown): boolean {
   return describeReason(error) === 'timeout exceeded when trying to connect'
@@ -140,7 +148,7 @@ export function isUniqueViolation(error: unknown): boolean {
 
 /** Returns true if a statement has waited for a lock as long as it may. */
 export function isLockTimeout(error: unknown): boolean {
-  return findDatabaseError(error)?.code === '55P03'
+  return findDatabaseError(error)?.code === lockNotAvailable
 }
 
 /**
@@ -164,7 +172,7 @@ export function findConstraintMessage(error: unknown): string | undefined {
  * which the server says that it does not know itself.
  */
 export function wasRolledBack(error: unknown): boolean {
-  return /^(23|40(?!003)|57014)/.test(findDatabaseError(error)?.code ?? '')
+  return /^(23|40(?!003)|55P03|57014)/.test(findDatabaseError(error)?.code ?? '')
 }
 
 function findDatabaseError(error: unknown): pg.DatabaseError | undefined {
