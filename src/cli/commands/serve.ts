@@ -234,8 +234,8 @@ function warnOfConnectionLimit(
 ): void {
   if (effective < requested)
     warn(
-      `The limit of open files of this process allows only ${effective} connections. ` +
-        `Raise it (LimitNOFILE= in systemd, ulimit -Hn as root) for ${requested}`,
+      `This process may have open files for only ${effective} connections. ` +
+        `For ${requested}, raise LimitNOFILE= in systemd, or ulimit -Hn as root`,
     )
 }
 

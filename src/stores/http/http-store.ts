@@ -107,8 +107,11 @@ function createUnknownHint(
 ): string {
   const id = getTargetId(change)
   const start = hint === undefined ? '' : `${hint}. `
-  if (change.type === 'create')
-    return `${start}Whether plant ${id} is stored is unknown. To avoid a second plant, and if the service supports such keys, repeat the command with: --idempotency-key ${quoteWord(key)}`
+  if (change.type === 'create') {
+    const repeat = `repeat the command with: --idempotency-key ${quoteWord(key)}`
+    const unknown = `${start}Whether plant ${id} is stored is unknown`
+    return `${unknown}. If the service supports idempotency keys, ${repeat}`
+  }
   const unknown = `${start}Whether plant ${id} was changed is unknown`
   // The hint names another address, because nothing can be looked up at this one.
   if (kind === 'noResponse' && hint !== undefined) return unknown

@@ -154,8 +154,8 @@ test.runIf(isLinux)(
     const through = ['sh', '-c', 'ulimit -n 300; exec "$0" "$@"']
     const service = await serve([], { through })
     const warning =
-      'The limit of open files of this process allows only 172 connections. ' +
-      'Raise it (LimitNOFILE= in systemd, ulimit -Hn as root) for 2000'
+      'This process may have open files for only 172 connections. ' +
+      'For 2000, raise LimitNOFILE= in systemd, or ulimit -Hn as root'
     const warnings = () =>
       service.log.filter(({ level }) => level === 'warn').map(({ msg }) => String(msg))
     expect(warnings()).toEqual([warning])
