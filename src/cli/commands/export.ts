@@ -6,7 +6,7 @@ import { type FileFormat, type FormatName, formatNames } from '../../formats/wri
 import { quoteIfNeeded, writeStdout } from '../../output/output.js'
 import { Progress, withProgress } from '../../output/progress.js'
 import { formatPlantCount } from '../../plant/plant.js'
-import { assertOwnFile, isWrittenInPlace } from '../../platform/atomic-file.js'
+import { assertOwnFile, isWrittenInPlace, toWriteError } from '../../platform/atomic-file.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
@@ -79,7 +79,7 @@ async function prepareFile(
 ): Promise<ExportFile> {
   const { chooseFileFormat } = await import('../../export/export-file.js')
   const path = context.io.resolvePath(name)
-  const oldStats = statSync(path, { throwIfNoEntry: false })
+  const oldStats = readOldStats(path)
   const isDevice = isWrittenInPlace(path, oldStats)
   const shownName = quoteIfNeeded(name)
   if (oldStats?.isDirectory() || name.endsWith('/'))
@@ -91,6 +91,15 @@ async function prepareFile(
   const isFormatChosen = options.output !== undefined || isDevice
   const chosenFormat = isFormatChosen ? findDocumentFormat(context) : undefined
   return { path, name: shownName, format: chooseFileFormat(name, chosenFormat) }
+}
+
+/** @throws {PlantsError} `unwritable` for a path where no file can be, such as one below a file */
+function readOldStats(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    throw toWriteError(path, path, error, 'Choose another file')
+  }
 }
 
 async function assertReplaceable(

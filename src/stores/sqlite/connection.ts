@@ -105,8 +105,8 @@ export class Connection {
     try {
       const path = resolveRealPath(name)
       const stats = statSync(path, { throwIfNoEntry: mayCreate })
-      if (!stats?.size && !mayCreate) return undefined
-      if (!stats?.isFile()) throw createUnusableStoreError(path, 'is not a file')
+      if (stats && !stats.isFile()) throw createUnusableStoreError(path, 'is not a file')
+      if (!stats || (stats.size === 0 && !mayCreate)) return undefined
       if (stats.size === 0) withdrawFromOthers(path, stats)
       assertNoSuperJournal(path)
       connection = new Connection(path, options)

@@ -77,6 +77,34 @@ test.skipIf(isWindows).each([
   ])
 })
 
+test.skipIf(isWindows)('an export below a file says which one is no directory', async () => {
+  const user = new Sandbox()
+  await user.run(createFern)
+  user.write('file', '')
+  const { code, err } = await user.run('export file/a.csv')
+  const [path, file] = [join(user.home, 'file', 'a.csv'), join(user.home, 'file')]
+  expect([code, err]).toEqual([
+    74,
+    `plants: ${path} could not be written: ${file} is not a directory\n  Choose another file\n`,
+  ])
+})
+
+test.skipIf(isWindows).each([
+  ['export loop.csv', 74, 'HOME/loop.csv could not be written'],
+  ['export loop.csv/a.csv', 74, 'HOME/loop.csv/a.csv could not be written'],
+  ['backup loop.csv', 4, 'The backup HOME/loop.csv could not be used'],
+  ['create --id 2 --name Moss -s ./loop.csv', 4, 'The store HOME/loop.csv could not be used'],
+])('plants %s says that the links lead in a circle (needs links)', async (line, code, message) => {
+  const user = new Sandbox()
+  await user.run(createFern)
+  symlinkSync('loop.csv', join(user.home, 'loop.csv'))
+  const { err, ...result } = await user.run(line)
+  expect([result.code, err.replaceAll(user.home, 'HOME')]).toEqual([
+    code,
+    `plants: ${message}: too many symbolic links encountered\n  Choose another file\n`,
+  ])
+})
+
 test.runIf(process.platform === 'linux').each([
   ['create --id 1 --name Fern -s /proc/x.db', {}, 'the directory /proc cannot contain other files'],
   [createFern, { PLANTS_DATA_DIR: '/proc/x' }, 'the directory /proc/x could not be created'],
@@ -325,6 +353,11 @@ test.skipIf(isWindows).each([
   symlinkSync('/dev/null', join(user.home, 'device'))
   const err = expect.stringContaining(why)
   expect(await user.run(`${createFern} --store ./${path}`)).toEqual({ code: 4, out: '', err })
+  const { code, err: readError } = await user.run(`list --store ./${path}`)
+  expect([code, readError]).toEqual([
+    4,
+    path === 'device' ? err : expect.stringContaining('There is no store at'),
+  ])
 })
 
 test
