@@ -51,6 +51,7 @@ export function createClosedError(path: string): PlantsError {
   return new PlantsError('unavailable', `The store ${path} was closed`, { hint: 'Try again' })
 }
 
+const ERROR = 1
 const BUSY = 5
 const LOCKED = 6
 const READONLY = 8
@@ -108,6 +109,9 @@ function explainCode(failure: Failure, code: number): PlantsError {
       const hint = ownHint ?? damageHint
       return toStoreError(failure, 'accessDenied', { message, reason, hint })
     }
+    case ERROR:
+      // The statements of this program are right, so a table is missing, or another one.
+      return toStoreError(failure, 'accessDenied', { reason, hint: changedTablesHint })
     case FULL:
       return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
     case IOERR: {
@@ -142,6 +146,7 @@ function explainFailedCall(failure: Failure, code: string): PlantsError {
     return toStoreError(failure, 'unavailable', { reason, hint: descriptorsHint })
   if (code === 'ENOSPC')
     return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
+  if (code === 'EFBIG') return toStoreError(failure, 'unavailable', { reason, hint: fileSizeHint })
   if (code === 'EDQUOT') return toStoreError(failure, 'unavailable', { reason, hint: quotaHint })
   const folder = dirname(failure.path)
   const impossibility = explainImpossiblePath(failure.error, failure.path)
@@ -162,7 +167,8 @@ function explainFailedCall(failure: Failure, code: string): PlantsError {
  */
 function chooseSpaceHint({ path }: Failure): string {
   try {
-    const { bavail, bsize } = statfsSync(dirname(path))
+    const { bavail, bsize, ffree } = statfsSync(dirname(path))
+    if (ffree === 0) return noMoreFilesHint
     return bavail * bsize < enoughSpaceBytes ? fullDiskHint : temporarySpaceHint
   } catch (error) {
     if (getSystemCode(error) === undefined) throw error
@@ -178,7 +184,9 @@ const enoughSpaceBytes = 1_048_576
 
 function explainDeniedAccess(failure: Failure, reason: string): PlantsError {
   const missing = findMissingPermission(failure.path)
-  return toStoreError(failure, 'accessDenied', missing ?? { reason, hint: anotherFile })
+  // Some directories, such as /sys, accept no file although the permissions are there.
+  const hint = getSystemCode(failure.error) === 'EACCES' ? anotherFolder : anotherFile
+  return toStoreError(failure, 'accessDenied', missing ?? { reason, hint })
 }
 
 /** @returns undefined if this user has all permissions that a store needs */
@@ -247,11 +255,14 @@ function toStoreError(
 
 const waitHint = 'Try again, or wait longer with --timeout 2m'
 const fullDiskHint = 'Free some space on its disk'
+const noMoreFilesHint = 'Delete some files on its disk, which can hold no more of them'
 const temporarySpaceHint =
   'Sorting needs temporary files: set SQLITE_TMPDIR to a directory on a disk with more space'
 const quotaHint = 'Delete some files of this user, or ask for a larger quota'
 const diskHint = 'Check the disk, or move the store to a local disk'
 const damageHint =
-  'Check the disk first. If it is sound, restore a backup. Without one: plants restore --help'
+  'Check the disk first. If it is sound, restore an older backup. Without one: plants restore --help'
+const changedTablesHint = 'Another program has changed the tables: restore a backup'
+const fileSizeHint = 'Raise the limit of file sizes, which ulimit -f shows'
 const readOnlyDiskHint = 'Choose a file on another disk, or remount this one for writing'
 const permissionHint = 'Grant this permission with chmod or chown, or choose another file'

@@ -45,8 +45,13 @@ class DiskUser extends Sandbox {
   }
 
   grow(size: string): void {
+    this.limit(`size=${size}`)
+  }
+
+  /** @param option of a tmpfs, such as `nr_inodes=2`, the number of files and directories */
+  limit(option: string): void {
     const [program = '', ...args] = this.#enter
-    const mount = ['mount', '-o', `remount,size=${size}`, 'tmpfs', this.folder]
+    const mount = ['mount', '-o', `remount,${option}`, 'tmpfs', this.folder]
     expect(spawnSync(program, [...args, ...mount]).status).toBe(0)
   }
 
@@ -112,6 +117,16 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect(err).toMatch(/\n {2}Free some space, or choose another directory with .*\n$/)
     user.clear()
     expect((await user.on('import plants.ndjson', env)).code).toBe(0)
+  })
+
+  test('a store that is one file too many says so', async () => {
+    const user = new DiskUser(await mountSmallDisk())
+    user.limit('nr_inodes=1')
+    const { code, err } = await user.on('create --id 1 --name Fern')
+    expect(code).toBe(4)
+    expect(err).toMatch(
+      /: no space left on device\n {2}Delete some files on its disk, which can hold no more of them\n$/,
+    )
   })
 
   test('a backup says which disk is full', async () => {

@@ -75,6 +75,18 @@ test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
   },
 )
 
+test.skipIf(isWindows)(
+  'a create beyond the limit of file sizes says how to raise it (needs sh)',
+  async () => {
+    const user = new Sandbox()
+    const script = 'ulimit -f 1; exec "$0" "$@"'
+    const { code, err } = await user.spawn('create --id 2 --name Moss', {}, 'sh', '-c', script)
+    expect(code).toBe(4)
+    const hint = 'Raise the limit of file sizes, which ulimit -f shows'
+    expect(err).toMatch(RegExp(`could not be used: file too large\n {2}${hint}\n$`))
+  },
+)
+
 describe.runIf(canDropRights)('a store in a read-only place', () => {
   test('can be read and exported, but accepts no plant', async () => {
     const user = await Unprivileged.withStore()

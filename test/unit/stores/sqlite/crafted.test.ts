@@ -77,6 +77,16 @@ test.each([
   expect((await user.run('list')).out).toBe(fern)
 })
 
+test('a store without its table of plants has a hint for whoever keeps it', async () => {
+  queryFile(path, 'DROP TABLE plants')
+  expect(await user.run('list', { env: { PLANTS_STORE: './evil.db' } })).toMatchObject({
+    code: 4,
+    err:
+      `plants: The store ${path} could not be used: no such table: plants\n` +
+      '  Another program has changed the tables: restore a backup\n',
+  })
+})
+
 test('a token whose time no date can have is not shown as one that never expires', async () => {
   await user.run('tokens create', { env: { PLANTS_STORE: './evil.db' } })
   queryFile(path, 'UPDATE tokens SET expires_at = 9223372036854775807')
