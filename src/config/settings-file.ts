@@ -77,11 +77,13 @@ function readContent(path: string, io: Io): Content {
   try {
     file = readSmallFile(path)
   } catch (error) {
-    // Under `sudo -u`, HOME may be a directory of root that this user cannot look into. Then there
-    // are no settings. A directory that somebody has named must be readable.
+    // Under `sudo -u`, HOME may be a directory of root that this user cannot look into, and for a
+    // system user, it may be /dev/null. Then there are no settings. A directory that somebody has
+    // named must be readable.
     const isHidden = !io.env['PLANTS_CONFIG_DIR'] && !existsSync(path)
     const code = getSystemCode(error)
-    if (code === 'ENOENT' || (code === 'EACCES' && isHidden)) return { state: 'missing' }
+    const isUnusable = code === 'EACCES' || code === 'ENOTDIR'
+    if (code === 'ENOENT' || (isUnusable && isHidden)) return { state: 'missing' }
     const reason = explainImpossiblePath(error, path) ?? describeSystemError(error)
     if (reason === undefined) throw error
     const isDenied = code === 'EACCES' || code === 'EPERM'

@@ -24,6 +24,15 @@ test.each([['--help'], ['-h'], ['help'], []])(
   },
 )
 
+test.runIf(process.platform === 'linux')(
+  'a user whose home is a device has no settings',
+  async () => {
+    const env = { HOME: '/dev/null' }
+    const { code, err } = await runPlants(['list', '--store', '/proc/x.db'], { env })
+    expect([code, err]).toEqual([4, expect.stringContaining('There is no store at /proc/x.db')])
+  },
+)
+
 test('the help lists the description of the API with the commands of a service', async () => {
   const { out } = await plants('--help')
   expect(out).toMatch(/^Service:\n(?: {2}.*\n)* {2}openapi /m)
