@@ -105,13 +105,22 @@ async function openArchive(input: FormatInput, options: InputOptions): Promise<F
   return openWorkbook(input, options)
 }
 
-/** Files that are no lists of plants, by their first bytes, which are read as Latin-1. */
-const foreignFiles: readonly [start: RegExp, description: string][] = [
-  [/^SQLite format 3/, 'a SQLite database'],
-  [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML'],
-]
-
 const saveIt = 'Save the list as CSV, JSON or .xlsx, and import that file'
+const unpackIt = 'Unpack it, and import the file in it'
+
+/** Files that are no lists of plants, by their first bytes, which are read as Latin-1. */
+const foreignFiles: readonly [start: RegExp, description: string, hint: string][] = [
+  [/^SQLite format 3/, 'a SQLite database', saveIt],
+  [/^%PDF-/, 'a PDF document', saveIt],
+  [/^\{\\rtf/, 'an RTF document', saveIt],
+  [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML', saveIt],
+  [/^(?:\xef\xbb\xbf)?(?:---\r?\n)?- +\w+: /, 'YAML', saveIt],
+  [/^BZh[1-9]/, 'compressed with bzip2', unpackIt],
+  [/^\xfd7zXZ\0/, 'compressed with xz', unpackIt],
+  [/^\x28\xb5\x2f\xfd/, 'compressed with zstd', unpackIt],
+  [/^(?:7z\xbc\xaf\x27\x1c|Rar!\x1a)/, 'an archive of 7-Zip or RAR', unpackIt],
+  [/^[\s\S]{257}ustar/, 'a tar archive', unpackIt],
+]
 
 /**
  * Detects what a text is. A mark at its beginning overrules every option, and so does a rejects
@@ -124,8 +133,8 @@ export async function detectFormat(
   options: InputOptions,
 ): Promise<TextEncoding & { format: FormatName; isRejects: boolean; isArray: boolean }> {
   const bytes = head.toString('latin1', 0, 1000)
-  for (const [start, description] of foreignFiles)
-    if (start.test(bytes)) throw inputError(`${name} is ${description}`, saveIt)
+  for (const [start, description, hint] of foreignFiles)
+    if (start.test(bytes)) throw inputError(`${name} is ${description}`, hint)
   const markedEncoding = findMarkedEncoding(head)
   const rejects = /^(?:"?|(?<brace>\{)\s*")rejected_line\b/.exec(
     decodeLeniently(head, markedEncoding ?? 'utf-8'),

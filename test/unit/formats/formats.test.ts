@@ -29,6 +29,14 @@ test.each<[string | Buffer, what: string]>([
   [latin1('SQLite format 3\0'), 'a SQLite database'],
   ['<!DOCTYPE html>\n<p>a, b</p>\n', 'HTML or XML'],
   ['\ufeff\n <TABLE><tr>', 'HTML or XML'],
+  [latin1('%PDF-1.4\n%\xe2\xe3\n'), 'a PDF document'],
+  ['{\\rtf1\\ansi', 'an RTF document'],
+  ['---\n- id: 1\n  name: Fern\n', 'YAML'],
+  [latin1('BZh91AY&SY'), 'compressed with bzip2'],
+  [latin1('\xfd7zXZ\0'), 'compressed with xz'],
+  [latin1('\x28\xb5\x2f\xfd\x04'), 'compressed with zstd'],
+  [latin1('7z\xbc\xaf\x27\x1c'), 'an archive of 7-Zip or RAR'],
+  [`${'plants.csv'.padEnd(257, '\0')}ustar`, 'a tar archive'],
   ['id,name\n\0\x01\x02', 'a binary file'],
 ])('what is no list is named: %j', async (input, what) => {
   for (const name of ['stdin', 'plants.csv']) {
