@@ -9,7 +9,7 @@ export const commandGroups = {
 } as const
 
 /** A command in the help of the program. Its file is only loaded when a command line names it. */
-interface ListedCommand {
+export interface ListedCommand {
   group: keyof typeof commandGroups
   /** The long flags of the global options that its help lists; by default, those of the group. */
   globalOptions?: readonly string[]

@@ -3,7 +3,7 @@ import { version } from '../../../package.json'
 import { usageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
 import { type CommandLine, PlantsCommand } from '../command.js'
-import { commandGroups, listedCommands } from '../commands/index.js'
+import { commandGroups, type ListedCommand, listedCommands } from '../commands/index.js'
 import { createGlobalOptions } from '../global-options.js'
 import { RejectedLine } from '../rejected-line.js'
 
@@ -20,25 +20,39 @@ interface Page {
  */
 export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
   let text = ''
-  let asksForVersion = false
   const program = await buildProgram(io, line, (written) => {
     text += written
   })
+  const pageError = await parseLine(program, line.argv)
+  // Commander writes the help for a line without a command, too, and takes that for a failure.
+  const isFailure = pageError !== undefined && pageError.exitCode !== 0
+  if (isFailure && program.args.length === 0)
+    throw usageError('A command is missing', 'See: plants --help')
+  // A line that asks for a page runs no handler, which would have thrown this error.
+  if (line.firstError) throw line.firstError
+  if (text === '') return { type: 'none', text }
+  return { type: pageError?.code === 'commander.version' ? 'version' : 'help', text }
+}
+
+/**
+ * Parses a command line, and runs the handler of its command.
+ *
+ * @returns the error with which commander ends a line that asks for help or the version, after it
+ *   has written that page; undefined for any other line
+ */
+async function parseLine(
+  program: PlantsCommand,
+  argv: readonly string[],
+): Promise<CommanderError | undefined> {
   try {
-    await program.parseAsync(line.argv, { from: 'user' })
+    await program.parseAsync(argv, { from: 'user' })
+    return undefined
   } catch (error) {
     if (error instanceof RejectedLine)
       throw (await import('../usage-errors.js')).explainRejectedLine(error)
-    // Commander ends a line that asks for help or the version with an error of its own class.
-    if (!(error instanceof CommanderError)) throw error
-    asksForVersion = error.code === 'commander.version'
-    if (error.exitCode !== 0 && program.args.length === 0)
-      throw usageError('A command is missing', 'See: plants --help')
+    if (error instanceof CommanderError) return error
+    throw error
   }
-  // A line that asks for help runs no handler, which would have thrown this error.
-  if (line.firstError) throw line.firstError
-  if (text === '') return { type: 'none', text }
-  return { type: asksForVersion ? 'version' : 'help', text }
 }
 
 /**
@@ -53,47 +67,70 @@ export async function buildProgram(
   line?: CommandLine,
   write: (text: string) => void = () => undefined,
 ): Promise<PlantsCommand> {
-  // If stdout is a pipe, stderr may still be a terminal, whose width is used.
-  const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
-  const program = new PlantsCommand('plants', io, line ?? { argv: [] })
-    .usage('<command> [options]')
-    // Otherwise the program would take `-s` in `create --name -s` for its own option.
-    .enablePositionalOptions()
-    .exitOverride()
-    .showSuggestionAfterError(false)
-    .helpOption('-h, --help', 'show this help')
-    .helpCommand(false)
-    .version(version, '-V, --version', 'show the version')
-    .configureOutput({
-      writeOut: write,
-      writeErr: write,
-      getOutHelpWidth: width,
-      getErrHelpWidth: width,
-      getOutHasColors: () => false, // Otherwise commander opens the stream of stdout.
-    })
-    .configureHelp({
-      commandUsage: formatUsage,
-      subcommandTerm: formatSubcommandTerm,
-      optionDescription: describeOption,
-    })
-    .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
-    .addHelpText('after', '\nMore help: plants help COMMAND')
+  const program = createProgram(io, line, write)
   for (const option of createGlobalOptions()) program.addOption(option)
   for (const [name, listed] of listCommands(line)) {
-    const { group, summary, aliases = [], load } = listed
+    const { group, summary, aliases = [] } = listed
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
-    // A value may be the name of a command, too. Then its file is loaded in vain.
-    if (line && !mentionsCommand(line.argv, name, aliases)) continue
-    const { define } = await load()
-    define(command)
-    if (command.commands.length > 0)
-      command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
-    for (const commandOrSubcommand of [command, ...command.commands])
-      if (commandOrSubcommand instanceof PlantsCommand)
-        commandOrSubcommand.addGlobalOptions(listed.globalOptions ?? commandGroups[group])
+    // The help of the program needs no more of a command than this. A word of the line may be a
+    // value that is called like a command, whose file is then loaded in vain.
+    if (!line || mentionsCommand(line.argv, name, aliases)) await defineCommand(command, listed)
   }
   if (line?.argv[0] === '__complete') addCompletion(program, io)
   return program
+}
+
+/** Creates the program without options and commands, with what commander must do otherwise. */
+function createProgram(
+  io: Io,
+  line: CommandLine | undefined,
+  write: (text: string) => void,
+): PlantsCommand {
+  // If stdout is a pipe, stderr may still be a terminal, whose width is used.
+  const findWidth = () => {
+    const terminal = [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)
+    return terminal?.columns ?? 100
+  }
+  return (
+    new PlantsCommand('plants', io, line ?? { argv: [] })
+      .usage('<command> [options]')
+      // Otherwise the program would take `-s` in `create --name -s` for its own option.
+      .enablePositionalOptions()
+      .exitOverride()
+      .showSuggestionAfterError(false)
+      .helpOption('-h, --help', 'show this help')
+      .helpCommand(false)
+      .version(version, '-V, --version', 'show the version')
+      .configureOutput({
+        writeOut: write,
+        writeErr: write,
+        getOutHelpWidth: findWidth,
+        getErrHelpWidth: findWidth,
+        // Without this, commander would open the stream of stdout.
+        getOutHasColors: () => false,
+      })
+      .configureHelp({
+        commandUsage: formatUsage,
+        subcommandTerm: formatSubcommandTerm,
+        optionDescription: describeOption,
+      })
+      .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
+      .addHelpText('after', '\nMore help: plants help COMMAND')
+  )
+}
+
+/** Loads the file of a command, which adds its options, its handler and its subcommands. */
+async function defineCommand(
+  command: PlantsCommand,
+  { group, globalOptions = commandGroups[group], load }: ListedCommand,
+): Promise<void> {
+  const { define } = await load()
+  define(command)
+  if (command.commands.length > 0)
+    command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
+  for (const commandOrSubcommand of [command, ...command.commands])
+    if (commandOrSubcommand instanceof PlantsCommand)
+      commandOrSubcommand.addGlobalOptions(globalOptions)
 }
 
 /**
