@@ -24,6 +24,13 @@ export interface PlantOptions extends GlobalOptions {
   idempotencyKey?: string
 }
 
+/** The fields that options have. An id that is not a number is still a string. */
+interface GivenFields {
+  id: bigint | string | undefined
+  name: string | undefined
+  tag: string | undefined
+}
+
 const onePlantHint =
   'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
 
@@ -57,7 +64,8 @@ export async function readPlant(
     )
   if (isNext && idempotencyKey !== undefined)
     throw usageError('--id next cannot be used with --idempotency-key', 'Give a number as the id')
-  const path = file ?? (hasFields || context.io.stdin.isTerminal ? undefined : '-')
+  const isOnStdin = file === undefined && !hasFields && !context.io.stdin.isTerminal
+  const path = isOnStdin ? '-' : file
   if (path === undefined) return readPlantFromOptions(options, context)
   const value = await readPlantJson(path, context)
   if (isNext && isObject(value) && Object.hasOwn(value, 'id'))
@@ -65,34 +73,39 @@ export async function readPlant(
   return acceptPlant(value, isNext, onePlantHint, context)
 }
 
+/** Takes the plant from options, and asks for the fields that are missing, if a person is there. */
 async function readPlantFromOptions(
   options: PlantOptions,
   context: CommandContext,
 ): Promise<InputPlant> {
   const { id, name, tag, idempotencyKey } = options
-  const lacksId = id === undefined || id === 'next'
-  const knownId = lacksId ? id : parseDecimalId(id)
-  // An id that is not a number stays a text, so that `acceptPlant` reports all wrong fields at
-  // once.
-  const fields = {
-    ...(id !== undefined && { id: knownId ?? id }),
-    ...(name !== undefined && { name }),
-    ...(tag !== undefined && { tag }),
-  }
+  const knownId = id === undefined || id === 'next' ? id : parseDecimalId(id)
   const isComplete = id !== undefined && name !== undefined
-  // If a field that is there is wrong, nobody is asked for the others first. `parsePlant` accepts
-  // only complete plants, so it gets valid fields for those that are missing.
-  const areValid = parsePlant({ name: '', ...fields, ...(lacksId && { id: 0n }) }) !== undefined
-  if (isComplete || !areValid || !context.mayAsk) {
-    const isIdWrong = knownId === undefined && !lacksId
-    const wrongFieldHint = isIdWrong ? plainIdHint : 'Correct the options'
-    return acceptPlant(fields, id === 'next', isComplete ? wrongFieldHint : incompleteHint, context)
+  // An id that is not a number stays a string, so that all wrong fields are reported at once.
+  const fields = { id: knownId ?? id, name, tag }
+  // If a field that is there is wrong, nobody is asked for the others first.
+  const asksForOthers = !isComplete && context.mayAsk && areValid(fields)
+  if (asksForOthers) {
+    const { askForPlant } = await import('./prompts.js')
+    // When a create with an idempotency key is repeated, it must have the same id. The store would
+    // choose another one.
+    const mayBeNext = idempotencyKey === undefined
+    return askForPlant({ id: knownId, name, tag }, mayBeNext, context.io)
   }
-  const { askForPlant } = await import('./prompts.js')
-  // When a create with an idempotency key is repeated, it must have the same id. The store would
-  // choose another one.
-  const mayBeNext = idempotencyKey === undefined
-  return askForPlant({ id: knownId, name, tag }, mayBeNext, context.io)
+  const isIdWrong = id !== undefined && knownId === undefined
+  const wrongFieldHint = isIdWrong ? plainIdHint : 'Correct the options'
+  return acceptPlant(fields, id === 'next', isComplete ? wrongFieldHint : incompleteHint, context)
+}
+
+/** An id that is valid, for a check of the other fields of a plant that has none yet. */
+const placeholderId = 0n
+
+/**
+ * Whether the fields that are there are valid. `parsePlant` accepts only complete plants, so it
+ * gets valid fields for those that are missing.
+ */
+function areValid({ id = 'next', name = '', tag }: GivenFields): boolean {
+  return parsePlant({ id: id === 'next' ? placeholderId : id, name, tag }) !== undefined
 }
 
 async function readPlantJson(path: string, { io }: CommandContext): Promise<unknown> {
@@ -111,7 +124,7 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
 /**
  * Accepts a plant, and warns of fields that plants do not have.
  *
- * @param isNext whether the store chooses the id. The plant is then checked with a valid one
+ * @param isNext whether the store chooses the id. The other fields are then checked
  * @throws {PlantsError} `invalid` with a sentence for each wrong field
  */
 async function acceptPlant(
@@ -120,7 +133,7 @@ async function acceptPlant(
   hint: string,
   { reporter }: CommandContext,
 ): Promise<InputPlant> {
-  const value = isNext && isObject(input) ? { ...input, id: 0n } : input
+  const value = isNext && isObject(input) ? { ...input, id: placeholderId } : input
   const plant = parsePlant(value)
   const unknownFields = isObject(value) ? listOtherFields(value).map(shorten) : []
   if (!plant) {

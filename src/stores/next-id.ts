@@ -31,7 +31,7 @@ export async function findNextId(store: Readable | undefined, knownId?: bigint):
 
 /**
  * Creates a plant with the next id. If another plant takes that id first, this tries the next one,
- * up to a hundred times. Each try starts above the id that was takenId, because a replica that lags
+ * up to a hundred times. Each try starts above the id that was taken, because a replica that lags
  * may not know of it yet.
  *
  * @throws {PlantsError} `unknownOutcome` if a try had no answer, and a plant has its id now

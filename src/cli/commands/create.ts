@@ -149,10 +149,12 @@ async function previewInStore(
   }
 }
 
-/** Says how to look at the plant that has the id already. */
+/**
+ * Adds a hint to the conflict of a create: how to look at the plant that has the id already. Any
+ * other error is returned as it is, such as a conflict that has another hint, as that of a service.
+ */
 function addLookupHint(error: unknown, { id }: InputPlant, { storeFlag }: CommandContext): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
-  // The conflict of an idempotency key and that of a service have a hint of their own.
   if (!isConflict || error.hint || id === 'next') return error
   const hint = `Look at it with: plants get ${id}${storeFlag}`
   return new PlantsError('conflict', error.message, { ...error, hint })
