@@ -88,7 +88,7 @@ export class Connection {
    */
   static async openOrCreate({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
     const isNew = makeFile(name, isDefault, options)
-    const connection = assertDefined(await Connection.open(name, options, true))
+    const connection = assertDefined(await Connection.#open(name, options, { mayCreate: true }))
     const { path } = connection
     if (isNew && !isDefault) await options.onCreated?.(path)
     const exposure = isNew && explainExposure(path)
@@ -96,11 +96,17 @@ export class Connection {
     return { connection, isNew }
   }
 
-  /**
-   * @param mayCreate makes a store of an empty file
-   * @returns undefined for a missing or empty file, unless `mayCreate`
-   */
-  static async open(name: string, options: SqliteOptions, mayCreate = false) {
+  /** @returns undefined for a missing file, and for one without a store, such as an empty one */
+  static open(name: string, options: SqliteOptions): Promise<Connection | undefined> {
+    return Connection.#open(name, options, { mayCreate: false })
+  }
+
+  /** @param options.mayCreate whether an empty file becomes a store. It must exist then */
+  static async #open(
+    name: string,
+    options: SqliteOptions,
+    { mayCreate }: { mayCreate: boolean },
+  ): Promise<Connection | undefined> {
     let connection: Connection | undefined
     try {
       const path = resolveRealPath(name)
@@ -111,12 +117,12 @@ export class Connection {
       assertNoSuperJournal(path)
       connection = new Connection(path, options)
       const { db } = connection
-      const exists = await connection.retry(() => {
+      const hasStore = await connection.retry(() => {
         db.exec(settings)
         if (mayCreate) makeStore(db, path)
         return isStore(db, path)
       })
-      if (exists) return connection
+      if (hasStore) return connection
       connection.close()
       return undefined
     } catch (error) {
@@ -186,9 +192,10 @@ function addFoldFunction(db: Database): void {
 }
 
 /**
- * A user who cannot write to a store cannot create its log either, and `mode=ro` fails without one.
- * So a store without a log or journal that must be read, too, is opened as a file that does not
- * change.
+ * Chooses how a store is opened to which this user cannot write. With `mode=ro`, SQLite creates the
+ * log of the store if it is missing, which this user cannot do. So a store without a log is opened
+ * as a file that does not change, and then SQLite looks for no log. But if a log or a journal has
+ * changes, they must be read, too, and nothing has to be created.
  */
 function chooseReadMode(path: string): string {
   return findUnmergedFile(path) === undefined ? immutable : 'mode=ro'
