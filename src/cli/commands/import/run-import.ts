@@ -66,11 +66,15 @@ export async function runImport(
     await report.writeSummary(importer)
     report.assertComplete(importer)
   } finally {
-    await target?.checkpointStore.close?.()
-    // A direct store keeps its checkpoint itself, and is closed already.
-    if (target?.store !== target?.checkpointStore) await target?.store?.close()
+    if (target) await closeTarget(target)
     first.close()
   }
+}
+
+/** A direct store keeps its checkpoint itself. In a set, it is only once, and is closed once. */
+async function closeTarget({ checkpointStore, store }: ImportTarget): Promise<void> {
+  const stores = new Set<{ close?(): Promise<void> } | undefined>([checkpointStore, store])
+  for (const opened of stores) await opened?.close?.()
 }
 
 interface Inputs {
@@ -78,7 +82,10 @@ interface Inputs {
   plan: ImportPlan
   /** The hashes of the inputs; undefined if an input can be read only once. */
   examined: ExaminedInputs | undefined
-  /** The first input, which has been opened to examine it, and is imported from there. */
+  /**
+   * The first input, whose format and header say how the import is found again. It stays open, and
+   * is imported when its turn comes.
+   */
   first: OpenInput
 }
 
@@ -137,10 +144,7 @@ async function importAll(
   })
 }
 
-/**
- * Begins an import, or resumes an interrupted one. Rejected rows that the interrupted run has not
- * written are appended to the rejects file.
- */
+/** Begins an import, or resumes an interrupted one, as `resume.ts` decides. */
 async function startImport(
   target: ImportTarget,
   inputs: Inputs,
@@ -155,24 +159,26 @@ async function startImport(
   const search = { checkpoints: target.checkpointStore, plan, hashes, source, store, isService }
   const saved = await findSavedImport(search)
   const decision = decideStart(saved, { plan, source, storeName: address.name, isService })
-  let checkpoint: Checkpoint
-  switch (decision.type) {
-    case 'reject':
-      throw decision.error
-    case 'begin':
-      checkpoint = await beginImport(target, source, inputs)
-      break
-    case 'resume':
-      checkpoint = decision.checkpoint
-      await warnOfResuming(checkpoint, plan, context)
-      break
-  }
-  const { position } = checkpoint
-  const rejectsPath = plan.dryRun ? undefined : plan.rejects
-  const rejects = openRejects(rejectsPath, position.rejects, formatRejectsHeader(first))
+  if (decision.type === 'reject') throw decision.error
+  const isResumed = decision.type === 'resume'
+  if (isResumed) await warnOfResuming(decision.checkpoint, plan, context)
+  const known = isResumed ? decision.checkpoint : await beginImport(target, source, inputs)
+  const checkpoint = prepareRejects(known, inputs)
   const names = plan.match && (await readPlantNames(target, context.io.handleSignals()))
-  const startCheckpoint = { ...checkpoint, position: { ...position, rejects } }
-  return { plan, target, saved, checkpoint: startCheckpoint, names }
+  return { plan, target, saved, checkpoint, names }
+}
+
+/**
+ * Prepares the rejects file, to which rejected records are appended that the interrupted run has
+ * not written.
+ *
+ * @returns the checkpoint with what it says about the file from now on
+ */
+function prepareRejects(checkpoint: Checkpoint, { plan, first }: Inputs): Checkpoint {
+  const { position } = checkpoint
+  const path = plan.dryRun ? undefined : plan.rejects
+  const rejects = openRejects(path, position.rejects, formatRejectsHeader(first))
+  return { ...checkpoint, position: { ...position, rejects } }
 }
 
 async function beginImport(
@@ -191,8 +197,8 @@ async function warnOfResuming(
 ): Promise<void> {
   const done = countDone(counts)
   if (done === 0) return
-  const hasRows = rejects !== undefined && rejects.length + rejects.rows.length > 0
-  const isElsewhere = hasRows && rejects.path !== plan.rejects
+  const hasRejects = rejects !== undefined && rejects.length + rejects.rows.length > 0
+  const isElsewhere = hasRejects && rejects.path !== plan.rejects
   const location = isElsewhere ? `. Its rejected records are in ${rejects.path}` : ''
   await context.warn(`Resuming an interrupted import after ${formatPlantCount(done)}${location}`)
 }
@@ -224,11 +230,8 @@ function openTarget(
   context: CommandContext,
 ): Promise<ImportTarget> {
   const isDirect = hasCapability(context.address, 'direct')
-  if (!plan.dryRun)
-    return isDirect
-      ? openDirectStore(isResumable, plan, context)
-      : openService(isResumable, context)
-  return isDirect ? openForDryRun(context) : planForService(context)
+  if (plan.dryRun) return isDirect ? openForDryRun(context) : planForService(context)
+  return isDirect ? openDirectStore(isResumable, plan, context) : openService(isResumable, context)
 }
 
 /**
