@@ -131,7 +131,7 @@ export class PostgresConnection {
   /**
    * Runs `work` in a transaction. If it throws, the caller drops the connection, which rolls back.
    *
-   * @param lockTimeoutMs a statement waits for a lock no longer. The default ends before the
+   * @param maxLockMs a statement waits for a lock no longer. In any case, the wait ends before the
    *   statement times out, because that error does not mention a lock.
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of
    * it, and `unavailable` at a server that is read-only
@@ -139,8 +139,9 @@ export class PostgresConnection {
   async transaction<T>(
     work: () => Promise<T>,
     shouldCommit: (result: T) => boolean = () => true,
-    lockTimeoutMs = Math.ceil(this.#access.timeoutMs * 0.9),
+    maxLockMs = Infinity,
   ): Promise<T> {
+    const lockTimeoutMs = Math.ceil(Math.min(maxLockMs, this.#access.timeoutMs * 0.9))
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeoutMs}; SAVEPOINT changes`)
     if (this.mayBeReadOnly) await this.#assertWritable()
     const result = await work()

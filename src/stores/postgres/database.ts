@@ -23,7 +23,14 @@ import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import { isUnknownIssuer } from '../unknown-issuer.js'
 import type { Access } from './address.js'
 import { PostgresConnection, type Row } from './connection.js'
-import { isPoolFull, lacksTls, ReadOnlyServerError, raiseMax, toPlantsError } from './errors.js'
+import {
+  isLockTimeout,
+  isPoolFull,
+  lacksTls,
+  ReadOnlyServerError,
+  raiseMax,
+  toPlantsError,
+} from './errors.js'
 import { createPool, createTlsOptions } from './pool.js'
 import { waitUntilSignal } from './wait-until-signal.js'
 
@@ -186,10 +193,13 @@ export class PostgresDatabase {
     let unknownOutcome: PlantsError | undefined
     const findPauseMs = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
-      const mayPass = error.isRetryable && !(error instanceof ReadOnlyServerError)
+      const elapsedMs = runtime.now() - startMs
+      // A change waits for a lock for most of the timeout, so it has no time for another try.
+      const hasWaited = isLockTimeout(error) && elapsedMs > this.#access.timeoutMs / 2
+      const isFinal = error instanceof ReadOnlyServerError || hasWaited
+      const mayPass = error.isRetryable && !isFinal
       const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : mayPass
       if (mayRepeat && error.isOutcomeUnknown) unknownOutcome = error
-      const elapsedMs = runtime.now() - startMs
       const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
       const pauseMs = findRetryPauseMs(backoff, { tries, elapsedMs, retryBudgetMs }, runtime)
       if (!mayRepeat || pauseMs === undefined) throw unknownOutcome ?? error
