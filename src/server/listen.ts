@@ -20,6 +20,7 @@ import {
   getSystemCode,
   PlantsError,
   toDescriptorsHint,
+  unlessSystemError,
   usageError,
 } from '../errors.js'
 import { withTransientLock } from '../platform/file-lock.js'
@@ -126,7 +127,7 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
       },
     )
   } catch (error) {
-    rmSync(temporary, { force: true })
+    unlessSystemError(() => rmSync(temporary, { force: true }))
     const hint = 'Choose a path with --socket in a directory that you can write to'
     throw toListenError(error, path, 'unavailable', hint)
   }

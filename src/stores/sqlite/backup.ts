@@ -190,10 +190,14 @@ export async function checkIntegrity(path: string, options: SqliteOptions) {
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
   const failure = (why: string) => usageError(`${file} was not restored: it ${why}`, hint)
-  if (belongsToStore(name, file)) throw failure(isStoreItself)
-  const changes = findUnmergedFile(file)
-  if (changes !== undefined)
-    throw failure(`is not a complete backup, because it has changes in ${changes}`)
+  try {
+    if (belongsToStore(name, file)) throw failure(isStoreItself)
+    const changes = findUnmergedFile(file)
+    if (changes !== undefined)
+      throw failure(`is not a complete backup, because it has changes in ${changes}`)
+  } catch (error) {
+    throw explainSqliteError(error, file, `The backup ${file}`)
+  }
   const plants = await checkIntegrity(file, { ...options, noun: 'The backup' })
   if (plants === undefined) throw failure('does not exist, or contains no store')
   return plants

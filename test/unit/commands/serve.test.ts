@@ -143,7 +143,7 @@ describe('a service does not start', () => {
 
   test.skipIf(isWindows)('at a socket that cannot be made (needs Unix sockets)', async () => {
     const file = `${user.home}/${user.write('file', 'precious')}`
-    for (const path of [file, `${user.home}/none/socket`]) {
+    for (const path of [file, `${user.home}/none/socket`, `${file}/socket`]) {
       const message = expect.stringContaining(path)
       expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, error: 503, message })
     }

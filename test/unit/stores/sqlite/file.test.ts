@@ -57,6 +57,7 @@ test.skipIf(isWindows).each([
     'The store HOME/file/x.db',
     'HOME/file is not a directory',
   ],
+  ['restore file/x.bak --yes', 'The backup HOME/file/x.bak', 'HOME/file is not a directory'],
   ['backup link', 'The backup HOME/link', 'it is a symbolic link to a file that does not exist'],
   ['backup file/deep/x.bak', 'The backup HOME/file/deep/x.bak', 'HOME/file is not a directory'],
   [
@@ -92,6 +93,7 @@ test.skipIf(isWindows)('an export below a file says which one is no directory', 
 test.skipIf(isWindows).each([
   ['export loop.csv', 74, 'HOME/loop.csv could not be written'],
   ['export loop.csv/a.csv', 74, 'HOME/loop.csv/a.csv could not be written'],
+  ['restore loop.csv --yes', 4, 'The backup HOME/loop.csv could not be used'],
   ['backup loop.csv', 4, 'The backup HOME/loop.csv could not be used'],
   ['create --id 2 --name Moss -s ./loop.csv', 4, 'The store HOME/loop.csv could not be used'],
 ])('plants %s says that the links lead in a circle (needs links)', async (line, code, message) => {
