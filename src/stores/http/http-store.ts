@@ -38,7 +38,9 @@ export class HttpStore implements Store {
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
     const [change] = changes
-    return change && changes.length === 1
+    // An import says itself how to continue: it has no option for a key.
+    const isOfImport = options.isRepetition !== undefined
+    return change && changes.length === 1 && !isOfImport
       ? [await this.#writeOne(change, options)]
       : sendChanges(this.#client, changes, options)
   }

@@ -224,3 +224,13 @@ test('a plant of two files of an import is created for one, and skipped for the 
   for (const file of ['one', 'two']) user.write(file, '{"id":1,"name":"Fern"}\n')
   expect(await user.import('one two')).toMatchObject({ code: 0, created: 1, skipped: 1 })
 })
+
+test('an import of one record whose outcome is unknown proposes no option of create', async () => {
+  const service = await startPlantService({ behave: () => buildJsonResponse(501, {}) })
+  const user = importerAt(service.address)
+  user.write('one', '{"id":1,"name":"Fern"}\n')
+  const { code, err } = await user.run('import one')
+  expect(code).toBe(5)
+  expect(err).toContain('To resume, run the same command again')
+  expect(err).not.toContain('--idempotency-key')
+})
