@@ -155,10 +155,18 @@ const correctLine = 'Correct that line, or save the file as UTF-8'
 const seeEncodings =
   'Add --encoding NAME, with a name from plants import --help, or save the file as UTF-8'
 
-function createUnicodeError({ name, encoding, line, bytes }: UndecodableText): EncodingError {
+function createUnicodeError({
+  name,
+  encoding,
+  source,
+  line,
+  bytes,
+}: UndecodableText): EncodingError {
   const text = decodeLeniently(bytes, encoding)
   const invalidLine = line + countLineFeeds(text, text.indexOf('\ufffd'))
-  return new EncodingError(`${name} is not ${encoding} (line ${invalidLine})`, correctLine)
+  const isOption = source === 'option' && isUtf8(bytes)
+  const hint = isOption ? 'It may be UTF-8: leave out --encoding' : correctLine
+  return new EncodingError(`${name} is not ${encoding} (line ${invalidLine})`, hint)
 }
 
 /**

@@ -80,6 +80,12 @@ test('a block that begins within a character of GB18030 loses none', async () =>
   expect(formatRecords(records)).toEqual(['2: 1 𠀀', '3: 2 b', '4: 3 c'])
 })
 
+test('a text of UTF-8 under an encoding of Unicode gets the hint to leave it out', async () => {
+  const error = { kind: 'input', hint: 'It may be UTF-8: leave out --encoding' }
+  const read = readRecords('id,name\n1,xy\n', { encoding: 'utf-16le' })
+  await expect(read).rejects.toMatchObject(error)
+})
+
 test.each<[string, Buffer, string?]>([
   ['UTF-8 (line 3, byte 3)', latin1('id,name\n1,x\n2,\xe4\n3,\xe4\n')],
   ['UTF-8 (line 2, byte 2)', latin1('[\n"\xe4"]')],
