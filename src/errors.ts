@@ -152,8 +152,9 @@ export function describeSystemError(error: unknown): string | undefined {
 }
 
 export function describeCode(code: string): string | undefined {
-  // The system says "illegal operation on a directory".
+  // The system says "illegal operation on a directory" and "inappropriate file type or format".
   if (code === 'EISDIR') return 'it is a directory'
+  if (code === 'EFTYPE') return 'it is not a file'
   for (const [name, reason] of getSystemErrorMap().values()) if (name === code) return reason
   return undefined
 }

@@ -189,7 +189,7 @@ function parseHeader(
   const width = row === -1 ? assertDefined(rows.records[0]).length : 0
   if (width > names.length)
     throw inputError(
-      `The first row of ${source.name} has ${width} cells, but only ${names.length} columns are named`,
+      `The first row of ${source.name} has ${width} cells, but names are given for only ${names.length}`,
       `Name ${width} columns with --columns`,
     )
   const candidates = findColumns(names, rules, numbers)

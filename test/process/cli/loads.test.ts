@@ -14,9 +14,9 @@ const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 132, []],
-  ['create --help', [['create', '--help']], 8, 138, []],
+  ['create --help', [['create', '--help']], 8, 139, []],
   ['a Tab', [tab], 8, 139, []],
-  ['create', [fern], 10, 166, drivers],
+  ['create', [fern], 10, 167, drivers],
   ['get', [fern, ['get', '1']], 10, 165, drivers],
   ['list', [fern, ['list']], 10, 161, drivers],
   ['create at a service', [service], 12, 171, ['http-store']],

@@ -112,7 +112,7 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
     const user = new Sandbox({})
     rmSync(user.file)
     make(user.file)
-    const message = `The settings in ${user.file} could not be read: inappropriate file type`
+    const message = `The settings in ${user.file} could not be read: it is not a file`
     for (const command of ['config list', 'config set timeout 1m', 'create --id 1 --name Fern']) {
       const { code, out, err } = await user.run(command)
       expect([code, out, err]).toEqual([2, '', expect.stringContaining(message)])
