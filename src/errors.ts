@@ -136,7 +136,7 @@ export function describeReason(error: unknown): string {
 }
 
 /** Returns undefined if the call fails with a system error. Other errors are thrown. */
-export function unlessSystemError<T>(call: () => T): T | undefined {
+export function ignoreSystemError<T>(call: () => T): T | undefined {
   try {
     return call()
   } catch (error) {

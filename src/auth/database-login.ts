@@ -3,7 +3,7 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isWindows, unlessSystemError, usageError } from '../errors.js'
+import { ignoreSystemError, isWindows, usageError } from '../errors.js'
 import { formatMode } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
@@ -53,14 +53,14 @@ function readPasswordFile(
 ): PasswordSource | undefined {
   const windowsPath = isWindows && APPDATA && join(APPDATA, 'postgresql', 'pgpass.conf')
   const path = resolvePath(PGPASSFILE || windowsPath || '~/.pgpass')
-  const stats = unlessSystemError(() => statSync(path))
+  const stats = ignoreSystemError(() => statSync(path))
   if (!stats?.isFile()) return undefined
   if (!isWindows && (stats.mode & 0o077) !== 0) {
     const reason = `other users can access it ${formatMode(stats.mode)}`
     log(`* password file ${path} ignored: ${reason}. Fix it with: chmod 600 ${quoteWord(path)}`)
     return undefined
   }
-  const text = unlessSystemError(() => readFileSync(path, 'utf8')) ?? ''
+  const text = ignoreSystemError(() => readFileSync(path, 'utf8')) ?? ''
   const findFor = (host: PostgresHost) => parsePasswordFile(text, address, host)
   return address.hosts.some(findFor) ? { origin: path, findFor } : undefined
 }

@@ -7,7 +7,7 @@
 import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type Conf from 'conf'
-import { getSystemCode, PlantsError, unlessSystemError, usageError } from '../errors.js'
+import { getSystemCode, ignoreSystemError, PlantsError, usageError } from '../errors.js'
 import { toWriteError } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
@@ -103,10 +103,10 @@ function changeWithCopy<Result>(
     return result
   } catch (error) {
     // If this fails, the copy stays, and the next run recovers the settings from it.
-    unlessSystemError(() => (written === undefined ? removeCopy(target) : restoreCopy(target)))
+    ignoreSystemError(() => (written === undefined ? removeCopy(target) : restoreCopy(target)))
     throw error
   } finally {
-    unlessSystemError(() => removeTemporaryFiles(target))
+    ignoreSystemError(() => removeTemporaryFiles(target))
   }
 }
 

@@ -16,7 +16,7 @@
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { PlantsError, unlessSystemError } from '../errors.js'
+import { ignoreSystemError, PlantsError } from '../errors.js'
 import { AtomicFile, replaceFile } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { explainWriteAccess, readSmallFile, resolveLink, syncFolder } from '../platform/files.js'
@@ -63,7 +63,7 @@ export function recoverSettings(target: string): void {
 }
 
 function hasValidSettings(target: string): boolean {
-  const file = unlessSystemError(() => readSmallFile(target))
+  const file = ignoreSystemError(() => readSmallFile(target))
   return file !== undefined && parseSettings(file.bytes) !== undefined
 }
 
@@ -72,7 +72,7 @@ function hasValidSettings(target: string): boolean {
  * written must not become the settings, and neither must one that is not settings.
  */
 function isOwnCopy(copy: string): boolean {
-  const file = unlessSystemError(() => readSmallFile(copy))
+  const file = ignoreSystemError(() => readSmallFile(copy))
   if (file === undefined || explainWriteAccess(file.stats) !== undefined) return false
   return file.bytes.length === 0 || parseSettings(file.bytes) !== undefined
 }
@@ -106,7 +106,7 @@ export async function recoverForReader(
   timeoutMs: number,
   runtime: Runtime,
 ): Promise<void> {
-  const target = unlessSystemError(() => resolveLink(path))
+  const target = ignoreSystemError(() => resolveLink(path))
   // Every change creates the lock file, so without one there is nothing to complete.
   if (target === undefined || !existsSync(toLockPath(target))) return
   let release: () => void
@@ -117,7 +117,7 @@ export async function recoverForReader(
     throw error
   }
   try {
-    unlessSystemError(() => recoverSettings(target))
+    ignoreSystemError(() => recoverSettings(target))
   } finally {
     release()
   }

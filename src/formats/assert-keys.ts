@@ -32,8 +32,8 @@ interface JsonSource {
  *
  * @throws {PlantsError} `input` if all of them lack such a key
  */
-export function assertKeys({ records }: Chunk, rules: InputOptions, source: JsonSource): void {
-  const finder = new KeyFinder(rules.map)
+export function assertKeys({ records }: Chunk, options: InputOptions, source: JsonSource): void {
+  const finder = new KeyFinder(options.map)
   const present = new Set<FieldName>(['tag'])
   const objects: Record<string, unknown>[] = []
   for (const record of records) {
@@ -43,9 +43,9 @@ export function assertKeys({ records }: Chunk, rules: InputOptions, source: Json
     const keys = finder.find(object)
     for (const field of 'ambiguous' in keys ? [keys.ambiguous] : Object.keys(keys))
       present.add(field as FieldName)
-    if (findMissingFields(present, rules).length === 0) return
+    if (findMissingFields(present, options).length === 0) return
   }
-  if (objects.length > 0) throw createKeyError(objects, present, rules, source)
+  if (objects.length > 0) throw createKeyError(objects, present, options, source)
 }
 
 function parseObject(record: RawRecord): Record<string, unknown> | undefined {
@@ -56,23 +56,23 @@ function parseObject(record: RawRecord): Record<string, unknown> | undefined {
 function createKeyError(
   objects: readonly Record<string, unknown>[],
   present: ReadonlySet<FieldName>,
-  rules: InputOptions,
+  options: InputOptions,
   source: JsonSource,
 ): PlantsError {
   const [first = {}] = objects
   const isSingle = objects.length === 1 && !source.isArray
-  const list = isSingle ? findListInObject(first, rules) : undefined
-  if (list) return createNoListError(first, list, rules, source.name)
+  const list = isSingle ? findListInObject(first, options) : undefined
+  if (list) return createNoListError(first, list, options, source.name)
 
   const program = source.isArray ? '.[]' : '.'
   const isGeoJson = first['type'] === 'Feature'
-  const nested = pickNestedFields({ program, objects: objects.slice(0, 20), isGeoJson }, rules)
-  const missing = findMissingFields(present, rules)
+  const nested = pickNestedFields({ program, objects: objects.slice(0, 20), isGeoJson }, options)
+  const missing = findMissingFields(present, options)
   const description = `it has only ${listNames([...new Set(objects.flatMap(Object.keys))])}`
   const { name } = source
-  const error = createMissingFieldsError(missing, rules, { name, noun: 'key', description })
+  const error = createMissingFieldsError(missing, options, { name, noun: 'key', description })
   if (nested.program === program) return error
-  return new NoListError(error.message, buildJqHint(nested, rules, name))
+  return new NoListError(error.message, buildJqHint(nested, options, name))
 }
 
 /**
@@ -83,7 +83,7 @@ function createKeyError(
 export function createNoListError(
   value: Record<string, unknown>,
   list: JqList,
-  rules: InputOptions,
+  options: InputOptions,
   name: string,
 ): PlantsError {
   const description = list.isGeoJson
@@ -92,6 +92,6 @@ export function createNoListError(
   const keys = listNames([...new Set(list.objects.flatMap(Object.keys))])
   return new NoListError(
     `${name} is not a list of plants: it is ${description}, which contains objects with ${keys}`,
-    buildJqHint(list, rules, name),
+    buildJqHint(list, options, name),
   )
 }

@@ -79,15 +79,15 @@ export function findColumns(
  */
 export function findMissingFields(
   present: Pick<ReadonlySet<FieldName>, 'has'>,
-  rules: InputOptions,
+  options: InputOptions,
 ): FieldName[] {
   const isOptional = {
-    id: (rules.idFrom ?? rules.match) !== undefined,
-    name: rules.ifExists === 'update' && present.has('tag'),
+    id: (options.idFrom ?? options.match) !== undefined,
+    name: options.ifExists === 'update' && present.has('tag'),
     tag: true,
   }
   return fieldNames.filter(
-    (field) => !present.has(field) && (rules.map[field] || !isOptional[field]),
+    (field) => !present.has(field) && (options.map[field] || !isOptional[field]),
   )
 }
 

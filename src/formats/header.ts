@@ -68,14 +68,14 @@ interface TableSource {
 export function createReader(
   firstRows: Chunk<Cells>,
   rows: AsyncIterable<Chunk<Cells>>,
-  rules: InputOptions,
+  options: InputOptions,
   source: TableSource,
 ): FormatReader {
   const { delimiter } = source
   if (firstRows.records.length === 0) return { chunks: rows, delimiter }
-  const location = findHeader(firstRows, rules)
-  if (!location) throw createHeaderError(firstRows, rules, source)
-  const header = parseHeader(location, firstRows, rules, source)
+  const location = findHeader(firstRows, options)
+  if (!location) throw createHeaderError(firstRows, options, source)
+  const header = parseHeader(location, firstRows, options, source)
   const columns = [...header.columns.values()]
   const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
   const chunks = omitEmptyRows(skipRecords(rows, location.row + 1), isEmpty)
@@ -120,17 +120,17 @@ interface HeaderLocation {
 /** Finds the first row that has the needed columns. */
 export function findHeader(
   { records }: Chunk<Cells>,
-  rules: InputOptions,
+  options: InputOptions,
 ): HeaderLocation | undefined {
   if (records.length === 0) return undefined
   const likeliest = findLikeliestHeader(records)
-  const numbers = findNumbers(records, likeliest, rules)
-  if (rules.columns) return { row: -1, isLikeliest: false, numbers }
-  const isLikeliest = numbers.size > 0 && findMissingFields(numbers, rules).length === 0
+  const numbers = findNumbers(records, likeliest, options)
+  if (options.columns) return { row: -1, isLikeliest: false, numbers }
+  const isLikeliest = numbers.size > 0 && findMissingFields(numbers, options).length === 0
   const row = records.findIndex(
     (cells, index) =>
       (!isLikeliest || index === likeliest) &&
-      findMissingFields(findColumns(readNames(cells), rules, numbers), rules).length === 0,
+      findMissingFields(findColumns(readNames(cells), options, numbers), options).length === 0,
   )
   return row === -1 ? undefined : { row, isLikeliest, numbers }
 }
@@ -143,10 +143,10 @@ export function findHeader(
 function findNumbers(
   records: readonly Cells[],
   likeliest: number,
-  rules: InputOptions,
+  options: InputOptions,
 ): ColumnNumbers {
-  const names = rules.columns ?? records.slice(0, likeliest + 1).flatMap(readNames)
-  return findColumnNumbers(names, rules)
+  const names = options.columns ?? records.slice(0, likeliest + 1).flatMap(readNames)
+  return findColumnNumbers(names, options)
 }
 
 /**
@@ -181,27 +181,27 @@ export function countFilledCells(row: Cells = []): number {
 function parseHeader(
   { row, numbers }: HeaderLocation,
   rows: Chunk<Cells>,
-  rules: InputOptions,
+  options: InputOptions,
   source: TableSource,
 ): Header {
   const names =
-    row === -1 ? assertDefined(rules.columns) : readNames(assertDefined(rows.records[row]))
+    row === -1 ? assertDefined(options.columns) : readNames(assertDefined(rows.records[row]))
   const width = row === -1 ? assertDefined(rows.records[0]).length : 0
   if (width > names.length)
     throw inputError(
       `The first row of ${source.name} has ${width} cells, but names are given for only ${names.length}`,
       `Name ${width} columns with --columns`,
     )
-  const candidates = findColumns(names, rules, numbers)
-  const missing = findMissingFields(candidates, rules)
+  const candidates = findColumns(names, options, numbers)
+  const missing = findMissingFields(candidates, options)
   if (missing.length > 0)
-    throw createMissingFieldsError(missing, rules, {
+    throw createMissingFieldsError(missing, options, {
       name: source.name,
       noun: 'column',
       description: `it has only ${listNames(names)}`,
     })
   const columns = chooseColumns(candidates, source.name)
-  const unread = findUnreadNames(names, columns, rules)
+  const unread = findUnreadNames(names, columns, options)
   // An empty name in `--columns` says that the column is not read.
   const unnamed = row === -1 ? [] : findUnnamedColumns(names, columns)
   // If columns are given by their numbers, no name confirms that this row is the header. A rejects
@@ -214,17 +214,17 @@ function parseHeader(
 /** Creates the error that shows the row that looks most like a header, and what it lacks. */
 function createHeaderError(
   { records, lines }: Chunk<Cells>,
-  rules: InputOptions,
+  options: InputOptions,
   source: TableSource,
 ): PlantsError {
   const likeliest = findLikeliestHeader(records)
   const names = readNames(assertDefined(records[likeliest]))
-  const columns = findColumns(names, rules, findNumbers(records, likeliest, rules))
-  const missing = findMissingFields(columns, rules)
+  const columns = findColumns(names, options, findNumbers(records, likeliest, options))
+  const missing = findMissingFields(columns, options)
   const description = describeColumns(names, assertDefined(lines[likeliest]), source)
   const searchedRows = records.length < maxHeaderRows ? undefined : maxHeaderRows
   const { name } = source
-  return createMissingFieldsError(missing, rules, {
+  return createMissingFieldsError(missing, options, {
     name,
     noun: 'column',
     description,

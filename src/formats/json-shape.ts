@@ -36,9 +36,9 @@ const maxObjects = 20
 const maxDepth = 3
 
 /** Finds the list of plants in an object that is no plant. */
-export function findListInObject(value: JsonObject, rules: InputOptions): JqList | undefined {
-  const list = findList(value, rules) ?? findObjectsByName(value, rules)
-  return list && pickNestedFields(list, rules)
+export function findListInObject(value: JsonObject, options: InputOptions): JqList | undefined {
+  const list = findList(value, options) ?? findObjectsByName(value, options)
+  return list && pickNestedFields(list, options)
 }
 
 /**
@@ -47,10 +47,10 @@ export function findListInObject(value: JsonObject, rules: InputOptions): JqList
  *
  * @returns the list itself if its objects have names
  */
-export function pickNestedFields(list: JqList, rules: InputOptions): JqList {
+export function pickNestedFields(list: JqList, options: InputOptions): JqList {
   const { program, objects } = list
-  if (hasName(objects, rules)) return list
-  const nested = findNestedKey(list, rules)
+  if (hasName(objects, options)) return list
+  const nested = findNestedKey(list, options)
   if (nested === undefined) return list
   const isIdOutside = objects.every(({ id }) => typeof id === 'number' || typeof id === 'bigint')
   const pick = `${isIdOutside ? '{id} + ' : ''}${formatPath(nested)}`
@@ -64,11 +64,11 @@ export function pickNestedFields(list: JqList, rules: InputOptions): JqList {
   }
 }
 
-function findNestedKey({ objects, isGeoJson }: JqList, rules: InputOptions): string | undefined {
+function findNestedKey({ objects, isGeoJson }: JqList, options: InputOptions): string | undefined {
   if (isGeoJson) return 'properties'
   return Object.keys(objects[0] ?? {}).find((key) => {
     const nested = objects.map((object) => object[key]).filter(isObject)
-    return hasName(nested, rules)
+    return hasName(nested, options)
   })
 }
 
@@ -83,8 +83,8 @@ interface NestedList {
  * Finds the lists of plants: all whose objects have names, or else the longest list, because a file
  * has more plants than other things.
  */
-function findList(value: JsonObject, rules: InputOptions): JqList | undefined {
-  const lists = listLists(value, '', rules, maxDepth)
+function findList(value: JsonObject, options: InputOptions): JqList | undefined {
+  const lists = listLists(value, '', options, maxDepth)
   const named = lists.filter(({ isNamed }) => isNamed).map(({ list }) => list)
   if (named.length > 1)
     return {
@@ -99,7 +99,7 @@ function findList(value: JsonObject, rules: InputOptions): JqList | undefined {
 function listLists(
   value: JsonObject,
   path: string,
-  rules: InputOptions,
+  options: InputOptions,
   depth: number,
 ): NestedList[] {
   const members = Object.entries(value)
@@ -108,11 +108,11 @@ function listLists(
     const isGeoJson = value['type'] === 'FeatureCollection' && key === 'features'
     const list = { program: `${path}${formatPath(key)}[]`, objects, isGeoJson }
     if (!Array.isArray(member) || objects.length === 0) return []
-    return [{ list, length: member.length, isNamed: hasName(objects, rules) }]
+    return [{ list, length: member.length, isNamed: hasName(objects, options) }]
   })
   if (lists.length > 0 || depth === 0 || haveCommonKey(value)) return lists
   return members.flatMap(([key, member]) =>
-    isObject(member) ? listLists(member, path + formatPath(key), rules, depth - 1) : [],
+    isObject(member) ? listLists(member, path + formatPath(key), options, depth - 1) : [],
   )
 }
 
@@ -128,7 +128,7 @@ function haveCommonKey(value: JsonObject): boolean {
 }
 
 /** Finds plants whose names or ids are the keys of the object around them. */
-function findObjectsByName(value: JsonObject, rules: InputOptions): JqList | undefined {
+function findObjectsByName(value: JsonObject, options: InputOptions): JqList | undefined {
   const entries = Object.entries(value).slice(0, maxObjects)
   const objects = entries.map(([, member]) => member).filter(isObject)
   if (entries.length === 0 || objects.length < entries.length) return undefined
@@ -139,19 +139,19 @@ function findObjectsByName(value: JsonObject, rules: InputOptions): JqList | und
     }
   // A single object in an object is a list by name only if it has an id, and lacks a name.
   const isOnlyMember = entries.length === 1
-  if (isOnlyMember && (hasName(objects, rules) || !hasId(objects, rules))) return undefined
+  if (isOnlyMember && (hasName(objects, options) || !hasId(objects, options))) return undefined
   return {
     program: 'to_entries[] | {name: .key} + .value',
     objects: entries.map(([key], index) => ({ name: key, ...objects[index] })),
   }
 }
 
-function hasName(objects: readonly JsonObject[], rules: InputOptions): boolean {
-  return findFieldKeys(objects, rules).name !== undefined
+function hasName(objects: readonly JsonObject[], options: InputOptions): boolean {
+  return findFieldKeys(objects, options).name !== undefined
 }
 
-function hasId(objects: readonly JsonObject[], rules: InputOptions): boolean {
-  return findFieldKeys(objects, rules).id !== undefined
+function hasId(objects: readonly JsonObject[], options: InputOptions): boolean {
+  return findFieldKeys(objects, options).id !== undefined
 }
 
 /** Finds the keys of fields that at least one of the objects has. */
@@ -176,12 +176,12 @@ function formatPath(key: string): string {
  * part of a command line that is copied without them would store the plants elsewhere. A field
  * whose key is not found is written as `--map name=KEY`, and a person replaces `KEY`.
  */
-export function buildJqHint(list: JqList, rules: InputOptions, file: string): string {
+export function buildJqHint(list: JqList, options: InputOptions, file: string): string {
   // jq reads bytes of any encoding as UTF-8, and replaces those that are not.
-  if (rules.encoding !== undefined)
+  if (options.encoding !== undefined)
     return `Save ${file === 'stdin' ? 'the input' : file} as UTF-8, and import it without --encoding`
-  const keys = findFieldKeys(list.objects, rules)
-  const missing = findMissingFields({ has: (field) => keys[field] !== undefined }, rules)
+  const keys = findFieldKeys(list.objects, options)
+  const missing = findMissingFields({ has: (field) => keys[field] !== undefined }, options)
   const isNameMissing = missing.includes('name')
   const pairs = missing.filter((field) => isNameMissing || field !== 'id')
   const map = pairs.length > 0 ? ` --map ${pairs.map((field) => `${field}=KEY`).join()}` : ''

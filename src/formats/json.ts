@@ -33,9 +33,9 @@ import { createPlainJsonFormat } from './plain-json.js'
  */
 export async function* readNdjson(
   texts: AsyncIterable<string>,
-  rules?: InputOptions,
+  options?: InputOptions,
 ): AsyncGenerator<Chunk> {
-  const isPlain = rules && readsPlainRows(rules) && Object.keys(rules.map).length === 0
+  const isPlain = options && readsPlainRows(options) && Object.keys(options.map).length === 0
   const plainFormat = isPlain ? createPlainJsonFormat(addLines) : undefined
   const gatherer = new ChunkGatherer<string | null>(() => plainFormat)
   let line = 1
@@ -84,14 +84,14 @@ function addLines(
 /**
  * Yields the elements of an array, or several values.
  *
- * @param rules are needed only for the hint about a text that is no list of plants
+ * @param options are needed only for the hint about a text that is no list of plants
  * @throws {PlantsError} `input` before the first value, with the line of what is no JSON
  */
 export async function* readDocument(
   texts: AsyncIterable<string>,
   name: string,
   signal: AbortSignal,
-  rules?: InputOptions,
+  options?: InputOptions,
 ): AsyncGenerator<Chunk> {
   let text = ''
   for await (const blockText of texts) {
@@ -102,11 +102,11 @@ export async function* readDocument(
         'Write NDJSON instead: one plant per line',
       )
   }
-  for (const chunk of findValues(text, name, rules)) {
+  for (const chunk of findValues(text, name, options)) {
     await checkSignal(signal)
     assertValid(chunk, name, text)
   }
-  for (const chunk of findValues(text, name, rules)) {
+  for (const chunk of findValues(text, name, options)) {
     await checkSignal(signal)
     yield chunk
   }
@@ -139,7 +139,7 @@ const maxValues = 2000
 function* findValues(
   text: string,
   name: string,
-  rules: InputOptions | undefined,
+  options: InputOptions | undefined,
 ): Generator<Chunk<string>> {
   const cursor = new Cursor(text)
   let chunk = new Chunk<string>()
@@ -150,7 +150,7 @@ function* findValues(
     }
     if (cursor.isAtArray) cursor.enterArray()
     else {
-      addValue(chunk, cursor, name, rules)
+      addValue(chunk, cursor, name, options)
       cursor.skipSeparator()
     }
   }
@@ -167,16 +167,16 @@ function addValue(
   chunk: Chunk<string>,
   cursor: Cursor,
   name: string,
-  rules: InputOptions | undefined,
+  options: InputOptions | undefined,
 ): void {
   const { line, at } = cursor
   const value = cursor.readValue()
   if (isTooLarge(value)) {
     const isObject = !cursor.isInArray && value.startsWith('{')
-    const sample = rules && isObject ? sampleObject(cursor.text, at, findEndOfAnyValue) : {}
-    const list = rules && findListInObject(sample, rules)
+    const sample = options && isObject ? sampleObject(cursor.text, at, findEndOfAnyValue) : {}
+    const list = options && findListInObject(sample, options)
     throw list
-      ? createNoListError(sample, list, rules, name)
+      ? createNoListError(sample, list, options, name)
       : createBrokenRecord(name, line, recordTooLarge)
   }
   chunk.add(value.trimEnd(), line)

@@ -31,18 +31,18 @@ const generateIds = 'If the plants have no ids, add --id-from next'
 
 export function createMissingFieldsError(
   missing: readonly FieldName[],
-  rules: InputOptions,
+  options: InputOptions,
   source: Source,
 ): MissingFieldsError {
   const { name, noun, description } = source
-  const isIgnored = (field: FieldName) => rules.map[field] === ''
+  const isIgnored = (field: FieldName) => options.map[field] === ''
   const wanted = missing.filter((field) => !isIgnored(field))
   if (missing.some(isIgnored) && (wanted.length === 0 || isIgnored('name')))
     return createIgnoredError(isIgnored('name') ? 'name' : 'id', source)
-  const names = listNames(wanted.map((field) => rules.map[field] ?? field))
+  const names = listNames(wanted.map((field) => options.map[field] ?? field))
   return new MissingFieldsError(
     `${name} has no ${wanted.length === 1 ? noun : `${noun}s`} ${names}: ${description}`,
-    chooseHints(missing, rules, source).join('. '),
+    chooseHints(missing, options, source).join('. '),
   )
 }
 

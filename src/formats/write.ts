@@ -51,7 +51,7 @@ export function createRecordWriter(
 export function createTableFormat(name: 'csv' | 'tsv', fields: readonly Column[]) {
   const delimiter = name === 'csv' ? ',' : '\t'
   const formatValue = (value: PlantRecord[Column]) =>
-    typeof value === 'string' ? tableCell(value, delimiter) : String(value ?? '')
+    typeof value === 'string' ? formatTableCell(value, delimiter) : String(value ?? '')
   return {
     header: `${fields.join(delimiter)}\n`,
     format: (record: PlantRecord) =>
@@ -88,7 +88,7 @@ export const spreadsheetError =
  * formula, and if it is empty: other programs tell an empty string from a missing value by the
  * quotes.
  */
-export function tableCell(text: string, delimiter: string): string {
+export function formatTableCell(text: string, delimiter: string): string {
   const isSpecial = special.test(text) || text.includes(delimiter)
   const isTrimmed = text === '' || text !== text.trim()
   const isQuoted = isSpecial || isTrimmed || spreadsheetError.test(text)

@@ -5,7 +5,7 @@
 import { usageError } from '../errors.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { isRejectsName, rejectColumns } from '../formats/columns.js'
-import { tableCell } from '../formats/write.js'
+import { formatTableCell } from '../formats/write.js'
 import type { Problem } from '../stores/change.js'
 
 export interface RejectedRecord extends Problem {
@@ -61,7 +61,7 @@ export function assertSameHeader(reader: FormatReader, first: FormatReader, name
  */
 function formatRow(cells: readonly Cell[], delimiter = ','): string {
   const fields = cells.map((cell) =>
-    typeof cell === 'object' ? cell.text : cell && tableCell(cell, delimiter),
+    typeof cell === 'object' ? cell.text : cell && formatTableCell(cell, delimiter),
   )
   return `${fields.join(delimiter)}\n`
 }

@@ -65,7 +65,7 @@ interface AssignedId {
 const givenId: AssignedId = { id: undefined, idSource: 'given' }
 
 export class Mapper {
-  readonly #rules: InputOptions
+  readonly #options: InputOptions
   readonly #header: Header | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #state: MapperState
@@ -76,15 +76,15 @@ export class Mapper {
   /** The key of the id in the record before, which most likely is that of the next record, too. */
   #idKey: string
 
-  constructor(rules: InputOptions, header: Header | undefined, state: MapperState) {
-    this.#rules = rules
+  constructor(options: InputOptions, header: Header | undefined, state: MapperState) {
+    this.#options = options
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
-    this.#hasMap = Object.keys(rules.map).length > 0
-    this.#keyFinder = new KeyFinder(rules.map)
-    this.#readsPlainJson = !this.#hasMap && isPlainImport(rules, state)
-    this.#idKey = rules.map.id || 'id'
+    this.#hasMap = Object.keys(options.map).length > 0
+    this.#keyFinder = new KeyFinder(options.map)
+    this.#readsPlainJson = !this.#hasMap && isPlainImport(options, state)
+    this.#idKey = options.map.id || 'id'
     for (const name of header?.unread ?? []) this.#addOtherField(name)
   }
 
@@ -112,7 +112,7 @@ export class Mapper {
       type: 'create',
       plant,
       key,
-      ifExists: chooseExistsPolicy('given', key, this.#rules.ifExists),
+      ifExists: chooseExistsPolicy('given', key, this.#options.ifExists),
       isFoundByName: false,
       idSource: 'given',
     }
@@ -149,7 +149,7 @@ export class Mapper {
     const withId = id === undefined || !isObject(record) ? record : addId(record, id)
 
     // A plant that gets a generated id is new, so there are no stored fields to keep.
-    const isUpdate = this.#rules.ifExists === 'update' && idSource !== 'generated'
+    const isUpdate = this.#options.ifExists === 'update' && idSource !== 'generated'
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(withId, form)
     if (!patch) {
@@ -167,7 +167,7 @@ export class Mapper {
     if (!isFoundByName(idSource)) this.#rememberName(patch)
     return isUpdate
       ? buildUpdate(patch, idSource, key)
-      : buildCreate(patch, idSource, key, this.#rules.ifExists)
+      : buildCreate(patch, idSource, key, this.#options.ifExists)
   }
 
   /** Finds or generates an id for a record that has none, or says why that is not possible. */
@@ -208,7 +208,7 @@ export class Mapper {
    */
   #isReserved(id: bigint): boolean {
     const { firstId, nextId } = this.#state
-    const mayBeGenerated = this.#rules.idFrom === 'next' || (nextId !== undefined && id < nextId)
+    const mayBeGenerated = this.#options.idFrom === 'next' || (nextId !== undefined && id < nextId)
     return mayBeGenerated && firstId !== undefined && id >= firstId
   }
 
@@ -250,7 +250,12 @@ export class Mapper {
   #addOtherKeys(record: object, keys: FieldKeys): void {
     const { id, name, tag } = keys
     for (const field in record)
-      if (field !== id && field !== name && field !== tag && !Object.hasOwn(this.#rules.map, field))
+      if (
+        field !== id &&
+        field !== name &&
+        field !== tag &&
+        !Object.hasOwn(this.#options.map, field)
+      )
         this.#addOtherField(field)
   }
 

@@ -20,7 +20,7 @@
  */
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { getSystemCode, PlantsError, unlessSystemError, usageError } from '../errors.js'
+import { getSystemCode, ignoreSystemError, PlantsError, usageError } from '../errors.js'
 import { assertOwnFile, toWriteError } from '../platform/atomic-file.js'
 import { syncFolder } from '../platform/files.js'
 import type { RejectsFile } from './parse-checkpoint.js'
@@ -201,8 +201,8 @@ function writeRemainder(fd: number, bytes: Buffer, writtenBytes: number, length:
   } catch (error) {
     // A part of a row would look like a row. The file is not cut if another program has appended to
     // it in the meantime.
-    const isAtEnd = unlessSystemError(() => fs.fstatSync(fd).size) === length + end
-    if (isAtEnd) unlessSystemError(() => fs.ftruncateSync(fd, length))
+    const isAtEnd = ignoreSystemError(() => fs.fstatSync(fd).size) === length + end
+    if (isAtEnd) ignoreSystemError(() => fs.ftruncateSync(fd, length))
     throw error
   }
 }

@@ -74,7 +74,7 @@ function formatClock(seconds: number): string {
 }
 
 /** Yields the same pages, and shows how many plants were taken: the length of a page. */
-export async function* withProgress<Page extends { length: number }>(
+export async function* showProgress<Page extends { length: number }>(
   pages: AsyncIterable<Page>,
   progress: Progress,
 ): AsyncGenerator<Page> {

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { statSync } from 'node:fs'
 import * as tls from 'node:tls'
-import { inputError, unlessSystemError } from '../errors.js'
+import { ignoreSystemError, inputError } from '../errors.js'
 import { explainWriteAccess, readSmallFile } from './files.js'
 import type { Io } from './io.js'
 import { readTextFile } from './text-files.js'
@@ -98,7 +98,7 @@ function getSystemBundles({ SSL_CERT_FILE }: Io['env']): string[] {
 /** Returns the certificates of the first file that can be read. */
 function readBundles(paths: (string | undefined)[]): string[] {
   for (const path of paths) {
-    const text = path && unlessSystemError(() => readSmallFile(path).bytes.toString('latin1'))
+    const text = path && ignoreSystemError(() => readSmallFile(path).bytes.toString('latin1'))
     if (text) return text.match(pemCertificate) ?? []
   }
   return []

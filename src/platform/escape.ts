@@ -64,17 +64,17 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = l
  * match the syntax.
  */
 export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
-  return redact(lines, io, (secret) => listForms(secret).map(inJson))
+  return redact(lines, io, (secret) => listForms(secret).map(escapeForJson))
 }
 
 /** Messages may cut a secret, so as many characters of its beginning are redacted, too. */
 const startLength = 10
 
 function listForms(secret: string): string[] {
-  return [...new Set([secret, inJson(secret), encodeURIComponent(secret.toWellFormed())])]
+  return [...new Set([secret, escapeForJson(secret), encodeURIComponent(secret.toWellFormed())])]
 }
 
-function inJson(text: string): string {
+function escapeForJson(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 

@@ -75,7 +75,7 @@ interface TransientLock {
  *
  * @throws {PlantsError} as `acquireLock`, and `unavailable` if the name belongs to something else
  */
-export async function withTransientLock<T>(
+export async function runWithTransientLock<T>(
   lock: TransientLock,
   work: () => Promise<T>,
 ): Promise<T> {

@@ -15,7 +15,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { describeCode, getSystemCode, isWindows, unlessSystemError } from '../errors.js'
+import { describeCode, getSystemCode, ignoreSystemError, isWindows } from '../errors.js'
 import { quoteWord } from './shell.js'
 
 /**
@@ -92,7 +92,7 @@ export function isSameFile(path: string, other: string): boolean {
  * and on a file system without inodes, such as some of networks.
  */
 export function findFileIdentity(path: string): string | undefined {
-  const stats = unlessSystemError(() => statSync(path, { bigint: true }))
+  const stats = ignoreSystemError(() => statSync(path, { bigint: true }))
   return stats?.ino ? `${stats.dev}:${stats.ino}` : undefined
 }
 
@@ -205,7 +205,7 @@ export function isWritableFile(path: string): boolean {
 
 /** Returns how many files this process may have open at once, where Linux says so. */
 export function findOpenFileLimit(): number | undefined {
-  const limits = unlessSystemError(() => readFileSync('/proc/self/limits', 'latin1')) ?? ''
+  const limits = ignoreSystemError(() => readFileSync('/proc/self/limits', 'latin1')) ?? ''
   const soft = /^Max open files +(?<soft>\d+)/m.exec(limits)?.groups?.['soft']
   return soft === undefined ? undefined : Number(soft)
 }

@@ -1,6 +1,6 @@
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
-import { getSystemCode, isWindows, unlessSystemError, usageError } from '../errors.js'
+import { getSystemCode, ignoreSystemError, isWindows, usageError } from '../errors.js'
 import type { Runtime } from './runtime.js'
 import { createInput, createOutput, type Input, type Output, Signals } from './streams.js'
 
@@ -65,7 +65,7 @@ export function createProcessIo(): {
     // env-paths calls it `log`. That is XDG_STATE_HOME on Linux, and elsewhere only for logs.
     findStateFolder: () => findFolder(process.platform === 'linux' ? 'log' : 'data'),
     getProxyForUrl: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href),
-    findUserName: () => unlessSystemError(() => userInfo().username),
+    findUserName: () => ignoreSystemError(() => userInfo().username),
     secrets: new Set(),
     handleSignals: () => signals.listen(),
     now: () => process.uptime() * 1000,
@@ -95,7 +95,7 @@ function resolvePath(path: string): string {
   // A URL or a PEM text may contain a secret, so the message does not repeat it.
   if (/^\s*\w[\w+.-]+:\/\/|-----BEGIN /.test(path))
     throw usageError('A path is expected, but this is a URL or PEM text', 'Give the path of a file')
-  const home = () => unlessSystemError(homedir) || withoutHome()
+  const home = () => ignoreSystemError(homedir) || throwNoHome()
   const expanded = path.replace(/^~(?=$|[\\/])/, home)
   return isAbsolute(expanded) ? expanded : resolveInCurrentFolder(expanded)
 }
@@ -112,13 +112,13 @@ function resolveInCurrentFolder(path: string): string {
 }
 
 async function findFolder(name: 'data' | 'config' | 'log'): Promise<string> {
-  const { default: envPaths } = await import('env-paths').catch(withoutHome)
+  const { default: envPaths } = await import('env-paths').catch(throwNoHome)
   const folder = envPaths('plants', { suffix: '' })[name]
-  return isAbsolute(folder) ? folder : withoutHome()
+  return isAbsolute(folder) ? folder : throwNoHome()
 }
 
 /** A user id without an account has no home directory, nor does a user with an empty HOME. */
-function withoutHome(cause?: unknown): never {
+function throwNoHome(cause?: unknown): never {
   const variable = isWindows ? 'USERPROFILE' : 'HOME'
   const hint = `Set ${variable}, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH`
   throw usageError(

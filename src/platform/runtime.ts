@@ -16,7 +16,7 @@ export interface Runtime {
 /** @throws the reason of a signal that aborts */
 export async function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
   for (const signal of signals) signal.throwIfAborted()
-  await within(milliseconds, signals, (signal) => once(signal, 'abort'))
+  await runWithin(milliseconds, signals, (signal) => once(signal, 'abort'))
   for (const signal of signals) signal.throwIfAborted()
 }
 
@@ -31,7 +31,7 @@ export async function checkSignal(signal: AbortSignal): Promise<void> {
  * or with a `TimeoutError`. `AbortSignal.any` would do the same, but leaks 2 kB a call in Node.js
  * 20.
  */
-export async function within<T>(
+export async function runWithin<T>(
   milliseconds: number,
   signals: AbortSignal[],
   action: (signal: AbortSignal) => Promise<T>,

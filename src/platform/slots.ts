@@ -1,4 +1,4 @@
-import { within } from './runtime.js'
+import { runWithin } from './runtime.js'
 
 /** How long a call waits for a slot at most, and the signals that end its wait. */
 interface WaitLimits {
@@ -33,7 +33,7 @@ export class Slots {
     for (const signal of limits?.signals ?? []) signal.throwIfAborted()
     if (this.#free > 0) this.#free -= 1
     else if (limits === undefined) await this.#waitForSlot()
-    else await within(limits.timeoutMs, limits.signals, (signal) => this.#waitForSlot(signal))
+    else await runWithin(limits.timeoutMs, limits.signals, (signal) => this.#waitForSlot(signal))
   }
 
   #waitForSlot(signal?: AbortSignal): Promise<void> {

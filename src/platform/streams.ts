@@ -9,7 +9,7 @@
  */
 import { closeSync, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { getSystemCode, isWindows, PlantsError, unlessSystemError } from '../errors.js'
+import { getSystemCode, ignoreSystemError, isWindows, PlantsError } from '../errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
@@ -116,7 +116,7 @@ function closeLostTerminals(): void {
 
 function isTerminal(fd: number): boolean {
   const stats = readStats(fd)
-  const isNull = () => stats?.rdev === unlessSystemError(() => statSync(devNull))?.rdev
+  const isNull = () => stats?.rdev === ignoreSystemError(() => statSync(devNull))?.rdev
   // A start without a terminal does not load node:tty and with it node:net, which takes 5 ms.
   if (stats && (!stats.isCharacterDevice() || isNull())) return false
   return process.getBuiltinModule('node:tty').isatty(fd)
@@ -124,7 +124,7 @@ function isTerminal(fd: number): boolean {
 
 /** Returns undefined for a console of Windows. */
 function readStats(fd: number): Stats | undefined {
-  return unlessSystemError(() => fstatSync(fd))
+  return ignoreSystemError(() => fstatSync(fd))
 }
 
 /** A terminal sends SIGHUP when it closes, and a console of Windows SIGBREAK for Ctrl-Break. */

@@ -1,4 +1,4 @@
-import { unlessSystemError, usageError } from '../errors.js'
+import { ignoreSystemError, usageError } from '../errors.js'
 import type { Io } from './io.js'
 
 /** Whether a host is this machine by its name. No name is looked up. */
@@ -11,7 +11,7 @@ export function isLoopback(hostname: string): boolean {
  * rejects `https://plänts.example` once V8 has optimized it.
  */
 export function parseUrl(text: string, base?: string): URL | undefined {
-  return unlessSystemError(() => new URL(text, base))
+  return ignoreSystemError(() => new URL(text, base))
 }
 
 /**
@@ -23,14 +23,14 @@ export function parseUrl(text: string, base?: string): URL | undefined {
 export async function findProxy(url: URL, io: Io): Promise<string | undefined> {
   if (isLoopback(url.hostname)) return undefined
   const answer = await io.getProxyForUrl(url)
-  return answer === '' ? undefined : parseProxy(withPlainScheme(answer, io), url, io)
+  return answer === '' ? undefined : parseProxy(replaceAddedScheme(answer, io), url, io)
 }
 
 /**
  * A proxy address without a scheme means plain http, as it does for curl. proxy-from-env puts the
  * scheme of the service before such an address, so `https:` is replaced where nobody wrote it.
  */
-function withPlainScheme(answer: string, { env }: Io): string {
+function replaceAddedScheme(answer: string, { env }: Io): string {
   const isAsWritten = Object.values(env).includes(answer)
   return isAsWritten ? answer : answer.replace(/^https:/, 'http:')
 }

@@ -23,7 +23,7 @@ import {
   unlessSystemError,
   usageError,
 } from '../errors.js'
-import { withTransientLock } from '../platform/file-lock.js'
+import { runWithTransientLock } from '../platform/file-lock.js'
 import { findFileIdentity, makeFolderHint } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
 
@@ -119,7 +119,7 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
     // The group may connect, because a proxy often runs as another user. A token is needed anyway.
     chmodSync(temporary, 0o660)
     const lock = join(dirname(path), `.plants-${basename(path)}.lock`)
-    await withTransientLock(
+    await runWithTransientLock(
       { path: lock, timeoutMs: lockTimeoutMs, runtime: lockRuntime },
       async () => {
         await assertReplaceable(path)

@@ -4,7 +4,7 @@ import { usageError } from '../../errors.js'
 import { encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
 import { quoteIfNeeded, writeStdout } from '../../output/output.js'
-import { Progress, withProgress } from '../../output/progress.js'
+import { Progress, showProgress } from '../../output/progress.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { assertOwnFile, isWrittenInPlace, toWriteError } from '../../platform/atomic-file.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
@@ -51,7 +51,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
     // On a terminal, the plants themselves are the progress.
     const showsProgress = context.reporter.showsProgress && (!isStdout || !io.stdout.isTerminal)
     const progress = new Progress(io, showsProgress)
-    const pages = withProgress(encodePlants(store, options, format), progress)
+    const pages = showProgress(encodePlants(store, options, format), progress)
     if (file) await writeFile(file, pages, context)
     else await printPages(pages, format, io)
   } finally {

@@ -45,7 +45,7 @@ export async function openWorkbook(
   input: FormatInput,
   options: InputOptions,
 ): Promise<FormatReader> {
-  return withReader(input, options, async (reader) => {
+  return useReader(input, options, async (reader) => {
     const table = await reader.openTable()
     // A file is examined before it is imported. A pipe is not, so damage is looked for here.
     if (input.isReadOnce) for await (const _ of (await reader.openTable()).chunks);
@@ -58,10 +58,10 @@ export async function readSheetHeads(
   input: FormatInput,
   options: InputOptions,
 ): Promise<TableHead[]> {
-  return withReader(input, options, (reader) => reader.readHeads())
+  return useReader(input, options, (reader) => reader.readHeads())
 }
 
-async function withReader<T>(
+async function useReader<T>(
   input: FormatInput,
   options: InputOptions,
   read: (reader: WorkbookReader) => Promise<T>,

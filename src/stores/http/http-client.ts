@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls'
 import { getSystemCode } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
-import { within } from '../../platform/runtime.js'
+import { runWithin } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
 import { isUnknownIssuer } from '../unknown-issuer.js'
@@ -85,7 +85,7 @@ export class HttpClient {
   ): Promise<HttpResponse | NoResponse> {
     const { trace } = this.access
     trace?.(`> ${request.method} ${this.address.name}${request.path}`)
-    const result = await within(timeoutMs, signals, (signal) => this.#exchange(request, signal))
+    const result = await runWithin(timeoutMs, signals, (signal) => this.#exchange(request, signal))
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
     else trace?.(`< ${result.status}, ${result.body.length} bytes`)
     return result

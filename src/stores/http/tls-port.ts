@@ -11,7 +11,7 @@
 import { once } from 'node:events'
 import { isIP } from 'node:net'
 import { getSystemCode, PlantsError } from '../../errors.js'
-import { within } from '../../platform/runtime.js'
+import { runWithin } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import { formatWithScheme } from './address.js'
 
@@ -41,7 +41,7 @@ export async function speaksTls(
   const options = { host: hostname, port: Number(port || 80), servername }
   const socket = connect({ ...options, rejectUnauthorized: false })
   try {
-    await within(handshakeTimeoutMs, [signal], (soon) =>
+    await runWithin(handshakeTimeoutMs, [signal], (soon) =>
       once(socket, 'secureConnect', { signal: soon }),
     )
     return true

@@ -9,7 +9,7 @@ import { finished } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { assertDefined, PlantsError } from '../../errors.js'
-import { within } from '../../platform/runtime.js'
+import { runWithin } from '../../platform/runtime.js'
 import type { StoreServer } from '../store.js'
 import { type Access, formatHost } from './address.js'
 import { LimitedClient } from './client.js'
@@ -230,7 +230,7 @@ export class PostgresConnection {
       const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
       for (;;) {
         // Without `destroy`, `next` would wait for a server that has stopped to send.
-        const chunk = await within(timeoutMs, [signal], (deadline) => {
+        const chunk = await runWithin(timeoutMs, [signal], (deadline) => {
           deadline.onabort = () => stream.destroy(deadline.reason)
           return chunks.next()
         })

@@ -110,7 +110,9 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
   else if (tag !== undefined) conditions.push(`tag IN (${listNormalForms(tag).map(escapeLiteral)})`)
   if (search !== undefined) {
     const sought = foldText(search)
-    const found = ['name', 'tag'].map((column) => containsSql(column, sought, `${collation}`))
+    const found = ['name', 'tag'].map((column) =>
+      buildSearchCondition(column, sought, `${collation}`),
+    )
     conditions.push(`(${found.join(' OR ')})`)
   }
   const byText = () =>
@@ -145,34 +147,34 @@ export function buildFoldedText(column: string, collation: string): string {
   const bare = `regexp_replace(normalize(${lower}, NFD), '${latinMarks}', '', 'g')`
   // The time to normalize a run of marks grows with the square of its length, and no timeout ends
   // it. So a text with more than 30 marks in a row is compared without normalization.
-  return `(CASE WHEN ${isAscii(column)} THEN lower(${column} COLLATE "C")
+  return `(CASE WHEN ${buildAsciiTest(column)} THEN lower(${column} COLLATE "C")
     WHEN ${lower} !~ '[^${plain}]' THEN ${lower}
     WHEN ${lower} !~ '[^\u0001-ɏḀ-ỿ]' THEN ${bare}
-    WHEN char_length(${lower}) > 30 AND ${lower} ~ '${marks()}{31}' THEN ${lower}
+    WHEN char_length(${lower}) > 30 AND ${lower} ~ '${getMarkClass()}{31}' THEN ${lower}
     ELSE normalize(${bare}, NFC) END) COLLATE "C"`
 }
 
-function containsSql(column: string, folded: string, collation: string): string {
+function buildSearchCondition(column: string, folded: string, collation: string): string {
   const sought = escapeLiteral(folded)
   const text = folded.includes('s') ? `replace(${column}, 'ß', 'ss')` : column
-  return `CASE WHEN ${isAscii(column)} THEN strpos(lower(${column} COLLATE "C"), ${sought}) > 0
+  return `CASE WHEN ${buildAsciiTest(column)} THEN strpos(lower(${column} COLLATE "C"), ${sought}) > 0
     WHEN ${column} !~ '[^${plain}${composedLatin}]' THEN ${text} ~ ${escapeLiteral(buildPattern(folded))}
     ELSE strpos(${buildFoldedText(column, collation)}, ${sought}) > 0 END`
 }
 
-function isAscii(column: string): string {
+function buildAsciiTest(column: string): string {
   return `octet_length(${column}) = char_length(${column})`
 }
 
 /** Builds a pattern of PostgreSQL that matches each character, or another one that folds to it. */
 function buildPattern(folded: string): string {
   return Array.from(folded, (character) => {
-    const variants = letters().get(character)
+    const variants = getVariants().get(character)
     return variants ? `[${character}${variants}]` : character.replace(/[$()*+.?[\\\]^{|}]/, '\\$&')
   }).join('')
 }
 
-const letters = once(() => {
+const getVariants = computeOnce(() => {
   const found = new Map<string, string>()
   const simple = RegExp(`[${plain}${composedLatin}]`, 'u')
   for (let code = 1; code < 0x1f00; code += 1) {
@@ -189,14 +191,14 @@ const letters = once(() => {
  * the first two planes, the characters there that Unicode has not assigned yet, which may become
  * marks, and the variation selectors.
  */
-const marks = once(() => {
+const getMarkClass = computeOnce(() => {
   const planes = Array.from({ length: 0x2_0000 }, (_, code) => String.fromCodePoint(code)).join('')
   const runs = Array.from(planes.matchAll(/[\p{M}\p{Cn}]+/gu), ([run]) => Array.from(run))
   const ranges = runs.map((characters) => `${characters[0]}-${characters.at(-1)}`)
   return `[${ranges.join('')}\u{e0100}-\u{e01ef}]`
 })
 
-function once<T>(make: () => T): () => T {
+function computeOnce<T>(make: () => T): () => T {
   let made: T | undefined
   return () => {
     made ??= make()

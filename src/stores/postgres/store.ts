@@ -138,7 +138,7 @@ export class PostgresStore implements DirectStore {
   }
 
   async findRights(): Promise<readonly Right[]> {
-    const [row = []] = await this.#database.read(`SELECT ${rights.map(hasPrivileges).join()}`)
+    const [row = []] = await this.#database.read(`SELECT ${rights.map(buildPrivilegeTest).join()}`)
     return rights.filter((_, index) => row[index] === 't')
   }
 
@@ -181,7 +181,7 @@ const privileges: Readonly<Record<Right, readonly string[]>> = {
   delete: ['SELECT', 'UPDATE', 'DELETE'],
 }
 
-function hasPrivileges(right: Right): string {
+function buildPrivilegeTest(right: Right): string {
   const tests = privileges[right].map((name) => `has_table_privilege('${plants}', '${name}')`)
   return tests.join(' AND ')
 }

@@ -4,7 +4,7 @@
  */
 import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { assertDefined, getSystemCode, unlessSystemError } from '../../errors.js'
+import { assertDefined, getSystemCode, ignoreSystemError } from '../../errors.js'
 import { foldText } from '../../plant/folding.js'
 import {
   explainWriteAccess,
@@ -209,7 +209,7 @@ export function findUnmergedFile(name: string): string | undefined {
 }
 
 function resolveRealPath(path: string): string {
-  return unlessSystemError(() => realpathSync.native(path)) ?? path
+  return ignoreSystemError(() => realpathSync.native(path)) ?? path
 }
 
 /**

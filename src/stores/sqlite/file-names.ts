@@ -3,7 +3,7 @@
  * replaces its files: it would go on writing to a file that nobody can open any more.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
-import { unlessSystemError } from '../../errors.js'
+import { ignoreSystemError } from '../../errors.js'
 import { findFileIdentity } from '../../platform/files.js'
 
 const descriptorFolder = '/proc/self/fd'
@@ -51,11 +51,11 @@ interface OpenFile {
 
 /** Returns no files where there is no /proc. */
 function findOpenFiles(): OpenFile[] {
-  const names = unlessSystemError(() => readdirSync(descriptorFolder)) ?? []
+  const names = ignoreSystemError(() => readdirSync(descriptorFolder)) ?? []
   const links = names.map((name) => `${descriptorFolder}/${name}`)
   return links.map((link) => ({ link, target: readLink(link) }))
 }
 
 function readLink(link: string): string | undefined {
-  return unlessSystemError(() => readlinkSync(link))
+  return ignoreSystemError(() => readlinkSync(link))
 }

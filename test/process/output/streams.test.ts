@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { unlessSystemError } from '../../../src/errors.js'
+import { ignoreSystemError } from '../../../src/errors.js'
 import { canMount, isLinux, mountSmallDisk } from '../../helpers/sandbox/linux.js'
 import { bin, launch, runBash } from '../../helpers/sandbox/process.js'
 import { countRounds } from '../../helpers/sandbox/rounds.js'
@@ -168,7 +168,7 @@ test.runIf(isLinux)(
     let log = ''
     const bytes = Buffer.alloc(65_536)
     const readMore = () => {
-      const length = unlessSystemError(() => readSync(reader, bytes)) ?? 0 // EAGAIN when it is empty
+      const length = ignoreSystemError(() => readSync(reader, bytes)) ?? 0 // EAGAIN when it is empty
       log += bytes.toString('utf8', 0, length)
       return log
     }
