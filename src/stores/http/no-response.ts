@@ -42,7 +42,7 @@ const closed: Reason = {
   hint: 'If the address is right, the service has too many connections: try again later',
   isTransient: true,
 }
-/** The hint is that of `hintWithoutTls`. */
+/** `describePlainAddress` gives the hint. */
 const noTls: Reason = { text: 'the TLS handshake failed' }
 const noHttp: Reason = {
   text: 'the response is not HTTP',
@@ -98,26 +98,38 @@ export function createNoResponseFailure(
   request: HttpRequest,
   { cause, isSent }: NoResponse,
 ): Failure {
-  const { address, access } = client
-  const code = getSystemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
+  // The error of a port that speaks TLS, or of a proxy, is explained already.
+  const explained = cause instanceof PlantsError ? cause : undefined
+  const hasChangedNothing = !isSent || request.method === 'GET'
+  if (explained && hasChangedNothing) return { error: explained }
+  if (!isSent) return { error: createUnreachableError(client, cause) }
+  const message = explained?.message ?? describeLoss(client, cause)
+  return createLossFailure(request, 'noResponse', message, { cause, hint: explained?.hint })
+}
+
+/** Creates the error of a request of which nothing was sent. */
+function createUnreachableError({ address, access }: HttpClient, cause: unknown): PlantsError {
+  const code = findCode(cause)
   const reason = findReason(code)
   const { text = describeReason(cause), isTransient } = reason
-  const hint = reason === noTls ? describePlainAddress(address) : reason.hint
-  const known = cause instanceof PlantsError ? cause : undefined
-  if (known && (!isSent || request.method === 'GET')) return { error: known }
-  if (isSent) {
-    // The message of a port that speaks TLS says more than that it did not answer.
-    const message =
-      known?.message ??
-      (cause instanceof CutResponseError
-        ? `The response of ${address.name} ${cause.message}`
-        : `${describeSilence(client)}: ${text}`)
-    return createLossFailure(request, 'noResponse', message, { cause, hint: known?.hint })
-  }
   const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${text}`
   const kind = isTransient ? 'unavailable' : 'accessDenied'
-  const ofProxy = access.proxy !== undefined && concernsProxy(code, reason)
-  return { error: new PlantsError(kind, message, { hint: ofProxy ? proxyHint : hint, cause }) }
+  const isOfProxy = access.proxy !== undefined && concernsProxy(code, reason)
+  const serviceHint = reason === noTls ? describePlainAddress(address) : reason.hint
+  return new PlantsError(kind, message, { hint: isOfProxy ? proxyHint : serviceHint, cause })
+}
+
+/** Describes why a request that was sent has no response. */
+function describeLoss(client: HttpClient, cause: unknown): string {
+  if (cause instanceof CutResponseError)
+    return `The response of ${client.address.name} ${cause.message}`
+  const { text = describeReason(cause) } = findReason(findCode(cause))
+  return `${describeSilence(client)}: ${text}`
+}
+
+/** Finds the key of `reasons` for an error. It is empty for an error without a code. */
+function findCode(cause: unknown): string {
+  return getSystemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }
 
 /** Whether a failure before the request was sent concerns the proxy, which is contacted first. */

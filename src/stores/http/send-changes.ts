@@ -1,7 +1,12 @@
 import { setMaxListeners } from 'node:events'
 import { assertDefined, type ErrorKind, PlantsError } from '../../errors.js'
 import { toWireJson } from '../../plant/json.js'
-import { applyPatch, haveEqualFields, type StoredPlant } from '../../plant/plant.js'
+import {
+  applyPatch,
+  haveEqualFields,
+  type PlantPatch,
+  type StoredPlant,
+} from '../../plant/plant.js'
 import {
   type Change,
   createExistsOutcome,
@@ -57,25 +62,32 @@ async function sendCreate(ask: Send, change: ChangeOfType<'create'>): Promise<Ou
  */
 async function sendUpdate(ask: Send, change: ChangeOfType<'update'>): Promise<Outcome> {
   const { patch, ifMissing, isFoundByName, key } = change
-  const { id, ...fields } = patch
-  const stored = isFoundByName && key === undefined ? await fetchPlant(ask, id) : undefined
-  const other = findOtherNameOutcome(change, stored)
-  if (other) return other
+  // Only a plant that was found by its name must be looked at: it may have another name now.
+  const stored = isFoundByName && key === undefined ? await fetchPlant(ask, patch.id) : undefined
+  const otherNameOutcome = findOtherNameOutcome(change, stored)
+  if (otherNameOutcome) return otherNameOutcome
   if (stored && haveEqualFields(stored, assertDefined(applyPatch(patch, stored))))
     return { type: 'updated', plant: stored, before: stored }
-  const whole = ifMissing === 'create' && !stored ? applyPatch(patch) : undefined
-  const create = { type: 'create', ifExists: 'skip', isFoundByName, key } as const
-  const created = whole && (await sendCreate(ask, { ...create, plant: whole }))
-  if (created && created.type !== 'skipped') return created
-  const body = toWireJson(fields)
-  const plant = await catchErrorsOfKinds(
-    ['notFound'],
-    ask({ ...requestForPlant('PATCH', id), body }),
-  )
+  const completePlant = ifMissing === 'create' && !stored ? applyPatch(patch) : undefined
+  if (completePlant) {
+    const create = { type: 'create', ifExists: 'skip', isFoundByName, key } as const
+    const outcome = await sendCreate(ask, { ...create, plant: completePlant })
+    const isIdTaken = outcome.type === 'skipped'
+    if (!isIdTaken) return outcome
+  }
+  const plant = await sendPatch(ask, patch)
   if (plant) return { type: 'updated', plant }
-  return whole || stored
-    ? createRejectedOutcome(createNotFoundProblem(id))
+  // If the plant was there a moment ago, it was deleted since, and its name is not missing.
+  const wasThere = completePlant ?? stored
+  return wasThere
+    ? createRejectedOutcome(createNotFoundProblem(patch.id))
     : createMissingOutcome(change)
+}
+
+/** @returns the changed plant; undefined if no plant has the id */
+function sendPatch(ask: Send, { id, ...fields }: PlantPatch): Promise<StoredPlant | undefined> {
+  const request = { ...requestForPlant('PATCH', id), body: toWireJson(fields) }
+  return catchErrorsOfKinds(['notFound'], ask(request))
 }
 
 export function fetchPlant(ask: Send, id: bigint): Promise<StoredPlant | undefined> {
