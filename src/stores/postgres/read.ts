@@ -109,18 +109,19 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) conditions.push(`tag IN (${listNormalForms(tag).map(escapeLiteral)})`)
   if (search !== undefined) {
-    const sought = foldText(search)
-    const found = ['name', 'tag'].map((column) =>
-      buildSearchCondition(column, sought, `${collation}`),
+    const folded = foldText(search)
+    const matches = ['name', 'tag'].map((column) =>
+      buildSearchCondition(column, folded, `${collation}`),
     )
-    conditions.push(`(${found.join(' OR ')})`)
+    conditions.push(`(${matches.join(' OR ')})`)
   }
-  const byText = () =>
-    `${sort} IS NULL, ${buildFoldedText(sort, `${collation}`)} ${direction}, ${sort} COLLATE "C" ${direction}, id`
-  return {
-    where: conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`,
-    order: sort === 'id' ? `id ${direction}` : byText(),
-  }
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+  if (sort === 'id') return { where, order: `id ${direction}` }
+  // A plant without a tag comes last. Texts that fold alike are in the order of their code points.
+  const foldedText = buildFoldedText(sort, `${collation}`)
+  const exactText = `${sort} COLLATE "C"`
+  const order = `${sort} IS NULL, ${foldedText} ${direction}, ${exactText} ${direction}, id`
+  return { where, order }
 }
 
 /**

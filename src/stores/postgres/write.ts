@@ -67,10 +67,9 @@ async function tryChanges(
 ): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
-  // The ids of creates are mostly free, so the first try looks nothing up.
+  // The ids of creates are mostly free, so the first plan looks nothing up.
   let plan = areCreates ? planNewPlants(creates) : await planWithStored(connection, changes)
-  /** Whether the plan is made of a lookup: then the plants that it creates had free ids. */
-  let isLookedUp = !areCreates
+  let wasLookedUp = !areCreates
   for (let tries = 1; tries <= maxTries; tries += 1) {
     if (changesNothing(plan)) {
       // The outcomes say what is stored, so the commit confirms that a standby has it.
@@ -81,12 +80,12 @@ async function tryChanges(
     if (result === 'saved') return plan.outcomes
     await connection.query(undoChanges)
     const nextPlan = await planWithStored(connection, changes)
-    // The lookup found no plant with the id of a create, the insert found one, and the next lookup
-    // finds none again. So it is not the id: a unique index of the owner rejects the plant.
-    const areIdsFree = isLookedUp && nextPlan.created.length === plan.created.length
-    if (result.violation && areIdsFree) throw result.violation
+    // A lookup before the insert found no plant with these ids, and one after it finds none, but
+    // the insert failed. So it is not the id: a unique index of the owner rejects a plant.
+    const wereIdsFree = wasLookedUp && nextPlan.created.length === plan.created.length
+    if (result.violation && wereIdsFree) throw result.violation
     plan = nextPlan
-    isLookedUp = true
+    wasLookedUp = true
   }
   throw new PlantsError('constraint', 'a trigger skipped it, or another writer stored it first')
 }
