@@ -125,17 +125,21 @@ export const constraintHint =
  * @param stored undefined if it is unknown which plant has the id
  */
 export function createExistsOutcome(change: Create, stored: StoredPlant | undefined): Outcome {
-  const { plant, ifExists, isFoundByName } = change
+  const { plant, ifExists } = change
   const otherNameOutcome = findOtherNameOutcome(change, stored)
   if (otherNameOutcome) return otherNameOutcome
   const isEqual = ifExists === 'same' && stored !== undefined && haveEqualFields(stored, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
-  const [different, differs] =
-    ifExists === 'same' ? ['different ', ', but its tag differs'] : ['', '']
-  const message = isFoundByName
-    ? `Plant ${plant.id} has this name${differs}`
-    : `A ${different}plant with id ${plant.id} already exists`
-  return createRejectedOutcome(createProblem('conflict', message))
+  return createRejectedOutcome(createProblem('conflict', describeConflict(change)))
+}
+
+/** With `ifExists: 'same'`, an equal plant would have been skipped, so the stored one differs. */
+function describeConflict({ plant: { id }, ifExists, isFoundByName }: Create): string {
+  const differs = ifExists === 'same'
+  if (isFoundByName) return `Plant ${id} has this name${differs ? ', but its tag differs' : ''}`
+  return differs
+    ? `A different plant with id ${id} already exists`
+    : `A plant with id ${id} already exists`
 }
 
 /** Rejects a change that `isFoundByName`, if the plant with its id has another name. */

@@ -103,7 +103,9 @@ export class Writer {
 
   async #commitPending(): Promise<void> {
     await this.#waitForBurstToEnd()
-    let group: PendingWrite[] = []
+    // The group is taken only when the transaction has begun, so that it includes the writes that
+    // arrive while this waits for the lock of another program.
+    let group: PendingWrite[] | undefined
     const commitGroup = () => {
       group = this.#pending.splice(0)
       this.#applyAndCommit(group)
@@ -111,9 +113,8 @@ export class Writer {
     try {
       await this.#runInTransaction(commitGroup, { isWrite: true })
     } catch (error) {
-      const didNotBegin = group.length === 0
-      if (didNotBegin) group = this.#pending.splice(0)
-      await this.#handleFailedGroup(group, error)
+      // If the transaction has not begun, all that wait for it fail.
+      await this.#handleFailedGroup(group ?? this.#pending.splice(0), error)
     }
   }
 
