@@ -126,12 +126,13 @@ export function findHeader(
   const likeliest = findLikeliestHeader(records)
   const numbers = findNumbers(records, likeliest, options)
   if (options.columns) return { row: -1, isLikeliest: false, numbers }
+  const hasColumns = (row: Cells = []) =>
+    findMissingFields(findColumns(readNames(row), options, numbers), options).length === 0
+  // If `--map` has numbers for all needed columns, any row would have them.
   const isLikeliest = numbers.size > 0 && findMissingFields(numbers, options).length === 0
-  const row = records.findIndex(
-    (cells, index) =>
-      (!isLikeliest || index === likeliest) &&
-      findMissingFields(findColumns(readNames(cells), options, numbers), options).length === 0,
-  )
+  if (isLikeliest)
+    return hasColumns(records[likeliest]) ? { row: likeliest, isLikeliest, numbers } : undefined
+  const row = records.findIndex(hasColumns)
   return row === -1 ? undefined : { row, isLikeliest, numbers }
 }
 

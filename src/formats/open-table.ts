@@ -42,10 +42,13 @@ export async function openTable(
   const start = await readStart(texts)
   const { rows, delimiter } = chooseTrial(start, format, options, name)
   const table = createTable(name, delimiter, start, options)
+  // How plain rows are scanned depends on the header, which `createReader` finds. It takes the
+  // chunks, but reads none of them yet, so they look this up when they are read.
+  let plainFormat: PlainFormat<Cells> | undefined
   const chunks = readChunks(table, prepend([start.text], texts), () => plainFormat)
   const reader = createReader(rows, chunks, options, { name, delimiter })
-  const plainHeader = readsPlainRows(options) ? reader.header : undefined
-  const plainFormat = plainHeader && createPlainTableFormat(table, plainHeader)
+  if (reader.header && readsPlainRows(options))
+    plainFormat = createPlainTableFormat(table, reader.header)
   return reader
 }
 
