@@ -17,9 +17,9 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['create --help', [['create', '--help']], 8, 139, []],
   ['a Tab', [tab], 8, 139, []],
   ['create', [fern], 10, 167, drivers],
-  ['get', [fern, ['get', '1']], 10, 165, drivers],
+  ['get', [fern, ['get', '1']], 10, 166, drivers],
   ['list', [fern, ['list']], 10, 161, drivers],
-  ['create at a service', [service], 12, 171, ['http-store']],
+  ['create at a service', [service], 12, 172, ['http-store']],
   ['create in a database', [database], 12, 280, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
