@@ -18,9 +18,9 @@ import { basename, dirname, join } from 'node:path'
 import {
   describeSystemError,
   getSystemCode,
+  ignoreSystemError,
   PlantsError,
   toDescriptorsHint,
-  unlessSystemError,
   usageError,
 } from '../errors.js'
 import { runWithTransientLock } from '../platform/file-lock.js'
@@ -127,7 +127,7 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
       },
     )
   } catch (error) {
-    unlessSystemError(() => rmSync(temporary, { force: true }))
+    ignoreSystemError(() => rmSync(temporary, { force: true }))
     const hint = 'Choose a path with --socket in a directory that you can write to'
     throw toListenError(error, path, 'unavailable', hint)
   }
