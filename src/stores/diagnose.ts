@@ -27,7 +27,7 @@ export async function runCheck(
 }
 
 const missingRightsHint =
-  'Change the permissions of the file, or grant them to the role, such as: GRANT SELECT ON plant_store.plants TO ROLE'
+  'Change the permissions of the file, or grant them to the role, such as: GRANT INSERT ON plant_store.plants TO ROLE'
 
 interface CheckedStore {
   /** The message names the store by this, which is the name of its address. */

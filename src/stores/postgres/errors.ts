@@ -120,8 +120,10 @@ const hints: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000': createDatabaseHint,
   '42501':
-    'Use the role of the owner, or grant what is missing, such as: GRANT SELECT ON plant_store.tokens TO ROLE',
-  '57014': 'Try again, or raise --timeout',
+    'Use the role of the owner, or let it grant what is missing, such as: GRANT USAGE ON SCHEMA plant_store TO ROLE; GRANT SELECT, INSERT ON plant_store.plants TO ROLE',
+  '42703': 'Somebody has changed the tables of the store: restore them from a backup',
+  '57014':
+    'Try again, or raise --timeout. If it stays like this, look in pg_stat_activity for a session that locks the table',
 }
 
 const lockNotAvailable = '55P03'
