@@ -71,7 +71,7 @@ test.each([
   expect(stdout).toContain('Advisories: 1 about what is shipped, 0 about the rest')
 })
 
-test('the audit only warns of a package that builds or tests', async () => {
+test('the audit only warns of a vulnerable package that only builds or tests', async () => {
   const { exitCode, stdout } = await audit({ vulnerable: ['publint'] })
   expect(exitCode).toBe(0)
   expect(stdout).toMatch(
@@ -80,7 +80,7 @@ test('the audit only warns of a package that builds or tests', async () => {
   expect(stdout).toContain('Advisories: 0 about what is shipped, 1 about the rest')
 })
 
-test('the audit fails if the registry does not answer it', async () => {
+test('the audit fails if the registry does not answer', async () => {
   const { exitCode, stderr } = await audit({ status: 405, vulnerable: [] })
   expect(exitCode).toBe(1)
   expect(stderr).toMatch(/npm audit failed: 405/)

@@ -19,7 +19,7 @@ test('the executable comes with licences and a bill of materials, and with nothi
 })
 
 test.skipIf(process.platform === 'win32')(
-  'the step of a release that runs an executable finds its version, and creates a plant',
+  'the step of a release that runs an executable prints its version, and creates a plant',
   async () => {
     const cwd = createTemporaryFolder()
     cpSync(folder, join(cwd, 'release'), { recursive: true })
@@ -55,7 +55,7 @@ const sboms = [
   { of: 'executable', path: join(folder, sbom) },
 ].map(({ of, path }) => ({ of, content: JSON.parse(readFileSync(path, 'utf8')) as Sbom }))
 
-test('the bill of materials names what is bundled, that of the executable Bun too', async () => {
+test('the bill of materials names each bundled package, and that of the executable also Bun', async () => {
   const bundled = (await findBundledPackages()).map(({ name, version, license }) => {
     const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
     const licenses = [{ expression: license }]

@@ -20,7 +20,7 @@ async function pack(folder: string): Promise<string> {
   return join(folder, stdout.trim())
 }
 
-test('the package has what runs, its licences and documentation, in 1,350 KB', async () => {
+test('the package has the program, its licences and its documentation, in 1,350 KB', async () => {
   const folder = createTemporaryFolder()
   const archive = await pack(folder)
   expect(statSync(archive).size).toBeLessThanOrEqual(1_350_000)
@@ -82,7 +82,7 @@ test('publint finds no fault in the package', async () => {
 })
 
 test.runIf(process.platform === 'linux' && process.arch === 'x64').each(['12', '18', '20.18'])(
-  'Node.js %s is named as too old, in one sentence',
+  'the package on Node.js %s says in one sentence that this version is too old',
   async (version) => {
     const node = fetchNode(version)
     const { stdout: name } = await execa(node, ['--version'])

@@ -22,7 +22,7 @@ test.each([
   ['bench/import.mjs --rows 1.5', '--rows'],
   ['bin/build-binary.mjs linux-x64 amiga', 'amiga'],
   ['bin/build-binary.mjs darwin-arm64', 'darwin-arm64'], // its Bun has no SQLite
-])('%s ends with 2, and names %s', async (line, word) => {
+])('the script %s ends with exit code 2, and its error names %s', async (line, word) => {
   const stderr = expect.stringContaining(word)
   expect(await runScript(line)).toEqual({ exitCode: 2, stdout: '', stderr })
 })
@@ -34,7 +34,7 @@ test.each([
     'bench/serve.mjs --connections 2 --syncs 0 --milliseconds 200 --rounds 1',
     ['2 kept, plants serve', '2 new, plants serve'],
   ],
-])('%s measures', async (line, rows) => {
+])('the benchmark %s measures the rows %j', async (line, rows) => {
   const { exitCode, stdout } = await runScript(line)
   expect(exitCode).toBe(0)
   const buildPattern = (row: string) => RegExp(`^(?:Node [\\d.]+: )?${row}  .*\\d`, 'm')
@@ -95,16 +95,19 @@ describe('a release', () => {
   test.each([
     { tag: 'v1.1.0', exitCode: 0, notes: '\n### Added\n\n- Trees.\n\n' },
     { tag: 'v1.0.1', exitCode: 1, notes: '' },
-  ])('$tag has the entries of the changelog as its notes', async ({ tag, exitCode, notes }) => {
-    const entries = '## [1.1.0] - 2026-02-01\n\n### Added\n\n- Trees.\n\n## [1.0.0]\n\n- Ferns.\n'
-    const cwd = writeFiles({
-      'CHANGELOG.md': `# Changelog\n\n${entries}`,
-      'release/LICENSES.txt': '',
-    })
-    const result = await runReleaseStep('Write the notes', cwd, { GITHUB_REF_NAME: tag })
-    expect(result.exitCode).toBe(exitCode)
-    expect(readFileSync(join(cwd, 'release/NOTES.md'), 'utf8')).toBe(notes)
-  })
+  ])(
+    'with the tag $tag has the entries of the changelog as its notes',
+    async ({ tag, exitCode, notes }) => {
+      const entries = '## [1.1.0] - 2026-02-01\n\n### Added\n\n- Trees.\n\n## [1.0.0]\n\n- Ferns.\n'
+      const cwd = writeFiles({
+        'CHANGELOG.md': `# Changelog\n\n${entries}`,
+        'release/LICENSES.txt': '',
+      })
+      const result = await runReleaseStep('Write the notes', cwd, { GITHUB_REF_NAME: tag })
+      expect(result.exitCode).toBe(exitCode)
+      expect(readFileSync(join(cwd, 'release/NOTES.md'), 'utf8')).toBe(notes)
+    },
+  )
 
   test('has the checksums of all that it publishes', async () => {
     const archive = 'plant-store-1.0.0.tgz'
@@ -123,7 +126,7 @@ describe('a release', () => {
   })
 })
 
-test('a Bun that is not the one of package-lock.json is not compiled in', async () => {
+test('a build fails if its Bun has not the integrity of package-lock.json', async () => {
   const folder = createTemporaryFolder()
   for (const name of ['bin', 'src', 'LICENSE', 'package.json', 'rolldown.config.mjs'])
     cpSync(join(root, name), join(folder, name), { recursive: true })

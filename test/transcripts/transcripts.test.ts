@@ -17,16 +17,16 @@ const withPaths = [
 ]
 
 test.each(names.filter((name) => !withPaths.includes(name)))(
-  '%s is what its commands print',
+  'the transcript %s is what its commands print',
   expectSame,
 )
 
 test.skipIf(isWindows).each(withPaths)(
-  '%s is what its commands print (needs paths with /)',
+  'the transcript %s is what its commands print (needs paths with /)',
   expectSame,
 )
 
-test('the picture in the README is session.txt', async () => {
+test('the picture in the README shows session.txt', async () => {
   const session = readFileSync(join(import.meta.dirname, 'session.txt'), 'utf8')
   await expect(drawSession(session)).toMatchFileSnapshot('../../docs/session.svg')
 })

@@ -21,7 +21,7 @@ test.each([
   await expect(await replay(readFileSync(path, 'utf8'), service)).toMatchFileSnapshot(path)
 })
 
-test('a body is UTF-8, and as large as the limit at most, with a length or in chunks', async () => {
+test('a service accepts only bodies of UTF-8 up to the limit, with a length or in chunks', async () => {
   const service = await serve()
   const limitBytes = 1_048_576
   const inChunks = (...chunks: string[]): RawRequest => ({

@@ -57,28 +57,31 @@ test.each<{ kind: ErrorKind | 'TypeError'; status: number; error: number }>([
   { kind: 'unknownOutcome', status: 500, error: 500 },
   { kind: 'internalError', status: 500, error: 500 },
   { kind: 'TypeError', status: 500, error: 500 },
-])('the response $status to a failure $kind shows neither internals nor a hint', async (row) => {
-  const { kind, status, error } = row
-  const description = status < 500 ? 'What failed' : 'SECRET'
-  const hint = 'HINT: plants get 1 --store ./plants.db'
-  const failure =
-    kind === 'TypeError'
-      ? new TypeError(description)
-      : new PlantsError(kind, description, { hint, cause: 'SECRET' })
-  const writes: Store['write'][] = [() => Promise.reject(failure)]
-  if (kind !== 'TypeError')
-    writes.push(async () => [createRejectedOutcome(createProblem(kind, description, hint))])
-  for (const write of writes) {
-    const service = await serveStore({ ...quickStore, write })
-    const response = await exchangeOnce(service, { body: fern })
-    const { message, ...members } = JSON.parse(response.body)
-    expect({ status: response.status, members }).toEqual({ status, members: { error } })
-    expect(message).not.toMatch(/SECRET|HINT/)
-    expect(message).toContain(status < 500 ? description : response.headers['request-id'])
-    expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined)
-    if (status >= 500) expect(service.log()).toContain('SECRET')
-  }
-})
+])(
+  'a service answers a failure $kind with $status, and shows neither internals nor a hint',
+  async (row) => {
+    const { kind, status, error } = row
+    const description = status < 500 ? 'What failed' : 'SECRET'
+    const hint = 'HINT: plants get 1 --store ./plants.db'
+    const failure =
+      kind === 'TypeError'
+        ? new TypeError(description)
+        : new PlantsError(kind, description, { hint, cause: 'SECRET' })
+    const writes: Store['write'][] = [() => Promise.reject(failure)]
+    if (kind !== 'TypeError')
+      writes.push(async () => [createRejectedOutcome(createProblem(kind, description, hint))])
+    for (const write of writes) {
+      const service = await serveStore({ ...quickStore, write })
+      const response = await exchangeOnce(service, { body: fern })
+      const { message, ...members } = JSON.parse(response.body)
+      expect({ status: response.status, members }).toEqual({ status, members: { error } })
+      expect(message).not.toMatch(/SECRET|HINT/)
+      expect(message).toContain(status < 500 ? description : response.headers['request-id'])
+      expect(response.headers['retry-after']).toBe(status === 503 ? '1' : undefined)
+      if (status >= 500) expect(service.log()).toContain('SECRET')
+    }
+  },
+)
 
 test('a service keeps responding when its log fails', async () => {
   const log = createLogTo(() => Promise.reject(new Error('The log is broken')))

@@ -71,7 +71,7 @@ test('a token with 4 counts in progress gets 503 until their clients leave', asy
   expect(aborted).toHaveLength(4)
 })
 
-describe('one token does not keep out another', () => {
+describe('one token does not keep out another one', () => {
   const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
   const withOtherToken = <T extends object>(service: T) => ({ ...service, token: 'another' })
 

@@ -46,7 +46,7 @@ test('a service rejects more than 100 header lines before it checks anything els
   }
 })
 
-test('a change reserves memory for its body and a plant, not for the limit of a body', async () => {
+test('a service reserves memory for the body of a change and a plant, not for the body limit', async () => {
   const get: Store['get'] = async () => new Map([[1n, { id: 1n, name: 'Fern' }]])
   const options = { timeoutMs: 1, limits: { ...limits, bodyLimitBytes: 32 * 1_048_576 } }
   const service = await serveStore({ ...quickStore, get }, options)
@@ -108,7 +108,7 @@ async function waitForServedSocket() {
   return { bytesRead: () => served.bytesRead }
 }
 
-test('a list without a limit has 100 plants', async () => {
+test('a service lists 100 plants when the request has no limit', async () => {
   const read = async function* () {
     yield Array.from({ length: 200 }, (_, id) => ({ id: BigInt(id), name: 'Fern' }))
   }

@@ -16,11 +16,11 @@ test('a service serves the description that plants openapi prints', async () => 
   expect({ ...JSON.parse(body), servers: 0 }).toEqual({ ...printed, servers: 0 })
 })
 
-test('the description is valid OpenAPI 3.1', () => {
+test('the description of the service is valid OpenAPI 3.1', () => {
   expect({ ...validity, version: validator.version }).toEqual({ valid: true, version: '3.1' })
 })
 
-test("the description has the specification's create, bearer tokens, and the list of plants", () => {
+test("the description of the service has the specification's create, bearer tokens, and list of plants", () => {
   const { info, security, components, paths } = description
   expect(info).toMatchObject({ version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } })
   expect(security).toEqual([{ bearer: [] }])
@@ -33,7 +33,7 @@ test("the description has the specification's create, bearer tokens, and the lis
   expect(get.parameters).toContainEqual(expect.objectContaining({ name: 'limit', schema }))
 })
 
-test("the description has the specification's Plant, NewPlant and Error, and a PlantPatch", () => {
+test("the description of the service has the specification's Plant, NewPlant and Error, and a PlantPatch", () => {
   const [plant, { required, properties }] = NewPlant.allOf
   expect(plant).toEqual(Plant)
   const all = [Plant.required, required, ErrorSchema.required]

@@ -15,7 +15,7 @@ import {
 /** What is wrong with a document, without the sentence of the JSON parser; undefined if it is valid. */
 type Verdict = string | undefined
 
-test('create, POST and an import give the same reason for any invalid document', async () => {
+test('create, a POST and an import give the same reason for any invalid document', async () => {
   const sandbox = new Sandbox()
   const post = await startPoster()
   const compare = async (documents: Buffer[]) => {

@@ -71,7 +71,7 @@ test('the request for a create has exactly the bytes of the specification', asyn
 })
 
 test.each(['serve', 'backup plants.bak', 'restore plants.bak', 'tokens create'])(
-  'a command for direct stores only sends nothing to a service: %s',
+  'plants %s, which works with direct stores only, sends nothing to a service',
   async (line) => {
     const service = await ScriptedServer.listen({ posts })
     const env = { PLANTS_TOKEN: token }
@@ -80,7 +80,7 @@ test.each(['serve', 'backup plants.bak', 'restore plants.bak', 'tokens create'])
   },
 )
 
-test('nothing is sent for an invalid plant or key', async () => {
+test('a client sends nothing for an invalid plant or key', async () => {
   const service = await ScriptedServer.listen({ posts })
   expect((await createAt(service, ['--id', '1.5'])).code).toBe(2)
   expect((await createAt(service, ['--idempotency-key', 'a b'])).code).toBe(2)

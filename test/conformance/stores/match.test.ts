@@ -15,35 +15,38 @@ const stored =
   buildPlantLine(9, 'Hortensie')
 const list = 'name,tag\nAhorn,Baum\nAhorn,Busch\nHortensie,Busch\nWeide,\n'
 
-test.each(['database', 'service'])('an import with --match name works with a %s', async (kind) => {
-  const user = new ImportSandbox()
-  const file = join(user.home, 'garden.db')
-  const { url, env } =
-    kind === 'database'
-      ? await createDatabase()
-      : {
-          url: await serveFile(file),
-          env: { PLANTS_TOKEN: token },
-        }
-  Object.assign(user.env, env, { PLANTS_STORE: url })
-  await user.import('', stored)
-  const imported = async (flags: string) => {
-    const { err: _, ...counts } = await user.import(`--format csv --match name ${flags}`, list)
-    return counts
-  }
-  const plants = async () => (await user.run('export -o ndjson')).out
-  const rejected = { code: 6, rejected: { 409: 3, 422: 1 } }
-  // 7 is the number of a plant with another name; a plant without a tag differs.
-  expect(await imported('--id-from 7')).toEqual(rejected)
-  expect(await plants()).toBe(stored)
-  const flags = '--id-from next --if-exists update'
-  const one = { code: 6, rejected: { 422: 1 } }
-  expect(await imported(flags)).toEqual({ ...one, created: 1, updated: 2 })
-  const now = stored.replace(',"tag":"Baum"', '') + buildPlantLine(10, 'Ahorn', 'Busch')
-  expect(await plants()).toBe(now)
-  await imported(flags)
-  expect(await plants()).toBe(now)
-})
+test.each(['database', 'service'])(
+  'an import with --match name creates and updates plants by their names in a %s',
+  async (kind) => {
+    const user = new ImportSandbox()
+    const file = join(user.home, 'garden.db')
+    const { url, env } =
+      kind === 'database'
+        ? await createDatabase()
+        : {
+            url: await serveFile(file),
+            env: { PLANTS_TOKEN: token },
+          }
+    Object.assign(user.env, env, { PLANTS_STORE: url })
+    await user.import('', stored)
+    const imported = async (flags: string) => {
+      const { err: _, ...counts } = await user.import(`--format csv --match name ${flags}`, list)
+      return counts
+    }
+    const plants = async () => (await user.run('export -o ndjson')).out
+    const rejected = { code: 6, rejected: { 409: 3, 422: 1 } }
+    // 7 is the number of a plant with another name; a plant without a tag differs.
+    expect(await imported('--id-from 7')).toEqual(rejected)
+    expect(await plants()).toBe(stored)
+    const flags = '--id-from next --if-exists update'
+    const one = { code: 6, rejected: { 422: 1 } }
+    expect(await imported(flags)).toEqual({ ...one, created: 1, updated: 2 })
+    const now = stored.replace(',"tag":"Baum"', '') + buildPlantLine(10, 'Ahorn', 'Busch')
+    expect(await plants()).toBe(now)
+    await imported(flags)
+    expect(await plants()).toBe(now)
+  },
+)
 
 test('an import with --match name needs the right to read', async () => {
   const user = new ImportSandbox()

@@ -32,7 +32,7 @@ async function openEmpty(): Promise<Subject<SqliteStore>> {
   return { store, readBack }
 }
 
-test('a search reads in steps, of one plant each if plants are large', async () => {
+test('a search reads a SQLite file in steps, of one plant each if plants are large', async () => {
   const { store } = await openEmpty()
   for (let id = 1n; id <= 10n; id += 1n) await createPlant(store, { id, name: 'ι'.repeat(150_000) })
   let [turns, isOver] = [0, false]
@@ -69,7 +69,7 @@ test('each read of a store without its table of plants says that it could not be
   expect(failures).toEqual(reads.map(([name]) => [name, failure]))
 })
 
-test('a count reads in steps, of one plant each if plants are large', async () => {
+test('a count reads a SQLite file in steps, of one plant each if plants are large', async () => {
   const { store } = await openEmpty()
   const name = 'x'.repeat(1_048_576)
   for (let id = 1n; id <= 10n; id += 1n) await createPlant(store, { id, name, tag: 'wet' })
@@ -92,7 +92,7 @@ test('a count reads in steps, of one plant each if plants are large', async () =
   expect(await store.count({ tag: 'wet', inSteps: true })).toBe(10n)
 })
 
-test('the end of a step is found in a few tries, also when it is slightly too large', async () => {
+test('a read finds the end of its step in a few tries, also when the step is slightly too large', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
   const store = closeAfterTest(
     await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),

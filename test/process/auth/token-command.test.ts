@@ -30,7 +30,7 @@ test.each([
   ['SIGINT', 130, ''],
   ['SIGTERM', 143, "trap '' INT TERM"],
 ] as const)(
-  '%s ends the program, with exit code %i, and its token command',
+  '%s ends the program with exit code %i, and ends its token command, too',
   async (signal, code, trap) => {
     const team = new TokenCommandSandbox()
     const waits = 'mkfifo fifo; echo $$ > pid; echo ready >&2; while :; do read x < fifo; done'

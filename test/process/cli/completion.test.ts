@@ -98,36 +98,39 @@ const lines: [typed: string, became: string[]][] = [
 ]
 
 // Not every machine has every shell.
-describe.each(Object.keys(shells).filter(isInstalled) as Shell[])('%s', (shell) => {
-  test('inserts what fits', async () => {
-    const typist = await Typist.at(shell)
-    const became: typeof lines = []
-    for (const [typed] of lines) became.push([typed, await typist.type(typed)])
-    expect(became).toEqual(lines)
-    const home = (path: string) => join(typist.home, path)
-    expect(await typist.type('~/bin/plants create --file ~/fe\tX')).toEqual([
-      ...[home('bin/plants'), 'create', '--file', home('fern.json'), 'X'],
-    ])
-  })
+describe.each(Object.keys(shells).filter(isInstalled) as Shell[])(
+  'the completion of %s',
+  (shell) => {
+    test('inserts the words that fit', async () => {
+      const typist = await Typist.at(shell)
+      const became: typeof lines = []
+      for (const [typed] of lines) became.push([typed, await typist.type(typed)])
+      expect(became).toEqual(lines)
+      const home = (path: string) => join(typist.home, path)
+      expect(await typist.type('~/bin/plants create --file ~/fe\tX')).toEqual([
+        ...[home('bin/plants'), 'create', '--file', home('fern.json'), 'X'],
+      ])
+    })
 
-  test('runs nothing that is on the line', async () => {
-    const typist = await Typist.at(shell)
-    const words = ['plants', 'create', '--tag', '', '--name', 'X']
-    expect(await typist.type('plants create --tag "$(echo x >> ./ran)" --na\tX')).toEqual(words)
-    expect(typist.read('ran')).toBe('x\n') // by Enter, not by Tab
-  })
+    test('runs no command that stands on the line', async () => {
+      const typist = await Typist.at(shell)
+      const words = ['plants', 'create', '--tag', '', '--name', 'X']
+      expect(await typist.type('plants create --tag "$(echo x >> ./ran)" --na\tX')).toEqual(words)
+      expect(typist.read('ran')).toBe('x\n') // by Enter, not by Tab
+    })
 
-  test('shows no errors, and writes nothing', async () => {
-    const typist = await Typist.at(shell)
-    typist.save('{')
-    expect(await typist.type('plants --store lo\tX')).toEqual(['plants', '--store', 'local', 'X'])
-    expect(typist.screen).not.toMatch(/are not JSON|rror|nknown|ot found|o such/)
-    expect(typist.has('data')).toBe(false)
-  })
-})
+    test('shows no errors, and writes no files', async () => {
+      const typist = await Typist.at(shell)
+      typist.save('{')
+      expect(await typist.type('plants --store lo\tX')).toEqual(['plants', '--store', 'local', 'X'])
+      expect(typist.screen).not.toMatch(/are not JSON|rror|nknown|ot found|o such/)
+      expect(typist.has('data')).toBe(false)
+    })
+  },
+)
 
 test.skipIf(!isInstalled('bash'))(
-  'bash inserts a name that looks like a command as a name',
+  'the completion of bash inserts a name that looks like a command as a name',
   async () => {
     const typist = await Typist.at('bash')
     mkdirSync(join(typist.home, 'local'))

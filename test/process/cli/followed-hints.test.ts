@@ -151,7 +151,7 @@ function findProposals(failed: string, text: string): string[] {
 }
 
 test.skipIf(isWindows).each(failingCommands)(
-  '$title: what the hints of $command say ends the matter (needs sh)',
+  'the hints of $command, followed to the letter, end the matter: $title (needs sh)',
   async (failing) => {
     for (const [index, end] of failing.ends.entries()) {
       const { user, result } = await provoke(failing)
@@ -179,7 +179,7 @@ const optionsOfOtherTools = [
 ]
 
 test.each(Object.keys(listedCommands))(
-  'each option in a hint about %s is one of it',
+  'each option that a hint names for %s is an option of it',
   async (name) => {
     const user = new Sandbox()
     const { out: help } = await user.run([name, '--help'])
@@ -198,21 +198,24 @@ test.each([
   ['a.csv', 'id,name\nx1,Rose\nx2,Fern\n', 6],
   ['a.json', '[]', 0],
   ['a.csv', 'id,name\n', 0],
-])('an import of %s that creates nothing creates no store: %j', async (file, content, code) => {
-  const user = new Sandbox()
-  user.write(file, content)
-  const result = await user.run(['import', file, '-s', 'garden.db', '--rejects', 'rejects.csv'])
-  expect([result.code, user.has('garden.db')]).toEqual([code, false])
-  expect([result.err.includes('Created store'), user.has('rejects.csv')]).toEqual([
-    false,
-    code === 6,
-  ])
-  user.write(file, 'id,name\n1,Rose\n')
-  const next = await user.run(['import', file, '-s', 'garden.db', '--format', 'csv'])
-  expect([next.code, user.has('garden.db')]).toEqual([0, true])
-})
+])(
+  'an import of the file %s with the content %j creates neither a plant nor a store',
+  async (file, content, code) => {
+    const user = new Sandbox()
+    user.write(file, content)
+    const result = await user.run(['import', file, '-s', 'garden.db', '--rejects', 'rejects.csv'])
+    expect([result.code, user.has('garden.db')]).toEqual([code, false])
+    expect([result.err.includes('Created store'), user.has('rejects.csv')]).toEqual([
+      false,
+      code === 6,
+    ])
+    user.write(file, 'id,name\n1,Rose\n')
+    const next = await user.run(['import', file, '-s', 'garden.db', '--format', 'csv'])
+    expect([next.code, user.has('garden.db')]).toEqual([0, true])
+  },
+)
 
-test('a record without a name is rejected with the keys that it has', async () => {
+test('an import rejects a record without a name, and shows the keys that it has', async () => {
   const user = new Sandbox()
   user.write('a.json', '[{"id":1,"name":"Rose"},{"id":2,"nam":"Fern"}]')
   const { err } = await user.run('import a.json')

@@ -61,9 +61,9 @@ describe.skipIf(!isInstalled('less'))('in less (needs less)', () => {
   })
 })
 
-describe.skipIf(process.platform === 'win32')('another pager', () => {
+describe.skipIf(process.platform === 'win32')('a pager other than less', () => {
   test.each(['no-such-pager -R', 'no-such-pager "x"'])(
-    'that is missing is not used: %s',
+    'that is missing is not used: PAGER=%s',
     async (PAGER) => {
       const user = await withPlants(20_000)
       const env = { ...user.env, PAGER }

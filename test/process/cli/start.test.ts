@@ -19,13 +19,16 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       return user.spawn(line, { env: { NODE_OPTIONS: '--require ./version.cjs' } })
     }
 
-    test.each(['18.20.8', '20.18.3', '8.17.0'])('%s is rejected as too old', async (old) => {
-      const err = `plants needs Node.js 20.19 or newer; this is ${old}\n`
-      for (const line of ['--version', fern])
-        expect(await startOn(old, line)).toEqual({ code: 70, out: '', err })
-    })
+    test.each(['18.20.8', '20.18.3', '8.17.0'])(
+      'the version %s is rejected as too old',
+      async (old) => {
+        const err = `plants needs Node.js 20.19 or newer; this is ${old}\n`
+        for (const line of ['--version', fern])
+          expect(await startOn(old, line)).toEqual({ code: 70, out: '', err })
+      },
+    )
 
-    test.each(['20.19.0', '21.0.0', '100.1.2'])('%s is accepted', async (known) => {
+    test.each(['20.19.0', '21.0.0', '100.1.2'])('the version %s is accepted', async (known) => {
       expect(await startOn(known, '--version')).toEqual(toTextResult(`${version}\n`))
     })
   },
@@ -50,16 +53,19 @@ test.each([
     '--tls-key',
     'Bag Attributes\n-----BEGIN PRIVATE KEY-----\nsecret',
   ],
-])('a URL or a key instead of a path is not repeated (%s)', async (...words) => {
-  const err =
-    'plants: A path is expected, but this is a URL or PEM text\n  Give the path of a file\n'
-  const user = new Sandbox()
-  await user.spawn(fern)
-  await user.spawn('tokens create')
-  expect(await user.spawn(words)).toEqual({ code: 2, out: '', err })
-})
+])(
+  'an error does not repeat a URL or a key that stands in the place of a path: plants %s',
+  async (...words) => {
+    const err =
+      'plants: A path is expected, but this is a URL or PEM text\n  Give the path of a file\n'
+    const user = new Sandbox()
+    await user.spawn(fern)
+    await user.spawn('tokens create')
+    expect(await user.spawn(words)).toEqual({ code: 2, out: '', err })
+  },
+)
 
-test('configuration files of runtimes and tools in the current folder have no effect', async () => {
+test('configuration files of runtimes and tools in the current directory have no effect', async () => {
   const user = new Sandbox()
   const settings = 'PLANTS_STORE=/nonexistent/plants.db\nPLANTS_OUTPUT=text\n'
   for (const name of ['.env', '.env.local', '.env.production']) user.write(name, settings)

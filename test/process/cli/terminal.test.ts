@@ -74,7 +74,7 @@ test.each<
   expect(await user.run('list')).toEqual(toJsonResult(...plants))
 })
 
-test('create uses the next id at the time when the questions are answered', async () => {
+test('create chooses the next id at the time when the questions are answered', async () => {
   const user = new Sandbox()
   const session = user.terminal('create', plain)
   await session.answer(['? id, or next for the greatest id plus 1 (next)', '\r'], ['name', 'Fern'])
@@ -87,7 +87,7 @@ test('create uses the next id at the time when the questions are answered', asyn
 test.each([
   ['1 2 7', 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
   ['--tag wet --search W', 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 0],
-])('delete %s asks once: %s', async (args, question, code) => {
+])('delete %s asks once, %j, and exits with %i', async (args, question, code) => {
   const user = await after(`${fern} --tag wet`, 'create --id 2 --name Moss --tag wet')
   const session = user.terminal(`delete ${args}`, plain)
   await session.answer([question, 'y\r'])
@@ -108,7 +108,7 @@ test.each(['--tag wet', '1 2'])(
   },
 )
 
-test('delete names its store', async () => {
+test('the question of delete names the saved store and its address', async () => {
   const user = await after('stores add prod ./garden.db', `${fern} --store ./garden.db`)
   const session = user.terminal('delete 1 --store prod', plain)
   await session.answer([`Delete Fern (id 1) from prod (${user.home}/garden.db)? (y/N)`, 'y\r'])
@@ -119,13 +119,16 @@ test.each([
   ['create --id 2', 'name', '\x03'],
   ['create --id 2', 'name', '\x04'],
   ['delete 1', '(y/N)', '\r'],
-])('%s does nothing after %j %j: exit code 130', async (command, question, key) => {
-  const user = await after(fern)
-  const session = user.terminal(command)
-  await session.answer([question, key])
-  expect((await session.ended).code).toBe(130)
-  expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Fern' }))
-})
+])(
+  'plants %s changes nothing and exits with 130 if its question %j is answered with %j',
+  async (command, question, key) => {
+    const user = await after(fern)
+    const session = user.terminal(command)
+    await session.answer([question, key])
+    expect((await session.ended).code).toBe(130)
+    expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Fern' }))
+  },
+)
 
 const other = '--store ./o.db'
 test.each([
@@ -141,7 +144,7 @@ test.each([
     'Fern',
     'Moss',
   ],
-])('%s asks before it replaces a file', async (command, given, show, replaced, kept) => {
+])('plants %s asks before it replaces a file', async (command, given, show, replaced, kept) => {
   for (const [key, code, name] of [
     ['\r', 130, kept],
     ['y\r', 0, replaced],

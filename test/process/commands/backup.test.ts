@@ -33,7 +33,7 @@ async function writeTo(path: string, first: number) {
   return { answered, end }
 }
 
-test('a backup is one snapshot while others write', async () => {
+test('a backup is one snapshot while other processes write', async () => {
   const sandbox = new Sandbox()
   await sandbox.spawn('create --id 0 --name Fern')
   const { answered, end } = await writeTo(sandbox.store, 1)
@@ -64,7 +64,7 @@ test('no plant that was acknowledged is lost while a restore replaces the store'
   expect(now.filter((id) => !isNew(id))).toHaveLength(20_001)
 })
 
-test('a copy of a backup is not replaced once a service uses it', async () => {
+test('a restore does not replace a copy of a backup once a service uses it', async () => {
   const sandbox = new Sandbox()
   for (const line of ['create --id 1 --name Fern', 'tokens create', 'backup plants.bak'])
     expect(await sandbox.spawn(line)).toMatchObject({ code: 0 })

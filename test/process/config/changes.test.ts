@@ -22,7 +22,7 @@ test.each<[string, Record<string, string>]>([
   ['by a rename', {}],
   ['in place', { SNAP: '/snap/editor/1' }],
 ])(
-  'processes that change settings at the same time %s lose no change, and readers see whole files',
+  'processes that write settings %s at the same time lose no change, and readers see whole files',
   async (_, variables) => {
     const user = new Sandbox({})
     const names = Array.from({ length: Math.min(countRounds(8), 100) }, (_, index) => `s${index}`)
@@ -120,7 +120,7 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
   )
 
   test.each(faults)(
-    'are the old or the new ones, and can be changed again, after each %s with %s, saved before: %s',
+    'are the old or the new ones, and can be changed again, after each call of %s with %s; saved before: %s',
     async (call, fault, isSaved) => {
       const saved = isSaved ? before : undefined
       for (let when = 1, isHit = true; isHit; when = findNextPosition(when))
@@ -148,7 +148,7 @@ describe.runIf(canTrace)('settings that conf writes in place (needs strace)', ()
   )
 
   test.each(faults)(
-    'are the old or the new ones after each %s with %s, saved before: %j',
+    'are the old or the new ones after each call of %s with %s; saved before: %j',
     async (call, fault, saved) => {
       for (let when = 1, isHit = true; isHit; when = findNextPosition(when))
         isHit = await expectRecovered(`${call}:${fault}:when=${when}`, saved)

@@ -3,7 +3,7 @@ import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 // Commander reads the variables of a process itself, which no test within this process has.
 
-test('an empty environment variable is not set, and a variable of a switch needs a value', async () => {
+test('an empty environment variable counts as not set, and the variable of a switch needs a value', async () => {
   const user = new Sandbox({ timeout: '7s' })
   const env = { PLANTS_TIMEOUT: ' ', PLANTS_ALLOW_HTTP: 'false', PLANTS_CA_CERT: ' ./ca.pem ' }
   const { code, out } = await user.spawn('config list --output ndjson', { env })

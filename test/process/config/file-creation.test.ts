@@ -5,7 +5,7 @@ import { becomeStranger, canBecomeStranger, stranger } from '../../helpers/sandb
 import { readMode, Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 test.skipIf(process.platform === 'win32')(
-  'files are created readable only by their owner, even with the umask 0',
+  'the program creates files that only their owner can read, even with the umask 0',
   async () => {
     const user = new Sandbox()
     const env = {
@@ -77,7 +77,7 @@ test('settings are in XDG_CONFIG_HOME if it is set', async () => {
 })
 
 test.runIf(canBecomeStranger)(
-  'settings of a third user, or in a closed directory, are rejected (needs root and setpriv)',
+  'a command rejects settings of a third user, or in a closed directory (needs root and setpriv)',
   async () => {
     const user = new Sandbox({ timeout: '7s' })
     for (const path of [user.home, user.config, user.file]) chmodSync(path, 0o755)

@@ -19,7 +19,7 @@ describe.runIf(canMount)('on a disk that is full at times (a tmpfs, needs unshar
     ['by a rename', {}],
     ['in place', { SNAP: '/snap/editor/1' }],
   ])(
-    'concurrent changes, some of which are killed, leave valid settings, written %s',
+    'concurrent changes, some of which are killed, leave valid settings when they write %s',
     async (_, variables) => {
       const { folder, inside, enter } = await mountSmallDisk()
       const user = new Sandbox()
@@ -70,23 +70,26 @@ describe.runIf(canMount)('on a disk that fills up in the meantime (a tmpfs, need
   test.each<[string, number, string, Record<string, string>]>([
     ['by a rename', 4, 'only a part of them could be written', {}],
     ['in place', 2, 'no space left on device', { SNAP: '/snap/editor/1' }],
-  ])('settings written %s stay as they were', async (_, freePages, reason, variables) => {
-    const { folder, inside, enter } = await mountSmallDisk()
-    const user = new Sandbox()
-    const env = { ...variables, PLANTS_CONFIG_DIR: folder }
-    const file = join(inside, 'settings.json')
-    const text = JSON.stringify({ version: 1, note: 'x'.repeat(8120) })
-    writeFileSync(file, text, { mode: 0o600 })
-    fillDisk(inside, freePages)
-    const { code, out, err } = await user.spawn('stores add a /srv/a.db', { env }, ...enter)
-    expect([code, out, err]).toEqual([74, '', expect.stringContaining(reason)])
-    expect(readFileSync(file, 'utf8')).toBe(text)
-    const names = ['filler', 'settings.json', 'settings.json.lock']
-    expect(readdirSync(inside).toSorted()).toEqual(names)
-    rmSync(join(inside, 'filler'))
-    const again = await user.spawn('stores add a /srv/a.db', { env }, ...enter)
-    expect(again).toMatchObject({ code: 0, err: '' })
-  })
+  ])(
+    'settings stay as they were when a change cannot write them %s',
+    async (_, freePages, reason, variables) => {
+      const { folder, inside, enter } = await mountSmallDisk()
+      const user = new Sandbox()
+      const env = { ...variables, PLANTS_CONFIG_DIR: folder }
+      const file = join(inside, 'settings.json')
+      const text = JSON.stringify({ version: 1, note: 'x'.repeat(8120) })
+      writeFileSync(file, text, { mode: 0o600 })
+      fillDisk(inside, freePages)
+      const { code, out, err } = await user.spawn('stores add a /srv/a.db', { env }, ...enter)
+      expect([code, out, err]).toEqual([74, '', expect.stringContaining(reason)])
+      expect(readFileSync(file, 'utf8')).toBe(text)
+      const names = ['filler', 'settings.json', 'settings.json.lock']
+      expect(readdirSync(inside).toSorted()).toEqual(names)
+      rmSync(join(inside, 'filler'))
+      const again = await user.spawn('stores add a /srv/a.db', { env }, ...enter)
+      expect(again).toMatchObject({ code: 0, err: '' })
+    },
+  )
 })
 
 /** @param freePages how many pages of 4 KiB stay free */

@@ -43,7 +43,7 @@ function run(program: string, args: string[], more: Record<string, string | unde
 const maxExposure = 15
 
 test.runIf(isInstalled('systemd-analyze')).each(['plants.service', 'plants-litestream.service'])(
-  'systemd accepts %s, and finds it hardened (needs systemd)',
+  'systemd accepts the unit %s, and finds it hardened (needs systemd)',
   (name) => {
     const unit = join(createTemporaryFolder(), name)
     const text = read(name)
@@ -68,7 +68,7 @@ test('Litestream replicates the store of the service, as its user', () => {
 })
 
 test.runIf(canBecomeStranger).each(['docs/recipes.md', 'docs/backup.md'])(
-  'a user without rights makes the backups of %s with the environment of cron (needs root and setpriv)',
+  'a user without rights makes the backups of %s in the environment of cron (needs root and setpriv)',
   (path) => {
     const folder = createTemporaryFolder()
     chmodSync(folder, 0o755)

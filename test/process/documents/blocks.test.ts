@@ -20,7 +20,7 @@ import { serveFile, token } from '../../helpers/scripted-server/service.js'
 
 const helps = await readAllHelps()
 
-test('the blocks of all pages work in one home, in order', async () => {
+test('the blocks of all pages work one after the other in one home', async () => {
   const home = createTemporaryFolder()
   onTestFinished(() => closeShell(home))
   const server = await startOwnServer({ access: byPassword })
@@ -153,7 +153,7 @@ async function closeShell(home: string): Promise<void> {
 }
 
 test.skipIf(!('rawJSON' in JSON))(
-  'the functions for JavaScript keep every digit of an id (needs Node 22.1)',
+  'the JavaScript functions of the pages keep every digit of an id (needs Node 22.1)',
   () => {
     const blocks = findBlocks(pages.get('docs/http-api.md') ?? '')
     const code = blocks.find(({ language }) => language === 'js')?.text
@@ -166,12 +166,12 @@ test.skipIf(!('rawJSON' in JSON))(
   },
 )
 
-test('the help of restore rescues a damaged store as its page does', () => {
+test('the help of restore rescues a damaged store in the same way as its page', () => {
   const command = /sqlite3 damaged\.db .*/.exec(helps.get('restore') ?? '')?.[0]
   expect(pages.get('docs/backup.md')).toContain(`(umask 077; ${command})\n`)
 })
 
-test('the examples in the help work', async () => {
+test('each example in a help text works', async () => {
   const prepared = createTemporaryFolder()
   const stock = buildRows(['CommonName', 'Family'], ['Fern', 'shade'])
   writeFileSync(join(prepared, 'stock.xlsx'), buildWorkbook({ sheets: { Stock: stock } }))

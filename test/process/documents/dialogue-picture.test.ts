@@ -13,7 +13,7 @@ const list =
 /** The command line that the dialogue prints has its place on one line. */
 const columns = 110
 
-test('the picture of My first list is what a terminal shows at the last question', async () => {
+test('the picture on the page about the first list shows the terminal at the last question', async () => {
   const user = new Sandbox()
   user.write('bestand.csv', Buffer.from(list, 'latin1'))
   // Colours as of the terminal of a person, whatever the environment of the test is.

@@ -19,7 +19,7 @@ async function storeOf(count: number): Promise<Sandbox> {
 }
 
 test.runIf(isLinux).each(['list', 'export --output json'])(
-  '%s needs the same memory for any number',
+  'plants %s needs the same memory for any number of plants',
   async (line) => {
     const peaks: number[] = []
     for (const count of [2000, 20_000]) {
@@ -45,7 +45,7 @@ test.runIf(isLinux).each(['list', 'export --output json'])(
 test.each([
   ['SIGTERM', 143],
   ['SIGKILL', undefined],
-] as const)('an export to a file that %s stops leaves the old one', async (signal, code) => {
+] as const)('an export that is stopped by %s leaves the old file', async (signal, code) => {
   const sandbox = await storeOf(200_000)
   sandbox.write('out.csv.gz', 'old')
   const temporary = () => readdirSync(sandbox.home).filter((name) => name.endsWith('.tmp'))
@@ -72,7 +72,7 @@ describe.skipIf(process.platform === 'win32')('an export', () => {
     expect(modes).toEqual(['640', '664', '600'])
   })
 
-  test('gives a pipe with a name all plants', async () => {
+  test('writes all plants into a named pipe', async () => {
     const sandbox = await storeOf(30_000)
     const file = join(sandbox.home, 'pipe')
     execFileSync('mkfifo', [file])

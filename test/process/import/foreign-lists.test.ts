@@ -121,12 +121,12 @@ test.each(foreignLists.map((list) => [list.language, list.encoding, list] as con
 const corrections = new Map<string, string>()
 const misread: string[] = []
 
-test('Enter alone answers each question correctly', () => {
+test('Enter is the correct answer to each question about a foreign list', () => {
   const corrected = [...corrections].filter(([, answers]) => answers !== '')
   expect(Object.fromEntries(corrected)).toEqual({})
 })
 
-test('the first detected encoding is correct, except for a known few', () => {
+test('the first encoding that is detected for a foreign list is correct', () => {
   expect(misread).toMatchInlineSnapshot(`
     []
   `)

@@ -202,7 +202,7 @@ test.runIf(canTrace).each([
   ['out', 'write', 'TERM', 6],
   ['out', 'write', 'INT', 6],
 ])(
-  'an import that printed its summary is complete after %s, %s, %s (needs strace)',
+  'an import that has printed its summary is complete, whatever happens at $1 of $0: $2 (needs strace)',
   async (...moment) => {
     const [path, call, signal, end] = moment
     const user = new ImportSandbox()

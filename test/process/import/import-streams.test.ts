@@ -43,7 +43,7 @@ test('an import reads stdin from a pipe, a file or a device, compressed or not',
 })
 
 test.skipIf(process.platform === 'win32')(
-  'an import reads pipes that a shell has made, between files',
+  'an import reads pipes that a shell has made together with files',
   async () => {
     const sandbox = new Sandbox()
     sandbox.write('last', buildPlantLine(3))

@@ -79,7 +79,7 @@ describe('a reader', () => {
   })
 })
 
-describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () => {
+describe.runIf(isLinux)('a stdout (seen through /proc)', () => {
   const isBlocked = (pid: number | undefined) => /pipe_write/.test(proc(pid, 'wchan'))
   const isFullWithoutBlocking = (pid: number | undefined) =>
     /flags:\s\d*4\d{3}\n/.test(proc(pid, 'fdinfo/1')) &&
@@ -93,17 +93,21 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
     ],
   ] as const
 
-  test.each(pipes)('%s: a slow reader gets every byte', repeated, async (_, before, isFull) => {
-    const { user, text: all } = await storeOf(20_000)
-    const { writer, read } = listIntoPipe(user, before)
-    await expect.poll(() => isFull(writer.pid), pollOptions).toBe(true)
-    const output = await read()
-    const { exitCode, stderr } = await writer
-    expect([exitCode, stderr, output === all]).toEqual([0, '', true])
-  })
+  test.each(pipes)(
+    'that is a %s pipe gives a slow reader every byte',
+    repeated,
+    async (_, before, isFull) => {
+      const { user, text: all } = await storeOf(20_000)
+      const { writer, read } = listIntoPipe(user, before)
+      await expect.poll(() => isFull(writer.pid), pollOptions).toBe(true)
+      const output = await read()
+      const { exitCode, stderr } = await writer
+      expect([exitCode, stderr, output === all]).toEqual([0, '', true])
+    },
+  )
 
   test.each(pipes)(
-    '%s: a signal ends a list that nobody reads',
+    'that is a %s pipe does not delay a signal that ends an unread list',
     repeated,
     async (_, before, isFull) => {
       const { user } = await storeOf(10_000)
@@ -196,7 +200,7 @@ test.runIf(isLinux).each([
   ['export >(cat)', plant],
   ['export /dev/null; echo none', 'none'],
   ['export /dev/fd/3 3>> out; cat out', `before\n${plant}`],
-])('a device or a pipe is written to without a temporary file: %s', async (line, text) => {
+])('plants %s writes to a device or a pipe without a temporary file', async (line, text) => {
   const user = new Sandbox()
   user.write('out', 'before\n')
   const script = `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`
@@ -207,7 +211,7 @@ test.each([
   ['has no reader', '2> >(true)'],
   ['is closed', '2>&-'],
   ...(isLinux ? [['takes nothing', '2> /dev/full']] : []),
-])('a stderr that %s changes nothing', async (_, redirection) => {
+])('a stderr that %s does not change the result of a command', async (_, redirection) => {
   const answers = [
     buildJsonResponse(503, { error: 503, message: 'Busy' }),
     buildJsonResponse(200, { name: 'Fern' }),

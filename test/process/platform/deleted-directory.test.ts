@@ -26,7 +26,7 @@ describe.skipIf(process.platform === 'win32' || process.env['PLANTS_BIN'] !== un
       'config set ca-cert ca.pem',
       'serve --port 0 --tls-cert cert.pem --tls-key key.pem',
       'serve --socket ./plants.sock',
-    ])('a command with a relative path reports it: %s', async (line) => {
+    ])('plants %s, which uses a relative path, reports the deleted directory', async (line) => {
       const user = new Sandbox()
       await user.run('create --id 1 --name Fern')
       expect(await runInDeletedFolder(user, line)).toEqual({
@@ -47,7 +47,7 @@ describe.skipIf(process.platform === 'win32' || process.env['PLANTS_BIN'] !== un
       'doctor',
       'stores list',
       'config set timeout 8s',
-    ])('a command without a relative path works as usual: %s', async (line) => {
+    ])('plants %s, which uses no relative path, works as usual', async (line) => {
       const user = new Sandbox()
       await user.run('create --id 1 --name Fern')
       expect(await runInDeletedFolder(user, line)).toMatchObject({ code: 0, err: '' })

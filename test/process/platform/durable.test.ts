@@ -72,7 +72,7 @@ async function prepareTrace(before: string[] = []) {
 }
 
 describe.runIf(canTrace)('a result is on disk before it is reported (needs strace):', () => {
-  test.each(commands)('plants $command', async (row) => {
+  test.each(commands)('the result of plants $command', async (row) => {
     const { command, before, syncedPaths, streams = ['stdout'], code = 0 } = row
     const { run } = await prepareTrace(before)
     const expected = {
@@ -84,7 +84,7 @@ describe.runIf(canTrace)('a result is on disk before it is reported (needs strac
     expect(await run(command)).toEqual(expected)
   })
 
-  test('settings that are written into their file, where a snap cannot replace it', async () => {
+  test('the settings that are written in place, where a snap cannot replace the file', async () => {
     const { run } = await prepareTrace(['config set timeout 9s'])
     const expected = {
       code: 0,
@@ -109,7 +109,7 @@ describe.runIf(canTrace)('a result is on disk before it is reported (needs strac
     })
   })
 
-  test('each change to which a service responds', async () => {
+  test('each change that a service acknowledges', async () => {
     const { sandbox, disk } = await prepareTrace()
     const token = (await sandbox.spawn('tokens create --allow create,update,delete')).out.trim()
     const service = await serve([], { folder: sandbox.home, env: {}, through: disk.strace })

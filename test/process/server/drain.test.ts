@@ -25,8 +25,8 @@ const moss = '{"id":4,"name":"Moss"}'
 const createOf = (id: number) => buildRequest(testToken, { body: `{"id":${id},"name":"Fern"}` })
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
-describe.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)('%s', (signal) => {
-  test('a second time ends a service at once', async () => {
+describe.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)('the signal %s', (signal) => {
+  test('ends a service at once when it comes a second time', async () => {
     const service = await serve(long)
     await draining(service, signal)
     // Two that come within a tenth of a second are taken for one.
@@ -36,7 +36,7 @@ describe.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)('%s', (signal) => {
     expect(code).toBe(signal === 'SIGINT' ? 130 : 143)
   })
 
-  test('immediately after the line with the address drains, too', async () => {
+  test('drains a service even immediately after the line with the address', async () => {
     const service = await serve()
     expect(await service.stop(signal)).toMatchObject({ code: 0, out: `${service.address}\n` })
   })
@@ -52,7 +52,7 @@ test.skipIf(process.platform === 'win32')('nohup keeps a service from SIGHUP', a
   expect(await service.stop()).toMatchObject({ code: 0 })
 })
 
-test('a draining service stores exactly the creates that it answers', {
+test('a draining service stores exactly the creates that it acknowledges', {
   repeats: countRounds(1) - 1,
 }, async () => {
   const service = await serve(long)

@@ -29,7 +29,7 @@ import {
 
 const fern = '{"id":1,"name":"Fern"}'
 
-test('stdout may be closed, before the address and after it', async () => {
+test('a service runs without its stdout, which may be closed before or after the address is printed', async () => {
   const { home } = new Sandbox()
   const path = join(home, 'socket')
   const { child, ready, ended } = launchService(['--socket', path], home)
@@ -43,7 +43,7 @@ test('stdout may be closed, before the address and after it', async () => {
   expect((await ended).code).toBe(0)
 })
 
-test('a Unix socket is open to its user and group, replaces no file, and is removed with the service', async () => {
+test('the Unix socket of a service is open to its user and group, replaces no file, and is removed at the end', async () => {
   const sandbox = new Sandbox()
   const path = join(sandbox.home, 'socket')
   const args = ['--socket', path, '--base-path', '/v1']
@@ -183,7 +183,7 @@ test('a service that only reads is ready while another program holds the write l
   expect(await ask()).toEqual([503, { error: 503, message }])
 })
 
-test('the log has every exchange with its id, but no token and no plant', async () => {
+test('the log of a service has every exchange with its id, but no token and no plant', async () => {
   const service = await serve([], { rights: 'create' })
   const { token } = service
   const requests: RawRequest[] = [

@@ -87,7 +87,7 @@ test.runIf(hasOpenssl)(
 )
 
 test.runIf(hasOpenssl)(
-  'several requests at once are each repeated with the bundle, and only once (needs openssl)',
+  'several concurrent requests are each repeated once with the bundle of the system (needs openssl)',
   async () => {
     const { sandbox, authority, tls } = makeAuthority()
     const service = await ScriptedServer.listen({

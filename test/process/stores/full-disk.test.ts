@@ -105,7 +105,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect(user.ids()).toHaveLength(lines.length)
   })
 
-  test('the journal of an import into a service is named once', async () => {
+  test('the error of an import into a service names the journal once', async () => {
     const user = new DiskUser(await mountSmallDisk())
     const { address, token } = await serve()
     user.fillUp()
@@ -119,7 +119,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect((await user.on('import plants.ndjson', env)).code).toBe(0)
   })
 
-  test('a store that is one file too many says so', async () => {
+  test('the error of a create says that the disk can hold no more files', async () => {
     const user = new DiskUser(await mountSmallDisk())
     user.limit('nr_inodes=1')
     const { code, err } = await user.on('create --id 1 --name Fern')
@@ -129,7 +129,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     )
   })
 
-  test('a backup says which disk is full', async () => {
+  test('the error of a backup says which disk is full', async () => {
     const user = new DiskUser(await mountSmallDisk())
     const env = { PLANTS_STORE: `${user.home}/large.db` }
     writeLines(user.home, buildPlantLines(20_000))

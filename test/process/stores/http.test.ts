@@ -36,7 +36,7 @@ const requests = (count: number) => async (service: ScriptedServer) => {
 
 test.each<[string, Case]>([
   ['while a response is waited for leaves the outcome open', {}],
-  ['SIGTERM, too', { signal: 'SIGTERM' }],
+  ['by SIGTERM leaves the outcome open, too', { signal: 'SIGTERM' }],
   [
     'in a handshake that nobody answers leaves nothing open',
     { scheme: 'https', until: (service) => once(service, 'connection'), posts: 0, isOpen: false },
@@ -52,7 +52,7 @@ test.each<[string, Case]>([
     'between two tries, of which the first was not answered, leaves it open',
     { answers: { posts: [reset, unavailable], openapi: keyed }, until: requests(3), posts: 2 },
   ],
-])('a signal %s', async (_, each) => {
+])('a signal to a create %s', async (_, each) => {
   const { answers = {}, until = requests(1), scheme = 'http', posts = 1, isOpen = true } = each
   const { signal = 'SIGINT' } = each
   const service = await ScriptedServer.listen(answers)
@@ -71,7 +71,7 @@ test.each<[string, Case]>([
 })
 
 test.runIf(hasOpenssl)(
-  'NODE_EXTRA_CA_CERTS is trusted, unless --ca-cert names others (needs openssl)',
+  'a client trusts NODE_EXTRA_CA_CERTS, unless --ca-cert names other certificates (needs openssl)',
   async () => {
     const names = ['IP:127.0.0.1']
     const own = createCertificate({ names })

@@ -117,7 +117,7 @@ test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or mad
 })
 
 test.skipIf(!isSoak || !hasPatroni())(
-  'over two nodes none is lost, changed or made twice when the primary is killed twice (needs Patroni and etcd, in a soak)',
+  'of creates over two nodes none is lost, changed or made twice when the primary is killed twice (needs Patroni and etcd, in a soak)',
   async () => {
     let [primary, standby] = await startPatroniCluster()
     const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants`

@@ -42,7 +42,7 @@ const succeeded = [
 ]
 
 describe.each(Object.entries(proxyKinds))(
-  '%s (needs it, and an address not loopback)',
+  'the proxy %s (needs it, and an address that is not loopback)',
   (_, kind) => {
     const canRun = kind.canRun && ipv4 !== undefined
 
@@ -86,7 +86,7 @@ describe.each(Object.entries(proxyKinds))(
 )
 
 describe.runIf(hasOpenssl && ipv4)(
-  'a proxy that signs certificates of its own (needs openssl, and an address not loopback)',
+  'a proxy that signs its own certificates (needs openssl, and an address that is not loopback)',
   () => {
     const trusts: Record<string, (authority: Certificate) => { args?: string; env?: object }> = {
       '--ca-cert names its authority': ({ path }) => ({ args: ` --ca-cert ${path}` }),

@@ -37,7 +37,7 @@ async function lockedStore() {
   return { sandbox, holder: await holdLock(sandbox.store, 'BEGIN IMMEDIATE') }
 }
 
-test('reads work while another process holds the write lock, and a create fails at its timeout', async () => {
+test('a read works while another process holds the write lock, and a create fails at its timeout', async () => {
   const { sandbox } = await lockedStore()
   expect(await sandbox.spawn('get 1')).toEqual(plantsOf(1))
   const late = await sandbox.spawn(`${create(2)} --timeout 300ms`)
@@ -61,7 +61,7 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
   }
 
   test.each([undefined, 'SIGKILL'] as const)(
-    'continues when the process with the lock ends (by %s)',
+    'continues when the process with the lock ends (signal: %s)',
     async (signal) => {
       const { holder, waiting } = await waitingCreate()
       await holder.end(signal)

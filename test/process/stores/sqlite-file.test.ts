@@ -45,18 +45,21 @@ class Unprivileged extends Sandbox {
   }
 }
 
-test.each(['-journal', '-wal', '-shm'])('a %s that is a link is not followed', async (suffix) => {
-  const sandbox = new Sandbox()
-  await sandbox.spawn('create --id 1 --name Fern')
-  sandbox.write('precious', 'water the fern')
-  symlinkSync(join(sandbox.home, 'precious'), sandbox.store + suffix)
-  for (const line of ['list', createMoss])
-    expect(await sandbox.run(line)).toMatchObject({ code: 4, out: '' })
-  expect(sandbox.read('precious')).toBe('water the fern')
-})
+test.each(['-journal', '-wal', '-shm'])(
+  'no command follows a link with the suffix %s next to a store',
+  async (suffix) => {
+    const sandbox = new Sandbox()
+    await sandbox.spawn('create --id 1 --name Fern')
+    sandbox.write('precious', 'water the fern')
+    symlinkSync(join(sandbox.home, 'precious'), sandbox.store + suffix)
+    for (const line of ['list', createMoss])
+      expect(await sandbox.run(line)).toMatchObject({ code: 4, out: '' })
+    expect(sandbox.read('precious')).toBe('water the fern')
+  },
+)
 
 test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
-  'a command without enough file descriptors for its store reports it: %s (needs sh)',
+  'plants %s reports that it has too few file descriptors for its store (needs sh)',
   async (line) => {
     const results: ProcessResult[] = []
     // The executable opens its first file with 5. Node.js needs at least 17, and does not start below.
@@ -76,7 +79,7 @@ test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
 )
 
 test.skipIf(isWindows)(
-  'a create beyond the limit of file sizes says how to raise it (needs sh)',
+  'the error of a create beyond the limit of file sizes says how to raise it (needs sh)',
   async () => {
     const user = new Sandbox()
     const script = 'ulimit -f 1; exec "$0" "$@"'
@@ -87,8 +90,8 @@ test.skipIf(isWindows)(
   },
 )
 
-describe.runIf(canDropRights)('a store in a read-only place', () => {
-  test('can be read and exported, but accepts no plant', async () => {
+describe.runIf(canDropRights)('a store that a user cannot write to', () => {
+  test('because of its directory can be read and exported, but accepts no plant', async () => {
     const user = await Unprivileged.withStore()
     user.close()
     expect(await user.do('list')).toEqual(toJsonResult(fern))
@@ -119,33 +122,38 @@ describe.runIf(canDropRights)('a store in a read-only place', () => {
   })
 
   test.each([
-    [
-      0o400,
-      'warning',
-      'does not allow this user to create, update or delete plants',
-      'write to it',
-    ],
-    [0o000, 'failed', 'could not be used', 'read it'],
-  ])('may be the file itself, with mode %o, which doctor calls a %s', async (mode, ...rest) => {
-    const [state, why, missing] = rest
-    const user = await Unprivileged.withStore()
-    chmodSync(user.store, mode)
-    await user.cannotUse(user.store, createMoss, missing)
-    const { code, out } = await user.do('doctor --output ndjson')
-    const [message, hint] = [expect.stringContaining(why), expect.any(String)]
-    const found = { check: 'store local', state, message, hint }
-    expect(parseObjects(out).filter((each) => each['state'] !== 'ok')).toEqual([found])
-    expect(code).toBe(state === 'failed' ? 1 : 0)
-  })
+    {
+      mode: '400',
+      state: 'warning',
+      why: 'does not allow this user to create, update or delete plants',
+      missing: 'write to it',
+    },
+    { mode: '000', state: 'failed', why: 'could not be used', missing: 'read it' },
+  ])(
+    'because its file has the mode $mode is reported by doctor as $state',
+    async ({ mode, state, why, missing }) => {
+      const user = await Unprivileged.withStore()
+      chmodSync(user.store, Number.parseInt(mode, 8))
+      await user.cannotUse(user.store, createMoss, missing)
+      const { code, out } = await user.do('doctor --output ndjson')
+      const [message, hint] = [expect.stringContaining(why), expect.any(String)]
+      const found = { check: 'store local', state, message, hint }
+      expect(parseObjects(out).filter((each) => each['state'] !== 'ok')).toEqual([found])
+      expect(code).toBe(state === 'failed' ? 1 : 0)
+    },
+  )
 
-  test.each(['list', createMoss])('may be a folder or the log, closed to %s', async (line) => {
-    const [hidden, inUse] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
-    hidden.close(0o000)
-    openDatabase(inUse.store).exec(insertMoss)
-    for (const suffix of ['-wal', '-shm']) chmodSync(inUse.store + suffix, 0o000)
-    const missing = join(hidden.data, 'missing/plants.db')
-    const closed = `enter the directory ${hidden.data}`
-    for (const path of [hidden.store, missing]) await inUse.cannotUse(path, line, closed)
-    await inUse.cannotUse(inUse.store, line, `read and write ${inUse.store}-wal`)
-  })
+  test.each(['list', createMoss])(
+    'because its directory or its log is closed is rejected with the reason by plants %s',
+    async (line) => {
+      const [hidden, inUse] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
+      hidden.close(0o000)
+      openDatabase(inUse.store).exec(insertMoss)
+      for (const suffix of ['-wal', '-shm']) chmodSync(inUse.store + suffix, 0o000)
+      const missing = join(hidden.data, 'missing/plants.db')
+      const closed = `enter the directory ${hidden.data}`
+      for (const path of [hidden.store, missing]) await inUse.cannotUse(path, line, closed)
+      await inUse.cannotUse(inUse.store, line, `read and write ${inUse.store}-wal`)
+    },
+  )
 })

@@ -239,7 +239,7 @@ describe.runIf(canTrace)('when any system call fails (needs strace)', () => {
     expect(Math.max(...(await settleAll(series)).flat())).toBeGreaterThan(1)
   })
 
-  test('each sync of COMMIT leaves the outcome unknown at a service, too', async () => {
+  test('a service reports an unknown outcome after each failed sync of a COMMIT', async () => {
     const sandbox = await createStore(1)
     const log = join(sandbox.data, 'plants.db-wal')
     const injection = `inject=${syncCalls}:error=EIO:when=1+`

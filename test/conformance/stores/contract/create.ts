@@ -46,7 +46,7 @@ export function describeCreates(open: OpenEmpty<Store>): void {
     { stored: 'nothing', ids: [], nextId: 1n },
     { stored: 'negative ids', ids: [-5n, smallestId], nextId: -4n },
     { stored: 'the largest id but one', ids: [1n, largestId - 1n], nextId: largestId },
-  ])('the next id is the greatest id plus 1: after $stored', async ({ ids, nextId }) => {
+  ])('the next id is the greatest id plus 1 after $stored', async ({ ids, nextId }) => {
     const { store, readBack } = await open()
     for (const id of ids) await createPlant(store, buildFern(id))
     expect(await findNextId(store)).toBe(ids.length > 0 ? nextId : 1n)

@@ -47,7 +47,7 @@ export function describeReads(open: OpenEmpty<Store>): void {
     expect(onlyMoss.size).toBe(1)
   })
 
-  test('a read gives the selected plants in the order of their ids', async () => {
+  test('a read yields the selected plants in the order of their ids', async () => {
     const { store } = await open()
     for (const id of [9n, 0n, largestId, smallestId]) await createPlant(store, buildFern(id))
     for (const id of [10n, -2n]) await createPlant(store, { ...buildFern(id), tag: 'shade' })

@@ -73,12 +73,15 @@ test.each([
   ['40003', unknown],
   ['XX000', unknown],
   ['40001', taken], // It says that nothing was stored, and the create is repeated.
-])('a successful COMMIT that is answered with the error %s', async (code, outcome) => {
-  const { line, store } = await openByLine(await getDatabase())
-  line.cut('COMMIT', { code })
-  expect(await settled([createPlant(store, fern)])).toEqual([outcome])
-  expect((await store.get([1n])).get(1n)).toEqual(fern)
-})
+])(
+  'a create has the correct outcome when its successful COMMIT is answered with the error %s',
+  async (code, outcome) => {
+    const { line, store } = await openByLine(await getDatabase())
+    line.cut('COMMIT', { code })
+    expect(await settled([createPlant(store, fern)])).toEqual([outcome])
+    expect((await store.get([1n])).get(1n)).toEqual(fern)
+  },
+)
 
 test('each plant of a chunk is created once when the connection is cut in the middle', async () => {
   const database = await getDatabase()

@@ -89,7 +89,7 @@ test('a create that waits for a lock does not delay the creates that came with i
   expect(await blocked).toEqual(['conflict: A plant with id 1 already exists'])
 })
 
-test('a full pool is not reported as an unreachable server', async () => {
+test('the error of a full pool does not say that the server is unreachable', async () => {
   const database = await server()
   const reported: unknown[] = []
   const onUnreachable = (failure: unknown) => void reported.push(failure)
@@ -102,7 +102,7 @@ test('a full pool is not reported as an unreachable server', async () => {
   expect([await all, reported]).toEqual([[inUse], []])
 })
 
-test('an operation fails in time at a silent server, also with a timeout of 0', async () => {
+test('an operation at a silent server fails in time, also with a timeout of 0', async () => {
   const database = await server()
   const { port } = await ScriptedServer.listen({})
   const address = parseDatabaseAddress({ url: at(port, database) })

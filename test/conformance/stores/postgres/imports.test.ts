@@ -41,7 +41,7 @@ function buildCsv(replaced: Record<number, string> = {}): string {
   return `id,name,tag\n${rows.join('')}`
 }
 
-test('plain rows in any order are each stored once', async () => {
+test('an import stores each plain row once, in any order of ids', async () => {
   const database = await getDatabase()
   const user = new ImportSandbox()
   user.write('plants.csv', buildCsv())
@@ -56,7 +56,7 @@ test('plain rows in any order are each stored once', async () => {
   expect(await importAll()).toMatchObject({ code: 0, skipped: recordCount })
 })
 
-test('only the plain row is rejected whose id exists, or that a trigger rejects', async () => {
+test('an import of plain rows rejects only the row whose id exists, or that a trigger rejects', async () => {
   const database = await createDatabase()
   const user = new ImportSandbox()
   await database.sql(`INSERT INTO plant_store.plants VALUES (5, 'Oak');

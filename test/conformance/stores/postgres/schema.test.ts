@@ -27,7 +27,7 @@ test('ten concurrent commands create a store once, and one of them reports it', 
   ])
 })
 
-test('strings that a collation of the database considers equal are counted separately', async () => {
+test('counts distinguish strings that a collation of the database considers equal', async () => {
   const database = await createDatabase()
   await database.sql(`CREATE COLLATION plant_store.any_case
       (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
@@ -44,7 +44,7 @@ test('strings that a collation of the database considers equal are counted separ
   )
 })
 
-test('no command but stores init creates a store', async () => {
+test('no command except stores init creates a store in a database', async () => {
   const { url, env, sql } = await createDatabase({ isEmpty: true })
   const user = new Sandbox()
   const options = { env: { ...env, PLANTS_STORE: url }, stdin: '{"id":5,"name":"Fern"}\n' }
@@ -75,7 +75,7 @@ test('no command but stores init creates a store', async () => {
   expect((await user.run('list', options)).code).toBe(0)
 })
 
-test('a store of another version is not opened', async () => {
+test('a command does not open a store of another version', async () => {
   const database = await createDatabase()
   await database.sql('UPDATE plant_store.schema_version SET version = 2')
   const init = PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
@@ -91,7 +91,7 @@ function grantsTo(role: string, rights: string): string {
     GRANT SELECT, INSERT, UPDATE, DELETE ON plant_store.imports TO ${role}`
 }
 
-test('a role may do what it has been granted', async () => {
+test('a role may do exactly what it has been granted', async () => {
   const database = await getDatabase()
   await createPlant(await openShared(database), fern)
   const clerk = await asRole(database, 'clerk')
@@ -117,7 +117,7 @@ test('a role may do what it has been granted', async () => {
   expect(await deletePlant(store, 1n)).toStrictEqual(fern)
 })
 
-test('a database that cannot store every character is rejected', async () => {
+test('a store rejects a database that cannot store every character', async () => {
   const database = await getDatabase()
   const name = `${nameOf(database)}latin`
   const encoding = `TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`
@@ -130,7 +130,7 @@ test('a database that cannot store every character is rejected', async () => {
   expect(await settled([openShared(latin)])).toEqual([accessDenied('LATIN1')])
 })
 
-test('a server that could lose committed plants is rejected', async () => {
+test('a store rejects a server that could lose committed plants', async () => {
   const database = await startOwnServer()
   const early = accessDenied('fsync is off')
   const store = await openShared(database)
@@ -139,7 +139,7 @@ test('a server that could lose committed plants is rejected', async () => {
   expect(await settled([openShared(database)])).toEqual([early])
 })
 
-test('doctor checks a database, and what its role may do', async () => {
+test('doctor checks a database, and reports what its role may do', async () => {
   const database = await createDatabase()
   const user = new Sandbox()
   const examined = async (store: string) => {

@@ -22,7 +22,7 @@ const hour = 3_600_000
 const waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 const stored = 'SELECT id::int FROM plant_store.plants ORDER BY id'
 
-test('no command succeeds before the standby has its plants, nor does its repetition', async () => {
+test('no command succeeds before the standby has its plants, not even when it is repeated', async () => {
   const { primary, standby } = await startServerWithStandby()
   await primary.admin('ALTER ROLE plants SET client_min_messages = error')
   const user = new ImportSandbox()

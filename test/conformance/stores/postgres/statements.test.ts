@@ -28,7 +28,7 @@ async function recordStatements(database: Database) {
   return { proxied: { ...database, url }, readStatements }
 }
 
-test('a statement changes or locks one id, so that the table may be distributed by id', async () => {
+test('each statement changes or locks one id only, so that the table may be distributed by id', async () => {
   const { proxied, readStatements } = await recordStatements(await createDatabase())
   const store = await openShared(proxied)
   const plants = Array.from({ length: 1200 }, (_, id) => ({ id: BigInt(id), name: `Fern ${id}` }))

@@ -4,7 +4,7 @@ import { createDatabase, openShared, partitionPlants } from '../../../helpers/po
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 
 test.each(['one table', 'partitions'])(
-  'lists and counts by tag use the index of the page in %s',
+  'lists and counts by tag use the index that the page about large databases creates, with %s',
   async (layout) => {
     const database = await createDatabase()
     if (layout === 'partitions') await partitionPlants(database)
