@@ -37,17 +37,28 @@ export interface Access extends PostgresOptions {
   address: PostgresAddress
 }
 
-const parts = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
-const files = { sslcert: 'PGSSLCERT', sslkey: 'PGSSLKEY', sslrootcert: 'PGSSLROOTCERT' }
+/** The parts of a URI, by the names that they have as parameters, with their variables. */
+const partVariables = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
+/** Parameters that are paths. A relative one is relative to the current directory. */
+const pathVariables = { sslcert: 'PGSSLCERT', sslkey: 'PGSSLKEY', sslrootcert: 'PGSSLROOTCERT' }
 const variables: Record<string, string> = {
-  ...parts,
-  ...files,
+  ...partVariables,
+  ...pathVariables,
   sslmode: 'PGSSLMODE',
   target_session_attrs: 'PGTARGETSESSIONATTRS',
 }
-/** These parameters follow the "?" in a complete address, in this order. */
-const options = ['max', 'sslcert', 'sslkey', 'sslmode', 'sslrootcert', 'target_session_attrs']
-const parameters = [...Object.keys(parts), ...options]
+/** These follow the "?" in a complete address, in this order. */
+const queryNames = [
+  'max',
+  'sslcert',
+  'sslkey',
+  'sslmode',
+  'sslrootcert',
+  'target_session_attrs',
+] as const
+type QueryName = (typeof queryNames)[number]
+type ParameterName = keyof typeof partVariables | QueryName
+const parameterNames: readonly string[] = [...Object.keys(partVariables), ...queryNames]
 
 const example =
   'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
@@ -62,9 +73,9 @@ export function parsePostgres(
   context: AddressContext,
 ): PostgresAddress {
   const { given, password } = parseUri(address, source, context)
-  const readParameter = (name: string) => {
+  const readParameter = (name: ParameterName) => {
     const text = given.get(name) ?? (context.env[variables[name] ?? ''] || undefined)
-    const isPath = name in files && text !== undefined && text !== 'system'
+    const isPath = name in pathVariables && text !== undefined && text !== 'system'
     return isPath ? context.resolvePath(text) : text
   }
   const user = readParameter('user') ?? context.findUserName()
@@ -79,18 +90,13 @@ export function parsePostgres(
   const max = Number(readParameter('max') ?? 4)
   if (!(Number.isInteger(max) && max >= 1))
     throw usageError('max must be a whole number from 1 on', example)
-  const socket = '/var/run/postgresql'
-  const servers = readParameter('host') ?? (existsSync(socket) ? socket : 'localhost')
+  const servers = readParameter('host') ?? (existsSync(socketFolder) ? socketFolder : 'localhost')
   const hosts = parseHosts(servers, readParameter('port') ?? '', source)
   const location = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
-  const login = `postgres://${encodeURIComponent(user)}@${location}`
-  const query = options
-    .filter((name) => readParameter(name) !== undefined)
-    .map((name) => `${name}=${encodeURIComponent(`${readParameter(name)}`).replaceAll('%2F', '/')}`)
   return {
     scheme: 'postgres',
     name: `postgres://${location}`,
-    href: query.length === 0 ? login : `${login}?${query.join('&')}`,
+    href: `postgres://${encodeURIComponent(user)}@${location}${formatQuery(readParameter)}`,
     hosts,
     user,
     database,
@@ -102,6 +108,19 @@ export function parsePostgres(
     sslkey: readParameter('sslkey'),
     targetSessionAttrs: parseTargetSessionAttrs(readParameter('target_session_attrs')),
   }
+}
+
+/** The folder in which the server of this machine keeps its socket, on Debian and others. */
+const socketFolder = '/var/run/postgresql'
+
+/** Formats the parameters that are set as the end of an address, such as `?max=8`. */
+function formatQuery(readParameter: (name: QueryName) => string | undefined): string {
+  const pairs = queryNames.flatMap((name) => {
+    const value = readParameter(name)
+    return value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`]
+  })
+  // A slash need not be encoded, and paths are easier to read with it.
+  return pairs.length === 0 ? '' : `?${pairs.join('&').replaceAll('%2F', '/')}`
 }
 
 /** Formats a host as in an address, such as `[::1]:5432`. */
@@ -143,8 +162,8 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     if (text !== '') given.set(name, decodePart(text, source))
   for (const part of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = part.split('=')
-    if (!parameters.includes(name)) {
-      const hint = `The supported parameters are: ${parameters.join(', ')}`
+    if (!parameterNames.includes(name)) {
+      const hint = `The supported parameters are: ${parameterNames.join(', ')}`
       throw createAddressError(source, 'contains a parameter that is not supported', hint)
     }
     given.set(name, decodePart(values.join('='), source))
