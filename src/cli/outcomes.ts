@@ -59,16 +59,18 @@ export async function changePlants(
 ): Promise<number> {
   const { isSingle, isDryRun } = options
   const style = await context.createStreamStyle()
-  const prefix = isDryRun ? `Would ${verb}` : { update: 'Updated', delete: 'Deleted' }[verb]
+  const pastVerb = verb === 'update' ? 'Updated' : 'Deleted'
+  const prefix = isDryRun ? `Would ${verb}` : pastVerb
   const formatLine = (plant: PrintedPlant) =>
     plant.before
       ? describeChange(prefix, plant.before, plant, style)
       : `${prefix} ${describePlant(plant, style)}`
   const isSilent = context.reporter.isQuiet && !isDryRun
-  const text = (plants: PrintedPlant[]) =>
+  const formatText = (plants: PrintedPlant[]) =>
     isSilent ? '' : plants.map((plant) => `${formatLine(plant)}\n`).join('')
   const results = applyPages(changes, store, options, context)
-  return printResults(results, context.createPrinter({ text }, isSingle), context, options)
+  const printer = context.createPrinter({ text: formatText }, isSingle)
+  return printResults(results, printer, context, options)
 }
 
 /**
@@ -130,9 +132,9 @@ function toResult(
 }
 
 /**
- * Prints results as they come, and reports their errors. `get` uses it, too: it changes nothing, as
- * a dry run.
+ * Prints results as they come, and reports their errors.
  *
+ * @param options.isDryRun whether nothing is changed, which is also so for `get`
  * @returns how many plants had no error
  * @throws {PlantsError} the worst error after the last page. It is reported already.
  */
@@ -140,13 +142,13 @@ export async function printResults(
   pages: AsyncIterable<PlantResult[]>,
   printer: Printer<PrintedPlant>,
   context: CommandContext,
-  { ignoresMissing = false, isDryRun: changesNothing = true }: Partial<ChangeOptions> = {},
+  { ignoresMissing = false, isDryRun = true }: Partial<ChangeOptions> = {},
 ): Promise<number> {
   let succeeded = 0
   let worst: PlantsError | undefined
   // A reader of stdout that ends early, as `head` does, must not stop changes halfway.
   const ignoreClosedReader = (error: unknown) => {
-    if (changesNothing || getSystemCode(error) !== 'EPIPE') throw error
+    if (isDryRun || getSystemCode(error) !== 'EPIPE') throw error
   }
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))

@@ -45,15 +45,16 @@ export function toPrintable(text: string, io: Io): string {
 /** Replaces the secrets that the program has read, also in JSON, percent-encoded, or cut short. */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = listForms): string {
   let redacted = text
-  // The longest one first: another may be its beginning.
+  // The longest secret comes first, because another one may be its beginning.
   for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
-    if (secret.length < 4) continue // so short a secret would match everywhere
+    if (secret.length < minSecretLength) continue
     for (const form of forms(secret)) redacted = redacted.replaceAll(form, '***')
     const beginning = takeCharacters(secret, startLength)
     if (secret === beginning) continue
     for (const start of forms(beginning)) {
-      const cut = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g') // with what follows of the secret
-      redacted = redacted.replace(cut, '***')
+      // What follows the beginning is a part of the secret as well.
+      const cutSecret = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g')
+      redacted = redacted.replace(cutSecret, '***')
     }
   }
   return redacted
@@ -66,6 +67,9 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = l
 export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
   return redact(lines, io, (secret) => listForms(secret).map(escapeForJson))
 }
+
+/** A shorter secret would match parts of ordinary words. */
+const minSecretLength = 4
 
 /** Messages may cut a secret, so as many characters of its beginning are redacted, too. */
 const startLength = 10

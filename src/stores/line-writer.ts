@@ -53,7 +53,10 @@ interface Syntax {
   isTable: boolean
 }
 
-// The kinds of bytes. A byte of kind 0 is written as it is.
+/*
+ * The kinds of bytes, which are numbers because a typed array has them. A byte of kind 0 is written
+ * as it is.
+ */
 /** JSON writes a backslash before the byte, and a table writes the text in quotes. */
 const quotable = 1
 /** The byte begins a character of several bytes that JSON may have to escape. */
@@ -170,8 +173,11 @@ class LineWriter {
    * @returns false if the text is not plain
    */
   #copyText(stop: number): boolean {
-    const [rows, content, { kinds, isTable }] = [this.#rows, this.#content, this.#syntax]
-    let [at, to] = [this.#at, this.#to]
+    const rows = this.#rows
+    const content = this.#content
+    const { kinds, isTable } = this.#syntax
+    let at = this.#at
+    let to = this.#to
     for (let byte = rows[at] ?? stop; byte !== stop; byte = rows[at] ?? stop) {
       const kind = kinds[byte]
       if (kind === special || (kind === perhapsSpecial && mayBeEscaped(rows, at))) return false
@@ -192,8 +198,11 @@ class LineWriter {
 
   /** Copies a text of a table, and writes quotes around it. Each quote within it is doubled. */
   #copyQuoted(stop: number): boolean {
-    const [rows, content, { kinds }] = [this.#rows, this.#content, this.#syntax]
-    let [at, to] = [this.#at, this.#to]
+    const rows = this.#rows
+    const content = this.#content
+    const { kinds } = this.#syntax
+    let at = this.#at
+    let to = this.#to
     content[to] = quote
     to += 1
     for (let byte = rows[at] ?? stop; byte !== stop; byte = rows[at] ?? stop) {
@@ -214,7 +223,8 @@ class LineWriter {
 
   /** Whether the cell is `\N`. */
   #isAtNull(): boolean {
-    const [rows, at] = [this.#rows, this.#at]
+    const rows = this.#rows
+    const at = this.#at
     return rows[at] === backslash && rows[at + 1] === letterN && rows[at + 2] === lineFeed
   }
 }
