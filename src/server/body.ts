@@ -45,7 +45,7 @@ export function parseBodyLength(headers: IncomingHttpHeaders, limitBytes: number
  */
 export class Body {
   /** This is true once the request has its token and its quota: it will soon be with the store. */
-  isWanted = false
+  isAdmitted = false
   readonly #response: ServerResponse
   readonly #onChunk: (bytes: number) => void
   #received = new GrowingBuffer()
@@ -72,13 +72,13 @@ export class Body {
 
   /** This is true while the rest of the body must not be read, so its connection stays paused. */
   get mustStayUnread(): boolean {
-    return !this.isWanted && !this.#isDiscarded && !this.#response.req.complete
+    return !this.isAdmitted && !this.#isDiscarded && !this.#response.req.complete
   }
 
   /** @throws {HttpError} 413, or 503 when the client has left */
   async read(limitBytes: number): Promise<Buffer> {
     const { req: request } = this.#response
-    this.isWanted = true
+    this.isAdmitted = true
     // Most bodies came with their head, and node:http has them in one buffer.
     if (request.complete && !this.#collected) return request.read() ?? Buffer.alloc(0)
     this.#limitBytes = limitBytes

@@ -67,6 +67,7 @@ export class Quotas {
   async acquire(token: string, needs: RequestNeeds, response: ServerResponse): Promise<() => void> {
     if (response.closed) throw createBusyError()
     const quota = this.#findQuota(token)
+    // These bytes are in memory already, also while the request waits for the rest.
     quota.usedBytes += needs.receivedBytes
     if (quota.waiting.size === 0 && this.#hasRoom(quota, needs)) this.#admit(quota, needs, response)
     else await this.#waitForRoom(quota, needs, response)

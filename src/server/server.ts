@@ -75,7 +75,7 @@ interface PendingRequest {
   droppedCount: number
 }
 
-/** A connection that sends more such requests is closed, unless its first may be with the store. */
+/** A connection that sends more is closed, unless its first request may be with the store. */
 const maxDroppedRequests = 100
 
 /** How long a client that has its response may go on sending the body, which is not kept. */
@@ -137,6 +137,8 @@ export class HttpServer {
     })
     const openEvent = usesTls ? 'secureConnection' : 'connection'
     server.on(openEvent, (socket: Socket) => this.#add(socket))
+    // Without a listener, node:http would itself answer an Expect that is not `100-continue`. This
+    // server ignores it, as it may (RFC 9110, 10.1.1).
     for (const event of ['request', 'checkExpectation'])
       server.on(event, (_, response: ServerResponse) => this.#receive(response))
     server.on('clientError', (error: Error, socket: Socket) =>
@@ -217,7 +219,7 @@ export class HttpServer {
     current.response.shouldKeepAlive = false
     if (current.droppedCount === 0) omitStacksAtClose(socket)
     current.droppedCount += 1
-    if (current.droppedCount > maxDroppedRequests && !current.body.isWanted) socket.destroy()
+    if (current.droppedCount > maxDroppedRequests && !current.body.isAdmitted) socket.destroy()
   }
 
   /**
