@@ -57,6 +57,7 @@ export class EffectiveSettings {
     this.#values = values
     this.#io = io
     const { saved } = file
+    // The name of the store is known only when the settings for all stores are added.
     for (const name of listSettings('user')) this.#addSaved(name, saved[name], 'config')
     const name = this.getValue('store') ?? ''
     const store = isStoreName(name) ? findSavedStore(saved, name) : undefined
@@ -102,15 +103,17 @@ export class EffectiveSettings {
     return getSetting(name).parse(origin, value) as SettingValue<Name>
   }
 
+  /** @throws {PlantsError} `usage` for an unknown store */
+  findAddress(): Promise<Address> {
+    return this.resolveStore(this.findSource('store'))
+  }
+
   /**
-   * Finds the address of the store.
+   * Finds the address of a store by its name or its address.
    *
-   * @param setting a name or an address to use instead of the effective setting
    * @throws {PlantsError} `usage` for an unknown store
    */
-  async findAddress(
-    { value = 'local', origin, source } = this.findSource('store'),
-  ): Promise<Address> {
+  async resolveStore({ value = 'local', origin, source }: SettingSource): Promise<Address> {
     const { saved, path } = this.file
     const isArgument = source === 'flag'
     if (!isStoreName(value)) return resolveAddress(value, origin, this.#io, { isArgument })

@@ -82,7 +82,7 @@ async function formatSavedStore(
   text: string,
   { settings, reporter }: SettingsContext,
 ): Promise<string> {
-  const address = await settings.findAddress({
+  const address = await settings.resolveStore({
     value: text,
     origin: 'The argument',
     source: 'flag',

@@ -116,7 +116,7 @@ async function init(globalOptions: GlobalOptions, io: Io, value: string): Promis
   const options = { ...globalOptions, store: value }
   options.values.setOptionValueWithSource('store', value, 'cli')
   const { settings } = await SettingsContext.read(options, io)
-  const store = await settings.findAddress({ value, origin: 'The address', source: 'flag' })
+  const store = await settings.resolveStore({ value, origin: 'The address', source: 'flag' })
   const serverCount = requireCapability(store, 'direct').countServers(store)
   if (serverCount > 1)
     // If the server with the store were unreachable, a second store would be created on another

@@ -130,18 +130,28 @@ async function importPlants(
       'import needs a file to read, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
-  // A dry run does not contact a service, so it knows no names there. A record without an id then
-  // counts as a new plant.
-  const areNew = options.match && options.dryRun && !hasCapability(address, 'direct')
-  const { map = {}, maxErrors = Infinity, idFrom = areNew ? 'next' : undefined } = options
+  // A dry run does not ask a service which names it has. So a record without an id counts as a new
+  // plant there, for which an id is generated.
+  const asksForNames = !options.dryRun || hasCapability(address, 'direct')
+  const takesAllForNew = options.match !== undefined && !asksForNames
+  const { map = {}, maxErrors = Infinity, idFrom = takesAllForNew ? 'next' : undefined } = options
   const inputs = (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io))
   const rejects = options.rejects && io.resolvePath(options.rejects)
   const { runImport } = await import('./run-import.js')
-  // A dry run shows each change, and what `--atomic` has stored must not be rolled back.
+  // A dry run shows each change. With `--atomic`, rows that cannot be created would roll back what
+  // is stored before them.
   const { direct } = findKind(address).capabilities
   const canTakePlainRows = 'takesPlainRows' in direct && !options.dryRun && !options.atomic
-  const reading = { ...options, map, idFrom, takesPlainRows: canTakePlainRows }
-  const plan = { ...reading, rejects, inputs, maxErrors, storeFlag: context.storeFlag }
+  const plan = {
+    ...options,
+    inputs,
+    map,
+    idFrom,
+    rejects,
+    maxErrors,
+    takesPlainRows: canTakePlainRows,
+    storeFlag: context.storeFlag,
+  }
   await runImport(plan, context, argv)
 }
 
