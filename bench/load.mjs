@@ -2,10 +2,10 @@
 // measured. Each connection sends again as soon as it has the response. The load is described by
 // JSON in argv:
 //   url               is that of the server
-//   base              is the first id, as text; the others have as many digits
+//   firstId           is a text; the other ids have as many digits
 //   areRandom         says whether the ids of creates are in no order
-//   existing          is how many ids from `base` on are read, at random; without it, plants are
-//                     created
+//   existingCount     is how many plants from `firstId` on are read, at random; without it, plants
+//                     are created
 //   connections       is how many there are at the same time
 //   isKept            says whether a connection sends one request after the other; otherwise each
 //                     request has a new one
@@ -14,11 +14,11 @@
 import { connect } from 'node:net'
 
 const load = JSON.parse(process.argv[2])
-const { url, base, areRandom, existing, connections, isKept } = load
+const { url, firstId, areRandom, existingCount, connections, isKept } = load
 const { milliseconds = Infinity, count = Infinity } = load
 const { hostname, port, host } = new URL(url)
-const template = Buffer.from(existing ? formatGet() : formatPost())
-const idOffset = template.indexOf(base)
+const template = Buffer.from(existingCount ? formatGet() : formatPost())
+const idOffset = template.indexOf(firstId)
 
 const startedAtMs = performance.now()
 const endsAtMs = startedAtMs + milliseconds
@@ -72,16 +72,19 @@ function endConnection() {
 
 function takeNextId() {
   sentCount += 1
-  if (areRandom) return Math.floor(10 ** (base.length - 1) * (1 + 8 * Math.random()))
-  return BigInt(base) + BigInt(existing ? Math.floor(Math.random() * existing) : sentCount - 1)
+  if (areRandom) return Math.floor(10 ** (firstId.length - 1) * (1 + 8 * Math.random()))
+  return (
+    BigInt(firstId) +
+    BigInt(existingCount ? Math.floor(Math.random() * existingCount) : sentCount - 1)
+  )
 }
 
 function formatGet() {
-  return `GET /plants/${base} HTTP/1.1\r\n${formatHeaders()}\r\n`
+  return `GET /plants/${firstId} HTTP/1.1\r\n${formatHeaders()}\r\n`
 }
 
 function formatPost() {
-  const body = `{"id":${base},"name":"Boston Fern","tag":"shade"}`
+  const body = `{"id":${firstId},"name":"Boston Fern","tag":"shade"}`
   const type = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`
   return `POST /plants HTTP/1.1\r\n${formatHeaders()}${type}\r\n${body}`
 }

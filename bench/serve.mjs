@@ -137,12 +137,13 @@ async function measureInTurns(cells, readLoad) {
 
 /** Fills stores with plants, of which the cells read one at a time. */
 async function measureReads() {
-  const [base, existing] = [chooseFirstId(), 10_000]
+  const firstId = chooseFirstId()
+  const existingCount = 10_000
   const readable = [...fastify, plants]
   const filling = { syncDelayMs: 0, isKept: true, connections: 64 }
   for (const server of readable)
-    await measureServer({ ...filling, server }, [{ base, count: existing }])
-  await measureInTurns(reads, { base, existing })
+    await measureServer({ ...filling, server }, [{ firstId, count: existingCount }])
+  await measureInTurns(reads, { firstId, existingCount })
   for (const { files } of readable) files.forEach(removeFiles)
 }
 
@@ -157,11 +158,12 @@ async function measureServer(cell, loads) {
   const command = [...buildStraceCommand(syncDelayMs), ...server.argv]
   const { url, pid, stop } = await startServer(command, { env, log })
   let figures, usBefore
-  let expectedCount = loads[0].existing ?? filledCount
+  let expectedCount = loads[0].existingCount ?? filledCount
   for (const load of loads) {
     usBefore = readProcessorTimeUs(pid)
-    figures = await generateLoad({ url, connections, isKept, base: chooseFirstId(), ...load }, env)
-    if (!load.existing) expectedCount += figures.acknowledged
+    const firstId = chooseFirstId()
+    figures = await generateLoad({ url, connections, isKept, firstId, ...load }, env)
+    if (!load.existingCount) expectedCount += figures.acknowledged
   }
   const processorTimeUs = (readProcessorTimeUs(pid) - usBefore) / figures.acknowledged
   await stop()
