@@ -125,7 +125,7 @@ export async function makeTemplate(installation: Installation | undefined, folde
   const bin = isPacked ? join(folder, 'native/bin') : installation.bin
   if (isPacked) {
     // The server's user may not be able to read the package, which also lacks the links that its
-    // install script would make. So it is copied, and the links are made here.
+    // install script would make. So it is copied, and the links are startedServers here.
     await execa('cp', ['-R', join(links, '..'), join(folder, 'native')])
     const all: { source: string; target: string }[] = JSON.parse(readFileSync(links, 'utf8'))
     for (const { source, target } of all) symlinkSync(basename(source), join(folder, target))
@@ -143,7 +143,7 @@ export async function makeTemplate(installation: Installation | undefined, folde
 export type DatabaseTemplate = Awaited<ReturnType<typeof makeTemplate>>
 
 /** Rules of pg_hba.conf that ask for a password. By default, a server asks nobody. */
-export const byPassword = ['local', 'host all'].map((way) => `${way} all all scram-sha-256`)
+export const byPassword = ['local', 'host all'].map((scope) => `${scope} all all scram-sha-256`)
 
 export interface ServerOptions {
   /** Lines of pg_hba.conf that precede the usual ones. */
@@ -170,8 +170,8 @@ export async function startServer(
     writeFileSync(join(data, name), `${text}\n`, { mode: 0o600 })
     giveToServerUser(join(data, name))
   }
-  const everybody = ['local all all trust', 'host all all all trust']
-  write('pg_hba.conf', ['local all postgres trust', ...access, ...everybody].join('\n'))
+  const defaultAccess = ['local all all trust', 'host all all all trust']
+  write('pg_hba.conf', ['local all postgres trust', ...access, ...defaultAccess].join('\n'))
   if (tls) write('server.crt', tls.cert)
   if (tls) write('server.key', tls.key)
   const settings = `listen_addresses = '127.0.0.1'\nlc_messages = 'C'\nssl = ${tls ? 'on' : 'off'}\n`
@@ -209,17 +209,17 @@ export async function startServer(
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folders: string[] = []
-  const make = async (installation: Installation | undefined) => {
+  const startShared = async (installation: Installation | undefined) => {
     folders.push(createServerFolder())
     const template = await makeTemplate(installation, folders.at(-1) ?? '')
     return { ...template, ...(await startServer(template, { access: byPassword })) }
   }
-  const made: Record<string, ReturnType<typeof make>> = {}
+  const startedServers: Record<string, ReturnType<typeof startShared>> = {}
   const sharedServers = createServer(({ url = '' }, response) => {
     const end = (status: number, body: unknown) =>
       response.writeHead(status, { connection: 'close' }).end(JSON.stringify(body))
-    made[url] ??= make(installations[Number(url.slice(1))])
-    made[url].then(
+    startedServers[url] ??= startShared(installations[Number(url.slice(1))])
+    startedServers[url].then(
       (shared) => end(200, shared),
       (error) => end(500, String(error?.stack ?? error)),
     )
@@ -228,7 +228,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('postgres', `http://127.0.0.1:${(sharedServers.address() as AddressInfo).port}`)
   return async () => {
     sharedServers.close()
-    for (const server of Object.values(made)) await (await server).remove()
+    for (const server of Object.values(startedServers)) await (await server).remove()
     for (const folder of folders) rmSync(folder, { recursive: true, force: true })
   }
 }

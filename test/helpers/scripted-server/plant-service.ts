@@ -49,11 +49,11 @@ export async function startPlantService({ isKeyed = true, behave }: ServiceScrip
     const id = /^\{"id":(-?\d+)/.exec(body)?.[1] ?? ''
     const post = { id, key, authorization, index: posts.length }
     posts.push(post)
-    const done = await behave?.(post)
-    if (done === 'hang') return
-    const usual = Buffer.isBuffer(done) ? done : create(body, post)
-    if (done === 'lose') socket.resetAndDestroy()
-    else socket.write(usual)
+    const behaviour = await behave?.(post)
+    if (behaviour === 'hang') return
+    const response = Buffer.isBuffer(behaviour) ? behaviour : create(body, post)
+    if (behaviour === 'lose') socket.resetAndDestroy()
+    else socket.write(response)
   }
   const parameters = isKeyed ? [{ name: 'Idempotency-Key', in: 'header' }] : []
   const description = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
@@ -68,7 +68,7 @@ export async function startPlantService({ isKeyed = true, behave }: ServiceScrip
   // A change of a plant removes its idempotency key.
   const changeAll = () => keys.clear()
   return Object.assign(service, {
-    createdIds: createdIds,
+    createdIds,
     receivedCreates: posts,
     address,
     changeAll,

@@ -53,7 +53,7 @@ export async function exchangeOnce(
   const connection = new RawConnection(endpoint)
   try {
     const response = await connection.send(buildRequest(token, request)).readResponse(request)
-    if (!response) throw new Error('The connection was closed without an response')
+    if (!response) throw new Error('The connection was closed without a response')
     return response
   } finally {
     connection.socket.destroy()
