@@ -167,7 +167,10 @@ class PartParser {
     })
   }
 
-  /** After a tag, a plain item may follow if the tag is the last that saxes got, in the list. */
+  /**
+   * Notes after each tag whether a plain item may follow. That is so if the tag is the end of what
+   * saxes was fed, so that it waits for nothing, and if it is on the level of the items.
+   */
   #noteTag(): void {
     this.#lastEventPosition = this.#parser.position
     const isEndOfFed = this.#lastEventPosition === this.#fedLength
