@@ -81,7 +81,7 @@ function addReadingOptions(command: PlantsCommand): void {
       'generate ids for plants without one: from this id on, or next',
       (flag, text) => (text === 'next' ? text : parseId(flag, text)),
     )
-    .choice('--match <field>', 'treat a record without an id as the plant that has its name', [
+    .choice('--match <field>', 'treat a record without an id as the plant with the same name', [
       'name',
     ])
     .option(

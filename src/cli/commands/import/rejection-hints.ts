@@ -59,11 +59,11 @@ export class RejectionHints {
         return describeUnquoting(file, map.id || 'id')
       case 'otherId':
         if (!isCauseOfAll || map.id) return undefined
-        return `To ignore what is no id, add --map id=${idFrom === undefined ? ' --id-from next' : ''}`
+        return `To ignore invalid ids, add --map id=${idFrom === undefined ? ' --id-from next' : ''}`
       case 'newName':
         return 'To create plants with new names, add --id-from next'
       case 'commonName':
-        return 'Where several plants have a name, put the id of the right one into a column or key id'
+        return 'If several plants have the name, put the id of the right one into a column or key id'
     }
   }
 }
