@@ -2,11 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import iconv from 'iconv-lite'
 import { expect, test } from 'vitest'
-import { detectEncodings } from '../../../src/formats/detect-encoding.js'
 import { createStrictDecoder, findEncoding } from '../../../src/formats/encoding.js'
 import { encodingNames } from '../../../src/formats/encoding-aliases.js'
 import { EncodingError } from '../../../src/formats/encoding-error.js'
-import { listLanguages, writeList } from '../../helpers/sandbox/plant-lists.js'
 import { formatRecords, readRecords } from './records.js'
 
 const root = join(import.meta.dirname, '../../..')
@@ -209,14 +207,6 @@ test.each([
   expect(records.map(({ plant }) => plant?.name)).toEqual([name])
 })
 
-test('lists of every language are read with the option', async () => {
-  for (const { list, encoding } of writtenLists) {
-    const bytes = encodeList(writeList(list, { rows: 30 }), encoding)
-    const columns = ['id', 'name', 'tag']
-    await expect(readRecords(bytes, { encoding, columns, format: 'csv' })).resolves.toBeDefined()
-  }
-})
-
 test('U+FFFD and C1 controls of UTF-8 are not taken for what is not UTF-8', async () => {
   const input = Buffer.concat([Buffer.from('id,name\n1,\ufffd\u0085\n'), latin1('2,\xe4\n')])
   await expect(readRecords(input)).rejects.toThrow('(line 3, byte 3)')
@@ -228,75 +218,4 @@ test('what is not of its byte order mark cannot be changed with the option', asy
     message: 'stdin is not UTF-8 (line 2, byte 3)',
     hint: 'Correct that line, or save the file as UTF-8',
   })
-})
-
-/** Windows stores Vietnamese with combining tone marks, and the other letters whole. */
-function encodeList(text: string, encoding: string): Buffer {
-  const decomposed = text
-    .normalize('NFD')
-    .replace(/[aeo]\u0302|a\u0306|[ou]\u031b/gi, (letter) => letter.normalize('NFC'))
-  const written = encoding === 'windows-1258' ? decomposed : text
-  return iconv.encode(written, encoding.replace('x-mac-', 'mac'))
-}
-
-type Outcome = 'right' | 'second' | 'wrong'
-
-/** Whether the likely encoding, or the one after it, reads the list as it was written. */
-async function detectList(text: string, encoding: string): Promise<Outcome> {
-  const bytes = encodeList(text, encoding)
-  const decoded = (await detectEncodings(bytes)).map(async (name) => {
-    const decoder = await createStrictDecoder(name)
-    return decoder.write(bytes) + decoder.end()
-  })
-  const texts = (await Promise.all(decoded)).map((reading) => reading.normalize())
-  const rank = texts.indexOf(text.normalize())
-  if (rank === 0) return 'right'
-  return rank === 1 ? 'second' : 'wrong'
-}
-
-const writtenLists = listLanguages.flatMap((list) =>
-  list.encodings.map((encoding) => ({ list, encoding })),
-)
-
-/** `PLANTS_TEST_TABLE=1` prints the outcome of each list. */
-async function countOutcomes(lengths: number[], isSparse = false) {
-  const counts = { right: 0, second: 0, wrong: 0 }
-  for (const { list, encoding } of writtenLists)
-    for (const rows of lengths) {
-      const outcome = await detectList(writeList(list, { rows, isSparse }), encoding)
-      counts[outcome] += 1
-      if (process.env['PLANTS_TEST_TABLE'])
-        process.stdout.write(`${list.language}, ${encoding}, ${rows} rows: ${outcome}\n`)
-    }
-  return counts
-}
-
-test('of lists in 25 languages, the likely encoding reads them as they were written', async () => {
-  expect(await countOutcomes([3, 30, 300])).toEqual({ right: 126, second: 0, wrong: 0 })
-})
-
-test('of lists with few words of their language, the likely encoding is mostly right', async () => {
-  expect(await countOutcomes([3, 30, 300], true)).toEqual({ right: 112, second: 8, wrong: 6 })
-})
-
-test.each([
-  ['windows-1252', 'Nr.;Name;Ort', '31;Rosa × alba;Südbeet', '32;Acer campestre;Hof'],
-  ['windows-1252', 'Nr.;Name', '31;Rosa × alba'],
-  ['windows-1252', 'Nr.;Name', '31;Mentha × piperita', '32;Aesculus × carnea'],
-  ['windows-1252', 'id;name;tag', '1;Weiße Lilie;Süd'],
-  ['windows-1252', 'id,name', '1,Señorita'],
-  ['windows-1252', 'id,name', '1,“Peace” rose', '2,O’Hara'],
-  ['windows-1252', 'id,name,price', '1,Fern,€ 3'],
-  ['windows-1252', 'id,name', '1,20 °C'],
-  ['windows-1250', 'id;nazwa', '1;Żurawka', '2;Śliwa'],
-])('a list of one or two plants is likely %s: %s %s', async (encoding, ...lines) => {
-  const bytes = iconv.encode(lines.join('\r\n'), encoding)
-  expect((await detectEncodings(bytes))[0]).toBe(encoding)
-})
-
-test('no list in another encoding is read without the option', async () => {
-  for (const { list, encoding } of writtenLists)
-    await expect(readRecords(encodeList(writeList(list, { rows: 3 }), encoding))).rejects.toThrow(
-      /^stdin is not UTF-8 \(line \d, byte \d+\)\. In [^ ]+, the most likely encoding, /,
-    )
 })
