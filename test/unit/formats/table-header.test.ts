@@ -1,0 +1,156 @@
+import { expect, test } from 'vitest'
+import type { PlantsError } from '../../../src/errors.js'
+import { readTableHeads } from '../../../src/formats/detect.js'
+import { findLikeliestHeader } from '../../../src/formats/header.js'
+import { formatRecords, readRecords } from './records.js'
+
+// Which row of a table is its header, and how its columns are found.
+
+const csv = { format: 'csv' } as const
+
+test('unknown columns are reported if they have values', async () => {
+  const input = 'id,name,colour,__proto__,,rejected_line\n1,a,,x,\n2,b,red,y,,7\n3,c,"",,\n'
+  const read = await readRecords(input, csv)
+  expect(formatRecords(read)).toEqual(['2: 1 a', '3: 2 b', '4: 3 c'])
+  expect(read.otherFields).toEqual(new Set(['__proto__', 'colour']))
+})
+
+test.each<[message: string, input: string, map?: Record<string, string>]>([
+  ['stdin has no column "name": line 1 has only "No", "Nom"', 'No;Nom\n', { id: 'No' }],
+  [
+    'stdin has no columns "id", "name": line 6 has only "Nr.", "Nom"',
+    '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
+  ],
+  ['stdin has no columns "name", "Family": line 1 has only "id"', 'id\n', { tag: 'Family' }],
+  ['Several columns of stdin could be the name', 'id,name,Name\n'],
+  ['Several columns of stdin could be the name', 'id,name,name\n', { name: 'name' }],
+])('a header is rejected: %s', async (message, input, map = {}) => {
+  const error: Partial<PlantsError> = { kind: 'input', message }
+  await expect(readRecords(input, { ...csv, map })).rejects.toMatchObject(error)
+})
+
+test('the first of twenty rows that has the columns is the header', async () => {
+  const titles = (rows: number) =>
+    `${Array.from({ length: rows }, (_, row) => `Stock;${row}`).join('\n')}\n`
+  const table = 'ID;Name\n1;Acer\n'
+  expect(formatRecords(await readRecords(titles(19) + table, csv))).toEqual(['21: 1 Acer'])
+  await expect(readRecords(titles(20) + table, csv)).rejects.toThrow(
+    'stdin has no columns "id", "name"',
+  )
+})
+
+test('an error shows the row with the most cells that are not empty, as its delimiter divides it', async () => {
+  const input = 'Stock, 2026, with, some, commas\n\nNr.;Name 1;Name 2;Beet;Art;Sorte\n1;a\n'
+  await expect(readRecords(input, csv)).rejects.toThrow(
+    'stdin has no columns "id", "name": line 3 has only "Nr.", "Name 1", "Name 2"',
+  )
+  const wide = `${Array.from({ length: 43 }, (_, index) => `c${index}`).join()}\n`
+  await expect(readRecords(wide, csv)).rejects.toThrow('"c38", "c39" and 3 more')
+})
+
+test.each<[title: string, input: string, names: string]>([
+  [
+    'without a name for a column',
+    ',Sorte,Beet\n0,Rosa,a\n1,Oak,b\n',
+    'line 1 has only "Sorte", "Beet"',
+  ],
+  ['above a surplus cell', 'Nr,Sorte,Beet\n1,Oak, English,b\n', 'line 1 has only "Nr", "Sorte"'],
+  ['below a title', 'Stock,2026\nNr,Sorte,Beet\n1,Oak, red,b\n', 'line 2 has only "Nr"'],
+  ['with years', 'Stock\nTree,2025,2026\nOak,1,2\n', 'line 2 has only "Tree", "2025", "2026"'],
+])('an error shows a header %s', async (_, input, names) => {
+  await expect(readRecords(input, csv)).rejects.toThrow(names)
+})
+
+test.each<[title: string, input: string, map: Record<string, string>, records: string[]]>([
+  [
+    'below titles',
+    'Stock, 2026\n\nNr;Sorte;Beet\n1;Rosa;2\n',
+    { id: '1', name: '2' },
+    ['4: 1 Rosa'],
+  ],
+  [
+    'whatever is in the cells of plants',
+    'Nr,Beet,Name\n1,3,Fern\n3,1,Moss\n',
+    { id: '1', name: '3' },
+    ['2: 1 Fern', '3: 3 Moss'],
+  ],
+  [
+    'above plants that have more cells',
+    ',Sorte,Beet\n0,Rosa,a\n1,Oak,b,c\n',
+    { id: '1', name: '2' },
+    ['2: 0 Rosa', '3: 400'],
+  ],
+  ['next to columns by name', 'a\nNr,2,Kind\n1,x,Fern\n', { id: '1', name: 'kind' }, ['3: 1 Fern']],
+  ['of a column without a name', 'id,,,\n1,,Fern,x\n', { name: '3', tag: '4' }, ['2: 1 Fern/x']],
+  [
+    'without those of a rejects file, whose header is its first row',
+    'rejected_line,rejected_reason,Nr,Sorte,\n7,x,1,Rosa,y,z\n8,x,2,Oak,,\n',
+    { id: '1', name: '2' },
+    ['2: 400', '3: 2 Oak'],
+  ],
+])('columns are found by their numbers %s', async (_, input, map, records) => {
+  expect(formatRecords(await readRecords(input, { ...csv, map }))).toEqual(records)
+})
+
+test('a number that is the name of a column is a name', async () => {
+  const input = 'Trees\n1,2,3\nOak,7,9\n'
+  const map = { id: '2', name: '1' }
+  expect(formatRecords(await readRecords(input, { ...csv, map }))).toEqual(['3: 7 Oak'])
+})
+
+test('a number above that of the last column is rejected', async () => {
+  const input = 'Nr,Name\n1,a\n'
+  await expect(readRecords(input, { ...csv, map: { id: '1', name: '3' } })).rejects.toThrow(
+    'stdin has no column "3": line 1 has only "Nr", "Name"',
+  )
+})
+
+test('the first rows of a table are read whatever columns it has', async () => {
+  const input = {
+    name: 'list.csv',
+    head: Buffer.from('Stock\nNr;Sorte\n1;Rosa\n'),
+    signal: new AbortController().signal,
+  }
+  async function* blocks() {
+    yield input.head
+  }
+  const options = { map: {}, ifExists: 'same' as const }
+  const heads = await readTableHeads({ ...input, blocks: blocks() }, options)
+  expect(heads).toMatchObject([
+    {
+      delimiter: ';',
+      rows: { records: [['Stock'], ['Nr', 'Sorte'], ['1', 'Rosa']], lines: [1, 2, 3] },
+    },
+  ])
+  expect(findLikeliestHeader(heads[0]?.rows.records ?? [])).toBe(1)
+})
+
+test('white space, case and accents in a header do not count, also for --map', async () => {
+  const input = '\u3000ID\u00a0,"Common\nname",Lat\u00edn\u00a0\u2003na\u00adme \n1,a,b\n'
+  for (const [name, record] of [
+    ['common name', '3: 1 a'],
+    [' Latin\tname', '3: 1 b'],
+  ] as const)
+    expect(formatRecords(await readRecords(input, { ...csv, map: { name } }))).toEqual([record])
+})
+
+test.each([
+  ['sıra no,İSİM', 'SIRA NO', 'isim'],
+  ['No,Sorte scho\u0308n', 'no', 'Sorte sch\u00f6n'],
+  ['N\u00ado,Na\u200bme', 'no', 'name'],
+])('the columns %j are found as %j and %j', async (header, id, name) => {
+  const read = await readRecords(`${header}\n1,a\n`, { ...csv, map: { id, name } })
+  expect(formatRecords(read)).toEqual(['2: 1 a'])
+})
+
+test('the first header counts, whatever columns another delimiter finds below it', async () => {
+  const input = 'id,name,note\n1,Rose,\n2,Lily,"once:\nid|name|tag|note\nall"\n3,Fern,\n'
+  expect(formatRecords(await readRecords(input, csv))).toEqual([
+    '2: 1 Rose',
+    '3: 2 Lily',
+    '6: 3 Fern',
+  ])
+  const later = 'Stock\nid,name\n1,a\nid;name;tag\n'
+  for (const cuts of [[], [17, 20]])
+    expect(formatRecords(await readRecords(later, { ...csv, cuts }))[0]).toBe('3: 1 a')
+})
