@@ -3,12 +3,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
 import { check, fc } from '../../helpers/expect/arbitraries.js'
-import {
-  buildCompoundFile,
-  changeHeader,
-  renameFile,
-  streamedFlag,
-} from '../../helpers/sandbox/damaged-archive.js'
+import { changeHeader, renameFile, streamedFlag } from '../../helpers/sandbox/damaged-archive.js'
 import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 import {
   buildInlineCell,
@@ -22,7 +17,7 @@ import {
   sampleStyles,
 } from '../../helpers/sandbox/workbook.js'
 
-// Workbooks that are damaged, hostile, too large, or no workbooks at all.
+// Workbooks that are damaged, hostile or too large.
 
 let sandbox: ImportSandbox
 
@@ -196,57 +191,6 @@ test.each([
   const result = await sandbox.import('', renameFile(workbook, path, storedAs))
   expect(result).toEqual({ code: 0, created: 1, err: '' })
   expect(await sandbox.list()).toBe(buildPlantLine(1, 'bold plain'))
-})
-
-const openDocumentType = 'application/vnd.oasis.opendocument.spreadsheet'
-
-test.each<{ kind: string; file: Buffer; hint: string }>([
-  { kind: 'a ZIP archive', file: buildZip({ 'plants.csv': 'id,name\n' }), hint: 'Unpack it' },
-  {
-    kind: 'a ZIP archive', // which is empty
-    file: Buffer.from('PK\x05\x06'.padEnd(22, '\0')),
-    hint: 'Unpack it',
-  },
-  {
-    kind: 'an OpenDocument spreadsheet (.ods)',
-    file: buildZip({ mimetype: openDocumentType }),
-    hint: 'Save it as .xlsx or CSV',
-  },
-  {
-    kind: 'a Word document (.docx)',
-    file: buildZip({ 'word/document.xml': '<a/>' }),
-    hint: 'Save the list in it',
-  },
-  {
-    kind: 'an Excel binary workbook (.xlsb)',
-    file: buildZip({ 'xl/workbook.bin': '' }),
-    hint: 'Save it as .xlsx',
-  },
-  {
-    kind: 'a document of Apple',
-    file: buildZip({ 'Index/Document.iwa': '' }),
-    hint: 'In Numbers, export it as Excel',
-  },
-  {
-    kind: 'protected by a password',
-    file: buildCompoundFile('EncryptedPackage'),
-    hint: 'Remove the password',
-  },
-  {
-    kind: 'an old workbook (.xls)',
-    file: buildCompoundFile('Workbook'),
-    hint: 'Save it as .xlsx or CSV',
-  },
-  {
-    kind: 'an old Word document (.doc)',
-    file: buildCompoundFile('WordDocument'),
-    hint: 'Save the list in it',
-  },
-])('a file that is no workbook is named as what it is: $kind', async ({ kind, file, hint }) => {
-  const { code, err } = await sandbox.import('', file)
-  expect(code).toBe(2)
-  expect(err).toContain(`plants: stdin is ${kind}`)
-  expect(err).toContain(`\n  ${hint}`)
 })
 
 test('a workbook in the 64-bit form of ZIP is read', async () => {

@@ -1,0 +1,63 @@
+import { beforeEach, expect, test } from 'vitest'
+import { buildCompoundFile } from '../../helpers/sandbox/damaged-archive.js'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { buildZip } from '../../helpers/sandbox/workbook.js'
+
+// Files that somebody could take for a workbook.
+
+let sandbox: ImportSandbox
+
+beforeEach(() => {
+  sandbox = new ImportSandbox()
+})
+
+const openDocumentType = 'application/vnd.oasis.opendocument.spreadsheet'
+
+test.each<{ kind: string; file: Buffer; hint: string }>([
+  { kind: 'a ZIP archive', file: buildZip({ 'plants.csv': 'id,name\n' }), hint: 'Unpack it' },
+  {
+    kind: 'a ZIP archive', // which is empty
+    file: Buffer.from('PK\x05\x06'.padEnd(22, '\0')),
+    hint: 'Unpack it',
+  },
+  {
+    kind: 'an OpenDocument spreadsheet (.ods)',
+    file: buildZip({ mimetype: openDocumentType }),
+    hint: 'Save it as .xlsx or CSV',
+  },
+  {
+    kind: 'a Word document (.docx)',
+    file: buildZip({ 'word/document.xml': '<a/>' }),
+    hint: 'Save the list in it',
+  },
+  {
+    kind: 'an Excel binary workbook (.xlsb)',
+    file: buildZip({ 'xl/workbook.bin': '' }),
+    hint: 'Save it as .xlsx',
+  },
+  {
+    kind: 'a document of Apple',
+    file: buildZip({ 'Index/Document.iwa': '' }),
+    hint: 'In Numbers, export it as Excel',
+  },
+  {
+    kind: 'protected by a password',
+    file: buildCompoundFile('EncryptedPackage'),
+    hint: 'Remove the password',
+  },
+  {
+    kind: 'an old workbook (.xls)',
+    file: buildCompoundFile('Workbook'),
+    hint: 'Save it as .xlsx or CSV',
+  },
+  {
+    kind: 'an old Word document (.doc)',
+    file: buildCompoundFile('WordDocument'),
+    hint: 'Save the list in it',
+  },
+])('a file that is no workbook is named as what it is: $kind', async ({ kind, file, hint }) => {
+  const { code, err } = await sandbox.import('', file)
+  expect(code).toBe(2)
+  expect(err).toContain(`plants: stdin is ${kind}`)
+  expect(err).toContain(`\n  ${hint}`)
+})
