@@ -1,7 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import {
   chmodSync,
-  chownSync,
   copyFileSync,
   mkdirSync,
   readdirSync,
@@ -17,13 +16,7 @@ import { describe, expect, test } from 'vitest'
 import { assertDefined } from '../../../../src/errors.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import type { Transaction } from '../../../../src/stores/store.js'
-import {
-  isWindows,
-  parseObjects,
-  readMode,
-  Sandbox,
-  toTextResult,
-} from '../../../helpers/sandbox/sandbox.js'
+import { isWindows, readMode, Sandbox, toTextResult } from '../../../helpers/sandbox/sandbox.js'
 import { openDatabase, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
 import {
   buildSqliteOptions,
@@ -38,7 +31,7 @@ const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
 const createFern = 'create --id 1 --name Fern'
 
-async function openedStore(path = join(createTemporaryFolder(), 'plants.db')) {
+async function openStore(path = join(createTemporaryFolder(), 'plants.db')) {
   const store = closeAfterTest(
     await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
   )
@@ -50,78 +43,6 @@ function linkFromElsewhere(path: string): void {
   renameSync(path, target)
   symlinkSync(target, path)
 }
-
-test.skipIf(isWindows).each([
-  [
-    'create --id 1 --name Fern -s file/x.db',
-    'The store HOME/file/x.db',
-    'HOME/file is not a directory',
-  ],
-  ['restore file/x.bak --yes', 'The backup HOME/file/x.bak', 'HOME/file is not a directory'],
-  ['backup link', 'The backup HOME/link', 'it is a symbolic link to a file that does not exist'],
-  ['backup file/deep/x.bak', 'The backup HOME/file/deep/x.bak', 'HOME/file is not a directory'],
-  [
-    'create --id 1 --name Fern -s ./link',
-    'The store HOME/link',
-    'it is a symbolic link to a file that does not exist',
-  ],
-])('plants %s says why no file can be there', async (line, file, reason) => {
-  const user = new Sandbox()
-  await user.run(createFern)
-  user.write('file', '')
-  symlinkSync(join(user.home, 'missing'), join(user.home, 'link'))
-  const { code, err } = await user.run(line)
-  const text = err.replaceAll(user.home, 'HOME')
-  expect([code, text]).toEqual([
-    4,
-    `plants: ${file} could not be used: ${reason}\n  Choose a file in another directory\n`,
-  ])
-})
-
-test.skipIf(isWindows)('an export below a file says which one is no directory', async () => {
-  const user = new Sandbox()
-  await user.run(createFern)
-  user.write('file', '')
-  const { code, err } = await user.run('export file/a.csv')
-  const [path, file] = [join(user.home, 'file', 'a.csv'), join(user.home, 'file')]
-  expect([code, err]).toEqual([
-    74,
-    `plants: ${path} could not be written: ${file} is not a directory\n  Choose another file\n`,
-  ])
-})
-
-test.skipIf(isWindows).each([
-  ['export loop.csv', 74, 'HOME/loop.csv could not be written'],
-  ['export loop.csv/a.csv', 74, 'HOME/loop.csv/a.csv could not be written'],
-  ['restore loop.csv --yes', 4, 'The backup HOME/loop.csv could not be used'],
-  ['backup loop.csv', 4, 'The backup HOME/loop.csv could not be used'],
-  ['create --id 2 --name Moss -s ./loop.csv', 4, 'The store HOME/loop.csv could not be used'],
-])('plants %s says that the links lead in a circle (needs links)', async (line, code, message) => {
-  const user = new Sandbox()
-  await user.run(createFern)
-  symlinkSync('loop.csv', join(user.home, 'loop.csv'))
-  const { err, ...result } = await user.run(line)
-  expect([result.code, err.replaceAll(user.home, 'HOME')]).toEqual([
-    code,
-    `plants: ${message}: too many symbolic links encountered\n  Choose another file\n`,
-  ])
-})
-
-test.runIf(process.platform === 'linux').each([
-  ['create --id 1 --name Fern -s /proc/x.db', {}, 'the directory /proc cannot contain other files'],
-  [createFern, { PLANTS_DATA_DIR: '/proc/x' }, 'the directory /proc/x could not be created'],
-  [
-    'config set output json',
-    { PLANTS_CONFIG_DIR: '/proc/x' },
-    'the directory /proc/x could not be created',
-  ],
-  ['export /proc/x.csv', {}, 'the directory /proc cannot contain other files'],
-])('plants %s with %j says that no file can be created in /proc', async (line, env, reason) => {
-  const user = new Sandbox()
-  await user.run(createFern)
-  const { err } = await user.run(line, { env })
-  expect(err).toMatch(RegExp(`^plants: .* could not be (used|written): ${reason}\n  Choose .*\n$`))
-})
 
 describe('the file of a store', () => {
   test('is WAL, marked as ours, and strict', async () => {
@@ -169,7 +90,7 @@ describe('the file of a store', () => {
           'stores init': 'stores init ./own.db',
         }[command]
         expect((await user.run(line ?? '')).code, command).toBe(0)
-        const { store } = await openedStore(join(user.home, 'own.db'))
+        const { store } = await openStore(join(user.home, 'own.db'))
         await createPlant(store, moss)
         const files = ['own.db', 'own.db-wal', 'own.db-shm']
         const modes = files.map((name) => readMode(join(user.home, name)))
@@ -227,7 +148,7 @@ describe('the file of a store', () => {
   test.skipIf(isWindows).each(ends)(
     'takes no plant when it was %s, and leaves a commit unknown (needs to remove what is open)',
     async (_, change) => {
-      const [waiting, committing] = [await openedStore(), await openedStore()]
+      const [waiting, committing] = [await openStore(), await openStore()]
       for (const { path } of [waiting, committing]) copyFileSync(path, `${path}.backup`)
       const other = openDatabase(waiting.path)
       other.exec('BEGIN IMMEDIATE')
@@ -245,8 +166,8 @@ describe('the file of a store', () => {
 })
 
 /** A backup with a plant, and a store of it that was open before anything was written to it. */
-async function openedBackup() {
-  const { path, store } = await openedStore()
+async function openBackup() {
+  const { path, store } = await openStore()
   await createPlant(store, moss)
   const backup = join(dirname(path), 'backup.db')
   openDatabase(path).exec(`VACUUM INTO '${backup}'`)
@@ -257,16 +178,16 @@ async function openedBackup() {
   return { backup, address, writer }
 }
 
-const partsOf = (backup: string) =>
+const listFiles = (backup: string) =>
   readdirSync(dirname(backup)).filter((name) => name.startsWith('backup'))
 
 test('a backup is looked at without a log, and written to with one, also once another process begins it', async () => {
-  const { backup, address, writer } = await openedBackup()
+  const { backup, address, writer } = await openBackup()
   await writer.check()
   await writer.transaction(({ write }) => write([{ type: 'delete', id: moss.id }]), {
     shouldCommit: () => false,
   })
-  expect(partsOf(backup)).toEqual(['backup.db'])
+  expect(listFiles(backup)).toEqual(['backup.db'])
   await createPlant(closeAfterTest(await SqliteStore.open(address, buildSqliteOptions())), {
     id: 3n,
     name: 'Fern',
@@ -281,7 +202,7 @@ test('a backup is looked at without a log, and written to with one, also once an
 test.skipIf(isWindows).each(['-wal', '-shm'])(
   'a backup that was written to takes no plant without its %s (needs to remove what is open)',
   async (end) => {
-    const { backup, writer } = await openedBackup()
+    const { backup, writer } = await openBackup()
     await writer.write([{ type: 'update', patch: { ...moss, name: 'Oak' } }])
     unlinkSync(backup + end)
     const message = `${backup} or its log was deleted or replaced`
@@ -292,7 +213,7 @@ test.skipIf(isWindows).each(['-wal', '-shm'])(
 )
 
 test('a store that a newer version has changed is written to no more, until that is undone', async () => {
-  const { path, store } = await openedStore()
+  const { path, store } = await openStore()
   await createPlant(store, { id: 1n, name: 'Fern' })
   const other = openDatabase(path)
   other.exec('PRAGMA user_version=99')
@@ -304,7 +225,7 @@ test('a store that a newer version has changed is written to no more, until that
 })
 
 test('creates that come one in each turn of the event loop share a commit', async () => {
-  const { path, store } = await openedStore()
+  const { path, store } = await openStore()
   await createPlant(store, { id: 0n, name: 'Fern' })
   const other = openDatabase(path)
   const stored = () =>
@@ -320,7 +241,7 @@ test('creates that come one in each turn of the event loop share a commit', asyn
   await Promise.all(creates)
 })
 
-function contents(path: string): string {
+function readContents(path: string): string {
   return statSync(path).isDirectory() ? readdirSync(path).join() : readFileSync(path, 'base64')
 }
 
@@ -338,57 +259,9 @@ test.each<[string, (path: string) => void, why: string]>([
   const user = new Sandbox()
   mkdirSync(user.data)
   make(user.store)
-  const before = contents(user.store)
+  const before = readContents(user.store)
   const err = expect.stringMatching(`${user.store} .*${why}`)
   for (const line of [createFern, 'list', 'delete 1 --yes'])
     expect(await user.run(line), line).toEqual({ code: 4, out: '', err })
-  expect(contents(user.store)).toEqual(before)
+  expect(readContents(user.store)).toEqual(before)
 })
-
-test.skipIf(isWindows).each([
-  ['device', '/dev/null is not a file'],
-  ['link', 'it is a symbolic link to a file that does not exist'],
-])('no store can be made at %s (needs links)', async (path, why) => {
-  const user = new Sandbox()
-  user.write('file', '')
-  symlinkSync('nowhere', join(user.home, 'link'))
-  symlinkSync('/dev/null', join(user.home, 'device'))
-  const err = expect.stringContaining(why)
-  expect(await user.run(`${createFern} --store ./${path}`)).toEqual({ code: 4, out: '', err })
-  const { code, err: readError } = await user.run(`list --store ./${path}`)
-  expect([code, readError]).toEqual([
-    4,
-    path === 'device' ? err : expect.stringContaining('There is no store at'),
-  ])
-})
-
-test
-  .runIf(process.getuid?.() === 0)
-  .each<[string, number, uid: number, gid: number, why?: string]>([
-    ['a sticky directory', 0o1777, 0, 0, 'can be changed by other users (mode 1777)'],
-    ['a directory of a group', 0o775, 0, 7777, 'can be changed by other users (mode 775)'],
-    ['a directory of the group of its owner alone', 0o775, 0, 0],
-    ['a directory of another user', 0o755, 1234, 1234, 'belongs to another user (uid 1234)'],
-  ])(
-  'doctor and the create of a store that others can change warn, and no other command: %s (needs root)',
-  async (_, mode, uid, gid, why) => {
-    const user = new Sandbox()
-    const folder = join(user.home, 'in')
-    const path = join(folder, 'plants.db')
-    mkdirSync(folder)
-    chownSync(folder, uid, gid)
-    chmodSync(folder, mode)
-    const exposed = `The store ${path} is exposed to other users: ${folder} ${why}`
-    const warned = async (line: string) => {
-      const { err } = await user.run(`${line} --store ${path}`)
-      return err.includes('exposed to other users') && err.includes(exposed)
-    }
-    expect(await warned(createFern)).toBe(why !== undefined)
-    for (const line of ['create --id 2 --name Moss', 'list', 'delete 2 --yes'])
-      expect([line, await warned(line)]).toEqual([line, false])
-    const { code, out } = await user.run(`doctor --store ${path}`)
-    const found = parseObjects(out).find(({ check }) => check === `store ${path}`)
-    expect([code, found?.['state']]).toEqual([0, why === undefined ? 'ok' : 'warning'])
-    if (why !== undefined) expect(found?.['message']).toContain(exposed)
-  },
-)
