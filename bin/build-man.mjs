@@ -52,9 +52,24 @@ function formatProgramPage() {
     formatSection('DESCRIPTION', escapeRoff('Create, import, list, export and serve plants.')),
     formatSection('COMMANDS', formatTerms(pages)),
     formatSection('OPTIONS', formatOptions(program.options)),
+    formatSection('ENVIRONMENT', formatTerms(readVariables())),
     formatSection('EXIT STATUS', formatTerms(readExitCodes())),
     formatSection('EXAMPLES', formatVerbatim(program.examples)),
     formatSection('SEE ALSO', escapeRoff(pages.map(([page]) => page).join(', '))),
+  ]
+}
+
+/** Reads the environment variables with their meanings from the tables of the documentation. */
+function readVariables() {
+  const page = readFileSync(join(root, 'docs/settings.md'), 'utf8')
+  const ofSettings = page.matchAll(/^\|[^|]+\| `(?<option>--[\w-]+)` \| `(?<name>[A-Z_]+)` \|/gm)
+  const others = page.matchAll(/^\| (?<purpose>[^|]+) \| (?<names>`[A-Z][^|]+) \|$/gm)
+  return [
+    ...Array.from(ofSettings, ({ groups = {} }) => [groups.name, `as ${groups.option}`]),
+    ...Array.from(others, ({ groups = {} }) => [
+      groups.names.replaceAll('`', ''),
+      groups.purpose.replace(/\[(?<text>[^\]]+)\]\([^)]+\)/g, '$<text>').replaceAll('`', ''),
+    ]),
   ]
 }
 
@@ -69,7 +84,8 @@ function formatCommandPage(command) {
   const { examples } = command
   const hasSubcommands = command.commands.length > 0
   const commandArguments = formatArguments(command)
-  const aliases = command.aliases().map((alias) => ['.PP', escapeRoff(`Also: plants ${alias}`)])
+  const otherNames = command.aliases().map((alias) => `plants ${alias}`)
+  const aliases = otherNames.length > 0 ? ['.PP', escapeRoff(`Also: ${otherNames.join(', ')}`)] : []
   return [
     formatHead(`plants-${command.name()}`, command.summary()),
     formatSection('SYNOPSIS', formatSynopses(hasSubcommands ? command.commands : [command])),
