@@ -82,7 +82,11 @@ export function define(command: PlantsCommand): void {
         .argParser((path) => parseText('--socket', path))
         .conflicts(['host', 'port']),
     )
-    .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
+    .value(
+      '--admin-host <host>',
+      `address to listen on for --admin-port (default: ${loopback})`,
+      parseText,
+    )
     .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '2000')

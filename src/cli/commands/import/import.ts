@@ -106,7 +106,11 @@ function addReadingOptions(command: PlantsCommand): void {
 function addRunningOptions(command: PlantsCommand): PlantsCommand {
   command
     .optionsGroup('Running:')
-    .value('--max-errors <count>', 'stop after this many rejected records', parseCount)
+    .value(
+      '--max-errors <count>',
+      'stop when this many records are rejected; checked after each chunk of records',
+      parseCount,
+    )
     .option('--restart', 'start from the beginning instead of resuming')
     .value(
       '--concurrency <count>',
