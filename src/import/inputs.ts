@@ -204,7 +204,10 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
     const content = await openContent(input, io, (block) => hash.update(block))
     try {
       if (plan.idFrom === undefined) await examineEncoding(content, input, plan, io)
-      else greatestId = await findGreatestId(await openFormat(content, plan), plan, greatestId)
+      else {
+        const reader = await openFormat(content, plan)
+        greatestId = await findGreatestId(reader, plan, greatestId)
+      }
     } finally {
       content.close()
     }

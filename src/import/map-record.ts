@@ -173,32 +173,16 @@ export class Mapper {
   /** Finds or generates an id for a record that has none, or says why that is not possible. */
   #assignId(record: unknown): AssignedId | Problem {
     if (!isObject(record) || Object.hasOwn(record, 'id')) return givenId
-    const { nextId } = this.#state
-    const found = this.#findByName(record['name'])
-    const isProblem = typeof found === 'object'
-    if (isProblem) return found
-    // `IdSource` says how a plant with the next id can be there already.
-    if (found !== undefined)
-      return { id: found, idSource: found === nextId ? 'generatedBefore' : 'foundByName' }
-    return nextId === undefined ? givenId : { id: nextId, idSource: 'generated' }
-  }
-
-  /**
-   * @returns the id of the plant with the name, or why that is not known; undefined if no plant has
-   * the name, and the record gets a generated id
-   */
-  #findByName(name: unknown): bigint | Problem | undefined {
     const { names, nextId } = this.#state
-    if (!names || typeof name !== 'string') return undefined
+    const newId: AssignedId = nextId === undefined ? givenId : { id: nextId, idSource: 'generated' }
+    const { name } = record
+    if (!names || typeof name !== 'string') return newId
     const idOrIds = names.get(name)
-    const isNewPlant = !idOrIds && nextId !== undefined
-    if (typeof idOrIds === 'bigint' || isNewPlant) return idOrIds
-    const quotedName = JSON.stringify(shorten(name))
-    const message = idOrIds
-      ? `Several plants have the name ${quotedName}: ${idOrIds.slice(0, 5).join(', ')}`
-      : `No plant has the name ${quotedName}`
-    const rejectionCause = idOrIds ? 'commonName' : 'newName'
-    return { ...createProblem('invalid', message), rejectionCause }
+    // `IdSource` says how a plant with the next id can be there already.
+    if (typeof idOrIds === 'bigint')
+      return { id: idOrIds, idSource: idOrIds === nextId ? 'generatedBefore' : 'foundByName' }
+    const isNewPlant = idOrIds === undefined && nextId !== undefined
+    return isNewPlant ? newId : createNameProblem(name, idOrIds)
   }
 
   /**
@@ -267,6 +251,16 @@ export class Mapper {
   }
 }
 
+/** @param ids the plants that have the name; undefined if there is none, and it must not be new */
+function createNameProblem(name: string, ids: readonly bigint[] | undefined): Problem {
+  const quotedName = JSON.stringify(shorten(name))
+  const message = ids
+    ? `Several plants have the name ${quotedName}: ${ids.slice(0, 5).join(', ')}`
+    : `No plant has the name ${quotedName}`
+  const rejectionCause = ids ? 'commonName' : 'newName'
+  return { ...createProblem('invalid', message), rejectionCause }
+}
+
 /** Whether each record of the import has its id, and becomes a create. */
 function isPlainImport(
   { ifExists }: InputOptions,
@@ -283,9 +277,9 @@ function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): bo
 
 /** Adds the keys that are not read to a problem: one of them may be the name, misspelled. */
 function addOtherKeys(problem: Problem, record: object, { id, tag }: FieldKeys): Problem {
-  const others = Object.keys(record).filter((key) => key !== id && key !== tag)
+  const otherKeys = Object.keys(record).filter((key) => key !== id && key !== tag)
   // An empty key has no name that could be listed.
-  const names = listNames(others)
+  const names = listNames(otherKeys)
   return names === '' ? problem : { ...problem, message: `${problem.message}; unknown: ${names}` }
 }
 

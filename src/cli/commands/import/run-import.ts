@@ -162,8 +162,10 @@ async function startImport(
   if (decision.type === 'reject') throw decision.error
   const isResumed = decision.type === 'resume'
   if (isResumed) await warnOfResuming(decision.checkpoint, plan, context)
-  const known = isResumed ? decision.checkpoint : await beginImport(target, source, inputs)
-  const checkpoint = prepareRejects(known, inputs)
+  const startCheckpoint = isResumed
+    ? decision.checkpoint
+    : await beginImport(target, source, inputs)
+  const checkpoint = prepareRejects(startCheckpoint, inputs)
   const names = plan.match && (await readPlantNames(target, context.io.handleSignals()))
   return { plan, target, saved, checkpoint, names }
 }
@@ -195,12 +197,14 @@ async function warnOfResuming(
   plan: ImportPlan,
   context: CommandContext,
 ): Promise<void> {
-  const done = countDone(counts)
-  if (done === 0) return
+  const doneCount = countDone(counts)
+  if (doneCount === 0) return
   const hasRejects = rejects !== undefined && rejects.length + rejects.rows.length > 0
   const isElsewhere = hasRejects && rejects.path !== plan.rejects
   const location = isElsewhere ? `. Its rejected records are in ${rejects.path}` : ''
-  await context.warn(`Resuming an interrupted import after ${formatPlantCount(done)}${location}`)
+  await context.warn(
+    `Resuming an interrupted import after ${formatPlantCount(doneCount)}${location}`,
+  )
 }
 
 /** Reads the names of all plants into memory: a query for each record would take far longer. */
