@@ -19,8 +19,10 @@ export type ErrorBody = z.infer<typeof errorSchema>
 export interface PlainRows {
   readonly length: number
   /**
-   * The rows almost in the order of ids, those of one id in their own; undefined if they are in
-   * that order already.
+   * Lists the indexes of the rows in the order of their ids. Ids above 2^53 are compared by their
+   * rounded values, and rows that then have the same id keep their order.
+   *
+   * @returns undefined if the rows are in that order already
    */
   listById(): Uint32Array | undefined
   /**

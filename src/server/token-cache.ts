@@ -9,8 +9,9 @@
  *
  * - The first ones, until one of them finds the token: each request makes its own. Only
  *   `maxFirstLookups` of all tokens run at a time, and only one that finds the token is remembered.
- * - The later ones: each serves all requests of half a second, also while it still runs. It waits
- *   for no first one, and is forgotten if it fails or does not find the token any more.
+ * - The later ones: each serves all requests of half a second, also while it still runs. It does
+ *   not wait for any of the first ones, so a flood delays nobody with an accepted token. If it
+ *   fails, or the token is gone, it is forgotten: the next lookup is a first one again.
  */
 import { hash } from 'node:crypto'
 import { Slots } from '../platform/slots.js'

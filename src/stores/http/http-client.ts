@@ -102,18 +102,29 @@ export class HttpClient {
     try {
       signal.throwIfAborted()
       const response = await this.#receive(transport, request, signal, onSent)
-      // Only a proxy answers 407 (RFC 9110, 15.5.8).
-      if (transport.forwarding && transport.createProxyError && response.status === 407)
-        return { cause: transport.createProxyError(407), isSent: false }
-      if (!mayComeFromTlsPort(response)) return response
-      return (await this.#examineTlsPort(transport.target, signal)) ?? response
+      return await this.#examineResponse(response, transport, signal)
     } catch (cause) {
       if (signal.aborted) return { cause: signal.reason, isSent }
-      const lost = { cause, isSent }
-      if (isSent) return (await this.#examineTlsPort(transport.target, signal, cause)) ?? lost
-      const isRepeated = isUnknownIssuer(cause) && (await this.#trustSystem(transport))
-      return isRepeated ? this.#exchange(request, signal) : lost
+      if (isSent) {
+        const tlsPort = await this.#examineTlsPort(transport.target, signal, cause)
+        return tlsPort ?? { cause, isSent }
+      }
+      const mayRepeat = isUnknownIssuer(cause) && (await this.#trustSystem(transport))
+      return mayRepeat ? this.#exchange(request, signal) : { cause, isSent }
     }
+  }
+
+  /** Returns the response, or why it does not come from a service. */
+  async #examineResponse(
+    response: HttpResponse,
+    { forwarding, createProxyError, target }: Transport,
+    signal: AbortSignal,
+  ): Promise<HttpResponse | NoResponse> {
+    // Only a proxy answers 407 (RFC 9110, 15.5.8), and then it has not passed the request on.
+    if (forwarding && createProxyError && response.status === 407)
+      return { cause: createProxyError(407), isSent: false }
+    if (!mayComeFromTlsPort(response)) return response
+    return (await this.#examineTlsPort(target, signal)) ?? response
   }
 
   /** @param onSent is called before the first byte is written */
