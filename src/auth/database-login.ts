@@ -77,11 +77,11 @@ export function parsePasswordFile(
 ): string | undefined {
   // libpq calls the server at its default folder of sockets localhost, too.
   const name = host === '/var/run/postgresql' ? 'localhost' : host
-  const wanted = [name, String(port), database, user]
+  const addressFields = [name, String(port), database, user]
   const removeEscapes = (field = '') => field.replace(/\\(.)/gs, '$1')
   for (const line of text.split(/\r?\n/)) {
     const fields = line.split(unescapedColon)
-    const matches = wanted.every(
+    const matches = addressFields.every(
       (value, column) => fields[column] === '*' || removeEscapes(fields[column]) === value,
     )
     if (!matches || fields.length < 5 || line.startsWith('#')) continue

@@ -43,8 +43,8 @@ function parseIdLine(text: string, lineNumber: number): bigint {
   const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: parseDecimalId(text) } }
   const id = 'value' in parsed && isObject(parsed.value) ? parsed.value['id'] : undefined
   if (typeof id === 'bigint') return id
-  const quoted = JSON.stringify(shorten(text))
-  const message = `Line ${lineNumber} of stdin is neither an id nor a plant with an id: ${quoted}`
+  const quotedText = JSON.stringify(shorten(text))
+  const message = `Line ${lineNumber} of stdin is neither an id nor a plant with an id: ${quotedText}`
   throw inputError(message, linesHint)
 }
 

@@ -77,8 +77,9 @@ export const rightsRule = `separated by commas: ${rights.join(', ')}`
 
 /** Parses rights such as `create,read` into the order of `rights`, each of them once. */
 export function parseRights(flag: string, text: string): readonly Right[] {
-  const chosen = text.split(',').map((name) => findChoice(rights, name.trim()))
-  if (!chosen.includes(undefined)) return rights.filter((right) => chosen.includes(right))
+  const chosenRights = text.split(',').map((name) => findChoice(rights, name.trim()))
+  if (!chosenRights.includes(undefined))
+    return rights.filter((right) => chosenRights.includes(right))
   const rule = `one or more of ${rights.join(', ')}, separated by commas`
   throw createValueError(flag, rule, text, 'create,read')
 }

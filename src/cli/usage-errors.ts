@@ -95,8 +95,8 @@ export function explainRejectedLine({ command, code, message }: RejectedLine): P
   if (code === 'commander.unknownOption') {
     // Only the sentence of commander has the option, in quotes: "unknown option '--tokn=s3cret'".
     // The value that is joined to it is left out, because it may be a secret.
-    const quoted = message.slice(message.indexOf("'") + 1, -1)
-    return createUnknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
+    const quotedOption = message.slice(message.indexOf("'") + 1, -1)
+    return createUnknownOptionError(command, quotedOption.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
   if (code === 'commander.optionMissingArgument') {
     const [flag = ''] = /--[\w-]+/.exec(message) ?? []
@@ -131,8 +131,8 @@ function createUnknownOptionError(command: Command, option: string): PlantsError
 function findHintForOtherTool(word: string, options: readonly string[]): string | undefined {
   return [hintsForOtherTools.get(word) ?? []].flat().find((hint) => {
     const isAboutOtherCommand = hint.includes('plants ')
-    const named = hint.match(/--[a-z-]+/g) ?? []
-    return isAboutOtherCommand || named.every((option) => options.includes(option))
+    const namedOptions = hint.match(/--[a-z-]+/g) ?? []
+    return isAboutOtherCommand || namedOptions.every((option) => options.includes(option))
   })
 }
 

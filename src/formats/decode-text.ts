@@ -41,8 +41,8 @@ export async function* decodeText(
   let remainder: Buffer = Buffer.alloc(0)
   const decode = async (section: Buffer, isEnd = false): Promise<string> => {
     if (mayBeUtf8) {
-      const found = await findUtf8Lines(section, encoding, foreignLine === undefined)
-      if (found) throw createUtf8Error({ name, encoding, line, ...found })
+      const utf8Lines = await findUtf8Lines(section, encoding, foreignLine === undefined)
+      if (utf8Lines) throw createUtf8Error({ name, encoding, line, ...utf8Lines })
     }
     try {
       return decoder.write(section) + (isEnd ? decoder.end() : '')

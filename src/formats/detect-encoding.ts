@@ -57,8 +57,8 @@ const ranks = { likely: 0, possible: 1, unlikely: 2 }
 function hasCommonSyllables(letters: string): boolean {
   const syllables = Array.from(letters)
   const commonSyllables = listCommonSyllables()
-  const common = syllables.filter((syllable) => commonSyllables.has(syllable))
-  return common.length >= 0.8 * syllables.length
+  const knownSyllables = syllables.filter((syllable) => commonSyllables.has(syllable))
+  return knownSyllables.length >= 0.8 * syllables.length
 }
 
 /** EUC-KR has its syllables in the rows 0xB0 to 0xC8, of 94 characters each. */

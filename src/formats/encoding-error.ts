@@ -74,13 +74,13 @@ export async function createEncodingError(text: UndecodableText): Promise<Encodi
   const encodings = await findEncodings(bytes.subarray(offset), following ?? [])
   const [likelyEncoding, ...furtherEncodings] = encodings
   if (likelyEncoding === undefined) return new EncodingError(failure, seeEncodings)
-  const found = isUtf8Expected ? await findUtf8Line(bytes, likelyEncoding) : undefined
-  if (found) return createMixedError(failure, text.line + found.index)
+  const mixedLine = isUtf8Expected ? await findUtf8Line(bytes, likelyEncoding) : undefined
+  if (mixedLine) return createMixedError(failure, text.line + mixedLine.index)
   const excerpt = await readExcerpt(lineBytes, likelyEncoding)
   // Only the beginning of a pipe is known, and several encodings may read its few letters alike.
-  const further = following === undefined ? describeFurther(furtherEncodings) : ''
+  const furtherHint = following === undefined ? describeFurther(furtherEncodings) : ''
   const hint = isUtf8Expected
-    ? `Add --encoding ${likelyEncoding}${further}`
+    ? `Add --encoding ${likelyEncoding}${furtherHint}`
     : `Use --encoding ${likelyEncoding}, or correct that line`
   return new EncodingError(
     `${failure}. In ${likelyEncoding}, the most likely encoding, line ${line} reads: ${excerpt}`,
@@ -145,8 +145,8 @@ function findLineOfUtf8File({ foreignLine, line, bytes }: UndecodableText): numb
 /** Lists a few more encodings for a hint. */
 function describeFurther(encodings: readonly string[]): string {
   if (encodings.length === 0) return ''
-  const listed = encodings.slice(0, maxListed)
-  return `. If that line reads wrong, try ${listed.join(' or ')}`
+  const names = encodings.slice(0, maxListed)
+  return `. If that line reads wrong, try ${names.join(' or ')}`
 }
 
 const maxListed = 3

@@ -65,9 +65,9 @@ export async function findEncoding(name: string): Promise<string> {
     // ISO-8859-8-I differs from ISO-8859-8 in the direction of Hebrew, but not in its bytes.
     return new TextDecoder(name).encoding.replace(/-i$/, '')
   } catch {
-    const shown = isPlainWord(name) ? ` ${name}` : ''
+    const namePart = isPlainWord(name) ? ` ${name}` : ''
     throw usageError(
-      `The encoding${shown} is unknown`,
+      `The encoding${namePart} is unknown`,
       'For example: --encoding windows-1252. More names: plants import --help',
     )
   }

@@ -254,14 +254,14 @@ function chooseColumns(
   candidates: ReadonlyMap<FieldName, readonly number[]>,
   source: string,
 ): Map<FieldName, number> {
-  const chosen = new Map<FieldName, number>()
+  const chosenColumns = new Map<FieldName, number>()
   for (const [field, columns] of candidates) {
     if (columns.length > 1)
       throw inputError(
         `Several columns of ${source} could be the ${field}`,
         `Choose one by its number: --map ${field}=NUMBER`,
       )
-    chosen.set(field, assertDefined(columns[0]))
+    chosenColumns.set(field, assertDefined(columns[0]))
   }
-  return chosen
+  return chosenColumns
 }

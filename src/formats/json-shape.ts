@@ -85,14 +85,14 @@ interface NestedList {
  */
 function findList(value: JsonObject, options: InputOptions): JqList | undefined {
   const lists = listLists(value, '', options, maxDepth)
-  const named = lists.filter(({ isNamed }) => isNamed).map(({ list }) => list)
-  if (named.length > 1)
+  const namedLists = lists.filter(({ isNamed }) => isNamed).map(({ list }) => list)
+  if (namedLists.length > 1)
     return {
-      program: named.map(({ program }) => program).join(', '),
-      objects: named.flatMap(({ objects }) => objects),
+      program: namedLists.map(({ program }) => program).join(', '),
+      objects: namedLists.flatMap(({ objects }) => objects),
       hasSeveralLists: true,
     }
-  return named[0] ?? lists.toSorted((a, b) => b.length - a.length)[0]?.list
+  return namedLists[0] ?? lists.toSorted((a, b) => b.length - a.length)[0]?.list
 }
 
 /** Lists the arrays of objects in an object, or, if it has none, those in its members. */

@@ -119,8 +119,8 @@ export async function* readDocument(
 function assertValid({ records, lines }: Chunk<string>, name: string, text: string): void {
   // To parse up to 2000 values as one array takes half the time. The length is compared because a
   // text such as `1,2` would be two elements.
-  const all = parseJson(`[${records.join()}]`)
-  if ('value' in all && (all.value as unknown[]).length === records.length) return
+  const parsedArray = parseJson(`[${records.join()}]`)
+  if ('value' in parsedArray && (parsedArray.value as unknown[]).length === records.length) return
   for (const [index, record] of records.entries()) {
     const parsed = parseJson(record)
     if ('isInvalid' in parsed) {

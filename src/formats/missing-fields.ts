@@ -36,12 +36,12 @@ export function createMissingFieldsError(
 ): MissingFieldsError {
   const { name, noun, description } = source
   const isIgnored = (field: FieldName) => options.map[field] === ''
-  const wanted = missing.filter((field) => !isIgnored(field))
-  if (missing.some(isIgnored) && (wanted.length === 0 || isIgnored('name')))
+  const neededFields = missing.filter((field) => !isIgnored(field))
+  if (missing.some(isIgnored) && (neededFields.length === 0 || isIgnored('name')))
     return createIgnoredError(isIgnored('name') ? 'name' : 'id', source)
-  const names = listNames(wanted.map((field) => options.map[field] ?? field))
+  const names = listNames(neededFields.map((field) => options.map[field] ?? field))
   return new MissingFieldsError(
-    `${name} has no ${wanted.length === 1 ? noun : `${noun}s`} ${names}: ${description}`,
+    `${name} has no ${neededFields.length === 1 ? noun : `${noun}s`} ${names}: ${description}`,
     chooseHints(missing, options, source).join('. '),
   )
 }

@@ -99,8 +99,8 @@ interface Trial {
 /** Chooses the delimiter with which a header comes first, and, of several, has the most cells. */
 function chooseTrial(start: Start, format: FormatName, options: InputOptions, name: string): Trial {
   const { text, isWhole, lineEnd } = start
-  const chosen = format === 'tsv' ? '\t' : options.delimiter
-  const delimiters = chosen === undefined ? [',', ';', '\t', '|'] : [chosen]
+  const chosenDelimiter = format === 'tsv' ? '\t' : options.delimiter
+  const delimiters = chosenDelimiter === undefined ? [',', ';', '\t', '|'] : [chosenDelimiter]
   const head = isWhole ? text + lineEnd : text.slice(0, headLength)
   const trials = delimiters.map((delimiter) => {
     const table = createTable(name, delimiter, start, options)

@@ -60,10 +60,10 @@ export function parseRows(
   rows = new Chunk<Cells>(),
 ): Chunk<Cells> {
   const { name, lineEnd } = table
-  const all = table.remainder + text + (isEnd ? lineEnd : '')
+  const whole = table.remainder + text + (isEnd ? lineEnd : '')
   let start = 0
-  for (let end = all.indexOf(lineEnd); end !== -1; end = all.indexOf(lineEnd, start)) {
-    const row = parseRow(all, start, end, table)
+  for (let end = whole.indexOf(lineEnd); end !== -1; end = whole.indexOf(lineEnd, start)) {
+    const row = parseRow(whole, start, end, table)
     if (!row) break
     if (isTooLarge(row.text)) throw createBrokenRecord(name, table.line, recordTooLarge)
     if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, table.line)
@@ -71,7 +71,7 @@ export function parseRows(
     table.line += row.lineCount
     start += row.text.length + 1
   }
-  table.remainder = all.slice(start)
+  table.remainder = whole.slice(start)
   assertRemainder(table, isEnd)
   return rows
 }

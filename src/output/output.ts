@@ -46,13 +46,13 @@ export function describeUnknownFields(
   names: readonly string[],
   noun: 'field' | 'column' = 'field',
 ): string {
-  const listed = names
+  const list = names
     .slice(0, maxFields)
     .map((name) => JSON.stringify(name))
     .join(', ')
-  const more = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
+  const remainder = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
   const ending = names.length === 1 ? '' : 's'
-  return `ignored unknown ${noun}${ending} ${listed}${more}`
+  return `ignored unknown ${noun}${ending} ${list}${remainder}`
 }
 
 const maxFields = 20

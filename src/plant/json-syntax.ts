@@ -152,8 +152,8 @@ class JsonReader {
     if (/['‘’‚“”„]/.test(character))
       return this.#describe(`a ${what} is in other quotes than straight double ones`)
     if (what === 'key') return this.#describe('a key is not in double quotes')
-    const shown = JSON.stringify(shorten(this.#match(word) || character).toWellFormed())
-    return this.#describe(`${shown} is not a value of JSON`)
+    const quotedText = JSON.stringify(shorten(this.#match(word) || character).toWellFormed())
+    return this.#describe(`${quotedText} is not a value of JSON`)
   }
 
   #explainString(): Problem {

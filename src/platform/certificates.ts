@@ -76,11 +76,11 @@ export function createSystemContext(
 ): tls.SecureContext | undefined {
   const system = listCertificates?.('system') ?? readBundles(getSystemBundles(env))
   if (system.length === 0) return undefined
-  const own = listCertificates?.('default') ?? [
+  const ownCertificates = listCertificates?.('default') ?? [
     ...tls.rootCertificates,
     ...readBundles([env['NODE_EXTRA_CA_CERTS']]),
   ]
-  return tls.createSecureContext({ ...pair, ca: [...new Set([...own, ...system])] })
+  return tls.createSecureContext({ ...pair, ca: [...new Set([...ownCertificates, ...system])] })
 }
 
 /** The types of Node.js 20 lack this function. */

@@ -18,18 +18,18 @@ export async function* joinWholeLines(
     findLineEnd = (block) => block.lastIndexOf('\n') + 1,
   }: LineOptions,
 ): AsyncGenerator<Buffer> {
-  let rest = new GrowingBuffer()
+  let remainder = new GrowingBuffer()
   for await (const { buffer, byteOffset, byteLength } of blocks) {
     const block = Buffer.from(buffer, byteOffset, byteLength)
     const end = findLineEnd(block)
     if (end > 0) {
-      yield rest.length === 0
+      yield remainder.length === 0
         ? block.subarray(0, end)
-        : Buffer.concat([rest.bytes, block.subarray(0, end)])
-      rest = new GrowingBuffer()
+        : Buffer.concat([remainder.bytes, block.subarray(0, end)])
+      remainder = new GrowingBuffer()
     }
-    rest.append(block.subarray(end, end + maxBytes + 1 - rest.length))
-    if (createTooLongError && rest.length > maxBytes) throw createTooLongError()
+    remainder.append(block.subarray(end, end + maxBytes + 1 - remainder.length))
+    if (createTooLongError && remainder.length > maxBytes) throw createTooLongError()
   }
-  if (rest.length > 0) yield rest.bytes
+  if (remainder.length > 0) yield remainder.bytes
 }

@@ -90,13 +90,14 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
     },
     openStream,
     async write(text) {
-      let rest: Uint8Array = typeof text === 'string' ? Buffer.from(text) : text
+      let remainder: Uint8Array = typeof text === 'string' ? Buffer.from(text) : text
       try {
-        if (mayWriteSync()) while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
+        if (mayWriteSync())
+          while (remainder.length > 0) remainder = remainder.subarray(writeSync(fd, remainder))
       } catch (error) {
         if (getSystemCode(error) !== 'EAGAIN') throw error
       }
-      if (rest.length > 0) await queue(rest)
+      if (remainder.length > 0) await queue(remainder)
     },
     async log(line) {
       const bytes = Buffer.from(line)

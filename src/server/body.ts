@@ -14,8 +14,8 @@ import { createBusyError, HttpError } from './http-error.js'
 export function validateBodyType({ method, headers }: IncomingMessage): void {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers
   const isPatch = method === 'PATCH'
-  const known = isPatch ? type.replace(/^application\/merge-patch\+/i, 'application/') : type
-  if (!isJsonType(known)) {
+  const mediaType = isPatch ? type.replace(/^application\/merge-patch\+/i, 'application/') : type
+  if (!isJsonType(mediaType)) {
     const accepted = ['Accept-Patch', 'application/merge-patch+json, application/json']
     const message = 'Content-Type must be application/json'
     throw new HttpError(415, message, isPatch ? accepted : [])

@@ -49,12 +49,12 @@ export function createParserError(code = ''): HttpError {
 export function toHttpError(failure: unknown, requestId: string): HttpError {
   if (failure instanceof HttpError) return failure
   const ask = `Ask the operator of the service about request ${requestId}`
-  const known = failure instanceof PlantsError ? failure : undefined
-  switch (known?.kind) {
+  const storeError = failure instanceof PlantsError ? failure : undefined
+  switch (storeError?.kind) {
     case 'conflict':
     case 'constraint':
     case 'notFound':
-      return new HttpError(known.error, known.message)
+      return new HttpError(storeError.error, storeError.message)
     case 'unavailable':
     case 'accessDenied':
       return createBusyError(`The store is not available, and nothing was stored. ${ask}`)

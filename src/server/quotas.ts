@@ -107,8 +107,8 @@ export class Quotas {
   }
 
   #findQuota(token: string): TokenQuota {
-    const known = this.#quotas.get(token)
-    if (known) return known
+    const knownQuota = this.#quotas.get(token)
+    if (knownQuota) return knownQuota
     const quota = { usedBytes: 0, admittedCount: 0, isSearching: false, waiting: new Set<never>() }
     this.#quotas.set(token, quota)
     return quota

@@ -93,14 +93,14 @@ class PartParser {
   }
 
   write(text: string): void {
-    const all = this.#remainder + text
+    const whole = this.#remainder + text
     let start = 0
-    while (start < all.length) {
-      const end = this.#readPlainItem(all, start) ?? this.#readByParser(all, start)
+    while (start < whole.length) {
+      const end = this.#readPlainItem(whole, start) ?? this.#readByParser(whole, start)
       if (end === undefined) break
       start = end
     }
-    this.#remainder = all.slice(start)
+    this.#remainder = whole.slice(start)
   }
 
   close(): void {

@@ -83,8 +83,8 @@ async function createFailure(
   const { status, headers } = response
   const { error = status, message } = parseError(response) ?? {}
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
-  const way = message === undefined ? describeForwarding(client) : ''
-  const answer = `${client.address.name} answered ${status}${way}`
+  const proxyClause = message === undefined ? describeForwarding(client) : ''
+  const answer = `${client.address.name} answered ${status}${proxyClause}`
   const failed: FailedResponse = { error, message, answer, details: { status, requestId } }
   if (isMissingPlant(request, failed))
     return { error: new PlantsError('notFound', message ?? answer, failed.details) }

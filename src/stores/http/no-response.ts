@@ -140,10 +140,10 @@ function concernsProxy(code: string, { isTransient = false }: Reason): boolean {
 /** A proxy that forwards plain HTTP got the request. Nobody knows whether the service did. */
 function describeSilence(client: HttpClient): string {
   const { name } = client.address
-  const way = describeForwarding(client)
-  return way === ''
+  const proxyClause = describeForwarding(client)
+  return proxyClause === ''
     ? `${name} received the request, but did not answer`
-    : `The request to ${name} was sent${way}, but not answered`
+    : `The request to ${name} was sent${proxyClause}, but not answered`
 }
 
 /** Names the proxy, from which a response in plain HTTP without an Error may come. */

@@ -119,8 +119,8 @@ export async function sendChanges(
 ): Promise<Outcome[]> {
   const { runtime, concurrency = defaultConcurrency } = client.options
   const failed = new AbortController()
-  const others = signal ? [signal] : []
-  const stop = AbortSignal.any([runtime.handleSignals(), failed.signal, ...others])
+  const furtherSignals = signal ? [signal] : []
+  const stop = AbortSignal.any([runtime.handleSignals(), failed.signal, ...furtherSignals])
   setMaxListeners(0, stop) // each pause of a change adds a listener
   const ask: Send = (request) => send(client, request, { signal: stop, finishesSent: true })
   const outcomes: Outcome[] = []
@@ -141,9 +141,9 @@ export async function sendChanges(
       const index = next
       next += 1
       const id = getTargetId(assertDefined(changes[index]))
-      const done = Promise.resolve(lastSentById.get(id)).then(() => sendOne(index))
-      lastSentById.set(id, done)
-      await done
+      const sending = Promise.resolve(lastSentById.get(id)).then(() => sendOne(index))
+      lastSentById.set(id, sending)
+      await sending
     }
   }
 

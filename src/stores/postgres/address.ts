@@ -72,9 +72,9 @@ export function parsePostgres(
   source: string,
   context: AddressContext,
 ): PostgresAddress {
-  const { given, password } = parseUri(address, source, context)
+  const { parameters, password } = parseUri(address, source, context)
   const readParameter = (name: ParameterName) => {
-    const text = given.get(name) ?? (context.env[variables[name] ?? ''] || undefined)
+    const text = parameters.get(name) ?? (context.env[variables[name] ?? ''] || undefined)
     const isPath = name in pathVariables && text !== undefined && text !== 'system'
     return isPath ? context.resolvePath(text) : text
   }
@@ -157,18 +157,18 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
   }
   const host = hosts.replace(/:\d*(?=,|$)/g, '')
   const ports = hosts.split(',').map((server) => /:(?<port>\d*)$/.exec(server)?.groups?.['port'])
-  const given = new Map<string, string>()
+  const parameters = new Map<string, string>()
   for (const [name, text] of Object.entries({ user, host, port: ports.join(), dbname }))
-    if (text !== '') given.set(name, decodePart(text, source))
+    if (text !== '') parameters.set(name, decodePart(text, source))
   for (const part of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = part.split('=')
     if (!parameterNames.includes(name)) {
       const hint = `The supported parameters are: ${parameterNames.join(', ')}`
       throw createAddressError(source, 'contains a parameter that is not supported', hint)
     }
-    given.set(name, decodePart(values.join('='), source))
+    parameters.set(name, decodePart(values.join('='), source))
   }
-  return { given, password }
+  return { parameters, password }
 }
 
 function createInvalidAddressError(source: string): PlantsError {

@@ -191,6 +191,7 @@ export class PostgresDatabase {
     const { runtime } = this.#access
     const startMs = runtime.now()
     let unknownOutcome: PlantsError | undefined
+    // Without another try, this throws: the error of an earlier try may be the one to report.
     const findPauseMs = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
       const elapsedMs = runtime.now() - startMs

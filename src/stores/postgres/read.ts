@@ -30,9 +30,9 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
     const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
     const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
     const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
-    const found = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
+    const select = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
     const options = { maxRows: rows, signal: query.signal }
-    const reading = mayScan(query) ? database.scan(found, options) : database.read(found, rows)
+    const reading = mayScan(query) ? database.scan(select, options) : database.read(select, rows)
     return toPlants(await reading, database.name)
   })
 }
@@ -156,11 +156,11 @@ export function buildFoldedText(column: string, collation: string): string {
 }
 
 function buildSearchCondition(column: string, folded: string, collation: string): string {
-  const sought = escapeLiteral(folded)
+  const literal = escapeLiteral(folded)
   const text = folded.includes('s') ? `replace(${column}, 'ß', 'ss')` : column
-  return `CASE WHEN ${buildAsciiTest(column)} THEN strpos(lower(${column} COLLATE "C"), ${sought}) > 0
+  return `CASE WHEN ${buildAsciiTest(column)} THEN strpos(lower(${column} COLLATE "C"), ${literal}) > 0
     WHEN ${column} !~ '[^${plain}${composedLatin}]' THEN ${text} ~ ${escapeLiteral(buildPattern(folded))}
-    ELSE strpos(${buildFoldedText(column, collation)}, ${sought}) > 0 END`
+    ELSE strpos(${buildFoldedText(column, collation)}, ${literal}) > 0 END`
 }
 
 function buildAsciiTest(column: string): string {
@@ -176,15 +176,15 @@ function buildPattern(folded: string): string {
 }
 
 const getVariants = computeOnce(() => {
-  const found = new Map<string, string>()
+  const variants = new Map<string, string>()
   const simple = RegExp(`[${plain}${composedLatin}]`, 'u')
   for (let code = 1; code < 0x1f00; code += 1) {
     const letter = String.fromCodePoint(code)
     const folded = foldText(letter)
     if (folded !== letter && simple.test(letter))
-      found.set(folded, `${found.get(folded) ?? ''}${letter}`)
+      variants.set(folded, `${variants.get(folded) ?? ''}${letter}`)
   }
-  return found
+  return variants
 })
 
 /**
@@ -200,9 +200,9 @@ const getMarkClass = computeOnce(() => {
 })
 
 function computeOnce<T>(make: () => T): () => T {
-  let made: T | undefined
+  let result: T | undefined
   return () => {
-    made ??= make()
-    return made
+    result ??= make()
+    return result
   }
 }

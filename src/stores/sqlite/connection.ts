@@ -133,8 +133,8 @@ export class Connection {
 
   readonly prepare = (sql: string): Statement => {
     this.#assertOpen()
-    const known = this.#statements.get(sql)
-    if (known) return known
+    const prepared = this.#statements.get(sql)
+    if (prepared) return prepared
     const statement = this.db.prepare(sql)
     // To read rows as arrays takes two thirds of the time that objects take.
     statement.setReturnArrays(true)
