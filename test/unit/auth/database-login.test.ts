@@ -120,6 +120,9 @@ test.each([
   ['\\:\\:1:5432:a\\:b:c\\\\d:v6', 'v6', other, '::1'],
   ['localhost:*:*:*:usual', 'usual', ann, '/var/run/postgresql'],
   ['localhost:*:*:*:usual\n/run/own:*:*:*:own', 'own', ann, '/run/own'],
-])('the password file %j has %j', (text, password, login = ann, host = 'db.example.com') => {
-  expect(parsePasswordFile(text, login, { host, port: 5432 })).toBe(password)
-})
+])(
+  'the password file %j has the password %j for a database',
+  (text, password, login = ann, host = 'db.example.com') => {
+    expect(parsePasswordFile(text, login, { host, port: 5432 })).toBe(password)
+  },
+)

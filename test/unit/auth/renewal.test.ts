@@ -86,7 +86,7 @@ describe.skipIf(isWindows)('with a token command (needs sh)', () => {
       [expired, buildJsonResponse(200, { name: 'Fern' })],
     ],
   ])(
-    'a request with an expired token is repeated once with a new one: %s',
+    'a request with an expired token is repeated once with a new one, and succeeds: %s',
     async (line, run, value, answers) => {
       const service = await ScriptedServer.listen({
         posts: [...answers],
@@ -101,15 +101,15 @@ describe.skipIf(isWindows)('with a token command (needs sh)', () => {
   )
 
   test.each<[string, object, number, command?: string, env?: Record<string, string>]>([
-    ['that rejects the new token, too', rejected, 2],
-    ['with PLANTS_TOKEN', rejected, 1, newToken, { PLANTS_TOKEN: 's3cret' }],
+    ['if the service rejects the new token, too', rejected, 2],
+    ['if PLANTS_TOKEN is set', rejected, 1, newToken, { PLANTS_TOKEN: 's3cret' }],
     [
-      'whose command fails now',
+      'if the token command fails then',
       { message: expect.stringMatching('exit code 3') },
       1,
       'test -e ran && exit 3; touch ran; echo s3cret-1',
     ],
-  ])('a request %s fails', async (_, failure, requests, command, env) => {
+  ])('a request with an expired token fails %s', async (_, failure, requests, command, env) => {
     const service = await ScriptedServer.listen({ others: { 'GET /plants/1': [expired] } })
     const { store } = await openTeam(service.url, command, env)
     await expect(store.get([1n])).rejects.toMatchObject({ kind: 'unauthorized', ...failure })

@@ -122,7 +122,7 @@ test.each([
   'config set tokens.https://h.example T',
   'stores add new https://h.example/?token=T',
   'tokens create T',
-])('a secret in an argument is rejected, and not repeated: %s', async (line) => {
+])('an error does not repeat a secret that was given as an argument: plants %s', async (line) => {
   const settings = { version: 1, stores: { team: { address: 'https://h.example' } } }
   const user = new Sender(settings)
   for (const secret of ['s3cretOfSomebody', `plants_${'s3cretXy'.repeat(5)}abc`])

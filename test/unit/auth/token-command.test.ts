@@ -58,7 +58,7 @@ test.each(['', 'echo s3cret\0b'])(
 )
 
 describe.skipIf(isWindows)('a token command (needs sh)', () => {
-  test('is read by a shell', async () => {
+  test('is run by a shell', async () => {
     const team = new TokenCommandSandbox()
     const program = team.writeScript('printf "%s\\n" "$@" > words; echo " s3cret"', 'my words')
     const command = `'${program}' a "b  c" "$OTHER" $(echo d) | tr -d ' '`
@@ -94,7 +94,7 @@ describe.skipIf(isWindows)('a token command (needs sh)', () => {
     },
   )
 
-  test('is not run when PLANTS_TOKEN is set, by another store, or for nothing', async () => {
+  test('is not run when PLANTS_TOKEN is set, for another store, or without a need', async () => {
     const team = new TokenCommandSandbox()
     const service = await ScriptedServer.listen({ posts })
     team.saveTokenCommand(team.writeScript('touch ran; echo s3cret'), service.url)

@@ -20,7 +20,7 @@ test('a switch may be repeated, and an option with a value may stand anywhere', 
 })
 
 test.each(['tokens create --note --allow=read', 'create --id 1 --name --help'])(
-  'an option is not the value of the option before it: plants %s',
+  'an option is not taken for the value of the option before it: plants %s',
   async (line) => {
     const user = new Sandbox()
     expect(await user.run(line)).toMatchObject({ code: 2, out: '' })
@@ -40,7 +40,7 @@ test.each([
   ['import a.csv --upsert', '--if-exists update'],
   ['delete 1 --force', '--yes'],
   ['config search', 'plants config --help'],
-])('plants %s is answered with %s', async (line, hint) => {
+])('the error of plants %s suggests %s', async (line, hint) => {
   const { code, err } = await new Sandbox().run(line)
   expect([code, err.split('\n')[1]]).toEqual([2, expect.stringContaining(hint)])
 })
@@ -54,7 +54,7 @@ test.each([
   ['plants_SECRET', 'command'],
   [`${'x'.repeat(15)}SECRET`, 'command'], // 21 letters
   ['auth login SECRET', 'that it does not take'],
-])('an error repeats only a word of the command line: plants %s', async (line, what) => {
+])('the error of plants %s repeats no more of the command line than %j', async (line, what) => {
   const { code, out, err } = await new Sandbox().run(line)
   const [message] = err.split('\n')
   expect([code, out, message?.endsWith(what)]).toEqual([2, '', true])
@@ -94,14 +94,14 @@ test.each<[line: string, code: number]>([
     (text) => [`list --limit=${text}`, 2] as [string, number],
   ),
   ...['', '-1', '1.2345', '25d'].map((text) => [`list --timeout=${text}`, 2] as [string, number]),
-])('plants %s: exit code %i', async (line, code) => {
+])('plants %s exits with %i', async (line, code) => {
   expect((await new Sandbox().run(line)).code).toBe(code)
 })
 
 test.each([
   ...['9223372036854775808', '-9223372036854775809', '1.5', '1E3', '007', '-00', '7.0', '+1'],
   ...['', '1\n', '\u0661', 'a\u001b[2J'],
-])('an id of an option must be an integer in range: %j is not', async (text) => {
+])('the value %j of an option is not accepted as an id', async (text) => {
   const user = new Sandbox()
   const err = expect.stringMatching(/must (be an integer from|use the digits)/)
   for (const words of [

@@ -28,7 +28,7 @@ const wordsOf = async (line: string, user?: Sandbox, options?: RunOptions) => [
   ...(await complete(line, user, options)).keys(),
 ]
 
-test('every command is completed with its subcommands and options', async () => {
+test('the completion of every command has its subcommands and options', async () => {
   const global = '--store --output --timeout --ca-cert --allow-http --verbose --quiet --no-input'
   for (const command of listCommands(program).filter((each) => each.name() !== 'help')) {
     const start = `${getCommandPath(command).join(' ')} `.trimStart()
@@ -60,19 +60,19 @@ test.each<[line: string, words: string[]]>([
   ['list --output ', [...outputFormats]],
   ['--store ', ['local']],
   ...nothing.map((line): [string, string[]] => [line, []]),
-])('"%s": %j', async (line, expected) => {
+])('the words that complete "plants %s" are %j', async (line, expected) => {
   const user = new Sandbox()
   expect(await wordsOf(line, user)).toEqual(expected)
   expect(user.has('config')).toBe(false)
 })
 
 test.each([
-  ['', ['']],
-  ['plants list ', ['plants', 'list', '']],
-  ['plants  list --tag "a b', ['plants', 'list', '--tag', 'a b']],
-  ["plants create --name 'it is' -", ['plants', 'create', '--name', 'it is', '-']],
-  ['plants create --name a\\ b\\ ', ['plants', 'create', '--name', 'a b ']],
-])('the words of %j', (line, words) => {
+  { line: '', words: [''] },
+  { line: 'plants list ', words: ['plants', 'list', ''] },
+  { line: 'plants  list --tag "a b', words: ['plants', 'list', '--tag', 'a b'] },
+  { line: "plants create --name 'it is' -", words: ['plants', 'create', '--name', 'it is', '-'] },
+  { line: 'plants create --name a\\ b\\ ', words: ['plants', 'create', '--name', 'a b '] },
+])('the words of the line $line are $words', ({ line, words }) => {
   expect(splitWords(line)).toEqual(words)
 })
 
@@ -87,7 +87,7 @@ describe('saved stores', () => {
     await complete('auth token --store ', user) // which fails by itself when it shows a token
   })
 
-  test('are left out if a shell could read their name', async () => {
+  test('are not offered if a shell could misread their name', async () => {
     const names = ['a b', "'$(id)", 'tab\t']
     const stores = Object.fromEntries(names.map((name) => [name, { address: '/x' }]))
     expect(await wordsOf('stores remove ', new Sandbox({ stores }))).toEqual(['local'])

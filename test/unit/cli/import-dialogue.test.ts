@@ -23,23 +23,26 @@ function columnsOf(header: string, ...rows: string[]) {
 }
 
 test.each([
-  ['Nr.;Botanischer Name;Standort', '31;Rosa × alba;Beet', [0, 1, 2]],
-  ['Anzahl;Nr.;Pflanzenname', '3;31;Rosa', [1, 2, undefined]],
-  ['Espèce;Famille;N°', 'Rosa;Rosaceae;7', [2, 0, 1]],
-  ['Numero;Nombre común;Ubicación', '1;Rosal;Patio', [0, 1, 2]],
-  ['番号;名前;科', '1;薔薇;バラ科', [0, 1, 2]],
-  ['編號;名稱;位置', '1;玫瑰;北', [0, 1, 2]],
-  ['번호;이름;위치', '1;장미;북', [0, 1, 2]],
-  ['№;Название;Место', '1;Роза;Сад', [0, 1, 2]],
-  ['Název;Čeleď;Číslo', 'Růže;Rosaceae;12', [2, 0, 1]],
-  ['Nazwa;Rodzina', 'Róża;Rosaceae', [undefined, 0, 1]],
-  ['a;b;c', 'x;4;Rosa', [1, 0, undefined]],
-])('the columns of %s are guessed', (header, row, expected) => {
-  const columns = columnsOf(header, row)
-  const id = guessIdColumn(columns)
-  const others = columns.filter(({ index }) => index !== id)
-  expect([id, guessNameColumn(others), guessTagColumn(others)]).toEqual(expected)
-})
+  { header: 'Nr.;Botanischer Name;Standort', row: '31;Rosa × alba;Beet', expected: [0, 1, 2] },
+  { header: 'Anzahl;Nr.;Pflanzenname', row: '3;31;Rosa', expected: [1, 2, undefined] },
+  { header: 'Espèce;Famille;N°', row: 'Rosa;Rosaceae;7', expected: [2, 0, 1] },
+  { header: 'Numero;Nombre común;Ubicación', row: '1;Rosal;Patio', expected: [0, 1, 2] },
+  { header: '番号;名前;科', row: '1;薔薇;バラ科', expected: [0, 1, 2] },
+  { header: '編號;名稱;位置', row: '1;玫瑰;北', expected: [0, 1, 2] },
+  { header: '번호;이름;위치', row: '1;장미;북', expected: [0, 1, 2] },
+  { header: '№;Название;Место', row: '1;Роза;Сад', expected: [0, 1, 2] },
+  { header: 'Název;Čeleď;Číslo', row: 'Růže;Rosaceae;12', expected: [2, 0, 1] },
+  { header: 'Nazwa;Rodzina', row: 'Róża;Rosaceae', expected: [undefined, 0, 1] },
+  { header: 'a;b;c', row: 'x;4;Rosa', expected: [1, 0, undefined] },
+])(
+  'the header $header above the row $row has id, name and tag in the columns $expected',
+  ({ header, row, expected }) => {
+    const columns = columnsOf(header, row)
+    const id = guessIdColumn(columns)
+    const others = columns.filter(({ index }) => index !== id)
+    expect([id, guessNameColumn(others), guessTagColumn(others)]).toEqual(expected)
+  },
+)
 
 test('a column is the id if each row has a different integer, or else by its name', () => {
   expect(guessIdColumn(columnsOf('Anzahl;Nr', '1;1.234', '1;1.235'))).toBe(1)
@@ -48,14 +51,21 @@ test('a column is the id if each row has a different integer, or else by its nam
 })
 
 test.each([
-  ['Beet', ['Nord', 'Süd'], 0],
-  ['Menge', ['3', '12'], undefined],
-  ['Bemerkung', ['Im Herbst zurückschneiden und vor Frost schützen', ''], undefined],
-  ['leer', ['', ''], undefined],
-])('the only remaining column is the tag if its cells are short: %s', (name, cells, expected) => {
-  expect(guessTagColumn(columnsOf(name, ...cells))).toBe(expected)
-  expect(guessTagColumn(columnsOf(`${name};b`, 'x;y', 'z;w'))).toBeUndefined()
-})
+  { name: 'Beet', cells: ['Nord', 'Süd'], expected: 0 },
+  { name: 'Menge', cells: ['3', '12'], expected: undefined },
+  {
+    name: 'Bemerkung',
+    cells: ['Im Herbst zurückschneiden und vor Frost schützen', ''],
+    expected: undefined,
+  },
+  { name: 'leer', cells: ['', ''], expected: undefined },
+])(
+  'the remaining column $name with the cells $cells is the tag in the column: $expected',
+  ({ name, cells, expected }) => {
+    expect(guessTagColumn(columnsOf(name, ...cells))).toBe(expected)
+    expect(guessTagColumn(columnsOf(`${name};b`, 'x;y', 'z;w'))).toBeUndefined()
+  },
+)
 
 test('a first row is a plant if it has an integer above other integers', () => {
   const isHeaderless = (first: string) =>
@@ -63,7 +73,7 @@ test('a first row is a plant if it has an integer above other integers', () => {
   expect([isHeaderless('1;Fern'), isHeaderless('Nr;Name')]).toEqual([true, false])
 })
 
-test('at most 60 names of columns are known', () => {
+test('the dialogue knows at most 60 names of columns', () => {
   expect(Object.values(columnWords).flat().length).toBeLessThanOrEqual(60)
 })
 
@@ -77,7 +87,7 @@ const answers = {
   match: 'name' as const,
 }
 
-test('the command line has the typed options, and one for each answer', () => {
+test('the command line of a dialogue has the typed options, and one option for each answer', () => {
   const words = ['import', '--atomic', '--', 'my list.csv']
   expect(buildCommandLine(words, answers, { isWindows: false })).toBe(
     "plants import --atomic --encoding windows-1252 --sheet 'Bob'\\''s' --delimiter tab " +
@@ -92,7 +102,7 @@ test('the command line has the typed options, and one for each answer', () => {
   )
 })
 
-test('the command line has no password', () => {
+test('the command line of a dialogue has no password', () => {
   const typed = 'postgres://ann:s3cret@db/garden'
   const safe = 'postgres://ann@db/garden'
   const words = (store: string) => ['--store', store, 'import', `--store=${store}`, 'a.csv']
@@ -119,9 +129,12 @@ const difficult = [
   '',
 ]
 
-test.each(['bash', 'fish', 'zsh', 'sh'])('%s reads a quoted word as it is', async (shell) => {
-  if (!isInstalled(shell)) return
-  const line = difficult.map((word) => quoteForShell(word, { isWindows: false })).join(' ')
-  const { stdout } = await execa(shell, ['-c', `printf '%s\\n' ${line}`])
-  expect(stdout.split('\n')).toEqual(difficult)
-})
+test.each(['bash', 'fish', 'zsh', 'sh'])(
+  '%s reads each quoted word of a command line unchanged',
+  async (shell) => {
+    if (!isInstalled(shell)) return
+    const line = difficult.map((word) => quoteForShell(word, { isWindows: false })).join(' ')
+    const { stdout } = await execa(shell, ['-c', `printf '%s\\n' ${line}`])
+    expect(stdout.split('\n')).toEqual(difficult)
+  },
+)

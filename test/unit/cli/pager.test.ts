@@ -24,7 +24,7 @@ describe.skipIf(isWindows)('with a pager (needs sh)', () => {
     ['list', table],
     ['help list', expect.stringContaining('Usage: plants list')],
     ['--help', expect.stringContaining('Usage: plants')],
-  ])('plants %s is shown in the pager', async (line, shown) => {
+  ])('plants %s shows its output in the pager', async (line, shown) => {
     expect(await pagedRun(line)).toMatchObject({ code: 0, out: '', shown })
   })
 
@@ -52,10 +52,10 @@ describe.skipIf(isWindows)('with a pager (needs sh)', () => {
   })
 
   test.each([
-    ['FRX', {}],
-    ['S', { LESS: 'S' }],
-    ['', { LESS: '' }],
-  ])('LESS is %j with %j', async (shown, env) => {
+    { shown: 'FRX', env: {} },
+    { shown: 'S', env: { LESS: 'S' } },
+    { shown: '', env: { LESS: '' } },
+  ])('the pager gets LESS as $shown if the environment is $env', async ({ shown, env }) => {
     expect((await pagedRun('list', { env })).user.read('shown.less')).toBe(`${shown}\n`)
   })
 })

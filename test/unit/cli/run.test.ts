@@ -33,7 +33,7 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test('the help lists the description of the API with the commands of a service', async () => {
+test('the help of the program lists the description of the API with the commands of a service', async () => {
   const { out } = await plants('--help')
   expect(out).toMatch(/^Service:\n(?: {2}.*\n)* {2}openapi /m)
   expect((await plants('openapi --help')).out).not.toContain('--store')
@@ -47,14 +47,17 @@ test.each([
   [{ PLANTS_NO_INPUT: '1' }, 2],
   [{ PLANTS_NO_INPUT: 'false', CI: 'True' }, 2],
   [{ PLANTS_NO_INPUT: '0', CI: '' }, 130],
-])('a question on a terminal with %j: exit code %i', async (env, code) => {
-  const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
-  const options: RunOptions = { env, terminals: ['stdin', 'stderr'], signal }
-  expect((await plants('create --id 1', options)).code).toBe(code)
-})
+])(
+  'a create that needs an answer on a terminal with the environment %j exits with %i',
+  async (env, code) => {
+    const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
+    const options: RunOptions = { env, terminals: ['stdin', 'stderr'], signal }
+    expect((await plants('create --id 1', options)).code).toBe(code)
+  },
+)
 
 test.each(['text', 'json'])(
-  'an internal error as %s prints its stack without a token, and exits with 70',
+  'an internal error prints its stack as %s without a token, and exits with 70',
   async (output) => {
     const token = 's3cret-of-env-s3cret'
     const env = {

@@ -68,7 +68,7 @@ describe('login saves a token', () => {
     ['an error of its own', no(400, 1001)],
     ['a missing right', no(400, 403, insufficientScope)],
     ['a missing right, and the status 403', no(403, 403, insufficientScope)],
-  ])('that a service accepts, which answers %s', async (_, answer) => {
+  ])('for a service that accepts it, but answers %s', async (_, answer) => {
     const service = await ScriptedServer.listen({ posts: [answer] })
     const { code, status, error } = await login(service.url)
     expect({ code, status, error }).toMatchObject({ code: 0, status: { checked: true } })

@@ -57,16 +57,19 @@ async function damagedCopy(): Promise<string> {
 test.each([
   ['backup plants.bak', 'interrupted', 130],
   ['restore plants.bak --yes', 'terminated', 143],
-] as const)('%s changes nothing after it is %s', async (line, kind, code) => {
-  if (line.startsWith('restore')) await user.run('backup plants.bak')
-  await user.run('create', { stdin: ivy })
-  const before = names()
-  const signal = AbortSignal.abort(new PlantsError(kind, kind))
-  expect(await user.run(line, { signal })).toMatchObject({ code, out: '' })
-  expect([await listOf('local'), names()]).toEqual([fern + ivy, before])
-})
+] as const)(
+  'plants %s changes nothing when it is %s, and exits with %i',
+  async (line, kind, code) => {
+    if (line.startsWith('restore')) await user.run('backup plants.bak')
+    await user.run('create', { stdin: ivy })
+    const before = names()
+    const signal = AbortSignal.abort(new PlantsError(kind, kind))
+    expect(await user.run(line, { signal })).toMatchObject({ code, out: '' })
+    expect([await listOf('local'), names()]).toEqual([fern + ivy, before])
+  },
+)
 
-test('a damaged store is neither backed up, replaced nor restored', async () => {
+test('no command backs up, replaces or restores a damaged store', async () => {
   await user.run('backup plants.bak')
   const damaged = await damagedCopy()
   const before = names()

@@ -12,7 +12,7 @@ async function createUser(names: readonly string[]): Promise<Sandbox> {
   return user
 }
 
-test('a count by string ends on a signal', async () => {
+test('a count by field ends on a signal', async () => {
   const user = await createUser(['Fern'])
   const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
   const result = await user.run('count --by tag', { signal })
@@ -23,12 +23,12 @@ test.each([
   ['json', '[\n]\n'],
   ['ndjson', ''],
   ['tsv', 'tag\tcount\n'],
-])('a count by string of an empty store is written as %s', async (format, out) => {
+])('a count by field of an empty store is written as %s', async (format, out) => {
   const result = await new Sandbox().run(`count --by tag --output ${format}`)
   expect(result).toEqual({ code: 0, out, err: '' })
 })
 
-test('strings with equal counts are sorted as a list is, also beyond U+FFFF', async () => {
+test('a count by field sorts strings with equal counts as a list does, also beyond U+FFFF', async () => {
   const names = [
     '🌿',
     '\uffff',
@@ -56,7 +56,7 @@ test.each([
   ['ndjson', (name: string) => `{"name":"${name}","count":1}\n`],
   ['csv', (name: string) => `${name},1\n`],
 ])(
-  'a count with more than one block of strings writes each string once as %s',
+  'a count by field with more than one block of strings writes each string once as %s',
   async (format, write) => {
     const names = Array.from({ length: 2500 }, (_, index) => `Fern ${10_000 + index}`)
     const user = await createUser(names)

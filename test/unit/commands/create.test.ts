@@ -124,7 +124,7 @@ test.each([
   expect(await new Sandbox().run(`create --id 1 ${flags}`)).toEqual(toJsonResult(plant))
 })
 
-test('any plant that options create is stored and printed unchanged', async () => {
+test('create stores and prints any plant of options unchanged', async () => {
   const sandbox = new Sandbox()
   await check(10, [newPlant()], async ({ id, ...plant }) => {
     const { name, tag } = plant

@@ -64,7 +64,7 @@ test('doctor prints each successful check', async () => {
   expect((await disk.examine('--store team')).findings).toEqual([...always, team])
 })
 
-test('as text, a problem is a line with its hint below, and names of stores cannot control the terminal', async () => {
+test('doctor prints a problem as a line with its hint below, and escapes the address of a store', async () => {
   const stores = { garden: { address: './\u001b[2Jx\u202e.db' } }
   const disk = await Disk.build({ store: 'garden', stores })
   const { code, out, err } = await disk.run('doctor --output text')
@@ -73,12 +73,15 @@ test('as text, a problem is a line with its hint below, and names of stores cann
   expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
 })
 
-test.each(['--output csv', '--timeout abc'])('%s is not a problem', async (flag) => {
-  expect(await new Disk().run(`doctor ${flag}`)).toMatchObject({ code: 2, out: '' })
-})
+test.each(['--output csv', '--timeout abc'])(
+  'doctor %s is an error of usage, and prints no checks',
+  async (flag) => {
+    expect(await new Disk().run(`doctor ${flag}`)).toMatchObject({ code: 2, out: '' })
+  },
+)
 
 describe('the settings', () => {
-  test('that are broken are named, and no store is opened with them', async () => {
+  test('that are broken are reported, and no store is opened with them', async () => {
     const disk = new Disk()
     disk.save('{"version":2,"stores":[]}')
     const { ill, findings } = await disk.examine()
@@ -101,7 +104,7 @@ describe('the settings', () => {
     ['an empty token command', {}, { 'token-command': '' }],
     ['PLANTS_ALLOW_HTTP', {}, {}, { PLANTS_ALLOW_HTTP: 'maybe' }],
   ])(
-    'with invalid certificates prevent that the token is sent: %s',
+    'with invalid certificates or commands prevent that the token is sent: %s',
     async (_, more, team, env = {}) => {
       const service = await startRecorder(accepts)
       const user = new Disk({ ...more, ...teamAt(service.url, team) })
@@ -115,7 +118,7 @@ describe('the settings', () => {
   )
 })
 
-describe('a store behind HTTP', () => {
+describe('a service in the settings', () => {
   const answering = buildJsonResponse(200, { name: 'Fern' })
   const refusing = buildJsonResponse(400, { error: 401, message: 'No' })
 
@@ -123,7 +126,7 @@ describe('a store behind HTTP', () => {
     ['does not answer as a service should', answering, token, /answered 200 to an empty object$/],
     ['rejects the token', refusing, token, /^The token is not accepted: http:.* answered 400: No$/],
     ['has no token', answering, '', /^No token is set for /],
-  ])('that %s fails', async (_, answer, ofTeam, message) => {
+  ])('that %s is a failed check', async (_, answer, ofTeam, message) => {
     const service = await startRecorder(answer)
     const disk = await Disk.build(teamAt(service.url, {}, ofTeam))
     const finding = {
@@ -144,7 +147,7 @@ describe('a store behind HTTP', () => {
   })
 })
 
-test('a store that was named fails if it is not there, and the default one is not made', async () => {
+test('doctor fails if a named store does not exist, and does not create the default one', async () => {
   const disk = new Disk()
   const path = join(disk.home, 'gardn.db')
   const check = { check: `store ${path}`, state: 'failed', message: `There is no store at ${path}` }
@@ -155,7 +158,7 @@ test('a store that was named fails if it is not there, and the default one is no
   expect(readdirSync(disk.home)).toEqual([])
 })
 
-test('a service says what its token may do', async () => {
+test('doctor reports what the token of a service may do', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
   const service = await serveFile(path, '', { name: 'test', rights: ['read'] })
   const user = await Disk.build(teamAt(service))

@@ -6,7 +6,7 @@ import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 // The same of --rejects is in unit/import.
 
 test.skipIf(process.getuid?.() !== 0).each(['export', 'backup'])(
-  'a file of another user is not written to, by a link: %s (needs root)',
+  'plants %s does not write through a link to a file of another user (needs root)',
   async (command) => {
     const user = new Sandbox()
     await user.run('create --id 1 --name Fern')

@@ -13,7 +13,7 @@ const plantsOf = (count: number, name: string) =>
 test.each([
   ['list', 'list'],
   ['delete --tag wet --yes', 'delete --tag wet --dry-run'],
-])('%s prints one JSON value, and %s a table or NDJSON', async (line, harmless) => {
+])('plants %s prints one JSON value, and plants %s a table or NDJSON', async (line, harmless) => {
   for (const count of [0, 1000]) {
     const user = new Sandbox()
     const plants = plantsOf(count, 'a,"b"\u001b')
@@ -29,7 +29,7 @@ test.each([
 })
 
 test.each(['stores list', 'tokens list', 'doctor --quick'])(
-  '%s is an array as json, and lines as ndjson',
+  'plants %s prints an array as json, and lines as ndjson',
   async (line) => {
     const user = new Sandbox()
     await user.run('tokens create')
@@ -77,7 +77,7 @@ test.each<[line: string, left: number]>([
   ['delete 1 --yes', 1],
   ['delete --tag none --yes', 2],
   ['delete 1 --dry-run', 2],
-])('%s says that its output alone could not be written', async (line, left) => {
+])('plants %s reports that only its output could not be written', async (line, left) => {
   const result = { code: 74, error: 500, left }
   expect(await running(2, line, failingWith('ENOSPC'))).toMatchObject(result)
 })
@@ -89,16 +89,19 @@ test.each([
   [deletion, 0],
   [update, 100],
   [`${deletion} --dry-run`, 100],
-])('%s is done, quietly, when nobody reads the output any more', async (line, left) => {
-  expect(await running(100, line, failingWith('EPIPE'))).toMatchObject({ code: 0, left })
-})
+])(
+  'plants %s succeeds without a message when its reader has closed the output',
+  async (line, left) => {
+    expect(await running(100, line, failingWith('EPIPE'))).toMatchObject({ code: 0, left })
+  },
+)
 
 test.each([
   [deletion, 36],
   [update, 100],
   [`${update} --dry-run`, 100],
   [`get ${hundred}`, 100],
-])('%s ends at an interruption, after what it has printed', async (line, left) => {
+])('plants %s ends at an interruption after the plants that it has printed', async (line, left) => {
   const stopIt = (stop: AbortController) =>
     stop.abort(new PlantsError('interrupted', 'Interrupted'))
   const result = { code: 130, error: 500, message: 'Interrupted', left }
@@ -109,22 +112,25 @@ test.each([
   ['get 2 1', 3],
   ['update 2 1 --tag x', 5],
   ['delete 2 1 --yes', 5],
-])('the exit code of %s is that of the worst error, whichever comes first', async (line, code) => {
-  const missing = buildJsonResponse(404, { error: 404, message: 'No plant has this id' })
-  const rejectsToken = buildJsonResponse(401, { error: 401, message: 'Who?' })
-  // A response with another plant leaves the outcome of a change unknown.
-  const otherPlant = buildJsonResponse(200, { id: 3, name: 'Fern' })
-  const others = (first: string, second: string) => ({
-    [`GET /plants/${first}`]: [missing],
-    [`PATCH /plants/${first}`]: [missing],
-    [`DELETE /plants/${first}`]: [missing],
-    [`GET /plants/${second}`]: [rejectsToken],
-    [`PATCH /plants/${second}`]: [otherPlant],
-    [`DELETE /plants/${second}`]: [otherPlant],
-  })
-  for (const responses of [others('2', '1'), others('1', '2')]) {
-    const { url } = await ScriptedServer.listen({ others: responses })
-    const env = { PLANTS_TOKEN: token, PLANTS_STORE: url }
-    expect(await new Sandbox().run(line, { env })).toMatchObject({ code })
-  }
-})
+])(
+  'the exit code of plants %s is that of the worst error, whichever comes first',
+  async (line, code) => {
+    const missing = buildJsonResponse(404, { error: 404, message: 'No plant has this id' })
+    const rejectsToken = buildJsonResponse(401, { error: 401, message: 'Who?' })
+    // A response with another plant leaves the outcome of a change unknown.
+    const otherPlant = buildJsonResponse(200, { id: 3, name: 'Fern' })
+    const others = (first: string, second: string) => ({
+      [`GET /plants/${first}`]: [missing],
+      [`PATCH /plants/${first}`]: [missing],
+      [`DELETE /plants/${first}`]: [missing],
+      [`GET /plants/${second}`]: [rejectsToken],
+      [`PATCH /plants/${second}`]: [otherPlant],
+      [`DELETE /plants/${second}`]: [otherPlant],
+    })
+    for (const responses of [others('2', '1'), others('1', '2')]) {
+      const { url } = await ScriptedServer.listen({ others: responses })
+      const env = { PLANTS_TOKEN: token, PLANTS_STORE: url }
+      expect(await new Sandbox().run(line, { env })).toMatchObject({ code })
+    }
+  },
+)

@@ -22,7 +22,7 @@ async function plant(...plants: object[]): Promise<void> {
   expect(await user.run('import --if-exists update', { stdin })).toMatchObject({ code: 0 })
 }
 
-test('help says which ids --after leaves, and the list has those', async () => {
+test('list --after selects the plants that its help describes, with --sort and --desc, too', async () => {
   await plant({ name: 'b' }, { name: 'a' }, { name: 'c' })
   const listIds = async (command: string) =>
     parseObjects((await user.run(command)).out).map(({ id }) => id)
@@ -52,7 +52,7 @@ test('a table has the widths of its first page, also if that is a single plant',
 test.each([
   ...['list', 'count', 'get 1', 'delete 1 --yes', 'delete --tag x --yes', 'export', 'backup x.bak'],
   ...['update 1 --no-tag', 'tokens list'],
-])('a store that was named and is missing, or an empty file, is an error of %s', async (line) => {
+])('plants %s fails if the named store is missing or an empty file', async (line) => {
   user.write('empty.db', '')
   for (const name of ['typo.db', 'empty.db']) {
     const err = expect.stringContaining(`no store at ${join(user.home, name)}\n`)
@@ -65,12 +65,12 @@ test.each([
 describe('ids on stdin', () => {
   beforeEach(() => plant({ name: 'Moss' }, { name: 'Oak', tag: 'b' }, { name: 'Fern', tag: 'b' }))
 
-  test('end at line feeds alone: a name chooses nothing to delete', async () => {
+  test('end at line feeds only, so that a name with other line breaks selects no plant to delete', async () => {
     const stdin = '{"id":2,"name":"a\u20281\u20293\u0085"}\n'
     expect(await user.run('delete - --yes', { stdin })).toEqual(toTextResult(oak))
   })
 
-  test('may be none, also from /dev/null', async () => {
+  test('may be empty or /dev/null, which selects nothing', async () => {
     for (const line of ['get -', 'delete - --yes', 'update - --tag x'])
       for (const stdin of [{}, { stdin: '' }])
         expect(await user.run(line, stdin)).toEqual(toJsonResult())

@@ -35,7 +35,7 @@ function messagesIn(err: string, wanted: string): unknown[] {
 }
 
 test.runIf(hasOpenssl)(
-  'a --tls-key that others can read is warned of, and one that they can write is refused (needs openssl)',
+  'serve warns of a --tls-key that others can read, and rejects one that they can write to (needs openssl)',
   async () => {
     const { path, keyPath } = createCertificate({ names: ['IP:127.0.0.1'] })
     const args = ['--tls-cert', path, '--tls-key', keyPath]
@@ -56,7 +56,7 @@ test.runIf(hasOpenssl)(
 test.each([
   ['127.0.0.1', /^http:\/\/127\.0\.0\.1:\d+\n$/],
   ['0.0.0.0', /^http:\/\/0\.0\.0\.0:\d+\n$/],
-])('the address that is printed for --host %s is the one that is bound', async (host, address) => {
+])('serve --host %s prints the address that it listens on', async (host, address) => {
   expect((await serve(['--host', host, '-o', 'text'])).out).toMatch(address)
 })
 
@@ -80,7 +80,7 @@ describe('a store that does not exist', () => {
 })
 
 describe('a service does not start', () => {
-  test('with one connection to a database, which a search would take from all else', async () => {
+  test('with a single connection to a database, because a search would occupy it', async () => {
     const store = ['--store', `postgres://ann@127.0.0.1:${closedPort}/garden?max=1`]
     const name = `postgres://127.0.0.1:${closedPort}/garden`
     expect(await failureOf(store)).toMatchObject({
@@ -141,7 +141,7 @@ describe('a service does not start', () => {
     expect((await serve(args)).code).toBe(0) // as the hint says
   })
 
-  test.skipIf(isWindows)('at a socket that cannot be made (needs Unix sockets)', async () => {
+  test.skipIf(isWindows)('at a socket that cannot be created (needs Unix sockets)', async () => {
     const file = `${user.home}/${user.write('file', 'precious')}`
     for (const path of [file, `${user.home}/none/socket`, `${file}/socket`]) {
       const message = expect.stringContaining(path)
@@ -166,7 +166,7 @@ describe('a service does not start', () => {
   })
 
   test.runIf(hasOpenssl && !isWindows)(
-    'with a short token, but with one as its hint says (needs openssl)',
+    'with a short token, but starts with one that its hint creates (needs openssl)',
     async () => {
       const { err } = await serve([], { env: { PLANTS_SERVE_TOKEN: 's3cret' } })
       const command = err.replace(/^.*Set a random token with: /s, '').trim()
@@ -210,7 +210,7 @@ describe('a service does not start', () => {
     expect((await serve(['--tls-cert', one.path, '--tls-key', one.keyPath])).code).toBe(0)
   })
 
-  test('with a file that does not exist, which the hint tells from the other one', async () => {
+  test('with a file that does not exist, and the hint says which of the two files is missing', async () => {
     const path = user.write('one.pem', '')
     for (const [option, files] of [
       ['--tls-cert', ['--tls-cert', 'none.pem', '--tls-key', path]],
@@ -223,7 +223,7 @@ describe('a service does not start', () => {
   })
 })
 
-test('the log says what the service offers', async () => {
+test('the log of a service says what it offers', async () => {
   const { err } = await serve(['--allow', 'read,delete'])
   expect(parseObjects(err)).toContainEqual(expect.objectContaining({ rights: ['read', 'delete'] }))
 })
@@ -231,15 +231,18 @@ test('the log says what the service offers', async () => {
 test.each([
   [[], '127.0.0.1'],
   [['--admin-host', '127.0.0.2'], '127.0.0.2'],
-])('the admin port is on this machine alone, without --admin-host: %j', async (args, host) => {
-  const { code, err } = await serve(['--admin-port', '0', ...args])
-  const { admin } = parseObjects(err).find(({ msg }) => msg === 'listening') ?? {}
-  expect([code, new URL(`${admin}`).hostname]).toEqual([0, host])
-})
+])(
+  'the admin port listens on this machine only, unless --admin-host says otherwise: %j',
+  async (args, host) => {
+    const { code, err } = await serve(['--admin-port', '0', ...args])
+    const { admin } = parseObjects(err).find(({ msg }) => msg === 'listening') ?? {}
+    expect([code, new URL(`${admin}`).hostname]).toEqual([0, host])
+  },
+)
 
 // What else these commands print is in transcripts/auth.txt.
 
-test('tokens create prints all about the token as JSON', async () => {
+test('tokens create prints all properties of the token as JSON', async () => {
   const { out } = await user.run('tokens create --note laptop --expires 12h --output json')
   const { createdAt, expiresAt, ...token } = JSON.parse(out)
   const [rights, text] = [['create', 'read'], expect.stringMatching(/^plants_[\w-]{43}$/)]

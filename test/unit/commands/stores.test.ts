@@ -21,7 +21,7 @@ test.each([
   ['must be a base URL', 'https://plants.example.com/#'],
   ['contains a user name or a password', 'HTTPS://me:s3cret@plants.example.com'],
   ['contains U+0000', 'postgres://h1/x?sslrootcert=%00a'],
-])('an address that %s is rejected wherever it is given: %j', async (why, text) => {
+])('each command rejects an address that %s: %j', async (why, text) => {
   const user = new Sandbox({ stores })
   const before = user.saved
   const lines: [source: string, words: string[], env?: Record<string, string>][] = [
@@ -45,22 +45,25 @@ test.each([
   })
 })
 
-test.each(['1-2_b', 'x'.repeat(64), 'constructor'])('a store may be called %s', async (name) => {
-  const user = new Sandbox()
-  const address = resolve('/mine.db')
-  expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(
-    toJsonResult({ name, address }),
-  )
-  expect(await user.run(['stores', 'use', name])).toEqual(
-    toJsonResult({ name: 'store', value: name }),
-  )
-  const [, listed] = parseObjects((await user.run('stores list')).out)
-  expect(listed).toEqual({ name, address, inUse: true })
-  expect((await user.run(['stores', 'remove', name])).code).toBe(2)
-  await user.run('config unset store')
-  expect((await user.run(['stores', 'remove', name])).code).toBe(0)
-  expect(user.saved).toEqual({ version: 1, stores: {} })
-})
+test.each(['1-2_b', 'x'.repeat(64), 'constructor'])(
+  'a store may have the name %s',
+  async (name) => {
+    const user = new Sandbox()
+    const address = resolve('/mine.db')
+    expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(
+      toJsonResult({ name, address }),
+    )
+    expect(await user.run(['stores', 'use', name])).toEqual(
+      toJsonResult({ name: 'store', value: name }),
+    )
+    const [, listed] = parseObjects((await user.run('stores list')).out)
+    expect(listed).toEqual({ name, address, inUse: true })
+    expect((await user.run(['stores', 'remove', name])).code).toBe(2)
+    await user.run('config unset store')
+    expect((await user.run(['stores', 'remove', name])).code).toBe(0)
+    expect(user.saved).toEqual({ version: 1, stores: {} })
+  },
+)
 
 test('the name of a store has only letters, digits, "-" and "_"', async () => {
   const user = new Sandbox()
@@ -69,7 +72,7 @@ test('the name of a store has only letters, digits, "-" and "_"', async () => {
   expect(user.saved).toBeUndefined()
 })
 
-test('stores add replaces a store and all that is saved with it, but only with --replace', async () => {
+test('stores add replaces a store and its settings only with --replace', async () => {
   const user = new Sandbox({ stores, output: 'json' })
   const changed = { address: resolve('/other.db'), timeout: '1m' }
   const line = 'stores add garden /other.db --timeout 1m'
@@ -80,7 +83,7 @@ test('stores add replaces a store and all that is saved with it, but only with -
   expect(user.saved).toEqual({ version: 1, output: 'json', stores: saved })
 })
 
-test('stores list is a table on a terminal, which nothing in it drives', async () => {
+test('stores list prints a table on a terminal, and escapes control characters of settings', async () => {
   const more = { address: team, 'allow-http': true, 'token-command': 'pass \u001b[31m' }
   const user = new Sandbox({ store: 'team', stores: { ...stores, 10: more } })
   const cell = (text: string) => text.padEnd(Math.max(user.store.length, team.length))
@@ -93,7 +96,7 @@ test('stores list is a table on a terminal, which nothing in it drives', async (
 `)
 })
 
-test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', async () => {
+test.runIf(hasOpenssl)('a ca-cert is saved as an absolute path (needs openssl)', async () => {
   const user = new Sandbox({ stores })
   user.write('ca.pem', createCertificate({ names: ['DNS:localhost'] }).cert)
   const value = `${user.home}/ca.pem`
@@ -105,7 +108,7 @@ test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', a
 })
 
 test.each(['get 1 --store', 'stores add mine', 'stores use', 'stores init', 'config set store'])(
-  'a password in an address is rejected as an argument, and not repeated: %s',
+  'a password in the address of a store is rejected as an argument, and not repeated: %s',
   async (line) => {
     const user = new Sandbox({ stores: { db: { address: '/x.db' } } })
     const { saved } = user
@@ -120,15 +123,22 @@ test.each(['get 1 --store', 'stores add mine', 'stores use', 'stores init', 'con
 )
 
 test.each([
-  ['postgres://h1/x', true],
-  ['postgres://h1/x?sslmode=verify-full&sslrootcert=system', false],
-  ['postgres://localhost,127.0.0.1,[::1]/x', false],
-])('who saves %s is warned of an attacker on the network: %s', async (address, isWarned) => {
-  const user = new Sandbox()
-  for (const line of [`stores add db ${address}`, 'stores use db', `config set store ${address}`]) {
-    const { code, err } = await user.run(line)
-    expect({ line, code, isWarned: err.includes('sslmode=verify-full') }).toEqual({
-      ...{ line, code: 0, isWarned },
-    })
-  }
-})
+  { address: 'postgres://h1/x', isWarned: true },
+  { address: 'postgres://h1/x?sslmode=verify-full&sslrootcert=system', isWarned: false },
+  { address: 'postgres://localhost,127.0.0.1,[::1]/x', isWarned: false },
+])(
+  'stores add $address warns of an attacker on the network: $isWarned',
+  async ({ address, isWarned }) => {
+    const user = new Sandbox()
+    for (const line of [
+      `stores add db ${address}`,
+      'stores use db',
+      `config set store ${address}`,
+    ]) {
+      const { code, err } = await user.run(line)
+      expect({ line, code, isWarned: err.includes('sslmode=verify-full') }).toEqual({
+        ...{ line, code: 0, isWarned },
+      })
+    }
+  },
+)

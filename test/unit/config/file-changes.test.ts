@@ -6,7 +6,7 @@ import { isWindows, readMode, Sandbox, toTextResult } from '../../helpers/sandbo
 import { buildSqliteOptions } from '../../helpers/sandbox/store.js'
 import { accepts, startRecorder, token } from '../../helpers/sandbox/token-command-sandbox.js'
 
-test('while another process holds the lock, settings are read, and a change times out', async () => {
+test('settings are read while another process holds the lock, and a change times out', async () => {
   const user = new Sandbox({ timeout: '7s' })
   const release = await acquireLock(`${user.file}.lock`, 0, buildSqliteOptions().runtime)
   expect(await user.run('config get timeout')).toEqual(toTextResult('7s\n'))
@@ -93,7 +93,7 @@ describe('a copy that a killed change has left', () => {
   }
 })
 
-describe('unknown keys stay', () => {
+describe('unknown settings stay saved', () => {
   const own = {
     constructor: [null],
     'a.b': { 'c.d': {} },
@@ -117,7 +117,7 @@ describe('unknown keys stay', () => {
       ({ stores }) => Object.assign(stores, { oak: { address: '/oak.db' } }),
     ],
     ['stores remove team', (saved) => Reflect.deleteProperty(saved.stores, 'team')],
-  ])('with %s', async (command, change) => {
+  ])('after %s', async (command, change) => {
     const user = new Sandbox(before)
     expect((await user.run(command)).code).toBe(0)
     const after = structuredClone(before)
@@ -125,7 +125,7 @@ describe('unknown keys stay', () => {
     expect(user.saved).toEqual(after)
   })
 
-  test('with auth login', async () => {
+  test('after auth login', async () => {
     const [user, service] = [new Sandbox(before), await startRecorder(accepts)]
     const login = `auth login --from-stdin --store ${service.url}`
     expect((await user.run(login, { stdin: token })).code).toBe(0)

@@ -73,15 +73,18 @@ const sources = settingNames.flatMap((name) =>
   sourcesOf(name).map((source, at) => ({ name, source, at })),
 )
 
-test.each(sources)('$name goes by its $source, whatever is below', async ({ name, source, at }) => {
-  const desk = new Desk(name)
-  const { valid } = values[name]
-  for (const [index, value] of valid.entries())
-    if (index >= at) desk.give(name, sourcesOf(name)[index] ?? 'default', value)
-  const { default: preset } = getSetting(name)
-  const value = valid[at] ?? (typeof preset === 'string' ? preset : undefined)
-  expect(await desk.effective(name)).toEqual([value, source])
-})
+test.each(sources)(
+  '$name is taken from its $source, whatever sources of lower precedence say',
+  async ({ name, source, at }) => {
+    const desk = new Desk(name)
+    const { valid } = values[name]
+    for (const [index, value] of valid.entries())
+      if (index >= at) desk.give(name, sourcesOf(name)[index] ?? 'default', value)
+    const { default: preset } = getSetting(name)
+    const value = valid[at] ?? (typeof preset === 'string' ? preset : undefined)
+    expect(await desk.effective(name)).toEqual([value, source])
+  },
+)
 
 test('an empty PLANTS_STORE is an error in the format of PLANTS_OUTPUT, unless --store is given', async () => {
   const user = new Sandbox({ timeout: '7s' })
@@ -118,25 +121,25 @@ test.each(given)(
 )
 
 test.each([
-  ['list', '--limit', 'x', '--output', 'json'],
-  ['list', '--limit', 'x', '--help', '-o=json'],
-  ['list', '--tag', 'a', '--no-tag', '--nope', '--output', 'json'],
-  ['--timeout', '1s', '--timeout', '2s', 'list', '-ojson'],
-  ['list', '--tag', '--output', 'json'],
-  ['list', '--output', 'json', '--output', 'json'],
-  ['list', '--search', '--tag', '--output=json'],
-  ['create', '--name', '\uFFFD', '--output', 'json'],
-  ['--output', 'json', 'stores', 'nope'],
+  'list --limit x --output json',
+  'list --limit x --help -o=json',
+  'list --tag a --no-tag --nope --output json',
+  '--timeout 1s --timeout 2s list -ojson',
+  'list --tag --output json',
+  'list --output json --output json',
+  'list --search --tag --output=json',
+  'create --name \uFFFD --output json',
+  '--output json stores nope',
 ])(
-  'an error is JSON where the line says so, before or after what is wrong: %s %s %s %s %s',
-  async (...words) => {
-    const { code, out, err } = await new Sandbox().run(words)
+  'an error is JSON if the command line says so before or after its fault: plants %s',
+  async (line) => {
+    const { code, out, err } = await new Sandbox().run(line.split(' '))
     expect([code, out, JSON.parse(err)]).toMatchObject([2, '', { error: 400 }])
   },
 )
 
 test.each(['flag', 'variable', 'saved'] as const)(
-  'output json as %s makes all errors JSON',
+  'the setting output json from the source %s makes all errors JSON',
   async (source) => {
     const desk = new Desk('store')
     desk.give('output', source, 'json')

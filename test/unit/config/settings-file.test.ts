@@ -51,7 +51,7 @@ const broken: [content: string | Uint8Array, why: string][] = [
 ]
 
 test.each(broken.map(([content, why], at) => [String(content), why, at, content] as const))(
-  'broken settings are named, and stay as they are: %j: %s',
+  'an error names the broken settings %j, which stay as they are: %s',
   async (_, why, at, content) => {
     const user = new Sandbox()
     user.save(content)
@@ -72,19 +72,22 @@ test.each(broken.map(([content, why], at) => [String(content), why, at, content]
 )
 
 test.each([
-  ['output', 'xml', 'json'],
-  ['timeout', 'soon', '1m'],
-  ['store', '', 'local'],
-])('a setting that is wrong can be changed and removed: %s', async (name, wrong, right) => {
-  for (const command of [`config set ${name} ${right}`, `config unset ${name}`]) {
-    const user = new Sandbox({ [name]: wrong })
-    expect((await user.run('list')).code).toBe(2)
-    expect([command, (await user.run(command)).code]).toEqual([command, 0])
-    expect((await user.run('list')).code).toBe(0)
-  }
-})
+  { name: 'output', wrong: 'xml', right: 'json' },
+  { name: 'timeout', wrong: 'soon', right: '1m' },
+  { name: 'store', wrong: '', right: 'local' },
+])(
+  'config set and config unset correct a wrong setting $name from $wrong to $right',
+  async ({ name, wrong, right }) => {
+    for (const command of [`config set ${name} ${right}`, `config unset ${name}`]) {
+      const user = new Sandbox({ [name]: wrong })
+      expect((await user.run('list')).code).toBe(2)
+      expect([command, (await user.run(command)).code]).toEqual([command, 0])
+      expect((await user.run('list')).code).toBe(0)
+    }
+  },
+)
 
-test('a directory in the place of the settings is named', async () => {
+test('an error names a directory in the place of the settings file', async () => {
   const user = new Sandbox()
   mkdirSync(user.file, { recursive: true })
   const err = expect.stringContaining(`The settings in ${user.file} could not be read: `)
@@ -93,7 +96,7 @@ test('a directory in the place of the settings is named', async () => {
   expect(readdirSync(user.config, { recursive: true })).toEqual(['settings.json'])
 })
 
-test('settings above 16 MiB are not read', async () => {
+test('a settings file larger than 16 MiB is not read', async () => {
   const user = new Sandbox({ timeout: '7s' })
   truncateSync(user.file, 16 * 1_048_576 + 1)
   const message = `The settings in ${user.file} could not be read: file too large`
@@ -108,7 +111,7 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
   test.each([
     ['a pipe to which nobody writes', (path: string) => spawnSync('mkfifo', ['-m', '600', path])],
     ['a device without end', (path: string) => symlinkSync('/dev/zero', path)],
-  ])('that is %s is named, and not waited for', async (_, make) => {
+  ])('that is %s is named in an error, and not waited for', async (_, make) => {
     const user = new Sandbox({})
     rmSync(user.file)
     make(user.file)
@@ -119,7 +122,7 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
     }
   })
 
-  test('that others can write is refused', async () => {
+  test('that others can write to is rejected', async () => {
     const user = new Sandbox({ timeout: '7s' })
     chmodSync(user.file, 0o602)
     const err = expect.stringContaining('can be changed by other users (mode 602)')
@@ -133,7 +136,7 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
     expect(await user.run('config get timeout')).toEqual(toTextResult('7s\n'))
   })
 
-  test('that others can read is warned of, and for the owner alone after a change', async () => {
+  test('that others can read causes a warning, and is for its owner only after a change', async () => {
     const user = new Sandbox({ timeout: '7s' })
     chmodSync(user.config, 0o777)
     expect(await user.run('config get timeout')).toEqual(toTextResult('7s\n'))
@@ -150,7 +153,7 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
 })
 
 test.skipIf(isWindows)(
-  'settings that are a link to nothing are not saved (needs links)',
+  'settings are not saved through a link to a missing file (needs links)',
   async () => {
     const user = new Sandbox({})
     rmSync(user.file)
@@ -161,7 +164,7 @@ test.skipIf(isWindows)(
   },
 )
 
-test('a U+0000 in a setting is an error that says where it is', async () => {
+test('the error for a U+0000 in a setting says where it is', async () => {
   const user = new Sandbox()
   user.save({ store: './garden\0.db' })
   const err = expect.stringMatching(/^plants: store in \S+settings\.json contains U\+0000\n/)

@@ -68,7 +68,7 @@ function findJobs(file: string): Record<string, Job> {
   return workflows.find((workflow) => workflow.file === file)?.jobs ?? {}
 }
 
-test('each job has only the rights that it uses', () => {
+test('each job of a workflow has only the rights that it uses', () => {
   const rights = workflows.flatMap(({ file, permissions, jobs }) =>
     Object.entries(jobs).map(([name, job]) => [`${file}: ${name}`, job.permissions ?? permissions]),
   )
@@ -155,7 +155,7 @@ test('the pages name the repository that package.json names', () => {
   expect(others).toEqual([])
 })
 
-test('the weekly audit knows what is bundled', () => {
+test('the weekly audit checks the packages that are bundled', () => {
   const runs = findJobs('audit.yml')['audit']?.steps?.flatMap(({ run = [] }) => run)
   expect(runs).toEqual(['npm ci --ignore-scripts', 'npm run build', 'npm run audit'])
 })
@@ -167,7 +167,7 @@ test('the parser of GitHub finds no fault in the workflow of the recipes', async
   expect(await findFaults('plants.yml', workflow[0] ?? '')).toEqual([])
 })
 
-test('each workflow names these actions, by the hash of a commit and its tag', () => {
+test('each workflow names its actions by the hash of a commit, with its tag', () => {
   const named = [...texts.values()].flatMap((text) =>
     Array.from(text.matchAll(/^[ -]*uses: (?!\.\/)(.*)/gm), ([, uses = '']) => uses),
   )
@@ -182,7 +182,7 @@ test('each workflow names these actions, by the hash of a commit and its tag', (
   ])
 })
 
-test('each image that is run or built upon has a tag and a digest', () => {
+test('each image that is run or built upon is named with its tag and its digest', () => {
   const jobs = workflows.flatMap((workflow) => Object.values(workflow.jobs))
   const dockerfile = readFileSync(join(folder, '../../deploy/Dockerfile'), 'utf8')
   const bases = Array.from(dockerfile.matchAll(/^FROM (.*)$/gm), ([, image = '']) => image)
@@ -207,7 +207,7 @@ test('neither a workflow nor .ci/run runs the scripts of packages', () => {
   expect(new Set(installs)).toEqual(new Set(['npm ci --ignore-scripts']))
 })
 
-test('the workflows run .ci/run, and npm scripts that there are, on each version of Node', () => {
+test('the workflows run .ci/run, and only npm scripts that exist, on each version of Node', () => {
   const scripts = steps.flatMap(
     ({ run = '' }) => /^npm (?:run )?(test|(?<=run )[\w:]+)/.exec(run)?.[1] ?? [],
   )

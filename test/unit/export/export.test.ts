@@ -102,7 +102,7 @@ test.each([
   await check(2, [plants], trip)
 })
 
-test('a table quotes a text that an import would trim, or take for an error', async () => {
+test('a table quotes a string that an import would trim, or take for an error', async () => {
   await plant({ id: 1n, name: '\ufeffFern', tag: 'wet\u3000' }, { id: 2n, name: '#REF!' })
   await plant({ id: 3n, name: 'a\u3000b', tag: '#REF' })
   expect((await user.run('export -o csv')).out).toBe(
@@ -110,7 +110,7 @@ test('a table quotes a text that an import would trim, or take for an error', as
   )
 })
 
-test('a file is compressed by its name, and a table does not keep empty texts', async () => {
+test('an export to a .gz file is compressed, and a table does not keep empty names and tags', async () => {
   await plant({ id: 1n, name: '' }, { id: 2n, name: 'A', tag: '' }, { id: 4n, name: 'Fern' })
   const { out } = await user.run('export out.csv.gz')
   const bytes = bytesOf('out.csv.gz')
@@ -122,7 +122,7 @@ test('a file is compressed by its name, and a table does not keep empty texts', 
   )
 })
 
-test('a workbook has numbers and texts, which keep all their digits', async () => {
+test('a workbook has numbers and strings that keep all their digits', async () => {
   const large = [10n ** 15n - 1n, 10n ** 15n, -(10n ** 15n)]
   await plant({ id: 1n, name: '=1+1' }, ...large.map((id) => ({ id, name: '<a>', tag: ' b ' })))
   const { out } = await user.run('export out.xlsx')
@@ -145,7 +145,7 @@ test('the summary of a workbook counts every plant, however many blocks the file
   expect(JSON.parse(out)).toMatchObject({ plants: 50_000 })
 })
 
-test('a workbook escapes what XML cannot contain, and texts that look like an escape', async () => {
+test('a workbook escapes what XML cannot contain, and strings that look like an escape', async () => {
   await plant({ id: 1n, name: 'a_x0041_\r_X0041_', tag: '_x0041\ufffe_x0041_x0042_' })
   await user.run('export out.xlsx')
   const sheet = unzip(bytesOf('out.xlsx'))['xl/worksheets/sheet1.xml']
@@ -153,7 +153,7 @@ test('a workbook escapes what XML cannot contain, and texts that look like an es
   expect(sheet).toContain('>_x005F_x0041_xFFFE__x005F_x0041_x005F_x0042_<')
 })
 
-test('a workbook escapes texts that LibreOffice takes for an escape of fewer digits', async () => {
+test('a workbook escapes strings that LibreOffice takes for an escape with fewer digits', async () => {
   await plant({ id: 1n, name: '_x1_ _xD\u0001 _x41 _x_', tag: '_x00041_' })
   await user.run('export out.xlsx')
   const sheet = unzip(bytesOf('out.xlsx'))['xl/worksheets/sheet1.xml']
@@ -162,7 +162,7 @@ test('a workbook escapes texts that LibreOffice takes for an escape of fewer dig
 })
 
 test.skipIf(!(isSoak && isInstalled('soffice')))(
-  'LibreOffice saves the texts of an export as they are (needs LibreOffice, in a soak)',
+  'LibreOffice saves the strings of an export as they are (needs LibreOffice, in a soak)',
   { timeout: 600_000 },
   async () => {
     // It replaces a CR, and does not escape the second of two texts that overlap.
@@ -188,7 +188,7 @@ test.each([
   ['stock.2026.numbers', 'stock.2026.xlsx'],
   ['stock.xlsx.gz', 'stock.xlsx'],
   ['STOCK.XLS.GZ', 'STOCK.xlsx'],
-])('an export to %s proposes the workbook %s', async (name, workbook) => {
+])('the error of an export to %s proposes the workbook %s', async (name, workbook) => {
   await plant(fern)
   expect(await user.run(['export', name])).toMatchObject({
     code: 2,
@@ -219,7 +219,7 @@ test.each<[what: string, unfit: Omit<NewPlant, 'id'>, reason: string]>([
     'its name is 32,768 UTF-16 units long, and a cell holds at most 32,767',
   ],
   ['a tag that is too long', { name: 'a', tag: 'a'.repeat(32_768) }, 'its tag is 32,768 UTF-16'],
-])('a workbook is not written with %s, and the file stays', async (_, unfit, reason) => {
+])('an export rejects %s in a workbook, and leaves the old file', async (_, unfit, reason) => {
   await plant(fern, { id: 7n, ...unfit })
   user.write('out.xlsx', 'old')
   const { code, err } = await user.run('export out.xlsx --yes')
@@ -233,7 +233,7 @@ test.each<[what: string, unfit: Omit<NewPlant, 'id'>, reason: string]>([
   expect((await user.run('export out.csv')).code).toBe(0)
 })
 
-test('a workbook holds texts of 32,767 UTF-16 units, and no tag for an empty one', async () => {
+test('a workbook holds strings of 32,767 UTF-16 units, and leaves out an empty tag', async () => {
   const name = `${'\u{1f335}'.repeat(16_383)}a`
   await plant({ id: 1n, name, tag: '' })
   expect((await user.run('export out.xlsx')).code).toBe(0)
@@ -242,7 +242,7 @@ test('a workbook holds texts of 32,767 UTF-16 units, and no tag for an empty one
   expect(out).toBe(`{"id":1,"name":"${name}"}\n`)
 })
 
-test('a workbook ends at the first plant that its sheet cannot hold', async () => {
+test('an export to a workbook ends at the first plant that the sheet cannot hold', async () => {
   const page = Array.from({ length: 65_536 }, (_, id) => ({ id: BigInt(id), name: 'a' }))
   async function* readPages() {
     for (let index = 0; index < 16; index += 1) yield page

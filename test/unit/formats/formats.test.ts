@@ -7,45 +7,51 @@ const latin1 = (text: string) => Buffer.from(text, 'latin1')
 const utf16 = (text: string) => Buffer.from(text, 'utf16le')
 
 test.each([
-  ['ndjson', 'stdin', ' \r\n\t'],
-  ['ndjson', 'stdin', `\ufeff\r\n ${plant} \r\n${plant}`],
-  ['ndjson', 'stdin', `{"id":1,}\n${plant}\n`],
-  ['json', 'stdin', `\n [\n${plant}\n]`],
-  ['csv', 'stdin', '\ufeff"id","na\tme",name\r\n1,a\n'],
-  ['csv', 'stdin', 'id\tname\n1\ta, b\n'],
-  ['csv', 'stdin', 'Plants: 2024\nid|name\n1|a\n'],
-  ['csv', 'plants.csv', '[id],id,name\n'],
-  ['ndjson', 'plants.ndjson', 'id,name\n'],
-  ['tsv', 'plants.TSV', 'id\tname\n'],
-  ['ndjson', 'plants.json', `${plant}\n`],
-  ['ndjson', 'plants.jsonl', '{\n"id":1,"name":"a"\n}\n'],
-  ['json', 'stdin', '{\n"id":1,"name":"a"\n}\n'],
-])('%s is the format of %s with %j', async (format, name, input) => {
-  expect(await readRecords(input, { name })).toMatchObject({ format })
-})
+  { format: 'ndjson', name: 'stdin', input: ' \r\n\t' },
+  { format: 'ndjson', name: 'stdin', input: `\ufeff\r\n ${plant} \r\n${plant}` },
+  { format: 'ndjson', name: 'stdin', input: `{"id":1,}\n${plant}\n` },
+  { format: 'json', name: 'stdin', input: `\n [\n${plant}\n]` },
+  { format: 'csv', name: 'stdin', input: '\ufeff"id","na\tme",name\r\n1,a\n' },
+  { format: 'csv', name: 'stdin', input: 'id\tname\n1\ta, b\n' },
+  { format: 'csv', name: 'stdin', input: 'Plants: 2024\nid|name\n1|a\n' },
+  { format: 'csv', name: 'plants.csv', input: '[id],id,name\n' },
+  { format: 'ndjson', name: 'plants.ndjson', input: 'id,name\n' },
+  { format: 'tsv', name: 'plants.TSV', input: 'id\tname\n' },
+  { format: 'ndjson', name: 'plants.json', input: `${plant}\n` },
+  { format: 'ndjson', name: 'plants.jsonl', input: '{\n"id":1,"name":"a"\n}\n' },
+  { format: 'json', name: 'stdin', input: '{\n"id":1,"name":"a"\n}\n' },
+])(
+  'the format $format is detected for the file $name with $input',
+  async ({ format, name, input }) => {
+    expect(await readRecords(input, { name })).toMatchObject({ format })
+  },
+)
 
-test.each<[string | Buffer, what: string]>([
-  [latin1('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'), 'an old Office file'],
-  [latin1('SQLite format 3\0'), 'a SQLite database'],
-  ['<!DOCTYPE html>\n<p>a, b</p>\n', 'HTML or XML'],
-  ['\ufeff\n <TABLE><tr>', 'HTML or XML'],
-  [latin1('%PDF-1.4\n%\xe2\xe3\n'), 'a PDF document'],
-  ['{\\rtf1\\ansi', 'an RTF document'],
-  ['---\n- id: 1\n  name: Fern\n', 'YAML'],
-  [latin1('BZh91AY&SY'), 'compressed with bzip2'],
-  [latin1('\xfd7zXZ\0'), 'compressed with xz'],
-  [latin1('\x28\xb5\x2f\xfd\x04'), 'compressed with zstd'],
-  [latin1('7z\xbc\xaf\x27\x1c'), 'an archive of 7-Zip or RAR'],
-  [`${'plants.csv'.padEnd(257, '\0')}ustar`, 'a tar archive'],
-  ['id,name\n\0\x01\x02', 'a binary file'],
-])('what is no list is named: %j', async (input, what) => {
-  for (const name of ['stdin', 'plants.csv']) {
-    const error: Partial<PlantsError> = { kind: 'input', message: `${name} is ${what}` }
-    await expect(readRecords(input, { name })).rejects.toMatchObject(error)
-  }
-})
+test.each<{ input: string | Buffer; what: string }>([
+  { input: latin1('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'), what: 'an old Office file' },
+  { input: latin1('SQLite format 3\0'), what: 'a SQLite database' },
+  { input: '<!DOCTYPE html>\n<p>a, b</p>\n', what: 'HTML or XML' },
+  { input: '\ufeff\n <TABLE><tr>', what: 'HTML or XML' },
+  { input: latin1('%PDF-1.4\n%\xe2\xe3\n'), what: 'a PDF document' },
+  { input: '{\\rtf1\\ansi', what: 'an RTF document' },
+  { input: '---\n- id: 1\n  name: Fern\n', what: 'YAML' },
+  { input: latin1('BZh91AY&SY'), what: 'compressed with bzip2' },
+  { input: latin1('\xfd7zXZ\0'), what: 'compressed with xz' },
+  { input: latin1('\x28\xb5\x2f\xfd\x04'), what: 'compressed with zstd' },
+  { input: latin1('7z\xbc\xaf\x27\x1c'), what: 'an archive of 7-Zip or RAR' },
+  { input: `${'plants.csv'.padEnd(257, '\0')}ustar`, what: 'a tar archive' },
+  { input: 'id,name\n\0\x01\x02', what: 'a binary file' },
+])(
+  'the error for the input $input says that it is $what, which is no list',
+  async ({ input, what }) => {
+    for (const name of ['stdin', 'plants.csv']) {
+      const error: Partial<PlantsError> = { kind: 'input', message: `${name} is ${what}` }
+      await expect(readRecords(input, { name })).rejects.toMatchObject(error)
+    }
+  },
+)
 
-test('--format says that a table begins like something else', async () => {
+test('--format csv reads a table that begins like another kind of file', async () => {
   for (const first of ['version https://git-lfs', '-- SQL dump'])
     expect(formatRecords(await readRecords(`${first},id,name\n,1,a\n`, { format: 'csv' }))).toEqual(
       ['2: 1 a'],
@@ -69,18 +75,18 @@ test.each<[string, Buffer, string, string?]>([
   ['the name of Excel', latin1('id,name\n1,Caf\xe9 \x80\n'), '1 Café €', 'ANSI'],
   ['UTF-16 of JSON', utf16('\ufeff\n[{"id":1,"name":"ü"}]').swap16(), '1 ü'],
   ['UTF-16 of NDJSON', utf16('\n{"id":1,"name":"ü"}\n'), '1 ü', 'utf-16le'],
-])('%s is decoded', async (_, input, record, encoding) => {
+])('the decoder reads %s', async (_, input, record, encoding) => {
   for (const cuts of [[], [16, 17, 18, 19, 21]])
     expect(formatRecords(await readRecords(input, { encoding, cuts }))).toEqual([`2: ${record}`])
 })
 
-test('a block that begins within a character of GB18030 loses none', async () => {
+test('the decoder loses no character of GB18030 where a block begins in the middle of it', async () => {
   const input = latin1('id,name\n1,\x95\x32\x82\x36\n2,b\n3,c')
   const records = await readRecords(input, { encoding: 'gb18030', cuts: [13] })
   expect(formatRecords(records)).toEqual(['2: 1 𠀀', '3: 2 b', '4: 3 c'])
 })
 
-test('a text of UTF-8 under an encoding of Unicode gets the hint to leave it out', async () => {
+test('the hint for UTF-8 that is read as UTF-16 is to leave out --encoding', async () => {
   const error = { kind: 'input', hint: 'It may be UTF-8: leave out --encoding' }
   const read = readRecords('id,name\n1,xy\n', { encoding: 'utf-16le' })
   await expect(read).rejects.toMatchObject(error)
@@ -96,7 +102,7 @@ test.each<[string, Buffer, string?]>([
   ['utf-16le (line 2)', utf16('\ufeffid,name\n1,\ud800x\n\u0a0d')],
   ['utf-16le (line 3)', utf16('\ufeffid,name\n1,\u0a0d\u0d0a\n2,x\n').subarray(0, -1)],
   ['utf-16be (line 3)', utf16('\ufeffid,name\n1,\u0a0d\n2,\udc00\n').swap16()],
-])('an input ends where it is not %s', async (what, input, encoding) => {
+])('reading ends with an error where the input is not %s', async (what, input, encoding) => {
   for (const cuts of [[], input.keys()]) {
     const error = await readRecords(input, { encoding, cuts }).catch((error: PlantsError) => error)
     expect(error).toMatchObject({ kind: 'input' })
@@ -104,14 +110,14 @@ test.each<[string, Buffer, string?]>([
   }
 })
 
-test('a rejects file that a spreadsheet saved in another encoding is of --encoding', async () => {
+test('a rejects file that a spreadsheet saved in another encoding is read with --encoding', async () => {
   const saved = latin1('rejected_line;rejected_reason;id;name\r\n7;Invalid;1;\x8cliwa\r\n')
   expect(formatRecords(await readRecords(saved, { encoding: 'windows-1250' }))).toEqual([
     '2: 1 Śliwa',
   ])
 })
 
-test('a rejects file is UTF-8, has a header and no sheets, whatever the options say', async () => {
+test('a rejects file is read as UTF-8, with its header and without sheets, whatever the options say', async () => {
   const options = {
     encoding: 'windows-1252',
     sheet: 'Stock',

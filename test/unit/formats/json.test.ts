@@ -21,11 +21,11 @@ test.each<[string, string, string[]]>([
     `[23,[${a}],null]`,
     [`1: ${noObject}`, `1: ${noObject}`, `1: ${noObject}`],
   ],
-])('%s', async (_, input, records) => {
+])('JSON is read as records: %s', async (_, input, records) => {
   expect(formatRecords(await readRecords(input, json))).toEqual(records)
 })
 
-test('Ctrl-Z at the end is no record', async () => {
+test('a Ctrl-Z at the end of JSON is not a record', async () => {
   expect(formatRecords(await readRecords(`${a}\n\x1a`, ndjson))).toEqual(['1: 1 a'])
   expect(formatRecords(await readRecords(`[${a}]\r\n\x1a`, { ...json, cuts: [25] }))).toEqual([
     '1: 1 a',
@@ -39,19 +39,22 @@ test.each<[line: number, input: string]>([
   [2, `[${a}]\n]`],
   [1, `[${a}\n`],
   [3, `[${a},\n\n{"id":2,"name":"b\n`],
-])('what is not JSON ends the input, with the line where it begins: %i', async (line, input) => {
-  await expect(readRecords(input, json)).rejects.toThrow(`stdin:${line}: Not JSON: `)
-})
+])(
+  'the error for invalid JSON in the middle of the input names line %i: %j',
+  async (line, input) => {
+    await expect(readRecords(input, json)).rejects.toThrow(`stdin:${line}: Not JSON: `)
+  },
+)
 
 test.each([
   [Buffer.from('[\n{"id":1,"name":"\xff"}]', 'latin1'), 'stdin is not UTF-8 (line 2, byte 17)'],
   [Buffer.alloc(268_435_457, '['), 'stdin is larger than 256 MiB, the limit of JSON'],
   ['['.repeat(2_000_000), 'stdin:1: The record is larger than 1 MiB'],
-])('no array is read: %#', async (input, message) => {
+])('the error for an array that cannot be read says why (row %#)', async (input, message) => {
   await expect(readRecords(input, json)).rejects.toThrow(message)
 })
 
-test('one object over several lines is one record, also where its first line is long', async () => {
+test('an object over several lines is one record, also where its first line is long', async () => {
   for (const input of [
     '\n{\n "id": 1,\n "name": "a {"\n}\n',
     '\r\n{"id":1, "x":[\n2],\n "name":"a {"}',
@@ -62,7 +65,7 @@ test('one object over several lines is one record, also where its first line is 
   expect(formatRecords(await readRecords(wrong, { name: 'plant.json.gz' }))).toEqual(['1: 422 id'])
 })
 
-test('consecutive values, as jq prints them, are records', async () => {
+test('consecutive JSON values, as jq prints them, are each a record', async () => {
   const [one, other] = ['{\n"id":1,\n"name":"a"}', '{\n"id":2,\n"name":"b"}']
   for (const between of ['\n', ' ', '', '\r\n\r\n'])
     for (const input of [one + between + other, `[${one}]${between}[${other}]`])
@@ -82,11 +85,16 @@ test.each<[line: number, input: string]>([
   [1, '// plants\n[{"id":1,"name":"a"}]'],
   [1, '{\n"id":1,\n"name":NaN\n}'],
   [4, '{\n"id":1,\n"name":"a"}\n{\n"id":1,\n}'],
-])('a file that is named .json is JSON, and broken in line %i: %j', async (line, input) => {
-  await expect(readRecords(input, { name: 'a.json' })).rejects.toThrow(`a.json:${line}: Not JSON: `)
-})
+])(
+  'a file with the name .json is read as JSON, with the error in line %i: %j',
+  async (line, input) => {
+    await expect(readRecords(input, { name: 'a.json' })).rejects.toThrow(
+      `a.json:${line}: Not JSON: `,
+    )
+  },
+)
 
-test('a record has at most 1 MiB, and the next line is read', async () => {
+test('a record of NDJSON has at most 1 MiB, and the line after a larger one is read', async () => {
   const limit = 1_048_576
   const cuts = Array.from({ length: 40 }, (_, index) => 65_521 * (index + 1))
   for (const [length, first] of [
@@ -105,7 +113,7 @@ test('a record has at most 1 MiB, and the next line is read', async () => {
   }
 })
 
-test('the elements of an array keep their text', () => {
+test('each element of an array becomes a record with its exact text', () => {
   const texts = fc.oneof(
     fc.string({ unit: fc.constantFrom(...'a{}[]",:\\\n é') }),
     fc.string({ unit: 'grapheme' }),

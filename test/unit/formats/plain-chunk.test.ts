@@ -80,7 +80,7 @@ const cell = fc.oneof(
 )
 const end = fc.constantFrom('\n', '\n', '\n', '\r\n', '\r\r\n', '\n\n')
 
-test('plain rows of a table are the plants that their records are mapped to', () =>
+test('the plain rows of a table become the plants that the general path maps', () =>
   check(
     5000,
     [
@@ -110,7 +110,7 @@ const token = fc.oneof(
 )
 const plainTokens = '{ "id" : 7 , "name" : "a" , "tag" : "b" }'.split(' ')
 
-test('plain objects of NDJSON are the plants that their records are mapped to', () =>
+test('the plain objects of NDJSON become the plants that the general path maps', () =>
   check(
     5000,
     [fc.array(fc.tuple(fc.nat({ max: 12 }), token), { maxLength: 3 }), fc.constantFrom(9, 13)],
@@ -129,7 +129,7 @@ test.each<[string, string]>([
     'in quotes, with quotes and delimiters in them',
     '"1","Rosa ""Peace""","a,b"\r\n2,"Moss",""\r\n',
   ],
-])('usual rows of a table are plain: %s', (_, text) => {
+])('the usual rows of a table are plain: %s', (_, text) => {
   const { format, mapper } = createTableFormat(',', ['id', 'name', 'tag'])
   expect(expectSamePlants<Cells>(text, format, mapper)).toBe(true)
 })
@@ -137,7 +137,7 @@ test.each<[string, string]>([
 test.each([
   '{"id":1,"name":"Fern"}\n{"id":-2,"name":"Moss","tag":""}\n',
   '{"id": 1, "name": "Rosa \\"Peace\\"", "tag": "\\u00fc"}\n',
-])('objects of NDJSON as programs write them are plain: %j', (text) => {
+])('objects of NDJSON as other programs write them are plain: %j', (text) => {
   const mapper = new Mapper(rules, undefined, {})
   expect(expectSamePlants<string | null>(text, jsonFormat, mapper)).toBe(true)
 })
@@ -148,7 +148,7 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return collected
 }
 
-test('the chunks of a file have its records in their order, plain or not', async () => {
+test('a file is read as chunks with its records in their order, plain or not', async () => {
   const plain = (id: number) => `${id},Fern ${id},shade\n`
   const rows = Array.from({ length: 30_000 }, (_, id) => plain(id))
   rows[9000] = '9000, spaces ,\n'
@@ -174,7 +174,7 @@ test('the chunks of a file have its records in their order, plain or not', async
   expect(records).toEqual((await readAll(false)).records)
 })
 
-test('a line of NDJSON that is too large is one record between plain ones', async () => {
+test('a line of NDJSON that is too large becomes one record between plain ones', async () => {
   async function* texts(): AsyncGenerator<string> {
     yield '{"id":1,"name":"Fern"}\n'
     yield '{"id":2,"name":"Moss"}\n{"id":3,"name":"'
@@ -193,7 +193,7 @@ test('a line of NDJSON that is too large is one record between plain ones', asyn
   ])
 })
 
-test('a chunk that is released leaves its arrays to the next one, whose rows are its own', () => {
+test('a released chunk gives its arrays to the next chunk, which has its own rows only', () => {
   const freeArrays: RowArrays[] = []
   const fill = (count: number, name: string) => {
     const chunk = new PlainChunk(jsonFormat, freeArrays)

@@ -16,7 +16,7 @@ async function* divide(bytes: Buffer, length: number): AsyncGenerator<Buffer> {
 
 const awkward = fc.constantFrom('a', '\n', 'ü', '蕨', '🌿', '\ufeff', '\0')
 
-test('UTF-8 is decoded as by a TextDecoder, wherever blocks end', () =>
+test('the decoder of UTF-8 gives what TextDecoder gives, wherever blocks end', () =>
   check(
     300,
     [fc.string({ unit: awkward }), fc.integer({ min: 1, max: 9 })],
@@ -30,7 +30,7 @@ const someBytes = fc.array(
   fc.constantFrom(0x0a, 0x61, 0x80, 0xbf, 0xc0, 0xc3, 0xe8, 0x95, 0xed, 0xa0, 0xf0, 0x9f, 0xff),
 )
 
-test('bytes are UTF-8 exactly if a TextDecoder accepts them, wherever blocks end', () =>
+test('the check of UTF-8 accepts what TextDecoder accepts, wherever blocks end', () =>
   check(500, [someBytes, fc.integer({ min: 1, max: 5 })], async (values, length) => {
     const bytes = Buffer.from(values)
     const isValid = !new TextDecoder().decode(bytes).includes('\ufffd')

@@ -26,7 +26,7 @@ interface PeerResult {
 type Sheet = ReadonlyMap<number, readonly Cell[]>
 
 test.skipIf(!hasPeers)(
-  'workbooks, damaged or not, are read as openpyxl reads them, or rejected (needs openpyxl)',
+  'workbooks, damaged or not, are read as by openpyxl, or rejected (needs openpyxl)',
   { timeout: 600_000 },
   async () => {
     const count = countRounds(150)
@@ -37,7 +37,7 @@ test.skipIf(!hasPeers)(
 )
 
 test.skipIf(!(isSoak && hasPeers && isInstalled('soffice')))(
-  'workbooks that LibreOffice saved are read as openpyxl reads them (needs LibreOffice, in a soak)',
+  'workbooks that LibreOffice saved are read as by openpyxl (needs LibreOffice, in a soak)',
   { timeout: 600_000 },
   async () => {
     const count = countRounds(30)

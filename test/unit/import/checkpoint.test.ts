@@ -14,7 +14,7 @@ const stopped = {
   },
 }
 
-test('a checkpoint that was written is read again', () => {
+test('a checkpoint that is written and read is unchanged', () => {
   const written = [begun, createCheckpoint({ source: '[]' }), stopped]
   const read = written.map((checkpoint) => parseCheckpoint(JSON.stringify(checkpoint)))
   expect(read).toEqual(written.map((checkpoint) => JSON.parse(JSON.stringify(checkpoint))))
@@ -38,7 +38,7 @@ function replace(value: unknown, [key, ...rest]: readonly string[], wrong: unkno
 const paths = listPaths(stopped).filter(([field]) => field !== 'version')
 
 test.each(paths.map((path) => ({ field: path.join('.') || 'the whole', path })))(
-  'a checkpoint is invalid where $field is of another type',
+  'a checkpoint is invalid if $field is of another type',
   ({ path }) => {
     for (const wrong of [null, -1, 1.5, 'x y', [[]], false]) {
       const isText = wrong === 'x y' && typeof findAt(stopped, path) === 'string'
@@ -54,22 +54,22 @@ function findAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce((member, key) => Reflect.get(Object(member), key), value)
 }
 
-test.each<[string, Checkpoint | string]>([
-  ['{"version":2}', 'otherVersion'],
-  ['{"version":"1"}', 'invalid'],
-  ['{"version":1}', 'invalid'],
-  ['{', 'invalid'],
-  ['null', 'invalid'],
-])('the checkpoint %s is %s', (text, expected) => {
+test.each<{ text: string; expected: Checkpoint | string }>([
+  { text: '{"version":2}', expected: 'otherVersion' },
+  { text: '{"version":"1"}', expected: 'invalid' },
+  { text: '{"version":1}', expected: 'invalid' },
+  { text: '{', expected: 'invalid' },
+  { text: 'null', expected: 'invalid' },
+])('the checkpoint $text is read as $expected', ({ text, expected }) => {
   expect(parseCheckpoint(text)).toBe(expected)
 })
 
-test('a field that no record has is not mapped by the answers of a checkpoint', () => {
+test('the answers of a checkpoint map no field that a record does not have', () => {
   const map = { ...answers, map: { ['__proto__']: 'x', colour: 'y' } }
   expect(parseCheckpoint(JSON.stringify({ ...stopped, answers: map }))).toBe('invalid')
 })
 
-test('options that nobody is asked for are not taken from the answers of a checkpoint', () => {
+test('the answers of a checkpoint set no option that nobody is asked for', () => {
   const others = { ...answers, ifExists: 'update', atomic: true, inputs: [] }
   const checkpoint = parseCheckpoint(JSON.stringify({ ...stopped, answers: others }))
   expect(checkpoint).toMatchObject({ answers })

@@ -80,7 +80,7 @@ describe.each([
   test.each([
     ['--id-from next', onlyNewNames, '--id-from next --match name'],
     ['--id-from next --match name', undefined, '--id-from next --match name'],
-  ])('leads to no second copy with %s', async (options, hint, nextOptions) => {
+  ])('leads to no second copy of a plant with %s', async (options, hint, nextOptions) => {
     const user = new ImportSandbox()
     const file = user.write('plants', `{"name":"A"}\nbad\n${nextChunk}{"name":"B"}\n`)
     const command = `${file} ${options}`
@@ -99,13 +99,13 @@ test.each([
   ['--encoding latin1', '--encoding has changed since'],
   ['--map tag=x --sheet 2', '--map and --sheet have changed since'],
   ['--atomic', '--atomic cannot resume it'],
-])('an interrupted import with %s says what differs', async (options, difference) => {
+])('the error of an interrupted import with %s says that %s', async (options, difference) => {
   const { user, file } = await keepers['a store']()
   const err = expect.stringContaining(`This import was interrupted, and ${difference}\n`)
   expect(await user.import(`${file} ${options}`)).toEqual({ code: 2, err })
 })
 
-test('an interrupted import names the file that has changed since', async () => {
+test('the error of an interrupted import names the file that has changed since', async () => {
   const user = new ImportSandbox()
   user.write('one', `${buildPlantLine(1)}bad\n${nextChunk}${buildPlantLine(2)}`)
   user.write('other', buildPlantLine(3))

@@ -5,7 +5,7 @@ const latin1 = (text: string) => Buffer.from(text, 'latin1')
 /** `Łąka` in Windows-1250. */
 const polish = latin1('id,name\n1,\xa3\xb9ka\n')
 
-test('of several files with --encoding, one of UTF-8 ends the import, and nothing is stored', async () => {
+test('an import of several files with --encoding ends at a file of UTF-8, and stores nothing', async () => {
   const user = new ImportSandbox()
   user.write('polish.csv', polish)
   user.write('german.csv', 'id,name\n2,Größe\n')
@@ -22,7 +22,7 @@ test('of several files with --encoding, one of UTF-8 ends the import, and nothin
   expect(await user.list()).toBe(buildPlantLine(1, 'Łąka') + buildPlantLine(2, 'Größe'))
 })
 
-test('with --encoding, a file with a byte order mark or of ASCII only is read as it is', async () => {
+test('an import with --encoding reads a file with a byte order mark or of ASCII as it is', async () => {
   const user = new ImportSandbox()
   user.write('polish.csv', polish)
   user.write('marked.csv', '\ufeffid,name\n2,Größe\n')
@@ -36,7 +36,7 @@ test.each([
   ['NDJSON', '{"id":1,"name":"Größe"}\n'],
   ['JSON', '[{"id":1,"name":"Größe"}]'],
   ['TSV', 'id\tname\n1\tGröße\n'],
-])('%s of UTF-8 on stdin is not read in another encoding', async (_, stdin) => {
+])('an import does not read %s of UTF-8 on stdin in another encoding', async (_, stdin) => {
   const user = new ImportSandbox()
   const { code, err } = await user.import('--encoding latin1', stdin)
   expect({ code, err }).toEqual({
@@ -46,7 +46,7 @@ test.each([
   expect(await user.list()).toBe('')
 })
 
-test('of a pipe that is not UTF-8, the hint has further encodings that may be right', async () => {
+test('the hint for a pipe that is not UTF-8 names further encodings that may be right', async () => {
   const user = new ImportSandbox()
   const { code, err } = await user.import('', latin1('id,name\n1,R\xf3wnina\n'))
   expect({ code, err }).toEqual({

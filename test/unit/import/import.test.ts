@@ -33,15 +33,18 @@ test.each<[string, string]>([
     'CSV in another order',
     'tag,id,name\n"""",-9223372036854775808," "\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
   ],
-])('imports %s, and with a mark, packed, with CRLF, and from stdin', async (_, text) => {
-  const same = [text, `\ufeff${text}`, packedInParts(text), text.replaceAll(/\r?\n/g, '\r\n')]
-  const files = same.map((content, index) => user.write(`file${index}`, content))
-  const counts = { code: 0, created: 5, skipped: 20, err: '' }
-  expect(await user.import([...files, '-'], text)).toEqual(counts)
-  expect(await user.list()).toBe(listed)
-})
+])(
+  'an import reads %s, and that with a mark, compressed, with CRLF, and from stdin',
+  async (_, text) => {
+    const same = [text, `\ufeff${text}`, packedInParts(text), text.replaceAll(/\r?\n/g, '\r\n')]
+    const files = same.map((content, index) => user.write(`file${index}`, content))
+    const counts = { code: 0, created: 5, skipped: 20, err: '' }
+    expect(await user.import([...files, '-'], text)).toEqual(counts)
+    expect(await user.list()).toBe(listed)
+  },
+)
 
-describe('damaged gzip', () => {
+describe('an import of damaged gzip', () => {
   const packed = zlib.gzipSync(listed)
   const wrongSum = Buffer.from(packed)
   wrongSum.writeUInt8(0x55, packed.length - 8)
@@ -69,7 +72,7 @@ describe('damaged gzip', () => {
   })
 })
 
-describe('a late byte that is not in the encoding', () => {
+describe('an import with a late byte that is not in its encoding', () => {
   const rows = Array.from({ length: 100_000 }, (_, index) => `${index + 10},plain\n`).join('')
   const table = Buffer.concat([Buffer.from(`id,name\n${rows}`), latin1('2,Caf\xe9\n3,Z\n')])
   const err = expect.stringMatching(
@@ -80,7 +83,7 @@ describe('a late byte that is not in the encoding', () => {
     ['mixed.csv.gz', zlib.gzipSync(table)],
     ['mixed.json', latin1(`[${buildPlantLine(1)},\n{"id":2,"name":"\xe9"}]`)],
     ['mixed.ndjson', latin1(`${buildPlantLine(1)}{"id":2,"name":"\xe9"}\n`)],
-  ])('is found before anything is stored: %s', async (name, bytes) => {
+  ])('stores nothing of the file %s', async (name, bytes) => {
     user.write('first.csv', 'id,name\n1,a\n')
     user.write(name, bytes)
     for (const flag of ['', '--id-from next'])
@@ -88,7 +91,7 @@ describe('a late byte that is not in the encoding', () => {
     expect(user.has('data')).toBe(false)
   })
 
-  test('ends an import from a pipe, and its chunk is not stored', async () => {
+  test('ends at it in a pipe, and does not store its chunk', async () => {
     const { out, ...end } = await user.run('import', { stdin: table })
     expect(end).toEqual({ code: 2, err })
     const { created } = JSON.parse(out)
@@ -100,7 +103,7 @@ describe('a late byte that is not in the encoding', () => {
   })
 })
 
-test('a table has its columns and its delimiter where the options say', async () => {
+test('an import reads a table with the columns and the delimiter that the options name', async () => {
   for (const [flags, content] of [
     ['--columns No,Plant,x --map id=No,name=Plant,tag=x', '1,Fern,shade\n2,Moss; wild,\r\n'],
     ['--columns id,name,,tag --delimiter tab', '1\tFern\tx\tshade\n2\t"Moss; wild"\ty\n'],
@@ -113,20 +116,20 @@ test('a table has its columns and its delimiter where the options say', async ()
   }
 })
 
-test('a header has at most 64 KiB', async () => {
+test('an import rejects a header of more than 64 KiB', async () => {
   const err = expect.stringContaining('stdin has no row in its first 64 KiB')
   for (const text of [','.repeat(1_040_000), `"${'\n,'.repeat(500_000)}`])
     expect(await user.import('', text)).toEqual({ code: 2, err })
   expect(user.has('data')).toBe(false)
 })
 
-test('rows with empty fields are skipped, and one line counts them', async () => {
+test('an import skips rows with empty fields, and counts them in one line', async () => {
   const table = 'note,id,name,tag\n,1,Fern,\nsum,,,\n,,,\n,,,x\nend, ,"", \n'
   const err = expect.stringMatching(/^plants: Skipped 2 rows without an id, a name and a tag$/m)
   expect(await user.import('', table)).toEqual({ code: 6, created: 1, rejected: { 422: 1 }, err })
 })
 
-test('ids are exact, also from another field', async () => {
+test('an import stores each id exactly, also an id of another field', async () => {
   const ids = ['-9223372036854775808', '9007199254740993', '922337203685477580.7e1']
   const stdin = ids.map((id) => `{"nr":${id},"name":"Fern"}\n`).join('')
   expect(await user.import('--map id=nr', stdin)).toEqual({ code: 0, created: 3, err: '' })
@@ -135,16 +138,19 @@ test('ids are exact, also from another field', async () => {
 })
 
 test.each([
-  [' name = CommonName , tag = Family ', '{"id":1,"CommonName":"Fern","Family":"x"}'],
-  ['name=tag,tag=name', '{"id":1,"name":"x","tag":"Fern"}'],
-  ['tag=__proto__', '{"id":1,"name":"Fern","__proto__":"x"}'],
-  ['name=x,tag=x', '{"id":1,"x":"Fern"}', 'Fern'],
-])('--map %s', async (map, record, tag = 'x') => {
+  {
+    map: ' name = CommonName , tag = Family ',
+    record: '{"id":1,"CommonName":"Fern","Family":"x"}',
+  },
+  { map: 'name=tag,tag=name', record: '{"id":1,"name":"x","tag":"Fern"}' },
+  { map: 'tag=__proto__', record: '{"id":1,"name":"Fern","__proto__":"x"}' },
+  { map: 'name=x,tag=x', record: '{"id":1,"x":"Fern"}', tag: 'Fern' },
+])('an import with --map $map maps the record $record', async ({ map, record, tag = 'x' }) => {
   expect(await user.import(['--map', map], record)).toEqual({ code: 0, created: 1, err: '' })
   expect(await user.list()).toBe(buildPlantLine(1, 'Fern', tag))
 })
 
-describe('--id-from', () => {
+describe('an import with --id-from', () => {
   const [a, b, c] = ['A', 'B', 'C'].map((name) => `{"name":"${name}"}\n`)
   const z7 = buildPlantLine(7, 'Z')
   const one = (error: number) => ({ rejected: { [error]: 1 } })
@@ -154,7 +160,7 @@ describe('--id-from', () => {
     [what: string, flags: string, before: string, input: string, counts: object, after: string]
   >([
     [
-      'ends with the largest id',
+      'generates no id above the largest one',
       '9223372036854775806',
       '',
       `${a}${b}${c}`,
@@ -170,7 +176,7 @@ describe('--id-from', () => {
       buildPlantLine(-1, 'A') + buildPlantLine(0, 'C') + buildPlantLine(10, 'B'),
     ],
     [
-      'rejects a plant whose number another one has',
+      'rejects a plant whose generated id another plant has',
       '6 --if-exists skip',
       z7,
       `${a}${b}`,
@@ -178,7 +184,7 @@ describe('--id-from', () => {
       buildPlantLine(6, 'A') + z7,
     ],
     [
-      'rejects a plant whose number an equal one has',
+      'rejects a plant whose generated id even an equal plant has',
       '1 plants',
       '',
       'id,name\n3,A\n,A\n,A\n,A\n',
@@ -186,7 +192,7 @@ describe('--id-from', () => {
       buildPlantLine(1, 'A') + buildPlantLine(2, 'A') + buildPlantLine(3, 'A'),
     ],
     [
-      'is the greatest id of the store plus 1',
+      'begins at the greatest id of the store plus 1',
       'next --atomic',
       z7,
       `${a}${buildPlantLine(3, 'B')}${c}`,
@@ -194,7 +200,7 @@ describe('--id-from', () => {
       onTop,
     ],
     [
-      'numbers those that have no id, while others are updated',
+      'generates ids for plants without one, and updates others',
       'next --if-exists update',
       z7,
       `${a}{"id":7,"tag":"new"}\n${buildPlantLine(3, 'B')}${c}{"tag":"x"}\n`,
@@ -202,7 +208,7 @@ describe('--id-from', () => {
       onTop.replace('"Z"', '"Z","tag":"new"'),
     ],
     [
-      'is above all ids of a file, which keep theirs',
+      'generates ids above all ids of a file, whose plants keep theirs',
       'next plants',
       '',
       'id,name\n,A\n0007,Z\n,C\n3,B\n',
@@ -210,7 +216,7 @@ describe('--id-from', () => {
       onTop,
     ],
     [
-      'is above all ids of a file with names that are stored',
+      'generates ids above all ids of a file with names that are stored',
       'next plants --match name',
       z7,
       'id,name\n,A\n9,B\n,Z\n',
@@ -218,7 +224,7 @@ describe('--id-from', () => {
       z7 + buildPlantLine(9, 'B') + buildPlantLine(10, 'A'),
     ],
     [
-      'is not above the ids of stdin, which are rejected from the first number on',
+      'does not generate ids above those of stdin, which are rejected from the first generated id on',
       'next',
       z7,
       `${buildPlantLine(6, 'B')}${buildPlantLine(8, 'C')}${buildPlantLine(9, 'D')}${a}`,
@@ -226,14 +232,14 @@ describe('--id-from', () => {
       buildPlantLine(6, 'B') + z7 + buildPlantLine(8, 'A'),
     ],
     [
-      'is none after the largest id',
+      'ends if the store has the largest id',
       'next',
       buildPlantLine(largest),
       `${a}`,
       { code: 1 },
       buildPlantLine(largest),
     ],
-  ])('%s: %s', async (_, flags, before, input, counts, after) => {
+  ])('%s: --id-from %s', async (_, flags, before, input, counts, after) => {
     if (before !== '') await user.import('', before)
     user.write('plants', input)
     const { err: _err, ...result } = await user.import(`--id-from ${flags}`, input)
@@ -241,11 +247,14 @@ describe('--id-from', () => {
     expect(await user.list()).toBe(after)
   })
 
-  test.each(['one two', 'two one'])('is above all ids of the files %s', async (files) => {
-    user.write('one', 'id,name\n7,Z\n,A\n')
-    user.write('two', 'id,name\n3,B\n,C\n')
-    expect(await user.import(`${files} --id-from next`)).toMatchObject({ code: 0, created: 4 })
-    const ids = parseObjects(await user.list()).map(({ id }) => id)
-    expect(ids).toEqual([3, 7, 8, 9])
-  })
+  test.each(['one two', 'two one'])(
+    'generates ids above all ids of the files %s',
+    async (files) => {
+      user.write('one', 'id,name\n7,Z\n,A\n')
+      user.write('two', 'id,name\n3,B\n,C\n')
+      expect(await user.import(`${files} --id-from next`)).toMatchObject({ code: 0, created: 4 })
+      const ids = parseObjects(await user.list()).map(({ id }) => id)
+      expect(ids).toEqual([3, 7, 8, 9])
+    },
+  )
 })

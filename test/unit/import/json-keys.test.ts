@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 
-test('keys of an import match as names of a header do, and an exact key comes first', async () => {
+test('an import matches keys as it matches names of a header, and an exact key comes first', async () => {
   const user = new ImportSandbox()
   const lines = [
     '{"ID":9007199254740993,"Name":"Fern","TAG":"wet"}',
@@ -23,7 +23,7 @@ test('keys of an import match as names of a header do, and an exact key comes fi
   expect(await user.list()).toContain('{"id":9007199254740995,"name":"Oak"}')
 })
 
-test('a key that --map leaves out or replaces is not read', async () => {
+test('an import does not read a key that --map leaves out or replaces', async () => {
   const user = new ImportSandbox()
   const record = '{"id":7,"name":"Fern","tag":"wet","Kind":"Moss"}'
   const { out } = await user.run(['import', '--map', 'id=,tag=,name=kind', '--id-from', '40'], {
@@ -35,7 +35,7 @@ test('a key that --map leaves out or replaces is not read', async () => {
   expect(rejected).toEqual({ 422: 1 })
 })
 
-test('the keys of a create are exact', async () => {
+test('a create accepts exact keys only', async () => {
   const user = new ImportSandbox()
   const { code, err } = await user.run(['create'], { stdin: '{"ID":1,"name":"Fern"}' })
   expect(code).toBe(2)
@@ -43,11 +43,11 @@ test('the keys of a create are exact', async () => {
 })
 
 test.each([
-  ['{"id":2,"nmae":"Fern","":2}', 'the name is missing; unknown: "nmae"'],
-  ['{"id":2,"":2}', 'the name is missing'],
+  { record: '{"id":2,"nmae":"Fern","":2}', reason: 'the name is missing; unknown: "nmae"' },
+  { record: '{"id":2,"":2}', reason: 'the name is missing' },
 ])(
-  'a record without a name is rejected with its other keys, but no empty one: %s',
-  async (record, reason) => {
+  'an import rejects the record $record without a name, and says: $reason',
+  async ({ record, reason }) => {
     const { err } = await new ImportSandbox().import('', `{"id":1,"name":"Fern"}\n${record}`)
     expect(err).toContain(`stdin:2: Invalid plant: ${reason}\n`)
   },

@@ -144,7 +144,7 @@ function writeValue(user: ImportSandbox, file: string, value: unknown): void {
 }
 
 test.each(cases)(
-  '$title is named, with the program of jq that makes a list of it',
+  'the error for $title shows the program of jq that makes a list of it',
   async ({ value, file = 'list.json', message, command, add, select = '' }) => {
     const user = new ImportSandbox()
     writeValue(user, file, value)
@@ -158,7 +158,7 @@ test.each(cases)(
 )
 
 test.skipIf(!hasJq).each(cases)(
-  '$title: the command leads to an import (needs jq)',
+  'the command of the hint for $title leads to an import (needs jq)',
   async ({ value, file = 'list.json', command, add = '', created = 2 }) => {
     const user = new ImportSandbox()
     writeValue(user, file, value)
@@ -167,7 +167,7 @@ test.skipIf(!hasJq).each(cases)(
   },
 )
 
-test('of an object in another encoding, no program of jq is shown, because jq reads UTF-8', async () => {
+test('the error for an object in another encoding shows no program of jq, because jq reads UTF-8', async () => {
   const user = new ImportSandbox()
   const text = JSON.stringify({ plants: [{ id: 1, name: 'Größe' }] })
   user.write('list.json', Buffer.from(text, 'latin1'))
@@ -183,7 +183,7 @@ test('of an object in another encoding, no program of jq is shown, because jq re
   expect((await user.import('list.json')).err).toContain(": jq -c '.plants[]' list.json\n")
 })
 
-test('objects that each have one plant have a program of jq, in one line or in several', async () => {
+test('the error for objects that each have one plant shows a program of jq, on one line or on several', async () => {
   const user = new ImportSandbox()
   const line = '{"plant":{"id":1,"name":"Fern"}}\n'
   for (const stdin of [line, line + line])
@@ -193,7 +193,7 @@ test('objects that each have one plant have a program of jq, in one line or in s
     )
 })
 
-test('all keys of an object that is too large to be parsed are counted', async () => {
+test('the error for an object that is too large to be parsed counts all its keys', async () => {
   const user = new ImportSandbox()
   const plants = Array.from({ length: 30 }, (_, id) => [
     `Rosa ${id}`,
@@ -206,7 +206,7 @@ test('all keys of an object that is too large to be parsed are counted', async (
   expect(err).toContain(": jq -c 'to_entries[] | {name: .key} + .value' list.json\n")
 })
 
-test('a file that is named .ndjson and has an array needs --format', async () => {
+test('the error for a file named .ndjson that has an array names --format', async () => {
   const user = new ImportSandbox()
   user.write('list.ndjson', JSON.stringify(list))
   const { code, err } = await user.import('list.ndjson')
@@ -219,7 +219,7 @@ test('a file that is named .ndjson and has an array needs --format', async () =>
   expect(await user.import('list.ndjson --format json')).toMatchObject({ created: 2 })
 })
 
-test('a list without ids, or with other keys, has the option that helps', async () => {
+test('the error for a list without ids, or with other keys, names the option that helps', async () => {
   const user = new ImportSandbox()
   const { err } = await user.import('', '[{"name":"Fern"},{"name":"Moss"}]')
   expect(err).toBe(
@@ -231,7 +231,7 @@ test('a list without ids, or with other keys, has the option that helps', async 
   expect(other.err).toContain('Name the keys with --map id=KEY,name=KEY.')
 })
 
-test('a list whose objects have other keys has both the program and --map', async () => {
+test('the error for a list whose objects have other keys shows both the program and --map', async () => {
   const user = new ImportSandbox()
   const { err } = await user.import('', '{"items":[{"Nr":1,"Sorte":"Fern"}]}')
   expect(err).toContain(

@@ -13,7 +13,7 @@ function createPlainChunk(line: number): Chunk {
   return chunk
 }
 
-test('the next chunk can be read before a plain chunk is created or mapped', async () => {
+test('an import can read the next chunk before a plain chunk is created or mapped', async () => {
   const linesRead: number[] = []
   async function* readChunks() {
     for (const line of [1, 2]) {

@@ -26,7 +26,7 @@ const columnNames = fc.constantFrom<string[]>(
   ['name', 'id'],
 )
 
-test('a row of a plain import is mapped as one of an import that keeps ids free', () =>
+test('the plain path maps a row of a table as the general path does', () =>
   check(
     1000,
     [columnNames, fc.array(cell, { maxLength: 5 }), fc.constantFrom('same', 'skip'), fc.boolean()],
@@ -67,7 +67,7 @@ const plainTokens = [
   '}',
 ]
 
-test('an object of a plain import is mapped as one of an import that keeps ids free', () =>
+test('the plain path maps an object as the general path does', () =>
   check(
     2000,
     [

@@ -13,7 +13,7 @@ const rows = fc.array(fc.record({ name: names, tag: fc.constantFrom(undefined, '
 })
 
 test.each([undefined, 'skip', 'same', 'update'])(
-  'an import by name has the outcome of a model, and changes nothing when repeated; --if-exists %s',
+  'an import by name has the outcome of a model, and repeating it changes nothing; --if-exists %s',
   async (policy) => {
     const flags = `--match name --id-from next${policy ? ` --if-exists ${policy}` : ''}`
     const formats = fc.constantFrom('csv' as const, 'ndjson' as const)

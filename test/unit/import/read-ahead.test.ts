@@ -8,7 +8,7 @@ async function* failSecond(): AsyncGenerator<number> {
   throw failure
 }
 
-test('an item that cannot be read ahead throws when it is requested', async () => {
+test('an item that could not be read ahead throws when it is requested', async () => {
   const items = new ReadAhead(failSecond())
   expect(await items.read()).toBe(1)
   items.prepare()
@@ -18,7 +18,7 @@ test('an item that cannot be read ahead throws when it is requested', async () =
   expect(await items.read()).toBeUndefined()
 })
 
-test('closing does not wait for an item that never arrives', async () => {
+test('closing a reader does not wait for an item that never arrives', async () => {
   const never = new Promise<void>(() => {})
   async function* wait(): AsyncGenerator<number> {
     await never

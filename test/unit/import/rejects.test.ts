@@ -17,7 +17,7 @@ beforeEach(() => {
   user = new ImportSandbox()
 })
 
-test('rejected records of several inputs keep their order', async () => {
+test('the rejects file of several inputs keeps the order of their records', async () => {
   await user.run('create --id 99 --name First')
   const bad: [text: string, error: number, record: unknown][] = [
     ['x\r', 400, 'x'],
@@ -47,7 +47,7 @@ test('rejected records of several inputs keep their order', async () => {
   expect(kept).toEqual(expected.map(({ line, record }) => ({ line, record })))
 })
 
-test('every rejected record has its line as JSON, and the first twenty for people', async () => {
+test('the rejects file has every rejected record as JSON, and stderr shows the first twenty', async () => {
   user.write('bad', '{"id":"x","name":"Fern"}\n'.repeat(25))
   const { err: json } = await user.run('import bad --output json')
   const lines = parseObjects(json).map(({ line }) => line)
@@ -59,7 +59,7 @@ test('every rejected record has its line as JSON, and the first twenty for peopl
 test.each([
   ['headers', 'name,id\nC,y\n'],
   ['formats', '{"id":"y","name":"C"}\n'],
-])('inputs with several %s have no common rejects file', async (_, other) => {
+])('an import has no common rejects file for inputs with several %s', async (_, other) => {
   user.write('one', 'id,name\nx,A\n')
   user.write('other', other)
   const err = expect.stringContaining('plants: other has another header')
@@ -103,7 +103,7 @@ describe('a rejects file', () => {
   })
 
   test.skipIf(process.getuid?.() !== 0)(
-    'is no file of another user, and what it lacks is reported (needs root)',
+    'is no file of another user, and the error says what is missing (needs root)',
     async () => {
       user.write('plants', `{"id":1,"name":1}\n${buildPlantLine(2)}`)
       // The clock is asked after each chunk, before its rows are appended.
@@ -121,21 +121,29 @@ describe('a rejects file', () => {
   test.each([
     ['has the same records', () => user.read('made')],
     ['is empty', () => ''],
-  ])('is not a file that appears in the meantime, even if it %s', async (_, contentOf) => {
-    const list = user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
-    expect(await user.import(`${list} --rejects made --store other.db`)).toMatchObject({ code: 6 })
-    const content = contentOf()
-    // The clock is asked after each chunk, before its rows are appended.
-    const now = () => {
-      if (countPlants(user.store) > 0) user.write('bad', content)
-      return performance.now()
-    }
-    const err = expect.stringContaining('bad already exists')
-    expect(await user.run(`import ${list} --rejects bad`, { now })).toMatchObject({ code: 2, err })
-    expect(user.read('bad')).toBe(content)
-    expect(await user.import(`${list} --rejects other`)).toMatchObject({ code: 6, created: 1 })
-    expect(user.read('other')).toBe(user.read('made'))
-  })
+  ])(
+    'is not a file that appears while the import runs, even if that file %s',
+    async (_, contentOf) => {
+      const list = user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
+      expect(await user.import(`${list} --rejects made --store other.db`)).toMatchObject({
+        code: 6,
+      })
+      const content = contentOf()
+      // The clock is asked after each chunk, before its rows are appended.
+      const now = () => {
+        if (countPlants(user.store) > 0) user.write('bad', content)
+        return performance.now()
+      }
+      const err = expect.stringContaining('bad already exists')
+      expect(await user.run(`import ${list} --rejects bad`, { now })).toMatchObject({
+        code: 2,
+        err,
+      })
+      expect(user.read('bad')).toBe(content)
+      expect(await user.import(`${list} --rejects other`)).toMatchObject({ code: 6, created: 1 })
+      expect(user.read('other')).toBe(user.read('made'))
+    },
+  )
 
   test('is left to another process that has resumed the import', async () => {
     user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
@@ -177,7 +185,7 @@ test.each<[string, string, Record<string, string>]>([
   ['an object over several lines', '{\n"id":"2",\n"name":"Moss 2"\n}', { '"2"': '2' }],
   ['a JSON array', '[{"id":"2",\n"name":"Moss 2"}]', { '"2"': '2' }],
 ])(
-  'a corrected rejects file changes only what its records name: %s',
+  'the import of a corrected rejects file changes only the plants of its records: %s',
   async (_, text, corrections) => {
     await user.import('', buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'Moss', 'bog'))
     user.write('plants', text)

@@ -133,7 +133,7 @@ test('an import from stdin is not resumed', async () => {
   expect(readCheckpoints()).toEqual([])
 })
 
-test('no line of progress stays between rejected records', async () => {
+test('no line of progress stays on the screen between rejected records', async () => {
   const stdin = `bad\n${buildPlantLine(1)}${nextChunk}bad\n${buildPlantLine(2)}`
   const terminals: RunOptions['terminals'] = ['stdout', 'stderr']
   let seconds = 0
@@ -206,13 +206,13 @@ describe('an interrupted import', () => {
     },
   )
 
-  test('has no hint to restart it where it would get other ids', async () => {
+  test('has no hint to restart it where its plants would get other ids', async () => {
     const message = 'This import was interrupted, and --id-from has changed since'
     const err = `plants: ${message}\n  Use the same options and files\n`
     expect(await sandbox.import('plants --id-from 1')).toEqual({ code: 2, err })
   })
 
-  test('of another version is not resumed, and --restart begins it again', async () => {
+  test('of another version of the program is not resumed, and --restart begins it again', async () => {
     queryFile(sandbox.store, `UPDATE imports SET state = '{"version":2}'`)
     const err = expect.stringContaining('another version')
     expect(await sandbox.import(command)).toEqual({ code: 2, err })

@@ -29,7 +29,7 @@ const listIds = async () => {
 }
 const allIds = Array.from({ length: count }, (_, id) => id)
 
-test('rows in any order are each stored once', async () => {
+test('an import stores rows in any order once each', async () => {
   writeCsv('plants.csv')
   expect(await user.import('plants.csv')).toMatchObject({ code: 0, created: count })
   expect(await listIds()).toEqual(allIds)
@@ -39,7 +39,7 @@ test('rows in any order are each stored once', async () => {
   expect(await user.import('plants.csv')).toMatchObject({ code: 0, skipped: count })
 })
 
-test('only a row that is invalid or whose id exists is rejected, with its line', async () => {
+test('an import rejects only rows that are invalid or whose id exists, and names their lines', async () => {
   await user.run('create --id 5 --name Oak')
   const replaced = { 11000: '5x,Fern,\n', 23000: '1,"two\nlines",\n' }
   writeCsv('plants.csv', replaced)
@@ -56,7 +56,7 @@ test('only a row that is invalid or whose id exists is rejected, with its line',
   expect(lines).toContain('11002')
 })
 
-test('a late cell in a column without a name is reported', async () => {
+test('an import reports a late cell in a column without a name', async () => {
   const rows = Array.from({ length: count }, (_, id) => `${id},Fern,,${id === 23_000 ? 'x' : ''}\n`)
   user.write('plants.csv', `id,name,,\n${rows.join('')}`)
   const { err, ...result } = await user.import('plants.csv')
@@ -64,7 +64,7 @@ test('a late cell in a column without a name is reported', async () => {
   expect(err).toContain('warning: ignored unknown column "column 4"\n')
 })
 
-test('an import that stopped in the middle resumes after the stored rows', async () => {
+test('an import that stopped in the middle is resumed after the stored rows', async () => {
   writeCsv('plants.csv', { 15000: 'x,Fern,\n' })
   const command = 'plants.csv --max-errors 1'
   expect(await user.import(command)).toMatchObject({ code: 6, rejected: { 422: 1 } })
@@ -82,7 +82,7 @@ test.each([
   ["RAISE(FAIL, 'no ferns')"],
   ["RAISE(ROLLBACK, 'no ferns')"],
   ['RAISE(IGNORE)'],
-])('a trigger that calls %s rejects only its row', async (raise) => {
+])('an import rejects only the row for which a trigger calls %s', async (raise) => {
   await user.run('create --id -1 --name Oak')
   const db = new DatabaseSync(user.store)
   db.exec(`CREATE TRIGGER t BEFORE INSERT ON plants WHEN NEW.id = 20000 BEGIN SELECT ${raise}; END`)
@@ -97,7 +97,7 @@ test.each([
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('an atomic import with a rejected row stores nothing', async () => {
+test('an import with --atomic stores nothing if a row is rejected', async () => {
   writeCsv('plants.csv', { 20000: 'x,Fern,\n' })
   expect((await user.import('plants.csv --atomic')).code).toBe(6)
   expect(await listIds()).toEqual([])

@@ -71,13 +71,13 @@ describe('an import into a service', () => {
   })
 })
 
-describe('an import into a failing service ends, and is resumed once the service works:', () => {
+describe('an import into a failing service ends, and is resumed once the service works, if', () => {
   test.each<[number, string, Behaviour]>([
     [1, 'answered 404', buildJsonResponse(404, {})],
     [3, 'Who?', buildJsonResponse(401, { error: 401, message: 'Who?' })],
     [5, '{"ok":true}', buildJsonResponse(200, { ok: true })],
     [5, 'answered 500: Oh', buildJsonResponse(500, { error: 500, message: 'Oh' })],
-  ])('exit code %i, %s', async (code, words, deed) => {
+  ])('its first error has exit code %i and says: %s', async (code, words, deed) => {
     for (const start of [0, 60]) {
       // With keys, what has got a 500 would be sent again until the timeout is over.
       const isKeyed = code === 3
@@ -89,7 +89,7 @@ describe('an import into a failing service ends, and is resumed once the service
     }
   })
 
-  test('somebody has changed the plants of an unfinished chunk, which are rejected', async () => {
+  test('somebody changed the plants of its unfinished chunk, which are rejected', async () => {
     const unauthorized = buildJsonResponse(401, { error: 401, message: 'Who?' })
     const { service, user, mended } = await illService(() => unauthorized, { start: 60 })
     expect(await user.import(`${all} --concurrency 1`)).toMatchObject({ code: 3 })
@@ -111,9 +111,9 @@ describe('an import into a failing service ends, and is resumed once the service
   })
 
   test.each([
-    [9, { code: 5 }, { code: 6 }], // What follows is not sent, and comes again.
-    [79, { code: 5, created: 79, unknown: 1 }, undefined],
-  ])('the response to create %i is lost, without a key', async (lost, first, second) => {
+    { lost: 9, first: { code: 5 }, second: { code: 6 } }, // What follows is not sent, and comes again.
+    { lost: 79, first: { code: 5, created: 79, unknown: 1 }, second: undefined },
+  ])('the response to create $lost is lost, without a key', async ({ lost, first, second }) => {
     const deed = ({ index }: Post) => (index === lost ? 'lose' : undefined)
     const { user, mended } = await illService(deed, { start: 0, isKeyed: false })
     expect(await user.import(`${all} --concurrency 1`)).toMatchObject(first)
@@ -122,7 +122,7 @@ describe('an import into a failing service ends, and is resumed once the service
   })
 })
 
-test('a record is rejected if somebody changed its plant before the response arrived', async () => {
+test('an import rejects a record if somebody changed its plant before the response arrived', async () => {
   const service = await startPlantService({
     behave: ({ index }) => {
       if (index === 5) service.changeAll()
@@ -157,7 +157,7 @@ describe('an import that is interrupted', () => {
   }
 
   test.each([true, false])(
-    'finishes the requests that it has sent; with keys: %s',
+    'finishes the requests that it has sent (with keys: %s)',
     async (isKeyed) => {
       const answers = createGate()
       const { service, result, mended } = await interrupt(
@@ -186,7 +186,7 @@ describe('an import that is interrupted', () => {
   })
 })
 
-test('the error about an unusable journal names it', async () => {
+test('the error about an unusable journal names its path', async () => {
   const service = await startPlantService()
   const user = importerAt(service.address)
   const path = join(user.state, 'imports.db')
@@ -197,7 +197,7 @@ test('the error about an unusable journal names it', async () => {
   expect(await user.import(all)).toMatchObject(complete)
 })
 
-test('a complete import that generated ids is recorded on this machine', async () => {
+test('an import that generated ids in a service is recorded on this machine', async () => {
   const user = new ImportSandbox()
   const store = await serveFile(join(user.home, 'service.db'))
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })
@@ -207,7 +207,7 @@ test('a complete import that generated ids is recorded on this machine', async (
   expect(await user.import(`${command} --restart`)).toMatchObject({ code: 0, created: 1 })
 })
 
-test('an import whose first creates were denied is not begun with another content', async () => {
+test('an import whose first creates were denied is not resumed after its file changed', async () => {
   const denied = buildJsonResponse(401, { error: 401, message: 'Who?' })
   const { user } = await illService(() => denied, { start: 0 })
   expect(await user.import(all)).toMatchObject({ code: 3 })
@@ -217,7 +217,7 @@ test('an import whose first creates were denied is not begun with another conten
   expect(await user.import(all)).toEqual({ code: 2, err })
 })
 
-test('a plant of two files of an import is created for one, and skipped for the other', async () => {
+test('an import of two files that have the same plant creates it once, and skips it once', async () => {
   const user = new ImportSandbox()
   const store = await serveFile(join(user.home, 'service.db'))
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })

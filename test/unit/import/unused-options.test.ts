@@ -17,25 +17,38 @@ beforeEach(() => {
 })
 
 test.each([
-  ['plants.csv', '--sheet Stock', '--sheet does'],
-  ['plants.csv.gz', '--sheet Stock', '--sheet does'],
-  ['plants.tsv', '--delimiter ;', '--delimiter does'],
-  ['plants.xlsx', '--encoding latin1', '--encoding does'],
-  ['plants.xlsx', '--format csv --delimiter ; --no-quotes', '--format and --delimiter and --no'],
-  ['plants.json', '--format json --columns id,name --sheet 1', '--sheet and --columns do'],
-  ['plants.ndjson', '--no-quotes', '--no-quotes does'],
-])('an import of %s with %s says that it does not apply', async (file, options, start) => {
-  const { code, err } = await sandbox.run(`import ${file} ${options} -o text`)
-  expect(code).toBe(0)
-  expect(err).toMatch(RegExp(`^plants: ${start}.* not apply to ${file}, and w(as|ere) ignored\n$`))
-})
+  { file: 'plants.csv', options: '--sheet Stock', start: '--sheet does' },
+  { file: 'plants.csv.gz', options: '--sheet Stock', start: '--sheet does' },
+  { file: 'plants.tsv', options: '--delimiter ;', start: '--delimiter does' },
+  { file: 'plants.xlsx', options: '--encoding latin1', start: '--encoding does' },
+  {
+    file: 'plants.xlsx',
+    options: '--format csv --delimiter ; --no-quotes',
+    start: '--format and --delimiter and --no',
+  },
+  {
+    file: 'plants.json',
+    options: '--format json --columns id,name --sheet 1',
+    start: '--sheet and --columns do',
+  },
+  { file: 'plants.ndjson', options: '--no-quotes', start: '--no-quotes does' },
+])(
+  'an import of $file with $options warns that the option does not apply',
+  async ({ file, options, start }) => {
+    const { code, err } = await sandbox.run(`import ${file} ${options} -o text`)
+    expect(code).toBe(0)
+    expect(err).toMatch(
+      RegExp(`^plants: ${start}.* not apply to ${file}, and w(as|ere) ignored\n$`),
+    )
+  },
+)
 
 test.each([
-  ['plants.csv', '--delimiter , --no-quotes --encoding latin1 --format csv'],
-  ['plants.tsv', '--delimiter tab'],
-  ['plants.xlsx', '--sheet Stock'],
-  ['plants.json', '--format json --encoding latin1'],
-])('an import of %s with %s says nothing', async (file, options) => {
+  { file: 'plants.csv', options: '--delimiter , --no-quotes --encoding latin1 --format csv' },
+  { file: 'plants.tsv', options: '--delimiter tab' },
+  { file: 'plants.xlsx', options: '--sheet Stock' },
+  { file: 'plants.json', options: '--format json --encoding latin1' },
+])('an import of $file with $options warns of nothing', async ({ file, options }) => {
   expect(await sandbox.run(`import ${file} ${options} -o text`)).toMatchObject({ code: 0, err: '' })
 })
 

@@ -45,7 +45,7 @@ test('a workbook that LibreOffice saved is imported, and its unreadable cells ar
   ])
 })
 
-test('ids in text cells are read as in other tables', async () => {
+test('ids in string cells of a workbook are read as in other tables', async () => {
   const ids = ['="00123"', "'0007", '8.0', '1.000']
   const table = buildRows(['id', 'name'], ...ids.map((id) => [id, 'a']))
   sandbox.write('ids.xlsx', buildSheetWorkbook(table))
@@ -64,23 +64,26 @@ const unnamed = [
 test.each([
   ['workbook', 'stock.xlsx', buildSheetWorkbook(buildRows(...unnamed))],
   ['CSV', 'stock.csv', unnamed.map((row) => `${row.join()}\n`).join('')],
-])('in a %s, a column without a name that has cells is reported', async (_, name, content) => {
-  sandbox.write(name, content)
-  const { err, ...result } = await sandbox.import(name)
-  expect(result).toEqual({ code: 0, created: 2 })
-  expect(err).toContain('warning: ignored unknown columns "Note", "column 4", "column 5"\n')
-  const byNumber = await sandbox.import([name, '--map', 'tag=4', '--if-exists', 'update'])
-  expect(byNumber).toMatchObject({ code: 0, updated: 1 })
-  expect(byNumber.err).not.toContain('"column 4"')
-})
+])(
+  'an import reports a column without a name that has cells, in a %s',
+  async (_, name, content) => {
+    sandbox.write(name, content)
+    const { err, ...result } = await sandbox.import(name)
+    expect(result).toEqual({ code: 0, created: 2 })
+    expect(err).toContain('warning: ignored unknown columns "Note", "column 4", "column 5"\n')
+    const byNumber = await sandbox.import([name, '--map', 'tag=4', '--if-exists', 'update'])
+    expect(byNumber).toMatchObject({ code: 0, updated: 1 })
+    expect(byNumber.err).not.toContain('"column 4"')
+  },
+)
 
-test('columns that --columns leaves without a name are not reported', async () => {
+test('an import does not report columns that --columns leaves without a name', async () => {
   const { err, ...result } = await sandbox.import('--columns id,,name', '1,lost,Fern\n')
   expect(result).toMatchObject({ code: 0, created: 1 })
   expect(err).not.toContain('ignored')
 })
 
-test('columns of a workbook are found by their numbers, below titles', async () => {
+test('an import finds the columns of a workbook by their numbers, below titles', async () => {
   const table = buildRows(['Stock 2026'], ['Nr', 'Beet', 'Sorte'], ['7', '1', 'Rosa'])
   sandbox.write('stock.xlsx', buildSheetWorkbook(table))
   const { created, err } = await sandbox.import('stock.xlsx --map id=1,name=3')
@@ -171,7 +174,7 @@ test('the value of a cell of any type becomes the string that a spreadsheet show
   )
 })
 
-test('an error, a number above 2^53, and an exponent in a text are rejected in their fields', async () => {
+test('an import rejects errors, numbers above 2^53 and exponents in strings in their fields', async () => {
   const buildError = (code: string) => `<c t="e"><v>${code}</v></c>`
   const formula = '<c t="e"><f>1/0</f><v>#DIV/0!</v></c>'
   const sheet = [
@@ -203,7 +206,7 @@ test('an error, a number above 2^53, and an exponent in a text are rejected in t
   )
 })
 
-test('rows and cells are at the places that they name, in the first sheet that has the columns', async () => {
+test('an import finds rows and cells by their names, in the first sheet that has the columns', async () => {
   const buildCellAt = (place: string, text: string) =>
     buildInlineCell(text).replace('<c', `<c r="${place}"`)
   const sheet = [
@@ -220,7 +223,7 @@ test('rows and cells are at the places that they name, in the first sheet that h
   expect(await sandbox.list()).toBe(buildPlantLine(1, 'Fern'))
 })
 
-test('a formula without a saved value rejects its record, which keeps its tag', async () => {
+test('an import rejects the record of a formula without a saved value, and keeps its tag', async () => {
   await sandbox.import('--format csv', 'id,name,tag\n1,Fern,keep\n')
   const empty = '<c t="str"><f>A1</f><v></v></c>'
   const sheet = [
@@ -246,7 +249,7 @@ test('a formula without a saved value rejects its record, which keeps its tag', 
   expect(again).toMatchObject({ code: 6, rejected: { 422: 4 } })
 })
 
-test('a cell without a value is empty, whatever its type', async () => {
+test('a cell of a workbook without a value is empty, whatever its type', async () => {
   const types = ['s', 'n', 'b', 'd', 'str', 'inlineStr']
   const sheet = types.flatMap((type, id) => [
     `<row><c><v>${2 * id}</v></c>${buildInlineCell(type)}<c t="${type}"/></row>`,
@@ -261,7 +264,7 @@ test('a cell without a value is empty, whatever its type', async () => {
   )
 })
 
-test('comments, CDATA, namespaces and white space between elements do not change what a row reads as', async () => {
+test('comments, CDATA, namespaces and white space between elements do not change how a row is read', async () => {
   const plain = buildRows(['1', 'Fern', 'shade'], ['2', 'Moss'])
   const variants = [
     plain.replaceAll('</row><row>', '</row>\r\n <!-- <row></row> --><row>'),
@@ -283,7 +286,7 @@ test('comments, CDATA, namespaces and white space between elements do not change
   }
 })
 
-test('cells to the right of the header are ignored, and one line says in how many rows', async () => {
+test('an import ignores cells to the right of the header, and one line counts their rows', async () => {
   const sheet = buildRows(['1', 'a', '', 'surplus'], ['', '', '', 'note only'], ['2', 'b'])
   const stdin = buildPlantWorkbook(sheet)
   const err =

@@ -10,7 +10,7 @@ beforeEach(() => {
   sandbox = new ImportSandbox()
 })
 
-test('dates and times are read in both calendars, by the formats of their cells', async () => {
+test('an import reads dates and times in both calendars, by the formats of their cells', async () => {
   const codes = ['yyyy\\-mm\\-dd', 'h:mm', '[h]:mm:ss', '[$-411]ggge', 'General', '0.0E+0', '0" d"']
   const formats = codes.map((code, index) => {
     const escaped = code.replaceAll('"', '&quot;')
@@ -61,7 +61,7 @@ test.each([
   { calendar: '1900', date1904: '0', days: ['60', '60.5', '-1', '2958466'] },
   { calendar: '1904', date1904: 'true', days: ['-1', '-0.5', '2957004'] },
 ])(
-  'a day that the calendar of $calendar does not have rejects its record',
+  'an import rejects the record of a day that the calendar of $calendar does not have',
   async ({ date1904, days }) => {
     const styles = '<cellXfs><xf numFmtId="14"/><xf numFmtId="0"/></cellXfs>'
     const values = [...days, 'x']

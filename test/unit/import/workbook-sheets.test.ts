@@ -15,7 +15,7 @@ beforeEach(() => {
   sandbox = new ImportSandbox()
 })
 
-describe('of several sheets', () => {
+describe('an import of a workbook with several sheets', () => {
   const plants = plantHeader + buildRows(['1', 'Fern', 'shade'])
   const two = { 'Our notes': buildRows(['water on Mondays']), Plants: plants }
   const three = { ...two, '2027': buildRows(['No', 'Name'], ['5', 'Rose']), Copy: buildRows(['x']) }
@@ -41,7 +41,7 @@ describe('of several sheets', () => {
       flags: '--sheet SCHON',
       id: 1,
     },
-  ])('the sheet that is read is $which', async ({ sheets, flags, id }) => {
+  ])('reads the sheet: $which', async ({ sheets, flags, id }) => {
     const result = await sandbox.import(flags, buildWorkbook({ sheets }))
     expect(result).toEqual({ code: 0, created: 1, err: '' })
     expect(await sandbox.list()).toContain(`{"id":${id},`)
@@ -66,14 +66,14 @@ describe('of several sheets', () => {
       flags: '--sheet 3',
       message: 'stdin has no sheet "3"',
     },
-  ])('an import reads nothing if $why', async ({ sheets, flags, message }) => {
+  ])('reads nothing if $why', async ({ sheets, flags, message }) => {
     const err = expect.stringContaining(message)
     expect(await sandbox.import(flags, buildWorkbook({ sheets }))).toEqual({ code: 2, err })
     expect(sandbox.has('data')).toBe(false)
   })
 })
 
-test('a warning names a second sheet with the columns', async () => {
+test('an import warns of a second sheet that has the columns', async () => {
   const plants = plantHeader + buildRows(['1', 'Fern'])
   const result = await sandbox.import('', buildWorkbook({ sheets: { A: plants, 'B c': plants } }))
   const err =
@@ -86,7 +86,7 @@ test('a warning names a second sheet with the columns', async () => {
 })
 
 test.each(['hidden', 'veryHidden'] as const)(
-  'a sheet that is %s is read only if --sheet names it',
+  'an import reads a sheet that is %s only if --sheet names it',
   async (hiddenState) => {
     const sheets = {
       Old: plantHeader + buildRows(['1', 'Old']),

@@ -3,7 +3,7 @@ import { run } from '../../../src/cli/program/run.js'
 import { CapturedOutput, createIo } from '../../helpers/sandbox/run.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
-test('output to a full disk fails with what to do next', async () => {
+test('the error of output to a full disk says what to do next', async () => {
   const user = new Sandbox()
   const io = createIo({ cwd: user.home, env: user.env })
   const [stdout, stderr] = [new CapturedOutput({}, 'stdout'), new CapturedOutput({}, 'stderr')]

@@ -29,7 +29,7 @@ async function everyWay(user: Sandbox, args: string | string[], options: RunOpti
 }
 
 test.each([short, long])(
-  'the value of PLANTS_TOKEN in another option is not shown: %s',
+  'the value of PLANTS_TOKEN is redacted where another option has it: %s',
   async (token) => {
     const places: [line: string, options?: RunOptions][] = [
       [`list --store ${token}`],
@@ -79,7 +79,7 @@ test.each(['s3cret\ns3cret', 's3cr\u00e9t-s3cret', 's3cret'.padEnd(5000, 's3cret
 const proxy = 'http://me:s3cret-of-proxy@127.0.0.1:1'
 
 test.each([proxy, proxy.slice(7), proxy.replace('@', '@@')])(
-  'the password of a proxy is not shown: %s',
+  'the password of a proxy is redacted in an error: %s',
   async (value) => {
     const env = { HTTPS_PROXY: value, PLANTS_TOKEN: short }
     for (const line of ['doctor', create])
@@ -102,7 +102,7 @@ test.each<[string, ScriptedResponse]>([
   ['in its status line', `HTTP/1.1 400 ${odd}\r\nContent-Length: 0\r\n\r\n`],
   ['in no HTTP', (socket) => void socket.end(`${odd}\r\n`)],
   ['in an answer that is longer than is read', buildJsonResponse(200, odd.repeat(50_000))],
-])('a token that a service repeats is not shown: %s', async (_, answer) => {
+])('a token that a service repeats is redacted: %s', async (_, answer) => {
   const { url } = await ScriptedServer.listen({ posts: [answer] })
   const team = { address: url, 'token-command': `echo ${odd}` }
   const user = new Sandbox({ tokens: { [url]: { token: odd, savedAt } } })

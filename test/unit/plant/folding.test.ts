@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { foldText, latinMarks, toSortKey } from '../../../src/plant/folding.js'
 import { check, fc } from '../../helpers/expect/arbitraries.js'
 
-test('a text is folded as if it were normalized, whether it needs that or not', () => {
+test('folding a string gives the same result as normalizing it first', () => {
   const marks = RegExp(latinMarks, 'g')
   const normalized = (text: string) =>
     text
@@ -26,7 +26,7 @@ test('a text is folded as if it were normalized, whether it needs that or not', 
   )
 })
 
-test('keys are in the order of the code points of their texts', () => {
+test('the sort keys of strings have the order of their code points', () => {
   const letters = [
     '',
     'a',
@@ -48,7 +48,7 @@ test('keys are in the order of the code points of their texts', () => {
 })
 
 test.each(['\u0301\u0316', '\u05b9\u05b0\u05bc', '\u0344', '\u{1d16d}\u{1d165}'])(
-  'a run of more than 30 marks is not normalized: %j',
+  'folding does not normalize a run of more than 30 marks: %j',
   (marks) => {
     const run = Array.from(marks.repeat(31)).slice(0, 31).join('')
     const text = `Ж${run}`

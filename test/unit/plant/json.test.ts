@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { NumberText, parseInt64, parseJson, toJson, toWireJson } from '../../../src/plant/json.js'
 import { character, check, fc, int64 } from '../../helpers/expect/arbitraries.js'
 
-test('large exponents cost no time', () => {
+test('a number with a large exponent is parsed in no time', () => {
   expect(parseInt64('0e999999999')).toBe(0n)
   for (const text of ['1e999999999', `1e${'9'.repeat(400)}`, `-1e${'9'.repeat(400)}`])
     expect(parseInt64(text)).toBe(undefined)
 })
 
-test('an int64 is a number of JSON, read as by exact arithmetic', () => {
+test('an int64 is parsed from exactly the numbers of JSON that have its value', () => {
   const almost = fc.string({
     unit: fc.constantFrom(...'0123456789+-.eE _xn\n\u0661'),
     maxLength: 8,
@@ -21,26 +21,29 @@ test('an int64 is a number of JSON, read as by exact arithmetic', () => {
 const big = 9007199254740993n
 
 test.each([
-  ['{"id":1e400}', { id: new NumberText('1e400') }],
-  ['{"id":2,"a":{"id":3},"b":["id",4]}', { id: 2n, a: { id: 3 }, b: ['id', 4] }],
-  [`{"a":{"id":1},"name":"\\"id\\":2","id":${big}}`, { a: { id: 1 }, name: '"id":2', id: big }],
-  ['{"id":1.0000000000000000001}', { id: new NumberText('1.0000000000000000001') }],
-])('%s is read with its id exact', (text, value) => {
+  { text: '{"id":1e400}', value: { id: new NumberText('1e400') } },
+  { text: '{"id":2,"a":{"id":3},"b":["id",4]}', value: { id: 2n, a: { id: 3 }, b: ['id', 4] } },
+  {
+    text: `{"a":{"id":1},"name":"\\"id\\":2","id":${big}}`,
+    value: { a: { id: 1 }, name: '"id":2', id: big },
+  },
+  { text: '{"id":1.0000000000000000001}', value: { id: new NumberText('1.0000000000000000001') } },
+])('the JSON $text is parsed with its id exact', ({ text, value }) => {
   expect(parseJson(text)).toStrictEqual({ value })
 })
 
-test('another key is read as exactly, also with a quote', () => {
+test('the value of another id key is parsed exactly, also if the key has a quote', () => {
   const text = `{"":7,"x\\"":${big}}`
   expect(parseJson(text, { idKey: 'x"' })).toStrictEqual({ value: { '': 7, 'x"': big } })
 })
 
-test('a string of a million escapes is read, with an exact id after it', () => {
+test('a string of a million escapes is parsed, with an exact id after it', () => {
   const name = '\n'.repeat(1_000_000)
   const text = `{"name":${JSON.stringify(name)},"id":${big}}`
   expect(parseJson(text)).toStrictEqual({ value: { name, id: big } })
 })
 
-test('an object is what JSON.parse reads, with its last id exact, also in a list', () => {
+test('an object is parsed as by JSON.parse, but with its last id exact, also in a list', () => {
   const pieces = fc.constantFrom(
     ...['\\"', '\\\\', '\\u0069d', '\\"id\\":2', ':1.5', '{', 'id', '\ud800'],
   )
@@ -68,7 +71,7 @@ const odd = fc.string({
 })
 const text = fc.oneof(fc.string({ unit: character() }), odd)
 
-test('what is written is JSON, with nothing that moves a terminal', () => {
+test('the JSON that is written has no character that controls a terminal', () => {
   return check(
     700,
     [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 }), int64()],
@@ -83,7 +86,7 @@ test('what is written is JSON, with nothing that moves a terminal', () => {
   )
 })
 
-test('a plant is written as any other object is', () =>
+test('a plant is written as JSON in the same way as any other object', () =>
   check(700, [int64(), text, fc.option(text)], (id, name, tag) => {
     const plant = { id, name, ...(tag !== null && { tag }) }
     for (const write of [toJson, toWireJson])

@@ -10,38 +10,42 @@ const wrongId =
 const noName = 'the name is missing'
 const fern = { id: 1n, name: 'Fern' }
 
-test.each<[value: unknown, problems: string[], otherFields?: string[]]>([
-  [{ ...fern, nmae: 1, toString: 2 }, [], ['nmae', 'toString']],
-  [{ id: 1n, nmae: 'Fern' }, [noName], ['nmae']],
-  [JSON.parse('{"__proto__":{"tag":"x"}}'), ['the id is missing', noName], ['__proto__']],
-  [null, ['it must be an object, but was null']],
-])('each wrong field of a new plant is a problem: %o', (value, problems, otherFields = []) => {
+test.each<{ value: unknown; problems: string[]; otherFields?: string[] }>([
+  { value: { ...fern, nmae: 1, toString: 2 }, problems: [], otherFields: ['nmae', 'toString'] },
+  { value: { id: 1n, nmae: 'Fern' }, problems: [noName], otherFields: ['nmae'] },
+  {
+    value: JSON.parse('{"__proto__":{"tag":"x"}}'),
+    problems: ['the id is missing', noName],
+    otherFields: ['__proto__'],
+  },
+  { value: null, problems: ['it must be an object, but was null'] },
+])('the new plant $value has the problems $problems', ({ value, problems, otherFields = [] }) => {
   expect(findProblems(value)).toEqual(problems)
   expect(isObject(value) ? listOtherFields(value) : []).toEqual(otherFields)
 })
 
-test.each<[FieldName, unknown, string]>([
-  ['id', -(2n ** 63n) - 1n, `${wrongId} -9223372036854775809`],
-  ['id', 2n ** 63n, `${wrongId} 9223372036854775808`],
-  ['id', new NumberText('1.5'), `${wrongId} 1.5`],
-  ['id', new NumberText('9'.repeat(41)), `${wrongId} ${'9'.repeat(39)}…`],
-  ['id', '1', `${wrongId} "1"`],
-  ['id', '１٢', 'the id must use the digits 0 to 9, but was "１٢"'],
-  ['id', {}, `${wrongId} an object`],
-  ['id', '🌱'.repeat(41), `${wrongId} "${'🌱'.repeat(39)}…"`],
-  ['name', 5, 'the name must be a string, but was a number'],
-  [
-    'name',
-    'a"\n\0',
-    'the name must not contain U+0000 or a lone surrogate, but was "a\\"\\n\\u0000"',
-  ],
-  ['tag', null, 'the tag must be a string, but was null'],
-  [
-    'tag',
-    '\udf31\ud83c',
-    'the tag must not contain U+0000 or a lone surrogate, but was "\\udf31\\ud83c"',
-  ],
-])('the problem of the %s %o: %s', (field, value, problem) => {
+test.each<{ field: FieldName; value: unknown; problem: string }>([
+  { field: 'id', value: -(2n ** 63n) - 1n, problem: `${wrongId} -9223372036854775809` },
+  { field: 'id', value: 2n ** 63n, problem: `${wrongId} 9223372036854775808` },
+  { field: 'id', value: new NumberText('1.5'), problem: `${wrongId} 1.5` },
+  { field: 'id', value: new NumberText('9'.repeat(41)), problem: `${wrongId} ${'9'.repeat(39)}…` },
+  { field: 'id', value: '1', problem: `${wrongId} "1"` },
+  { field: 'id', value: '１٢', problem: 'the id must use the digits 0 to 9, but was "１٢"' },
+  { field: 'id', value: {}, problem: `${wrongId} an object` },
+  { field: 'id', value: '🌱'.repeat(41), problem: `${wrongId} "${'🌱'.repeat(39)}…"` },
+  { field: 'name', value: 5, problem: 'the name must be a string, but was a number' },
+  {
+    field: 'name',
+    value: 'a"\n\0',
+    problem: 'the name must not contain U+0000 or a lone surrogate, but was "a\\"\\n\\u0000"',
+  },
+  { field: 'tag', value: null, problem: 'the tag must be a string, but was null' },
+  {
+    field: 'tag',
+    value: '\udf31\ud83c',
+    problem: 'the tag must not contain U+0000 or a lone surrogate, but was "\\udf31\\ud83c"',
+  },
+])('the $field $value has the problem: $problem', ({ field, value, problem }) => {
   expect(findFieldProblem(field, value)).toBe(problem)
 })
 
@@ -54,7 +58,7 @@ test.each([
   ['newPlant', parsePlant],
   ['record', (value: unknown) => parsePlant(value, 'record')],
   ['patch', (value: unknown) => parsePlant(value, 'patch')],
-] as const)('the schema and the parser of a %s agree', (form, parse) => {
+] as const)('the schema and the parser accept the same values as a %s', (form, parse) => {
   const odd = fc.constantFrom(
     ...['', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')],
   )

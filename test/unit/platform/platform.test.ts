@@ -11,7 +11,7 @@ test('a connection cannot change the schema of a file past the checks of SQLite'
   db.close()
 })
 
-test('a variable has any case on Windows alone', () => {
+test('the name of an environment variable has any case on Windows only', () => {
   const env = { plants_Store: 'a.db', Path: 'C:\\' }
   const upper = { PLANTS_STORE: 'a.db', PATH: 'C:\\' }
   expect(copyEnvironment(env, { isWindows: true })).toEqual(upper)

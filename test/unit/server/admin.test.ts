@@ -36,26 +36,29 @@ async function listen({ explain = async () => undefined, host = '127.0.0.1' }: O
   return { endpoint, ask, errors }
 }
 
-test('the admin port answers a check that fails with 500, and goes on', async () => {
+test('the admin port answers with 500 when a check fails, and continues', async () => {
   const broken = new Error('The store is broken')
   const { ask, errors } = await listen({ explain: () => Promise.reject(broken) })
   expect([(await ask('/ready')).status, (await ask('/live')).status]).toEqual([500, 200])
   expect(errors).toEqual([broken])
 })
 
-test('/ready is an Error with the reason, without secrets', async () => {
+test('/ready answers with an Error that has the reason, without secrets', async () => {
   const { ask } = await listen({ explain: async () => 'The password s3cret expired' })
   const expected = { status: 503, text: '503 The password *** expired' }
   expect(await ask('/ready')).toMatchObject({ ...expected, headers: { 'retry-after': '1' } })
 })
 
-test.each(['/live', '/ready', '/metrics', '/nothing'])('HEAD %s has no body', async (target) => {
-  const { ask } = await listen()
-  const { status, headers } = await ask(target)
-  const answer = await ask(target, { method: 'HEAD' })
-  const type = headers['content-type']
-  expect(answer).toMatchObject({ status, body: '', headers: { 'content-type': type } })
-})
+test.each(['/live', '/ready', '/metrics', '/nothing'])(
+  'HEAD %s on the admin port has no body',
+  async (target) => {
+    const { ask } = await listen()
+    const { status, headers } = await ask(target)
+    const answer = await ask(target, { method: 'HEAD' })
+    const type = headers['content-type']
+    expect(answer).toMatchObject({ status, body: '', headers: { 'content-type': type } })
+  },
+)
 
 describe('an admin port on a loopback address', () => {
   test.each([
@@ -79,7 +82,7 @@ describe('an admin port on a loopback address', () => {
     'evil.localhost:9090',
     '[evil.example]',
     '',
-  ])('tells nothing to a web page, whose request is to "%s"', async (name) => {
+  ])('tells nothing to a web page that sends requests to "%s"', async (name) => {
     for (const host of ['127.0.0.1', 'localhost', '::1']) {
       const { ask } = await listen({ host })
       for (const target of ['/metrics', '/ready', '/live', '/nothing'])
@@ -97,13 +100,13 @@ describe('an admin port on a loopback address', () => {
   })
 })
 
-test('an admin port on another address answers requests to any name, as of a cluster', async () => {
+test('an admin port on another address answers requests to any name, as in a cluster', async () => {
   const { ask } = await listen({ host: '0.0.0.0' })
   const headers = { Host: 'plants.garden.svc.cluster.local:9011' }
   expect((await ask('/metrics', { headers })).status).toBe(200)
 })
 
-test('silent connections, however many, lock no probe out, and end none that waits', async () => {
+test('any number of silent connections to the admin port keeps out no probe, and ends no waiting one', async () => {
   const store = createGate()
   const { endpoint, ask } = await listen({ explain: () => store.wait() })
   const waiting = ask('/ready')
@@ -116,7 +119,7 @@ test('silent connections, however many, lock no probe out, and end none that wai
   expect((await waiting).status).toBe(200)
 })
 
-test('a connection to the admin port has one request', async () => {
+test('a connection to the admin port serves one request', async () => {
   const { endpoint } = await listen()
   const connection = await connectTo(endpoint)
   connection.send('GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))

@@ -30,20 +30,36 @@ function createSentResponse() {
   return createResponse().writeHead(200)
 }
 
-test.each<[string, Failure, string]>([
-  ['before its TLS handshake', { isOpen: false }, 'handshake'],
-  ['whose client left in the handshake', { isOpen: false, code: 'ECONNRESET' }, 'gone'],
-  ['without a request', {}, 'receiving'],
-  ['without a request, whose client left', { code: 'EPIPE' }, 'gone'],
-  ['that cannot be written to', { isWritable: false }, 'gone'],
-  ['with half of a request', { response: createResponse() }, 'receiving'],
-  ['with a whole request', { response: createResponse({ isComplete: true }) }, 'responding'],
-  ['with half of a request and its response', { response: createSentResponse() }, 'responding'],
-  [
-    'whose response has ended',
-    { response: createResponse({ isComplete: true, hasSocket: false }) },
-    'gone',
-  ],
-])('a connection %s is found to be so', (_title, failure, state) => {
+test.each<{ connection: string; failure: Failure; state: string }>([
+  { connection: 'before its TLS handshake', failure: { isOpen: false }, state: 'handshake' },
+  {
+    connection: 'whose client left in the handshake',
+    failure: { isOpen: false, code: 'ECONNRESET' },
+    state: 'gone',
+  },
+  { connection: 'without a request', failure: {}, state: 'receiving' },
+  { connection: 'without a request, whose client left', failure: { code: 'EPIPE' }, state: 'gone' },
+  { connection: 'that cannot be written to', failure: { isWritable: false }, state: 'gone' },
+  {
+    connection: 'with half of a request',
+    failure: { response: createResponse() },
+    state: 'receiving',
+  },
+  {
+    connection: 'with a whole request',
+    failure: { response: createResponse({ isComplete: true }) },
+    state: 'responding',
+  },
+  {
+    connection: 'with half of a request and its response',
+    failure: { response: createSentResponse() },
+    state: 'responding',
+  },
+  {
+    connection: 'whose response has ended',
+    failure: { response: createResponse({ isComplete: true, hasSocket: false }) },
+    state: 'gone',
+  },
+])('a connection $connection has the state $state', ({ failure, state }) => {
   expect(findState(failure)).toBe(state)
 })

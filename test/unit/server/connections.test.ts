@@ -23,7 +23,7 @@ async function acceptConnections(sent: Buffer[]): Promise<Socket[]> {
   return accepted
 }
 
-test('what connections have sent during a pause is passed on one after the other', async () => {
+test('what connections sent during a pause is passed on one after the other', async () => {
   const idle: Buffer[] = Array(100).fill(Buffer.alloc(0))
   const floods: Buffer[] = Array(20).fill(Buffer.alloc(maxReadBytes, 'x'))
   const sockets = await acceptConnections([...idle, ...floods])

@@ -36,7 +36,7 @@ async function untilHeld({ findPortClosing }: ReceivedRequest): Promise<void> {
   while (findPortClosing() === undefined) await nextIteration()
 }
 
-test('a drain sends no response before it has closed the port, as its client might connect again', async () => {
+test('a drain sends no response before it has closed the port, because its client might connect again', async () => {
   const { http, endpoint } = await listen(async (received) => {
     await untilHeld(received)
     await received.findPortClosing()
@@ -50,7 +50,7 @@ test('a drain sends no response before it has closed the port, as its client mig
   await drained
 })
 
-test('the response to a request waits while it has to', async () => {
+test('a drain delays the response to a request until the port is closed', async () => {
   const handler = createHandler({
     handlers: {
       createPlant: unused,

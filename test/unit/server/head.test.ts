@@ -41,7 +41,7 @@ const targets: [status: number, target: string, headers?: Record<string, string>
   [503, '/plants/3'],
 ]
 
-test('HEAD has the status and the headers of GET, and its connection goes on', async () => {
+test('HEAD has the status and the headers of GET, and keeps its connection open', async () => {
   const service = await serveLarge({ cors: ['*'] })
   const connection = await connectTo(service.endpoint)
   for (const [status, target, headers = {}] of targets) {
@@ -56,7 +56,7 @@ test('HEAD has the status and the headers of GET, and its connection goes on', a
   }
 })
 
-test('HEAD has no body where its own body breaks, or is too large', async () => {
+test("the response to HEAD has no body if the request's body is invalid or too large", async () => {
   const service = await serveLarge()
   const chunked = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
   for (const [status, request] of [
@@ -72,7 +72,7 @@ test('HEAD has no body where its own body breaks, or is too large', async () => 
   }
 })
 
-test('Allow names HEAD wherever it names GET', async () => {
+test('the header Allow names HEAD wherever it names GET', async () => {
   const service = await serveLarge()
   for (const [target, allow] of [
     ['/plants', 'POST, GET, HEAD'],
@@ -96,7 +96,7 @@ test('HEAD needs the right to read, as GET does', async () => {
 })
 
 test.runIf(hasOpenssl)(
-  'a large response over TLS is not written for HEAD, and its connection goes on (needs openssl)',
+  'a large response over TLS is not written for HEAD, and its connection stays open (needs openssl)',
   async () => {
     const { cert, path, keyPath } = createCertificate({ names: ['IP:127.0.0.1'] })
     const read = () => readKeyPair(path, keyPath, { cert: 'the file', key: 'the other file' })

@@ -16,7 +16,7 @@ test.each<[string, object, z.ZodMiniType]>([
   ['PlantPatch', described.PlantPatch, z.omit(schemas.patch, { id: true })],
   ['Error', described.Error, errorSchema],
   ['count', { ...count, properties: { count: countType } }, responseSchemas.count],
-])('the description of %s is that of its schema', (_name, description, schema) => {
+])('the OpenAPI description of %s is that of its schema', (_name, description, schema) => {
   expect(sortKeys(description)).toEqual(sortKeys(toDescription(schema)))
 })
 

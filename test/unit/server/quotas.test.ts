@@ -38,7 +38,7 @@ function createQuotas() {
   return { acquire, states, timeOut }
 }
 
-test('one request of a token may need more than that, and runs alone', async () => {
+test('a single request of a token may need more than its quota, and runs alone', async () => {
   const { acquire, states } = createQuotas()
   const [large, small] = [acquire('a', 1000), acquire('a', 1)]
   expect(await states(large, small)).toEqual(['runs', 'waits'])
@@ -58,7 +58,7 @@ test('searches of a token run one after the other, and nothing else waits for th
   expect(await states(second)).toEqual(['runs'])
 })
 
-test('128 requests of a token wait, and further ones do not', async () => {
+test('128 requests of a token wait, and further ones are rejected', async () => {
   const { acquire, states } = createQuotas()
   const [running, ...waiting] = Array.from({ length: 129 }, () => acquire('a', 100))
   const [further, ofAnother] = [acquire('a', 100), acquire('b', 100)]
@@ -76,7 +76,7 @@ test('a create runs although 128 searches of its token wait', async () => {
   expect(await states(create, search)).toEqual(['runs', '503'])
 })
 
-test('what a waiting request has received counts', async () => {
+test('the bytes that a waiting request has received count for its quota', async () => {
   const { acquire, states } = createQuotas()
   const [running, waiting] = [acquire('a', 50), acquire('a', 100, { receivedBytes: 30 })]
   const other = acquire('b', 10, { receivedBytes: 10 })
@@ -85,7 +85,7 @@ test('what a waiting request has received counts', async () => {
   expect(await states(waiting, acquire('a', 50))).toEqual(['503', 'runs'])
 })
 
-test('a request waits as long as the timeout', async () => {
+test('a request waits for its quota as long as the timeout', async () => {
   const { acquire, states, timeOut } = createQuotas()
   const [running, waiting] = [acquire('a', 100), acquire('a', 1)]
   await states()
@@ -95,7 +95,7 @@ test('a request waits as long as the timeout', async () => {
   expect(await states(waiting)).toEqual(['503'])
 })
 
-test('a client that leaves does not wait, and those behind it run', async () => {
+test('a waiting client that leaves gets 503, and those behind it run', async () => {
   const { acquire, states } = createQuotas()
   const [running, left, next] = [acquire('a', 60), acquire('a', 100), acquire('a', 40)]
   await states(running)
@@ -103,7 +103,7 @@ test('a client that leaves does not wait, and those behind it run', async () => 
   expect(await states(running, left, next)).toEqual(['runs', '503', 'runs'])
 })
 
-test('when all leave at once, none of those that waited runs', async () => {
+test('no waiting request runs when all clients leave at once', async () => {
   const { acquire, states } = createQuotas()
   const all = [acquire('a', 60), acquire('a', 60), acquire('a', 60)]
   await states()
@@ -111,7 +111,7 @@ test('when all leave at once, none of those that waited runs', async () => {
   expect(await states(...all)).toEqual(['runs', '503', '503'])
 })
 
-test('a large response over TLS is written in pieces: Node keeps a buffer for the largest', async () => {
+test('a large response over TLS is written in pieces, because Node keeps a buffer for the largest one', async () => {
   const sizes: number[] = []
   const socket = new Socket()
   socket._write = (chunk: Buffer, _, done) => done(void sizes.push(chunk.length))

@@ -25,7 +25,7 @@ function watchReadiness(options: Options = {}) {
 
 const outage = new PlantsError('unavailable', 'Could not reach db.example.com:5432')
 
-test('the reason is the sentence of the store, and the log has it once', async () => {
+test('the reason of /ready is the message of the store, and the log has it once', async () => {
   let failure: PlantsError | undefined
   const checkStore = async () => {
     if (failure) throw failure
@@ -42,7 +42,7 @@ test('the reason is the sentence of the store, and the log has it once', async (
   ])
 })
 
-test('the reason names no user whose login the store rejected, and no defect', async () => {
+test('the reason of /ready shows neither the user of a rejected login nor an internal error', async () => {
   const login = new PlantsError('unauthorized', 'It rejected the login of SECRET')
   const later = new PlantsError('accessDenied', login.message, { cause: login })
   for (const failure of [
@@ -57,7 +57,7 @@ test('the reason names no user whose login the store rejected, and no defect', a
   }
 })
 
-test('probes share a check, and wait a second for it', async () => {
+test('concurrent probes share a check, and wait a second for it', async () => {
   const { timeOut } = createClock({ isStill: true })
   const store = createGate()
   const { explain } = watchReadiness({ checkStore: () => store.wait() })
@@ -72,7 +72,7 @@ test('probes share a check, and wait a second for it', async () => {
   expect([await explain(), store.waiting]).toEqual([undefined, 2])
 })
 
-test('a store that does not answer is reported as unreachable, if that is known', async () => {
+test('a store that does not answer is reported as unreachable if an outage is known', async () => {
   const { timeOut } = createClock({ isStill: true })
   const { explain } = watchReadiness({
     checkStore: () => createGate().wait(),
@@ -97,7 +97,7 @@ test('a service that drains is not ready, also if that begins during the check',
   expect([await reason, await explain(), lines]).toEqual([draining, draining, []])
 })
 
-test('what the store lacked at the start lasts, and was logged then', async () => {
+test('a reason that was found at the start is permanent, and is not logged again', async () => {
   const permanentReason = 'The store does not allow this user to delete plants'
   const { explain, lines } = watchReadiness({ permanentReason })
   expect([await explain(), lines]).toEqual([permanentReason, []])

@@ -40,7 +40,7 @@ test.each([
   }
 })
 
-test('the log has one sentence for a failure that a person can fix, and the stack of a defect', () => {
+test('the log has one sentence for a failure that a person can fix, and the stack of an internal error', () => {
   const away = new PlantsError('unavailable', 'Away', { cause: new Error('No route') })
   const lost = new PlantsError('unknownOutcome', 'Lost', { hint: 'Look', cause: away })
   const ours = [away, lost, new PlantsError('unwritable', 'The disk is full')]
@@ -96,7 +96,7 @@ test('the log has the path of a route, the id of a plant that changes, and nothi
 })
 
 test.runIf(hasOpenssl)(
-  'a renewed certificate is served once its key is there, and the old one until then (needs openssl)',
+  'a service uses a renewed certificate once its key is there, and the old one until then (needs openssl)',
   async () => {
     const [old, renewed] = [
       createCertificate({ names: ['DNS:old'] }),

@@ -36,7 +36,7 @@ async function useToken(expires?: number) {
   return { at, revoke: () => tokens.revoke(1n, new Date(evening)) }
 }
 
-test('a token is accepted until exactly its expiry', async () => {
+test('a token is accepted exactly until it expires', async () => {
   const { at } = await useToken(7_200_000)
   expect([await at(7_199_999), await at(7_200_000), await at(7_200_001)]).toEqual(['1', 401, 401])
 })

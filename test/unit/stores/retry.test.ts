@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../../../src/stores/retry.js'
 
-test('a store is tried for two seconds before its first answer, and then until the timeout', () => {
+test('a store is tried for two seconds before its first response, and for the timeout after it', () => {
   const budgets = (timeoutMs: number, retry?: number) =>
     [false, true].map((hasAnswered) => chooseRetryBudgetMs({ timeoutMs, retry }, hasAnswered))
   expect(budgets(30_000)).toEqual([2000, 30_000])

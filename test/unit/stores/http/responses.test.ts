@@ -40,7 +40,7 @@ test.each<[keyof typeof responseSchemas, (value: unknown) => unknown]>([
   ['storedPlant', parseStoredPlant],
   ['count', parseResponseCount],
   ['error', parseResponseError],
-])('the schema and the parser of a %s in a response agree', (name, parse) =>
+])('the schema and the parser of a %s in a response accept the same values', (name, parse) =>
   check(1000, [response], (body) => {
     const { success, data } = responseSchemas[name].safeParse(body)
     const parsed = parse(body)

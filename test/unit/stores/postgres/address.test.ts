@@ -24,7 +24,7 @@ async function parse(
   return found
 }
 
-test('the address of a database has its parts', async () => {
+test('the address of a database is parsed into its parts', async () => {
   expect(await parse('postgres://ann@h1/garden')).toEqual({
     ...{ scheme: 'postgres', name: 'postgres://h1:5432/garden', href: garden },
     ...{ hosts: [{ host: 'h1', port: 5432 }], user: 'ann', password: undefined },
@@ -58,46 +58,61 @@ test.skipIf(isWindows)(
 )
 
 test.skipIf(isWindows).each([
-  ['POSTGRESQL://ann@H1/garden', garden],
-  ['postgres://ann@[::1]:5433,[FE80::1]/garden', 'postgres://ann@[::1]:5433,[fe80::1]:5432/garden'],
-  ['postgres:///garden?host=/tmp&user=ann&port=5433', 'postgres://ann@%2Ftmp:5433/garden'],
-  [
-    'postgres://ann@ignored:1/ignored?dbname=garden&host=h1,::1&port=5433',
-    'postgres://ann@h1:5433,[::1]:5433/garden',
-  ],
-  ['postgres://a%40b%3Ac@h1/my%20garden%2F2#3', 'postgres://a%40b%3Ac@h1:5432/my%20garden%2F2%233'],
-  ['postgres://ann@h1/garden?sslmode=prefer&max=4', `${garden}?max=4&sslmode=prefer`],
-  [
-    'postgres://ann@h1/garden?sslrootcert=ca.pem&max=9&sslmode=verify-ca',
-    `${garden}?max=9&sslmode=verify-ca&sslrootcert=/home/ann/ca.pem`,
-  ],
-])('%s is %s (needs paths with /)', async (address, complete) => {
-  const found = await parse(address)
-  expect(await parse(found.href)).toEqual(found) // as it is saved
-  const login = complete.replace(/\?.*/, '')
-  expect([found.href, found.name]).toEqual([complete, login.replace(/[^/]*@/, '')])
-})
+  { address: 'POSTGRESQL://ann@H1/garden', complete: garden },
+  {
+    address: 'postgres://ann@[::1]:5433,[FE80::1]/garden',
+    complete: 'postgres://ann@[::1]:5433,[fe80::1]:5432/garden',
+  },
+  {
+    address: 'postgres:///garden?host=/tmp&user=ann&port=5433',
+    complete: 'postgres://ann@%2Ftmp:5433/garden',
+  },
+  {
+    address: 'postgres://ann@ignored:1/ignored?dbname=garden&host=h1,::1&port=5433',
+    complete: 'postgres://ann@h1:5433,[::1]:5433/garden',
+  },
+  {
+    address: 'postgres://a%40b%3Ac@h1/my%20garden%2F2#3',
+    complete: 'postgres://a%40b%3Ac@h1:5432/my%20garden%2F2%233',
+  },
+  {
+    address: 'postgres://ann@h1/garden?sslmode=prefer&max=4',
+    complete: `${garden}?max=4&sslmode=prefer`,
+  },
+  {
+    address: 'postgres://ann@h1/garden?sslrootcert=ca.pem&max=9&sslmode=verify-ca',
+    complete: `${garden}?max=9&sslmode=verify-ca&sslrootcert=/home/ann/ca.pem`,
+  },
+])(
+  'the address $address is completed to $complete (needs paths with /)',
+  async ({ address, complete }) => {
+    const found = await parse(address)
+    expect(await parse(found.href)).toEqual(found) // as it is saved
+    const login = complete.replace(/\?.*/, '')
+    expect([found.href, found.name]).toEqual([complete, login.replace(/[^/]*@/, '')])
+  },
+)
 
 test.each([
-  ['postgres://h1:x/g', 'is not a valid address'],
-  ['postgres://h1:0/g', 'is not a valid address'],
-  ['postgres://h1,h2/g?port=1,2,3', 'is not a valid address'],
-  ['postgres://h1/g?requirepeer=none', 'parameter that is not supported'],
-  ['postgres://h1/g?password=s3cret', 'parameter that is not supported'],
-  ['postgres://h1/g?max=-1', 'max must be'],
-  ['postgres://h1/g?max=abc', 'max must be'],
-  ['postgres://h1/g?max=1.5', 'max must be'],
-  ['postgres://h1/g?sslmode=on', 'sslmode must be one of'],
-  ['postgres://h1/g?target_session_attrs=', 'must be read-write or any'],
-  ['postgres://h1/g?target_session_attrs=standby', 'must be read-write or any'],
-  ['postgres://', 'has no user'],
-])('%s is rejected', async (address, why) => {
+  { address: 'postgres://h1:x/g', why: 'is not a valid address' },
+  { address: 'postgres://h1:0/g', why: 'is not a valid address' },
+  { address: 'postgres://h1,h2/g?port=1,2,3', why: 'is not a valid address' },
+  { address: 'postgres://h1/g?requirepeer=none', why: 'parameter that is not supported' },
+  { address: 'postgres://h1/g?password=s3cret', why: 'parameter that is not supported' },
+  { address: 'postgres://h1/g?max=-1', why: 'max must be' },
+  { address: 'postgres://h1/g?max=abc', why: 'max must be' },
+  { address: 'postgres://h1/g?max=1.5', why: 'max must be' },
+  { address: 'postgres://h1/g?sslmode=on', why: 'sslmode must be one of' },
+  { address: 'postgres://h1/g?target_session_attrs=', why: 'must be read-write or any' },
+  { address: 'postgres://h1/g?target_session_attrs=standby', why: 'must be read-write or any' },
+  { address: 'postgres://', why: 'has no user' },
+])('the address $address is rejected: $why', async ({ address, why }) => {
   const options = why.includes('user') ? { findUserName: () => undefined } : {}
   const message = expect.stringContaining(why)
   await expect(parse(address, options)).rejects.toMatchObject({ kind: 'usage', message })
 })
 
-test('the address comes before the variable that says which servers are used', async () => {
+test('the address takes precedence over PGTARGETSESSIONATTRS', async () => {
   const env = { PGTARGETSESSIONATTRS: 'any' }
   const own = `${garden}?target_session_attrs=read-write`
   const readWrite = { href: own, targetSessionAttrs: 'read-write' }
@@ -110,7 +125,7 @@ test('the address comes before the variable that says which servers are used', a
   })
 })
 
-test('an import has one complete address, whichever servers the address allows', async () => {
+test('an import uses the same complete address for the primary, whichever servers the address allows', async () => {
   const addresses = ['', '&target_session_attrs=any', '&target_session_attrs=read-write']
   for (const parameter of addresses) {
     const writable = toReadWrite(await parse(`${garden}?max=9${parameter}`))
@@ -121,7 +136,7 @@ test('an import has one complete address, whichever servers the address allows',
   expect(href).toBe(garden)
 })
 
-test('where all authorities of the system are trusted, the host is verified', async () => {
+test('the host is verified if all authorities of the system are trusted', async () => {
   const address = 'postgres://h1/g?sslrootcert=system&sslmode=require'
   expect(await parse(address)).toMatchObject({ sslmode: 'verify-full' })
 })

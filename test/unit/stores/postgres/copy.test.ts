@@ -25,7 +25,7 @@ const bytes = Buffer.from(
 )
 
 test.each([1, 2, 7, 64, bytes.length])(
-  'rows that are written for COPY are read again, in pieces of %i bytes',
+  'rows that are written for COPY are read again unchanged, in chunks of %i bytes',
   async (size) => {
     const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
       bytes.subarray(index * size, (index + 1) * size),

@@ -38,7 +38,7 @@ async function expectLines(plants: readonly NewPlant[], pieceBytes?: number): Pr
     })
 }
 
-test('each character has the same line as in another store', async () => {
+test('each character is exported by PostgreSQL in the same lines as by another store', async () => {
   const codes = Array.from({ length: 0xffff }, (_, index) => index + 1)
   const characters = [...codes.map((code) => String.fromCharCode(code)), '🌿', '\u{10ffff}']
   const valid = characters.filter((character) => character.isWellFormed())
@@ -53,7 +53,7 @@ test('each character has the same line as in another store', async () => {
 
 const oddTexts = ['', '#N/A', '#', '"', '""', ',', '"a",', '\\N', '\\', '\\N\n', 'x'.repeat(99_999)]
 
-test('texts that have a meaning in COPY or in a table are the same lines', async () => {
+test('strings with a meaning in COPY or in a table are exported in the same lines as by another store', async () => {
   await expectLines(
     oddTexts.flatMap((text): NewPlant[] => [
       { id: smallestId, name: text, tag: text },
@@ -65,7 +65,7 @@ test('texts that have a meaning in COPY or in a table are the same lines', async
   )
 })
 
-test('any plants are the same lines, in whatever pieces their rows come', () =>
+test('any plants are exported in the same lines, however their rows are cut into chunks', () =>
   check(100, [fc.array(newPlant()), fc.integer({ min: 1, max: 300 })], expectLines))
 
 const broken: Record<string, string> = {
@@ -83,7 +83,7 @@ const broken: Record<string, string> = {
   'a text that is not UTF-8': '1\tFern \xff\t\\N\n',
 }
 
-test.each(Object.entries(broken))('a row with %s ends an export', async (_, row) => {
+test.each(Object.entries(broken))('an export ends at a row with %s', async (_, row) => {
   const bytes = Buffer.concat([copyText([{ id: 1n, name: 'Fern' }]), Buffer.from(row, 'latin1')])
   for (const format of formats)
     await expect(formatAll(bytes, format)).rejects.toMatchObject({

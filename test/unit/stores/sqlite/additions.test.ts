@@ -30,7 +30,7 @@ function exec(sql: string): void {
 const opened = async () =>
   closeAfterTest(await SqliteStore.open(createFileAddress(user.store), buildSqliteOptions()))
 
-test('an index, a view and a table are left alone by all commands, and are in a backup', async () => {
+test('all commands leave an added index, view and table alone, and a backup has them', async () => {
   exec(`CREATE INDEX my_index ON plants (tag, lower(name));
     CREATE VIEW my_view AS SELECT tag, count(*) FROM plants GROUP BY tag;
     CREATE TABLE my_table (plant INTEGER REFERENCES plants (id), watered TEXT);
@@ -69,7 +69,7 @@ describe.each([
   ['a trigger, in the end', refusing('AFTER', "RAISE(ABORT, 'not here')"), 'not here'],
   ['a trigger that ignores it', refusing('BEFORE', 'RAISE(IGNORE)'), 'a trigger skipped it'],
   ['a trigger that rolls back', refusing('AFTER', "RAISE(ROLLBACK, 'not here')"), 'not here'],
-])('a plant that %s refuses affects no other one', (what, sql, reason) => {
+])('the plant that %s rejects does not affect the other plants', (what, sql, reason) => {
   const stored = () =>
     queryFile(user.store, 'SELECT id FROM plants WHERE id >= 100').map(({ id }) =>
       BigInt(Number(id)),
@@ -77,7 +77,7 @@ describe.each([
 
   beforeEach(() => exec(sql))
 
-  test('of many who create at once', async () => {
+  test('of concurrent creates', async () => {
     const store = await opened()
     const results = await Promise.allSettled(ids.map((id) => store.write([create(id)])))
     const kinds = results.map((result) => {
@@ -102,7 +102,7 @@ describe.each([
   })
 })
 
-test('a restore that a UNIQUE index refuses changes nothing', async () => {
+test('a restore that a UNIQUE index rejects changes nothing', async () => {
   exec("INSERT INTO plants (id, name) VALUES (2, 'Fern')")
   expect((await user.run('backup twice.bak')).code).toBe(0)
   exec('DELETE FROM plants WHERE id = 2; CREATE UNIQUE INDEX my_names ON plants (name)')

@@ -64,7 +64,7 @@ test.each<[what: string, damage: (bytes: Buffer) => unknown, why: RegExp]>([
   expect((await user.run('doctor --quick')).code).toBe(0)
 })
 
-test('a file that is cut cannot be opened', async () => {
+test('a store whose file was cut cannot be opened', async () => {
   truncateSync(user.store, 20 * pageSize)
   const { code, out } = await user.run('doctor --quick')
   expect([code, out]).toEqual([1, expect.stringContaining('plants.db is damaged, or its disk')])

@@ -64,7 +64,7 @@ test.each([
 test.each([
   ["name that is x'00ff'", "(2, x'00ff', NULL, 'k')"],
   ['tag that is 7', "(2, 'Fern', 7, 'k')"],
-])('a %s is not taken for a text', async (_, values) => {
+])('a stored %s is not read as a string', async (_, values) => {
   insert(values)
   const err = expect.stringMatching(/evil\.db is damaged, or its disk cannot be read: /)
   const create = 'create --id 2 --name Fern --idempotency-key k'
@@ -77,7 +77,7 @@ test.each([
   expect((await user.run('list')).out).toBe(fern)
 })
 
-test('a store without its table of plants has a hint for whoever keeps it', async () => {
+test('the error for a store without its table of plants has a hint for the owner of the store', async () => {
   queryFile(path, 'DROP TABLE plants')
   expect(await user.run('list', { env: { PLANTS_STORE: './evil.db' } })).toMatchObject({
     code: 4,
@@ -87,7 +87,7 @@ test('a store without its table of plants has a hint for whoever keeps it', asyn
   })
 })
 
-test('a token whose time no date can have is not shown as one that never expires', async () => {
+test('a token whose expiry is no valid date is not shown as one that never expires', async () => {
   await user.run('tokens create', { env: { PLANTS_STORE: './evil.db' } })
   queryFile(path, 'UPDATE tokens SET expires_at = 9223372036854775807')
   const { code, out, err } = await user.run('tokens list', { env: { PLANTS_STORE: './evil.db' } })

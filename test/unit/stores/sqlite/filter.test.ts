@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { foldText } from '../../../../src/plant/folding.js'
 import { listFoldingStarts } from '../../../../src/stores/sqlite/filter.js'
 
-test('each character that folds to an ASCII character begins as one of its list', () => {
+test('each character that folds to an ASCII character begins with a start that the filter lists', () => {
   const ascii = Array.from({ length: 0x5e }, (_, code) => String.fromCharCode(0x21 + code))
   const starts = new Map(ascii.map((character) => [character, listFoldingStarts(character)]))
   const missing: string[] = []

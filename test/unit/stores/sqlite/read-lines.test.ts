@@ -72,7 +72,7 @@ async function expectEqualLines(store: SqliteStore, query: ReadQuery = {}): Prom
   return count
 }
 
-test('any plants have the same lines as one by one', async () => {
+test('any plants are read as the same lines in a block as one by one', async () => {
   const { store, path } = await openStore()
   await check(60, [fc.array(newPlant())], async (plants) => {
     exec(path, 'DELETE FROM plants')
@@ -86,18 +86,21 @@ const oddTexts = [
   ...['a\n5\tFern\t\\N', 'a\tb\n6\tMoss', 'Fern\n', '+', '\u0001', '\u2028', 'x'.repeat(300)],
 ]
 
-test.each(oddTexts)('the text %j has the same lines as one by one', async (text) => {
-  const { store } = await openStore([
-    { id: smallestId, name: text, tag: text },
-    { id: -1n, name: text },
-    { id: 0n, name: 'Fern', tag: text },
-    { id: 7n, name: text, tag: 'wet' },
-    { id: largestId, name: 'Moss' },
-  ])
-  expect(await expectEqualLines(store)).toBe(5)
-})
+test.each(oddTexts)(
+  'the string %j is read as the same lines in a block as one by one',
+  async (text) => {
+    const { store } = await openStore([
+      { id: smallestId, name: text, tag: text },
+      { id: -1n, name: text },
+      { id: 0n, name: 'Fern', tag: text },
+      { id: 7n, name: text, tag: 'wet' },
+      { id: largestId, name: 'Moss' },
+    ])
+    expect(await expectEqualLines(store)).toBe(5)
+  },
+)
 
-test('steps of many rows and of large ones are each read once', async () => {
+test('each of many rows in steps is read once as a line, also if some rows are large', async () => {
   const { store } = await openStore(
     Array.from({ length: 12_000 }, (_, index) => {
       const isLarge = index % 4000 === 3999
@@ -107,7 +110,7 @@ test('steps of many rows and of large ones are each read once', async () => {
   expect(await expectEqualLines(store)).toBe(12_000)
 })
 
-test('filters, orders and limits hold for lines, also with an index of another order', async () => {
+test('lines obey filters, orders and limits, also with an index of another order', async () => {
   const { store, path } = await openStore(
     Array.from({ length: 40 }, (_, index) => {
       const plant = { id: BigInt(index), name: `Fern ${40 - index}` }
@@ -129,7 +132,7 @@ test('filters, orders and limits hold for lines, also with an index of another o
   for (const [query, count] of queries) expect(await expectEqualLines(store, query)).toBe(count)
 })
 
-test('lines are those of one moment', async () => {
+test('the lines of a read are of one snapshot', async () => {
   const { store } = await openStore(
     Array.from({ length: 12_000 }, (_, index) => ({ id: BigInt(index), name: 'Fern' })),
   )
@@ -154,12 +157,15 @@ async function openDamaged(values: string): Promise<SqliteStore> {
 }
 
 test.each([
-  ["(2, CAST(x'46ff' AS TEXT), NULL)", 2],
-  ["(2, 'Fern', CAST(x'eda080' AS TEXT))", 2],
-  ["(2, 'a' || char(0) || 'b', char(0))", 2],
-])('the texts %s of another program have the same lines as one by one', async (values, count) => {
-  expect(await expectEqualLines(await openDamaged(values))).toBe(count)
-})
+  { values: "(2, CAST(x'46ff' AS TEXT), NULL)", count: 2 },
+  { values: "(2, 'Fern', CAST(x'eda080' AS TEXT))", count: 2 },
+  { values: "(2, 'a' || char(0) || 'b', char(0))", count: 2 },
+])(
+  'the strings $values of another program are read as the same lines in a block as one by one',
+  async ({ values, count }) => {
+    expect(await expectEqualLines(await openDamaged(values))).toBe(count)
+  },
+)
 
 test.each([
   "(2, x'00ff', NULL)",
@@ -169,7 +175,7 @@ test.each([
   "(2, 'Fern', 7.5)",
   "(2, 'Fern', x'')",
   "(2, 7, NULL), (3, 'Fern', 'a' || char(10) || '5' || char(9) || 'x' || char(9) || 'y')",
-])('the values %s are no lines', async (values) => {
+])('the values %s of another program are not read as lines', async (values) => {
   const store = await openDamaged(values)
   for (const format of formats)
     await expect(collectLines(store, {}, format)).rejects.toMatchObject({
