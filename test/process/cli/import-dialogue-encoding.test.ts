@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import {
+  columns,
+  createSandboxWithFile,
+  down,
+  enter,
+  latin1,
+  noColor,
+  storedPlants,
+  table,
+} from './import-dialogue-steps.js'
+
+// The dialogue of an import asks for the encoding of its file.
+
+test('an import asks for the encoding and the columns, and stores what Enter proposes', async () => {
+  const user = createSandboxWithFile(latin1(table))
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['Is that right?', enter], ...columns, ['Import 2 plants?', enter])
+  const { code, screen } = await session.ended
+  expect(code).toBe(0)
+  expect(screen).toContain('list.csv is not UTF-8. Read as windows-1252, it begins:')
+  expect(screen).toMatch(/ {2}Nr\. {2}Botanischer Name {2}Standort\s+31 {3}Süßkirsche {8}Südbeet/)
+  expect(screen).toContain('Nr. (31, 32)')
+  expect(await user.run('list')).toEqual(storedPlants)
+})
+
+test('no encoding is asked for where one line of UTF-8 is damaged', async () => {
+  const damaged = Buffer.concat([Buffer.from(table), latin1('33;Löwe;x\n')])
+  const { code, screen } = await createSandboxWithFile(damaged).terminal('import list.csv', noColor)
+    .ended
+  expect([code, screen.includes('?'), screen.includes('Correct the lines that are not')]).toEqual([
+    2,
+    false,
+    true,
+  ])
+})
+
+test('another encoding is chosen by what a line reads in it', async () => {
+  const user = createSandboxWithFile(Buffer.from('Nr;Name\n1;\xaf\xf3\xbfa', 'latin1'))
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['Is that right?', down + enter], ['Which encoding?', 'windows-1250'])
+  await session.answer(['❯ windows-1250', enter], ['Read as windows-1250', ''], ['right?', enter])
+  await session.answer(['the id?', enter], ['Import 1 plant?', enter])
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Żóża' }))
+})
+
+test('an encoding is found by the name of its language', async () => {
+  const user = createSandboxWithFile(Buffer.from('Nr;Name\n1;\xbd\x9d\xa2\x88ta', 'latin1'))
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['Is that right?', down + enter], ['Which encoding?', 'polish'])
+  await session.answer(['cp852 (Central Europe, DOS): 1;ŻŁółta', '\x1b'])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes('()')]).toEqual([130, false])
+})
+
+test('an encoding is not used for a file that is UTF-8', async () => {
+  const user = createSandboxWithFile(latin1(table))
+  user.write('more.csv', table)
+  const session = user.terminal('import list.csv more.csv', noColor)
+  await session.answer(['Is that right?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes('more.csv is UTF-8, and list.csv is not')]).toEqual([2, true])
+})
