@@ -29,12 +29,12 @@ test.each([
   ['maccenteuro', 'mac-latin2', 'Central European (Mac)'],
   ['rk1048', 'kz_1048', 'strk1048_2002'],
   ['iso-8859-8', 'csISO88598I', 'ISO-8859-8-I', 'logical', 'Hebrew (ISO-Logical)'],
-])('%s is the encoding that %s names, too', async (encoding, ...names) => {
+])('%s is also the encoding with the name %s', async (encoding, ...names) => {
   for (const name of [encoding, ...names]) expect(await findEncoding(name)).toBe(encoding)
 })
 
 test.each(['', 'utf-9', 'base64', 'rot13', 'utf-7', 'cp037', 'hz', 'iso-2022-kr', 'johab'])(
-  '%j is no encoding that has a decoder',
+  '%j is not the name of an encoding',
   async (name) => {
     await expect(findEncoding(name)).rejects.toMatchObject({
       kind: 'usage',
@@ -59,25 +59,31 @@ test('every name belongs to one encoding, which decodes ASCII', async () => {
   }
 })
 
-test.runIf(hasPython)('the table of names is what its script makes of its sources', () => {
-  const args = [join(root, 'bin/build-encodings.mjs'), '--check']
-  expect(execFileSync(process.execPath, args, { encoding: 'utf8' })).toBe('')
-})
+test.runIf(hasPython)(
+  'the table of encoding names is what its script builds from its sources',
+  () => {
+    const args = [join(root, 'bin/build-encodings.mjs'), '--check']
+    expect(execFileSync(process.execPath, args, { encoding: 'utf8' })).toBe('')
+  },
+)
 
-test.each(['utf-32le', 'utf-32be'])('%s is read with a mark, and with the option', async (name) => {
-  const text = 'id,name\n1,Färn 🌿\n'
-  const options = { encoding: name, cuts: [16, 17, 21, 30] }
-  expect(formatRecords(await readRecords(iconv.encode(text, name), options))).toEqual([
-    '2: 1 Färn 🌿',
-  ])
-  const marked = iconv.encode(`\ufeff${text}`, name)
-  expect(formatRecords(await readRecords(marked))).toEqual(['2: 1 Färn 🌿'])
-  const wrong = Buffer.concat([marked, Buffer.from([0xff, 0xff, 0xff, 0xff])])
-  await expect(readRecords(wrong)).rejects.toThrow(`stdin is not ${name} (line 3)`)
-})
+test.each(['utf-32le', 'utf-32be'])(
+  'an input in %s is read with a byte order mark, and with --encoding',
+  async (name) => {
+    const text = 'id,name\n1,Färn 🌿\n'
+    const options = { encoding: name, cuts: [16, 17, 21, 30] }
+    expect(formatRecords(await readRecords(iconv.encode(text, name), options))).toEqual([
+      '2: 1 Färn 🌿',
+    ])
+    const marked = iconv.encode(`\ufeff${text}`, name)
+    expect(formatRecords(await readRecords(marked))).toEqual(['2: 1 Färn 🌿'])
+    const wrong = Buffer.concat([marked, Buffer.from([0xff, 0xff, 0xff, 0xff])])
+    await expect(readRecords(wrong)).rejects.toThrow(`stdin is not ${name} (line 3)`)
+  },
+)
 
 test.each(['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'])(
-  '%s without a mark is named, and never read without the option',
+  'an input in %s without a byte order mark is named in an error, and never read without --encoding',
   async (name) => {
     const input = iconv.encode('id,name\n1,Färn\n', name, { addBOM: false })
     for (const encoding of [undefined, 'latin1', name === 'utf-16le' ? 'utf-16be' : 'utf-16le']) {
@@ -92,7 +98,7 @@ test.each(['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'])(
   },
 )
 
-test('an input that is not UTF-8 is shown in its likely encoding, and the hint reads it', async () => {
+test('the error for an input that is not UTF-8 shows its likely encoding, and its hint reads it', async () => {
   const input = iconv.encode('id,name\n1,Rose\n2,Żurawka wąskolistna\n3,Śliwa\n', 'windows-1250')
   const error = await readRecords(input, { name: 'a.csv' }).catch((error: EncodingError) => error)
   expect(error).toMatchObject({
@@ -107,7 +113,7 @@ test('an input that is not UTF-8 is shown in its likely encoding, and the hint r
   )
 })
 
-test('an input that is not of the named encoding is shown in its likely encoding', async () => {
+test('the error for an input that is not in the named encoding shows its likely encoding', async () => {
   const input = iconv.encode('id,name\n1,玫瑰\n2,牡丹\n3,㐀菊花\n', 'gb18030')
   await expect(readRecords(input, { encoding: 'latin1' })).rejects.toMatchObject({
     message: expect.stringMatching(
@@ -117,7 +123,7 @@ test('an input that is not of the named encoding is shown in its likely encoding
   })
 })
 
-test('an encoding is not suggested if a later block has other letters', async () => {
+test('the error suggests no encoding in which a later block has other letters', async () => {
   const lines = 'id,name\n1,Žluťucha\n2,Růže\n3,Třešeň\n4,Hvězdnice\n'
   const start = iconv.encode(lines, 'iso-8859-2')
   const filler = Buffer.from('5,a\n'.repeat(40_000))
@@ -129,7 +135,7 @@ test('an encoding is not suggested if a later block has other letters', async ()
   expect(encodings).not.toContain('iso-8859-2')
 })
 
-test('no other encoding is suggested for a UTF-8 file with a damaged line', async () => {
+test('the error suggests no other encoding for a file of UTF-8 with a damaged line', async () => {
   const input = Buffer.concat([Buffer.from('id,name\n1,ü\n2,é\n'), latin1('3,\xe9\n')])
   await expect(readRecords(input)).rejects.toMatchObject({
     message: 'stdin is not UTF-8 (line 4, byte 3), but line 2 is',
@@ -143,7 +149,7 @@ const mixedHint =
 test.each([
   ['first', 'id,name\n1,Größe\n', '2,Größe\n3,Ähre\n4,Öl\n', '(line 3, byte 5), but line 2 is'],
   ['last', 'id,name\n1,a\n', '2,Größe\n3,Ähre\n', '(line 3, byte 5), but line 5 is', '4,Öl\n'],
-])('of a file whose %s line is UTF-8, no encoding is proposed', async (...row) => {
+])('the error suggests no encoding for a file whose %s line is UTF-8', async (...row) => {
   const [, start, middle, message, end = ''] = row
   const input = Buffer.concat([Buffer.from(start), latin1(middle), Buffer.from(end)])
   await expect(readRecords(input)).rejects.toMatchObject({
@@ -153,7 +159,7 @@ test.each([
   })
 })
 
-test('a block after one with letters of UTF-8 has no other encoding', async () => {
+test('the error suggests no encoding for a block that follows letters of UTF-8', async () => {
   const start = Buffer.from('id,name\n1,Größe\n')
   const input = Buffer.concat([start, latin1('2,Größe\n3,Ähre\n4,Öl\n')])
   await expect(readRecords(input, { cuts: [start.length] })).rejects.toMatchObject({
@@ -163,16 +169,16 @@ test('a block after one with letters of UTF-8 has no other encoding', async () =
 })
 
 test.each([
-  ['windows-1250', '1,Łąka', 'Łąka'],
-  ['windows-1252', '1,a\n2,Łąka', 'Łąka'],
-  ['windows-1252', '1,Վարդ', 'Վարդ'],
-  ['cp850', '1,Größe', 'Größe'],
-  ['iso-8859-2', '1,Größe', 'Größe'],
-  ['koi8-r', '1,Роза', 'Роза'],
-  ['windows-1255', '1,שלום', 'שלום'],
-  ['gbk', '1,玫瑰', '玫瑰'],
-  ['shift_jis', '1,薔薇', '薔薇'],
-])('UTF-8 is not read in %s: %s', async (encoding, lines, name) => {
+  { encoding: 'windows-1250', lines: '1,Łąka', name: 'Łąka' },
+  { encoding: 'windows-1252', lines: '1,a\n2,Łąka', name: 'Łąka' },
+  { encoding: 'windows-1252', lines: '1,Վարդ', name: 'Վարդ' },
+  { encoding: 'cp850', lines: '1,Größe', name: 'Größe' },
+  { encoding: 'iso-8859-2', lines: '1,Größe', name: 'Größe' },
+  { encoding: 'koi8-r', lines: '1,Роза', name: 'Роза' },
+  { encoding: 'windows-1255', lines: '1,שלום', name: 'שלום' },
+  { encoding: 'gbk', lines: '1,玫瑰', name: '玫瑰' },
+  { encoding: 'shift_jis', lines: '1,薔薇', name: '薔薇' },
+])('a file of UTF-8 is not read in $encoding: $name', async ({ encoding, lines, name }) => {
   const line = lines.split('\n').length + 1
   await expect(readRecords(`id,name\n${lines}\n`, { encoding })).rejects.toMatchObject({
     message: `stdin is UTF-8, not ${encoding}. In UTF-8, line ${line} reads: ${line - 1},${name}`,
@@ -181,7 +187,7 @@ test.each([
 })
 
 test.each([[[]], [[30]]])(
-  'a line of UTF-8 is not read in another encoding, in blocks that end at %j',
+  'a file with a line of UTF-8 is not read in another encoding, with blocks that end at %j',
   async (cuts) => {
     const start = latin1('id,name\n1,Größe\n2,Ähre\n')
     const input = Buffer.concat([start, Buffer.from('3,a\n4,Öl\n'), latin1('5,é\n')])
@@ -193,26 +199,29 @@ test.each([[[]], [[30]]])(
 )
 
 test.each([
-  ['windows-1252', 'Mentha ×\u00a0piperita'],
-  ['windows-1252', 'CAFÉ»'],
-  ['windows-1252', 'Õ±'],
-  ['windows-874', 'สน'],
-  ['macintosh', 'L’île'],
-  ['gbk', '联通'],
-  ['gbk', '械'],
-  ['koi8-r', 'ещё'],
-])('a name whose bytes in %s happen to be UTF-8 is read: %s', async (encoding, name) => {
-  const input = iconv.encode(`id,name\n1,${name}\n`, encoding)
-  const { records } = await readRecords(input, { encoding })
-  expect(records.map(({ plant }) => plant?.name)).toEqual([name])
-})
+  { encoding: 'windows-1252', name: 'Mentha ×\u00a0piperita' },
+  { encoding: 'windows-1252', name: 'CAFÉ»' },
+  { encoding: 'windows-1252', name: 'Õ±' },
+  { encoding: 'windows-874', name: 'สน' },
+  { encoding: 'macintosh', name: 'L’île' },
+  { encoding: 'gbk', name: '联通' },
+  { encoding: 'gbk', name: '械' },
+  { encoding: 'koi8-r', name: 'ещё' },
+])(
+  'a name whose bytes in $encoding happen to be UTF-8 is read: $name',
+  async ({ encoding, name }) => {
+    const input = iconv.encode(`id,name\n1,${name}\n`, encoding)
+    const { records } = await readRecords(input, { encoding })
+    expect(records.map(({ plant }) => plant?.name)).toEqual([name])
+  },
+)
 
-test('U+FFFD and C1 controls of UTF-8 are not taken for what is not UTF-8', async () => {
+test('the error for an input with U+FFFD and C1 controls in UTF-8 names the first byte that is not UTF-8', async () => {
   const input = Buffer.concat([Buffer.from('id,name\n1,\ufffd\u0085\n'), latin1('2,\xe4\n')])
   await expect(readRecords(input)).rejects.toThrow('(line 3, byte 3)')
 })
 
-test('what is not of its byte order mark cannot be changed with the option', async () => {
+test('the hint for an input that contradicts its byte order mark does not suggest --encoding', async () => {
   const input = Buffer.concat([Buffer.from('\ufeffid,name\n'), latin1('1,\xe4\n')])
   await expect(readRecords(input, { encoding: 'latin1' })).rejects.toMatchObject({
     message: 'stdin is not UTF-8 (line 2, byte 3)',

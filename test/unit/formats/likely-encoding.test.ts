@@ -20,7 +20,7 @@ const writtenLists = listLanguages.flatMap((list) =>
   list.encodings.map((encoding) => ({ list, encoding })),
 )
 
-test('lists of every language are read with the option', async () => {
+test('lists in every language are read with --encoding', async () => {
   for (const { list, encoding } of writtenLists) {
     const bytes = encodeList(writeList(list, { rows: 30 }), encoding)
     const columns = ['id', 'name', 'tag']
@@ -28,7 +28,7 @@ test('lists of every language are read with the option', async () => {
   }
 })
 
-test('no list in another encoding is read without the option', async () => {
+test('no list in another encoding is read without --encoding', async () => {
   for (const { list, encoding } of writtenLists)
     await expect(readRecords(encodeList(writeList(list, { rows: 3 }), encoding))).rejects.toThrow(
       /^stdin is not UTF-8 \(line \d, byte \d+\)\. In [^ ]+, the most likely encoding, /,
@@ -63,11 +63,11 @@ async function countOutcomes(lengths: number[], isSparse = false) {
   return counts
 }
 
-test('of lists in 25 languages, the likely encoding reads them as they were written', async () => {
+test('the likely encoding of lists in 25 languages reads them as they were written', async () => {
   expect(await countOutcomes([3, 30, 300])).toEqual({ right: 126, second: 0, wrong: 0 })
 })
 
-test('of lists with few words of their language, the likely encoding is mostly right', async () => {
+test('the likely encoding of lists with few words of their language is mostly right', async () => {
   expect(await countOutcomes([3, 30, 300], true)).toEqual({ right: 112, second: 8, wrong: 6 })
 })
 
@@ -81,7 +81,10 @@ test.each([
   ['windows-1252', 'id,name,price', '1,Fern,€ 3'],
   ['windows-1252', 'id,name', '1,20 °C'],
   ['windows-1250', 'id;nazwa', '1;Żurawka', '2;Śliwa'],
-])('a list of one or two plants is likely %s: %s %s', async (encoding, ...lines) => {
-  const bytes = iconv.encode(lines.join('\r\n'), encoding)
-  expect((await detectEncodings(bytes))[0]).toBe(encoding)
-})
+])(
+  'the likely encoding of a list of one or two plants is %s: %s %s',
+  async (encoding, ...lines) => {
+    const bytes = iconv.encode(lines.join('\r\n'), encoding)
+    expect((await detectEncodings(bytes))[0]).toBe(encoding)
+  },
+)

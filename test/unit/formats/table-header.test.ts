@@ -8,28 +8,40 @@ import { formatRecords, readRecords } from './records.js'
 
 const csv = { format: 'csv' } as const
 
-test('unknown columns are reported if they have values', async () => {
+test('the fields that no plant has are reported if they have values', async () => {
   const input = 'id,name,colour,__proto__,,rejected_line\n1,a,,x,\n2,b,red,y,,7\n3,c,"",,\n'
   const read = await readRecords(input, csv)
   expect(formatRecords(read)).toEqual(['2: 1 a', '3: 2 b', '4: 3 c'])
   expect(read.otherFields).toEqual(new Set(['__proto__', 'colour']))
 })
 
-test.each<[message: string, input: string, map?: Record<string, string>]>([
-  ['stdin has no column "name": line 1 has only "No", "Nom"', 'No;Nom\n', { id: 'No' }],
-  [
-    'stdin has no columns "id", "name": line 6 has only "Nr.", "Nom"',
-    '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
-  ],
-  ['stdin has no columns "name", "Family": line 1 has only "id"', 'id\n', { tag: 'Family' }],
-  ['Several columns of stdin could be the name', 'id,name,Name\n'],
-  ['Several columns of stdin could be the name', 'id,name,name\n', { name: 'name' }],
-])('a header is rejected: %s', async (message, input, map = {}) => {
+test.each<{ message: string; input: string; map?: Record<string, string> }>([
+  {
+    message: 'stdin has no column "name": line 1 has only "No", "Nom"',
+    input: 'No;Nom\n',
+    map: { id: 'No' },
+  },
+  {
+    message: 'stdin has no columns "id", "name": line 6 has only "Nr.", "Nom"',
+    input: '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
+  },
+  {
+    message: 'stdin has no columns "name", "Family": line 1 has only "id"',
+    input: 'id\n',
+    map: { tag: 'Family' },
+  },
+  { message: 'Several columns of stdin could be the name', input: 'id,name,Name\n' },
+  {
+    message: 'Several columns of stdin could be the name',
+    input: 'id,name,name\n',
+    map: { name: 'name' },
+  },
+])('the header of the table $input is rejected: $message', async ({ message, input, map = {} }) => {
   const error: Partial<PlantsError> = { kind: 'input', message }
   await expect(readRecords(input, { ...csv, map })).rejects.toMatchObject(error)
 })
 
-test('the first of twenty rows that has the columns is the header', async () => {
+test('the header is the first of twenty rows that has the columns', async () => {
   const titles = (rows: number) =>
     `${Array.from({ length: rows }, (_, row) => `Stock;${row}`).join('\n')}\n`
   const table = 'ID;Name\n1;Acer\n'
@@ -39,7 +51,7 @@ test('the first of twenty rows that has the columns is the header', async () => 
   )
 })
 
-test('an error shows the row with the most cells that are not empty, as its delimiter divides it', async () => {
+test('the error for a missing header shows the row with the most cells, divided by its delimiter', async () => {
   const input = 'Stock, 2026, with, some, commas\n\nNr.;Name 1;Name 2;Beet;Art;Sorte\n1;a\n'
   await expect(readRecords(input, csv)).rejects.toThrow(
     'stdin has no columns "id", "name": line 3 has only "Nr.", "Name 1", "Name 2"',
@@ -57,55 +69,65 @@ test.each<[title: string, input: string, names: string]>([
   ['above a surplus cell', 'Nr,Sorte,Beet\n1,Oak, English,b\n', 'line 1 has only "Nr", "Sorte"'],
   ['below a title', 'Stock,2026\nNr,Sorte,Beet\n1,Oak, red,b\n', 'line 2 has only "Nr"'],
   ['with years', 'Stock\nTree,2025,2026\nOak,1,2\n', 'line 2 has only "Tree", "2025", "2026"'],
-])('an error shows a header %s', async (_, input, names) => {
+])('the error for a missing header shows a header %s', async (_, input, names) => {
   await expect(readRecords(input, csv)).rejects.toThrow(names)
 })
 
-test.each<[title: string, input: string, map: Record<string, string>, records: string[]]>([
-  [
-    'below titles',
-    'Stock, 2026\n\nNr;Sorte;Beet\n1;Rosa;2\n',
-    { id: '1', name: '2' },
-    ['4: 1 Rosa'],
-  ],
-  [
-    'whatever is in the cells of plants',
-    'Nr,Beet,Name\n1,3,Fern\n3,1,Moss\n',
-    { id: '1', name: '3' },
-    ['2: 1 Fern', '3: 3 Moss'],
-  ],
-  [
-    'above plants that have more cells',
-    ',Sorte,Beet\n0,Rosa,a\n1,Oak,b,c\n',
-    { id: '1', name: '2' },
-    ['2: 0 Rosa', '3: 400'],
-  ],
-  ['next to columns by name', 'a\nNr,2,Kind\n1,x,Fern\n', { id: '1', name: 'kind' }, ['3: 1 Fern']],
-  ['of a column without a name', 'id,,,\n1,,Fern,x\n', { name: '3', tag: '4' }, ['2: 1 Fern/x']],
-  [
-    'without those of a rejects file, whose header is its first row',
-    'rejected_line,rejected_reason,Nr,Sorte,\n7,x,1,Rosa,y,z\n8,x,2,Oak,,\n',
-    { id: '1', name: '2' },
-    ['2: 400', '3: 2 Oak'],
-  ],
-])('columns are found by their numbers %s', async (_, input, map, records) => {
+test.each<{ title: string; input: string; map: Record<string, string>; records: string[] }>([
+  {
+    title: 'below titles',
+    input: 'Stock, 2026\n\nNr;Sorte;Beet\n1;Rosa;2\n',
+    map: { id: '1', name: '2' },
+    records: ['4: 1 Rosa'],
+  },
+  {
+    title: 'whatever is in the cells of plants',
+    input: 'Nr,Beet,Name\n1,3,Fern\n3,1,Moss\n',
+    map: { id: '1', name: '3' },
+    records: ['2: 1 Fern', '3: 3 Moss'],
+  },
+  {
+    title: 'above plants that have more cells',
+    input: ',Sorte,Beet\n0,Rosa,a\n1,Oak,b,c\n',
+    map: { id: '1', name: '2' },
+    records: ['2: 0 Rosa', '3: 400'],
+  },
+  {
+    title: 'next to columns by name',
+    input: 'a\nNr,2,Kind\n1,x,Fern\n',
+    map: { id: '1', name: 'kind' },
+    records: ['3: 1 Fern'],
+  },
+  {
+    title: 'of a column without a name',
+    input: 'id,,,\n1,,Fern,x\n',
+    map: { name: '3', tag: '4' },
+    records: ['2: 1 Fern/x'],
+  },
+  {
+    title: 'without those of a rejects file, whose header is its first row',
+    input: 'rejected_line,rejected_reason,Nr,Sorte,\n7,x,1,Rosa,y,z\n8,x,2,Oak,,\n',
+    map: { id: '1', name: '2' },
+    records: ['2: 400', '3: 2 Oak'],
+  },
+])('the columns of a table are found by their numbers $title', async ({ input, map, records }) => {
   expect(formatRecords(await readRecords(input, { ...csv, map }))).toEqual(records)
 })
 
-test('a number that is the name of a column is a name', async () => {
+test('a number in --map that is the name of a column is that name', async () => {
   const input = 'Trees\n1,2,3\nOak,7,9\n'
   const map = { id: '2', name: '1' }
   expect(formatRecords(await readRecords(input, { ...csv, map }))).toEqual(['3: 7 Oak'])
 })
 
-test('a number above that of the last column is rejected', async () => {
+test('a number in --map that is above the last column is rejected', async () => {
   const input = 'Nr,Name\n1,a\n'
   await expect(readRecords(input, { ...csv, map: { id: '1', name: '3' } })).rejects.toThrow(
     'stdin has no column "3": line 1 has only "Nr", "Name"',
   )
 })
 
-test('the first rows of a table are read whatever columns it has', async () => {
+test('the first rows of a table can be read for a dialogue, whatever columns it has', async () => {
   const input = {
     name: 'list.csv',
     head: Buffer.from('Stock\nNr;Sorte\n1;Rosa\n'),
@@ -125,7 +147,7 @@ test('the first rows of a table are read whatever columns it has', async () => {
   expect(findLikeliestHeader(heads[0]?.rows.records ?? [])).toBe(1)
 })
 
-test('white space, case and accents in a header do not count, also for --map', async () => {
+test('white space, case and accents in a header do not matter, also for --map', async () => {
   const input = '\u3000ID\u00a0,"Common\nname",Lat\u00edn\u00a0\u2003na\u00adme \n1,a,b\n'
   for (const [name, record] of [
     ['common name', '3: 1 a'],
@@ -135,10 +157,10 @@ test('white space, case and accents in a header do not count, also for --map', a
 })
 
 test.each([
-  ['sıra no,İSİM', 'SIRA NO', 'isim'],
-  ['No,Sorte scho\u0308n', 'no', 'Sorte sch\u00f6n'],
-  ['N\u00ado,Na\u200bme', 'no', 'name'],
-])('the columns %j are found as %j and %j', async (header, id, name) => {
+  { header: 'sıra no,İSİM', id: 'SIRA NO', name: 'isim' },
+  { header: 'No,Sorte scho\u0308n', id: 'no', name: 'Sorte sch\u00f6n' },
+  { header: 'N\u00ado,Na\u200bme', id: 'no', name: 'name' },
+])('the columns of the header $header are found as $id and $name', async ({ header, id, name }) => {
   const read = await readRecords(`${header}\n1,a\n`, { ...csv, map: { id, name } })
   expect(formatRecords(read)).toEqual(['2: 1 a'])
 })

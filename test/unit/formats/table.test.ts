@@ -89,11 +89,11 @@ test.each<[string, string, string[]]>([
     'id,name,tag\n#N/A,a,\n2,#SPILL!,\n3,c, #DIV/0! \n4,"#N/A",#1\n',
     ['2: 422 id', '3: 422 name', '4: 422 tag', '5: 4 #N/A/#1'],
   ],
-])('%s', async (_, input, records) => {
+])('a table is read as records: %s', async (_, input, records) => {
   expect(formatRecords(await readRecords(input, csv))).toEqual(records)
 })
 
-test('with --no-quotes, a quote is an ordinary character', async () => {
+test('a quote is an ordinary character with --no-quotes', async () => {
   const input = 'id\tname\ttag\n1\t"Heiners\tx\n2\tFern\ty\n3\tMoss"\t"z"\n'
   expect(formatRecords(await readRecords(input, { format: 'tsv', quotes: false }))).toEqual([
     '2: 1 "Heiners/x',
@@ -106,13 +106,13 @@ test('with --no-quotes, a quote is an ordinary character', async () => {
   ])
 })
 
-test('a quote that is not closed has a hint for tables without quotes', async () => {
+test('the error for a quote that is not closed has a hint for tables without quotes', async () => {
   const error = await readRecords('id,name\n1,"a\n', csv).catch((thrown: PlantsError) => thrown)
   expect(error).toMatchObject({ message: 'stdin:2: A quote is not closed' })
   expect(error).toHaveProperty('hint', expect.stringContaining('--no-quotes'))
 })
 
-test('TSV has its own delimiter', async () => {
+test('a table of TSV is divided by tabs, and its quotes are ordinary characters', async () => {
   const read = await readRecords('id\tname\n1\t a, b\n2\t"a"b\n3\t5" pot\n', { format: 'tsv' })
   expect(formatRecords(read)).toEqual(['2: 1 a, b', `3: 2 "a"b`, '4: 3 5" pot'])
 })
@@ -120,12 +120,12 @@ test('TSV has its own delimiter', async () => {
 test.each<[string, string]>([
   ['has a quote that is not closed', 'id,name\n1,b\n2,"a\n3,c\n'],
   ['has a quote that another row closes', 'id,name\n1,b\n2,"a\n3,c\n4,"d"\n'],
-])('the input ends where a row %s', async (_, input) => {
+])('reading ends with an error at a row that %s', async (_, input) => {
   for (const cuts of [[], [18, 19, 20, 21, 22]])
     await expect(readRecords(input, { ...csv, cuts })).rejects.toThrow('stdin:3: A quote')
 })
 
-test('a row has at most 1 MiB', async () => {
+test('a row of a table has at most 1 MiB', async () => {
   const limit = 1_048_576
   const cuts = Array.from({ length: 50 }, (_, index) => 65_521 * (index + 1))
   const read = (row: string, places: number[]) =>
@@ -146,7 +146,7 @@ test('a row has at most 1 MiB', async () => {
   }
 })
 
-test('the size of blocks does not change the records', () => {
+test('the size of the blocks of a table does not change its records', () => {
   const someCuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
   return check(60, [nearCsv(), someCuts, fc.boolean()], async (input, places, isEach) => {
     const outcome = (cuts: number[]) =>
@@ -188,7 +188,7 @@ function parseTable(text: string, delimiter: string) {
   }
 }
 
-test('quoted rows are split as those with a space before a quote, which are parsed by cells', () => {
+test('quoted rows are split in the same way as rows with a space before a quote, which are parsed by cells', () => {
   const part = fc.constantFrom('"', '"', '""', ',', ',', ' ', '\t', '\n', '\r', '#REF!', 'a', 'ü')
   return check(
     2000,

@@ -55,9 +55,12 @@ test.each<{ kind: string; file: Buffer; hint: string }>([
     file: buildCompoundFile('WordDocument'),
     hint: 'Save the list in it',
   },
-])('a file that is no workbook is named as what it is: $kind', async ({ kind, file, hint }) => {
-  const { code, err } = await sandbox.import('', file)
-  expect(code).toBe(2)
-  expect(err).toContain(`plants: stdin is ${kind}`)
-  expect(err).toContain(`\n  ${hint}`)
-})
+])(
+  'the error for a file that is no workbook names what it is: $kind',
+  async ({ kind, file, hint }) => {
+    const { code, err } = await sandbox.import('', file)
+    expect(code).toBe(2)
+    expect(err).toContain(`plants: stdin is ${kind}`)
+    expect(err).toContain(`\n  ${hint}`)
+  },
+)

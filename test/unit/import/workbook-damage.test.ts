@@ -184,22 +184,25 @@ test.each([...damagedArchives, ...damagedXml, ...damagedCells])(
 test.each([
   { path: 'xl/sharedStrings.xml', storedAs: 'xl/SharedStrings.xml' },
   { path: 'xl/workbook.xml', storedAs: 'xl\\Workbook.xml' },
-])('the part $path is found if it is stored as $storedAs', async ({ path, storedAs }) => {
-  const workbook = buildPlantWorkbook(buildSharedRow('<v>0</v>'), {
-    sharedStrings: sampleSharedStrings,
-  })
-  const result = await sandbox.import('', renameFile(workbook, path, storedAs))
-  expect(result).toEqual({ code: 0, created: 1, err: '' })
-  expect(await sandbox.list()).toBe(buildPlantLine(1, 'bold plain'))
-})
+])(
+  'an import finds the part $path of a workbook that is stored as $storedAs',
+  async ({ path, storedAs }) => {
+    const workbook = buildPlantWorkbook(buildSharedRow('<v>0</v>'), {
+      sharedStrings: sampleSharedStrings,
+    })
+    const result = await sandbox.import('', renameFile(workbook, path, storedAs))
+    expect(result).toEqual({ code: 0, created: 1, err: '' })
+    expect(await sandbox.list()).toBe(buildPlantLine(1, 'bold plain'))
+  },
+)
 
-test('a workbook in the 64-bit form of ZIP is read', async () => {
+test('an import reads a workbook in the 64-bit form of ZIP', async () => {
   sandbox.write('stock.xlsx', readFileSync(join(import.meta.dirname, '../../data/zip64.xlsx')))
   expect(await sandbox.import('stock.xlsx')).toEqual({ code: 0, created: 1, err: '' })
   expect(await sandbox.list()).toBe(buildPlantLine(1, '\u00e4', 't'))
 })
 
-test('an import finds damage of its second file before it stores the first one', async () => {
+test('an import finds damage of its second file before it stores the first file', async () => {
   sandbox.write('a.xlsx', buildPlantWorkbook(buildRows(['1', 'a'])))
   sandbox.write('b.xlsx', buildPlantWorkbook(`${buildRows(['2', 'b']).repeat(30)}<row>`))
   const { code, err } = await sandbox.import('a.xlsx b.xlsx')
@@ -210,13 +213,13 @@ test('an import finds damage of its second file before it stores the first one',
   expect(sandbox.has('data')).toBe(false)
 })
 
-test('a row above 1 MiB ends the import with its line', async () => {
+test('an import ends at a row of a workbook above 1 MiB, and names its line', async () => {
   const err = expect.stringContaining('plants: stdin:2: The record is larger than 1 MiB')
   const stdin = buildPlantWorkbook(buildRows(['1', 'y'.repeat(1_100_000)]))
   expect(await sandbox.import('', stdin)).toEqual({ code: 2, err })
 })
 
-test('a workbook with any byte changed is read as it was, or rejected', async () => {
+test('an import reads a workbook with a changed byte as it was, or rejects it', async () => {
   const bytes = buildPlantWorkbook(
     buildRows(['1', 'Fern', 'shade']) + buildSharedRow('<v>0</v>').replace('>1<', '>2<'),
     {

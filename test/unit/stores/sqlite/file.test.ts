@@ -45,7 +45,7 @@ function linkFromElsewhere(path: string): void {
 }
 
 describe('the file of a store', () => {
-  test('is WAL, marked as ours, and strict', async () => {
+  test('is in WAL mode, has the application id of the program, and a strict table', async () => {
     const user = new Sandbox()
     await user.run(createFern)
     const pragma = (name: string) =>
@@ -57,7 +57,7 @@ describe('the file of a store', () => {
   })
 
   test.skipIf(isWindows).each(['?mode=ro#x.db', '100%25.db'])(
-    'may be named %s (needs paths with ?)',
+    'may have the name %s (needs paths with ?)',
     async (name) => {
       const user = new Sandbox()
       await user.run([...createFern.split(' '), '--store', `sqlite:${name}`])
@@ -66,17 +66,20 @@ describe('the file of a store', () => {
     },
   )
 
-  test.skipIf(isWindows)('may be a link to where it really is (needs links)', async () => {
-    const user = new Sandbox()
-    await user.run(createFern)
-    symlinkSync(user.store, join(user.home, 'link.db'))
-    await user.run('create --id 2 --name Fern --store ./link.db')
-    expect((await user.run('count')).out).toBe('2\n')
-    expect(readdirSync(user.home)).toEqual(['data', 'link.db'])
-  })
+  test.skipIf(isWindows)(
+    'may be opened by a link, without files next to the link (needs links)',
+    async () => {
+      const user = new Sandbox()
+      await user.run(createFern)
+      symlinkSync(user.store, join(user.home, 'link.db'))
+      await user.run('create --id 2 --name Fern --store ./link.db')
+      expect((await user.run('count')).out).toBe('2\n')
+      expect(readdirSync(user.home)).toEqual(['data', 'link.db'])
+    },
+  )
 
   test.skipIf(isWindows)(
-    'is for its owner alone, also where an empty one was not (needs modes)',
+    'is accessible to its owner only, even if an empty file was not (needs modes)',
     async () => {
       for (const command of ['create', 'restore', 'stores init']) {
         const user = new Sandbox()
@@ -100,7 +103,7 @@ describe('the file of a store', () => {
   )
 
   test.each(['at once', 'while it waits for a lock'])(
-    'closed %s, takes nothing that has not begun',
+    'that is closed %s stores nothing that has not begun',
     async (moment) => {
       const path = join(createTemporaryFolder(), 'plants.db')
       const options = buildSqliteOptions()
@@ -131,7 +134,7 @@ describe('the file of a store', () => {
     },
   )
 
-  test('may be an empty one that is there already', async () => {
+  test('may be an existing file that is empty', async () => {
     const user = new Sandbox()
     user.write('data/plants.db', '')
     expect(await user.run(createFern)).toEqual(toTextResult('{"name":"Fern"}\n'))
@@ -146,7 +149,7 @@ describe('the file of a store', () => {
   ]
 
   test.skipIf(isWindows).each(ends)(
-    'takes no plant when it was %s, and leaves a commit unknown (needs to remove what is open)',
+    'that was %s accepts no plant, and the outcome of a commit is unknown (needs to remove what is open)',
     async (_, change) => {
       const [waiting, committing] = [await openStore(), await openStore()]
       for (const { path } of [waiting, committing]) copyFileSync(path, `${path}.backup`)
@@ -181,7 +184,7 @@ async function openBackup() {
 const listFiles = (backup: string) =>
   readdirSync(dirname(backup)).filter((name) => name.startsWith('backup'))
 
-test('a backup is looked at without a log, and written to with one, also once another process begins it', async () => {
+test('a backup is read without a log, and written with one, also when another process writes first', async () => {
   const { backup, address, writer } = await openBackup()
   await writer.check()
   await writer.transaction(({ write }) => write([{ type: 'delete', id: moss.id }]), {
@@ -200,7 +203,7 @@ test('a backup is looked at without a log, and written to with one, also once an
 })
 
 test.skipIf(isWindows).each(['-wal', '-shm'])(
-  'a backup that was written to takes no plant without its %s (needs to remove what is open)',
+  'a backup that was written to accepts no plant once its %s is removed (needs to remove what is open)',
   async (end) => {
     const { backup, writer } = await openBackup()
     await writer.write([{ type: 'update', patch: { ...moss, name: 'Oak' } }])
@@ -212,7 +215,7 @@ test.skipIf(isWindows).each(['-wal', '-shm'])(
   },
 )
 
-test('a store that a newer version has changed is written to no more, until that is undone', async () => {
+test('a store that a newer version has changed accepts no plant until the change is undone', async () => {
   const { path, store } = await openStore()
   await createPlant(store, { id: 1n, name: 'Fern' })
   const other = openDatabase(path)
@@ -224,7 +227,7 @@ test('a store that a newer version has changed is written to no more, until that
   expect(await createPlant(store, moss)).toEqual(moss)
 })
 
-test('creates that come one in each turn of the event loop share a commit', async () => {
+test('creates that arrive in successive iterations of the event loop share a commit', async () => {
   const { path, store } = await openStore()
   await createPlant(store, { id: 0n, name: 'Fern' })
   const other = openDatabase(path)
@@ -255,7 +258,7 @@ test.each<[string, (path: string) => void, why: string]>([
   ['the database of another program', sql('CREATE TABLE notes (x)'), 'of another program'],
   ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), 'version 99'],
   ['a directory', (path) => mkdirSync(path), 'is not a file'],
-])('a file that cannot be a store is rejected, and left as it is: %s', async (_, make, why) => {
+])('a file that cannot be a store is rejected, and stays as it is: %s', async (_, make, why) => {
   const user = new Sandbox()
   mkdirSync(user.data)
   make(user.store)

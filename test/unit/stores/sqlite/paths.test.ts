@@ -8,20 +8,32 @@ import { isWindows, parseObjects, Sandbox } from '../../../helpers/sandbox/sandb
 const createFern = 'create --id 1 --name Fern'
 
 test.skipIf(isWindows).each([
-  [
-    'create --id 1 --name Fern -s file/x.db',
-    'The store HOME/file/x.db',
-    'HOME/file is not a directory',
-  ],
-  ['restore file/x.bak --yes', 'The backup HOME/file/x.bak', 'HOME/file is not a directory'],
-  ['backup link', 'The backup HOME/link', 'it is a symbolic link to a file that does not exist'],
-  ['backup file/deep/x.bak', 'The backup HOME/file/deep/x.bak', 'HOME/file is not a directory'],
-  [
-    'create --id 1 --name Fern -s ./link',
-    'The store HOME/link',
-    'it is a symbolic link to a file that does not exist',
-  ],
-])('plants %s says why no file can be there', async (line, file, reason) => {
+  {
+    line: 'create --id 1 --name Fern -s file/x.db',
+    file: 'The store HOME/file/x.db',
+    reason: 'HOME/file is not a directory',
+  },
+  {
+    line: 'restore file/x.bak --yes',
+    file: 'The backup HOME/file/x.bak',
+    reason: 'HOME/file is not a directory',
+  },
+  {
+    line: 'backup link',
+    file: 'The backup HOME/link',
+    reason: 'it is a symbolic link to a file that does not exist',
+  },
+  {
+    line: 'backup file/deep/x.bak',
+    file: 'The backup HOME/file/deep/x.bak',
+    reason: 'HOME/file is not a directory',
+  },
+  {
+    line: 'create --id 1 --name Fern -s ./link',
+    file: 'The store HOME/link',
+    reason: 'it is a symbolic link to a file that does not exist',
+  },
+])('plants $line says why no file can be created: $reason', async ({ line, file, reason }) => {
   const user = new Sandbox()
   await user.run(createFern)
   user.write('file', '')
@@ -34,17 +46,20 @@ test.skipIf(isWindows).each([
   ])
 })
 
-test.skipIf(isWindows)('an export below a file says which one is no directory', async () => {
-  const user = new Sandbox()
-  await user.run(createFern)
-  user.write('file', '')
-  const { code, err } = await user.run('export file/a.csv')
-  const [path, file] = [join(user.home, 'file', 'a.csv'), join(user.home, 'file')]
-  expect([code, err]).toEqual([
-    74,
-    `plants: ${path} could not be written: ${file} is not a directory\n  Choose another file\n`,
-  ])
-})
+test.skipIf(isWindows)(
+  'the error of an export below a file says which path is not a directory',
+  async () => {
+    const user = new Sandbox()
+    await user.run(createFern)
+    user.write('file', '')
+    const { code, err } = await user.run('export file/a.csv')
+    const [path, file] = [join(user.home, 'file', 'a.csv'), join(user.home, 'file')]
+    expect([code, err]).toEqual([
+      74,
+      `plants: ${path} could not be written: ${file} is not a directory\n  Choose another file\n`,
+    ])
+  },
+)
 
 test.skipIf(isWindows).each([
   ['export loop.csv', 74, 'HOME/loop.csv could not be written'],
@@ -52,16 +67,19 @@ test.skipIf(isWindows).each([
   ['restore loop.csv --yes', 4, 'The backup HOME/loop.csv could not be used'],
   ['backup loop.csv', 4, 'The backup HOME/loop.csv could not be used'],
   ['create --id 2 --name Moss -s ./loop.csv', 4, 'The store HOME/loop.csv could not be used'],
-])('plants %s says that the links lead in a circle (needs links)', async (line, code, message) => {
-  const user = new Sandbox()
-  await user.run(createFern)
-  symlinkSync('loop.csv', join(user.home, 'loop.csv'))
-  const { err, ...result } = await user.run(line)
-  expect([result.code, err.replaceAll(user.home, 'HOME')]).toEqual([
-    code,
-    `plants: ${message}: too many symbolic links encountered\n  Choose another file\n`,
-  ])
-})
+])(
+  'plants %s exits with %i, and says that the links lead in a circle (needs links)',
+  async (line, code, message) => {
+    const user = new Sandbox()
+    await user.run(createFern)
+    symlinkSync('loop.csv', join(user.home, 'loop.csv'))
+    const { err, ...result } = await user.run(line)
+    expect([result.code, err.replaceAll(user.home, 'HOME')]).toEqual([
+      code,
+      `plants: ${message}: too many symbolic links encountered\n  Choose another file\n`,
+    ])
+  },
+)
 
 test.runIf(process.platform === 'linux').each([
   ['create --id 1 --name Fern -s /proc/x.db', {}, 'the directory /proc cannot contain other files'],
@@ -80,9 +98,9 @@ test.runIf(process.platform === 'linux').each([
 })
 
 test.skipIf(isWindows).each([
-  ['device', '/dev/null is not a file'],
-  ['link', 'it is a symbolic link to a file that does not exist'],
-])('no store can be made at %s (needs links)', async (path, why) => {
+  { path: 'device', why: '/dev/null is not a file' },
+  { path: 'link', why: 'it is a symbolic link to a file that does not exist' },
+])('no store can be created at $path, because $why (needs links)', async ({ path, why }) => {
   const user = new Sandbox()
   user.write('file', '')
   symlinkSync('nowhere', join(user.home, 'link'))
@@ -104,7 +122,7 @@ test
     ['a directory of the group of its owner alone', 0o775, 0, 0],
     ['a directory of another user', 0o755, 1234, 1234, 'belongs to another user (uid 1234)'],
   ])(
-  'doctor and the create of a store that others can change warn, and no other command: %s (needs root)',
+  'only doctor and the create of a store warn that others can change it: %s (needs root)',
   async (_, mode, uid, gid, why) => {
     const user = new Sandbox()
     const folder = join(user.home, 'in')
