@@ -44,7 +44,7 @@ export function createDatabase({ isEmpty = false } = {}): Promise<Database> {
 export async function partitionPlants(database: Database): Promise<void> {
   const page = readFileSync('docs/database-size.md', 'utf8')
   const [, statements] =
-    /^```text\n(BEGIN;\nALTER TABLE plant_store\.plants [^`]*)```$/m.exec(page) ?? []
+    /^ *```text\n( *BEGIN;\n *ALTER TABLE plant_store\.plants [^`]*)```$/m.exec(page) ?? []
   await database.sql(assertDefined(statements))
 }
 
