@@ -1,63 +1,45 @@
 import { describe, expect, test } from 'vitest'
-import { createClock, createCountingClock } from '../../../helpers/sandbox/clock.js'
-import { addDefaults, type RunOptions, runPlants } from '../../../helpers/sandbox/run.js'
+import { createCountingClock } from '../../../helpers/sandbox/clock.js'
 import {
   buildJsonResponse,
   buildResponse,
   type ScriptedResponse,
-  ScriptedServer,
 } from '../../../helpers/scripted-server/scripted-server.js'
-import { token } from '../../../helpers/scripted-server/service.js'
-import { parseLines } from './steps.js'
+import { resetConnection, runCommandAt } from './steps.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'
 const missing = buildJsonResponse(404, { error: 404, message: 'No plant has id 1' })
 const denied = buildJsonResponse(403, { error: 403, message: 'Not allowed' })
-const lose: ScriptedResponse = (socket) => void socket.resetAndDestroy()
-const page = (plants: string[], next?: string) =>
+const buildPage = (plants: string[], next?: string) =>
   buildJsonResponse(
     200,
     `[${plants.join()}]`,
     next === undefined ? {} : { Link: `<${next}>; rel="next"` },
   )
-const telling = (text: string) => expect.stringContaining(text)
-
-/** Runs a command at a service with these answers. `last` is the last message. */
-async function runAt(
-  line: string,
-  others: Record<string, ScriptedResponse[]>,
-  {
-    posts = [],
-    ...runOptions
-  }: Pick<RunOptions, 'stdin' | 'now'> & { posts?: ScriptedResponse[] } = {},
-) {
-  const service = await ScriptedServer.listen({ others, posts })
-  const usual = { '--timeout': '1h', '--store': service.url, '--output': 'ndjson' }
-  const argv = addDefaults(usual, line.split(' '))
-  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, ...runOptions })
-  const lines = parseLines(err, service) as Record<string, unknown>[]
-  const requests = service.requests.map(({ line, body }) => `${line} ${body}`.trim())
-  return { code, out, lines, last: lines.at(-1), requests }
-}
+const expectText = (text: string) => expect.stringContaining(text)
 
 const list = (answers: ScriptedResponse | ScriptedResponse[], line = 'list') =>
-  runAt(line, { 'GET /plants': [answers].flat() })
+  runCommandAt(line, { 'GET /plants': [answers].flat() })
 
 describe('a service that can be read', () => {
   test('is not compared with a plant that the token may not read', async () => {
     const stdin = `${fern}\n`
-    const { out, lines } = await runAt('import --dry-run', { 'GET /plants/0': [denied] }, { stdin })
+    const { out, lines } = await runCommandAt(
+      'import --dry-run',
+      { 'GET /plants/0': [denied] },
+      { stdin },
+    )
     expect(JSON.parse(out)).toMatchObject({ dryRun: true, created: 1 })
-    expect(lines).toEqual([{ warning: telling('The dry run checks only the input') }])
+    expect(lines).toEqual([{ warning: expectText('The dry run checks only the input') }])
   })
 
   test('lists plants page by page along its links, up to the limit', async () => {
     const [one = '', two = '', three = '', four = ''] = [1, 2, 3, 4].map(
       (id) => `{"id":${id},"name":"F","tag":"a&b"}`,
     )
-    const first = page([one], 'plants?after=1&x=%20')
-    const pages = [first, page([two], 'http://a.example/x?after=2'), page([three, four])]
+    const first = buildPage([one], 'plants?after=1&x=%20')
+    const pages = [first, buildPage([two], 'http://a.example/x?after=2'), buildPage([three, four])]
     const { out, requests } = await list(pages, 'list --limit 3 --tag a&b')
     expect(out).toBe(`${one}\n${two}\n${three}\n`)
     const queries = ['limit=3&tag=a%26b', 'after=1&x=%20', 'after=2']
@@ -70,8 +52,8 @@ describe('a service that can be read', () => {
   ])(
     'is asked, and its answer that it does not offer this is reported: %s',
     async (line, request, status) => {
-      const { code, lines } = await runAt(line, { [request]: [buildResponse(status)] })
-      const error = { error: status, hint: telling('does not offer this'), status }
+      const { code, lines } = await runCommandAt(line, { [request]: [buildResponse(status)] })
+      const error = { error: status, hint: expectText('does not offer this'), status }
       expect({ code, lines }).toMatchObject({ code: 1, lines: [error] })
     },
   )
@@ -82,8 +64,10 @@ describe('a service that can be read', () => {
     ['plants that ascend', [fern, moss], 4],
   ])('proposes the id after the greatest one: %s', async (_, plants, expected) => {
     const posts = [buildJsonResponse(200, '{"name":"Ivy"}')]
-    const answers = { 'GET /plants': [page(plants)] }
-    const { code, out, requests } = await runAt('create --id next --name Ivy', answers, { posts })
+    const answers = { 'GET /plants': [buildPage(plants)] }
+    const { code, out, requests } = await runCommandAt('create --id next --name Ivy', answers, {
+      posts,
+    })
     expect(code).toBe(expected)
     expect(out).toBe(code === 0 ? '{"id":3,"name":"Ivy"}\n' : '')
     expect(requests[0]).toBe('GET /plants?limit=2&order=desc')
@@ -95,15 +79,17 @@ describe('a service that can be read', () => {
 
   test('gets the next id above an existing one, even if a stale read offers that again', async () => {
     const posts = [conflict, conflict, buildJsonResponse(200, '{"name":"Ivy"}')]
-    const answers = { 'GET /plants': [page([moss, fern])] }
-    const { code, out } = await runAt('create --id next --name Ivy', answers, { posts })
+    const answers = { 'GET /plants': [buildPage([moss, fern])] }
+    const { code, out } = await runCommandAt('create --id next --name Ivy', answers, { posts })
     expect([code, out]).toEqual([0, '{"id":5,"name":"Ivy"}\n'])
   })
 
   test('leaves the outcome unknown if a plant has the id of a create whose answer was lost', async () => {
-    const answers = { 'GET /plants': [page([moss, fern])], 'GET /openapi.json': [keyed] }
+    const answers = { 'GET /plants': [buildPage([moss, fern])], 'GET /openapi.json': [keyed] }
     const line = 'create --id next --name Ivy'
-    const { code, last, requests } = await runAt(line, answers, { posts: [lose, conflict] })
+    const { code, last, requests } = await runCommandAt(line, answers, {
+      posts: [resetConnection, conflict],
+    })
     const message = 'Whether plant 3 is the new one is unknown: its first try got no response'
     const hint = 'Look at it with: plants get 3 --store URL'
     expect({ code, last }).toMatchObject({ code: 5, last: { message, hint } })
@@ -111,16 +97,17 @@ describe('a service that can be read', () => {
   })
 
   test('is asked for the greatest id at most a hundred times', async () => {
-    const pages = Array.from({ length: 200 }, (_, id) => page([`{"id":${id},"name":"F"}`]))
+    const pages = Array.from({ length: 200 }, (_, id) => buildPage([`{"id":${id},"name":"F"}`]))
     const posts = [conflict]
     const answers = { 'GET /plants': pages }
-    const { code, requests } = await runAt('create --id next --name Ivy', answers, { posts })
+    const { code, requests } = await runCommandAt('create --id next --name Ivy', answers, { posts })
     expect([code, requests.length]).toEqual([1, 200])
   })
 })
 
 describe('a count', () => {
-  const count = (answers: Record<string, ScriptedResponse[]>) => runAt('count --tag a', answers)
+  const count = (answers: Record<string, ScriptedResponse[]>) =>
+    runCommandAt('count --tag a', answers)
 
   test('is requested from the service, and exact', async () => {
     const answers = { 'GET /plants/count': [buildJsonResponse(200, '{"count":9007199254740993}')] }
@@ -134,7 +121,7 @@ describe('a count', () => {
     async (status) => {
       const tagged = '{"id":1,"name":"Fern","tag":"a"}'
       const rejection = buildJsonResponse(status, { error: status, message: 'count is no id' })
-      const answers = { 'GET /plants/count': [rejection], 'GET /plants': [page([tagged])] }
+      const answers = { 'GET /plants/count': [rejection], 'GET /plants': [buildPage([tagged])] }
       const { code, out, requests } = await count(answers)
       expect([code, out]).toEqual([0, '1\n'])
       expect(requests.at(-1)).toBe('GET /plants?limit=1000&tag=a')
@@ -165,25 +152,25 @@ describe('an answer to a request that reads', () => {
     ['404 without an Error', buildResponse(404), 1, '404 with nothing'],
     ['another plant', buildJsonResponse(200, moss), 4, `no StoredPlant with id 1: ${moss}`],
     ['a web page', buildResponse(200, 'Hi', { 'Content-Type': 'text/html' }), 4, 'text/html'],
-    ['a reset', lose, 4, 'the connection was closed'],
+    ['a reset', resetConnection, 4, 'the connection was closed'],
   ])('with one plant is rejected: %s', async (_, answer, code, message) => {
     const now = createCountingClock(600_000)
-    const result = await runAt('get 1', { 'GET /plants/1': [answer] }, { now })
-    expect(result).toMatchObject({ code, out: '', last: { message: telling(message) } })
+    const result = await runCommandAt('get 1', { 'GET /plants/1': [answer] }, { now })
+    expect(result).toMatchObject({ code, out: '', last: { message: expectText(message) } })
   })
 
   test.each<[string, ScriptedResponse, string]>([
-    ['the same page again', page([fern, moss], 'plants?after=2'), 'plant 1 after plant 2'],
-    ['an empty page in the middle', page([], 'plants?after=2'), 'an empty page'],
-    ['a link to nowhere', page([fern], 'http://['), 'plant 1 after plant 1'],
+    ['the same page again', buildPage([fern, moss], 'plants?after=2'), 'plant 1 after plant 2'],
+    ['an empty page in the middle', buildPage([], 'plants?after=2'), 'an empty page'],
+    ['a link to nowhere', buildPage([fern], 'http://['), 'plant 1 after plant 1'],
     [
       'a rounded id',
-      page([fern, rounded, rounded]),
+      buildPage([fern, rounded, rounded]),
       `URL answered 200 with no list of plants (plant 2: the id must be an integer from -9223372036854775808 to 9223372036854775807, but was 1.0000000000000000001): [${fern},${rounded}`,
     ],
     [
       'plants without names and tags',
-      page(['{"id":1,"tag":5,"nme":"F"}']),
+      buildPage(['{"id":1,"tag":5,"nme":"F"}']),
       '(plant 1: the name is missing; plant 1: the tag must be',
     ],
     ['more than 16 MiB', buildJsonResponse(200, `[${' '.repeat(16_777_216)}]`), 'more than 16 MiB'],
@@ -201,25 +188,25 @@ describe('an answer to a request that reads', () => {
     ],
     [
       'less than was announced',
-      (socket) => void socket.end(page([fern]).toString().replace('h: 24', 'h: 34')),
+      (socket) => void socket.end(buildPage([fern]).toString().replace('h: 24', 'h: 34')),
       'The response of URL (200) was cut short: the connection was closed after 24 of 34 bytes',
     ],
   ])('with a list is rejected: %s', async (_, answer, message) => {
-    const { code, last } = await runAt(
+    const { code, last } = await runCommandAt(
       'list --limit 1000',
       { 'GET /plants': [answer] },
       { now: createCountingClock(600_000) },
     )
-    expect({ code, last }).toMatchObject({ code: 4, last: { message: telling(message) } })
+    expect({ code, last }).toMatchObject({ code: 4, last: { message: expectText(message) } })
   })
 
   test('with a compressed list is rejected, and the error says what its operator must change', async () => {
     const { last } = await list(buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'gzip' }))
-    expect(last).toMatchObject({ error: 503, hint: telling('must send uncompressed JSON') })
+    expect(last).toMatchObject({ error: 503, hint: expectText('must send uncompressed JSON') })
   })
 
   test('is filtered by --no-tag, which the service may not know', async () => {
-    const answer = page(['{"id":1,"name":"Fern","tag":"a"}'])
+    const answer = buildPage(['{"id":1,"name":"Fern","tag":"a"}'])
     const { code, out } = await list(answer, 'list --no-tag --limit 10')
     expect([code, out]).toEqual([4, ''])
   })
@@ -230,79 +217,17 @@ describe('an answer to a request that reads', () => {
       'GET /plants/1': [buildJsonResponse(200, none)],
       'PATCH /plants/1': [buildJsonResponse(200, none)],
     }
-    const results = [await runAt('get 1', answers), await runAt('update 1 --no-tag', answers)]
+    const results = [
+      await runCommandAt('get 1', answers),
+      await runCommandAt('update 1 --no-tag', answers),
+    ]
     const found = { code: 0, out: `${fern}\n` }
-    expect([...results, await list(page([none]), 'export')]).toMatchObject([found, found, found])
+    expect([...results, await list(buildPage([none]), 'export')]).toMatchObject([
+      found,
+      found,
+      found,
+    ])
   })
-})
-
-test('an update is one request with the changed fields only', async () => {
-  const answers = { 'PATCH /plants/1': [buildJsonResponse(200, fern)] }
-  expect(await runAt('update 1 --name Moss --no-tag', answers)).toMatchObject({
-    ...{ code: 0, out: `${fern}\n` },
-    requests: ['PATCH /plants/1 {"name":"Moss","tag":null}'],
-  })
-})
-
-test('an update is sent again when its answer was lost', async () => {
-  const answers = { 'PATCH /plants/1': [lose, buildJsonResponse(200, fern)] }
-  const result = await runAt('update 1 --name Fern', answers)
-  expect(result).toMatchObject({ code: 0, out: `${fern}\n` })
-})
-
-const lost = 'the connection was closed'
-
-test.each<[string, ScriptedResponse[], string]>([
-  ['lost', [lose], lost],
-  [
-    'lost, and then there is a conflict',
-    [lose, buildJsonResponse(409, { error: 409, message: 'No' })],
-    lost,
-  ],
-  ['lost, and then the plant is gone', [lose, missing], lost],
-  ['about another plant', [buildJsonResponse(200, moss)], `with id 1: ${moss}`],
-])('the outcome of a change is unknown when its answer is %s', async (_, answers, message) => {
-  const hint = telling('plants get 1 --store URL')
-  for (const line of ['update 1 --name Fern', 'delete 1 --yes']) {
-    const operations = { 'PATCH /plants/1': [...answers], 'DELETE /plants/1': [...answers] }
-    const result = await runAt(line, operations, { now: createCountingClock(600_000) })
-    const last = { message: telling(message), hint }
-    expect({ line, ...result }).toMatchObject({ line, code: 5, out: '', last })
-  }
-})
-
-test('an import stops when the service answers with another plant', async () => {
-  const posts = [buildJsonResponse(400, { error: 409, message: 'Exists' })]
-  const answers = { 'PATCH /plants/1': [buildJsonResponse(200, moss)] }
-  const result = await runAt('import --if-exists update', answers, { posts, stdin: `${fern}\n` })
-  expect(result).toMatchObject({ code: 5, out: '', lines: [{ error: 502, status: 200 }] })
-})
-
-test('a delete of several plants reports each failure, and exits with the worst code', async () => {
-  const time = createClock()
-  const failing = buildJsonResponse(500, { error: 500, message: 'Oh' })
-  const last: ScriptedResponse = (socket) => {
-    time.pass()
-    socket.write(failing)
-  }
-  const answers = {
-    'DELETE /plants/1': [missing],
-    'DELETE /plants/3': [buildJsonResponse(200, '{"id":3,"name":"Ivy"}')],
-    'DELETE /plants/4': [failing, last],
-    'DELETE /plants/6': [buildJsonResponse(400, { error: 400, message: 'No' })],
-  }
-  const { code, out, lines, requests } = await runAt('delete 1 3 4 6 --yes', answers, time)
-  expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
-  const [warning, ...errors] = lines
-  expect(warning).toMatchObject({ warning: telling('500: Oh. Trying again for up to ') })
-  expect(errors.map(({ error }) => error)).toEqual([404, 502, 400])
-  expect(requests).not.toContain('GET /openapi.json')
-})
-
-test('a delete of several plants without the right ends with one error', async () => {
-  const answers = { 'DELETE /plants/1': [denied], 'DELETE /plants/2': [denied] }
-  const lines = [{ error: 403, message: 'URL answered 403: Not allowed' }]
-  expect(await runAt('delete 1 2 --yes', answers)).toMatchObject({ code: 3, out: '', lines })
 })
 
 test('a get of several plants reports each failure, and prints the other plants', async () => {
@@ -311,7 +236,7 @@ test('a get of several plants reports each failure, and prints the other plants'
     ...{ 'GET /plants/1': [buildJsonResponse(200, fern)], 'GET /plants/2': [broken] },
     ...{ 'GET /plants/3': [denied], 'GET /plants/4': [missing] },
   }
-  const { code, out, lines } = await runAt('get 1 2 3 4', answers)
+  const { code, out, lines } = await runCommandAt('get 1 2 3 4', answers)
   expect({ code, out }).toEqual({ code: 3, out: `${fern}\n` })
   expect(lines).toMatchObject([
     { error: 400, message: 'Plant 2: Broken row', status: 400 },
@@ -319,7 +244,7 @@ test('a get of several plants reports each failure, and prints the other plants'
     { error: 404, message: 'No plant has id 4 in URL' },
   ])
   const same = { 'GET /plants/1': [denied], 'GET /plants/2': [denied] }
-  const all = await runAt('get 1 2', same)
+  const all = await runCommandAt('get 1 2', same)
   expect([all.code, all.out]).toEqual([3, ''])
   expect(all.lines).toMatchObject([{ error: 403, message: 'URL answered 403: Not allowed' }])
 })

@@ -3,7 +3,7 @@ import type { ServiceAccess } from '../../../../src/stores/credentials.js'
 import type { HttpOptions } from '../../../../src/stores/http/http-options.js'
 import { HttpStore } from '../../../../src/stores/http/http-store.js'
 import { parseAddress } from '../../../../src/stores/kinds.js'
-import { addDefaults, runPlants } from '../../../helpers/sandbox/run.js'
+import { addDefaults, type RunOptions, runPlants } from '../../../helpers/sandbox/run.js'
 import {
   buildSqliteOptions,
   closeAfterTest,
@@ -109,4 +109,25 @@ export async function openHttp(
   const none = { ca: undefined, proxy: undefined, tokenHint: '', notify: async () => {} }
   const access = { token, userAgent: 'test', ...none, ...given }
   return closeAfterTest(new HttpStore(address, { ...buildSqliteOptions(), access, ...options }))
+}
+
+/**
+ * Runs a command at a service that answers with these responses. `last` is the last message on
+ * stderr.
+ */
+export async function runCommandAt(
+  line: string,
+  others: Record<string, ScriptedResponse[]>,
+  {
+    posts = [],
+    ...runOptions
+  }: Pick<RunOptions, 'stdin' | 'now'> & { posts?: ScriptedResponse[] } = {},
+) {
+  const service = await ScriptedServer.listen({ others, posts })
+  const usual = { '--timeout': '1h', '--store': service.url, '--output': 'ndjson' }
+  const argv = addDefaults(usual, line.split(' '))
+  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, ...runOptions })
+  const lines = parseLines(err, service) as Record<string, unknown>[]
+  const requests = service.requests.map(({ line, body }) => `${line} ${body}`.trim())
+  return { code, out, lines, last: lines.at(-1), requests }
 }
