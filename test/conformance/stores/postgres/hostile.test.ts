@@ -1,9 +1,8 @@
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import {
   buildDatabaseOptions,
-  type Database,
   openShared,
   parseDatabaseAddress,
   reuseDatabase,
@@ -15,11 +14,18 @@ import {
 } from '../../../helpers/sandbox/import-sandbox.js'
 import { buildSqliteOptions, createPlant, gather } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
+import {
+  buildCopyRow,
+  buildDataRow,
+  buildMessage,
+  type Cells,
+  filling,
+  openForged,
+  writeEndlessly,
+} from './forged-server.js'
 import { settled } from './steps.js'
 
 // What a server sends that is not what the schema says, or does not end, or does not come.
-
-type Cells = (string | null)[]
 
 const getDatabase = reuseDatabase()
 const fern = { id: 5n, name: 'Fern' }
@@ -29,8 +35,9 @@ const token = {
   createdAt: new Date(0),
   expiresAt: undefined,
 }
-const sent = (what: string) => expect.stringMatching(RegExp(`^accessDenied: \\S+ sent ${what}$`))
-const tooLong = (what: string) => sent(`a ${what} of more than 16 MiB`)
+const expectSent = (what: string) =>
+  expect.stringMatching(RegExp(`^accessDenied: \\S+ sent ${what}$`))
+const expectTooLong = (what: string) => expectSent(`a ${what} of more than 16 MiB`)
 
 test.each<[string, Cells]>([
   ['a plant without a valid id', ['abc', 'Fern', null]],
@@ -46,31 +53,31 @@ test.each<[string, Cells]>([
   ['a plant with an invalid tag', ['5', 'Fern']],
   ['a plant with an invalid tag', ['5', 'Fern', '\0']],
 ])('a row that is not a plant is rejected, %s: %j', async (what, cells) => {
-  const { store, change } = await openChanged(await getDatabase())
+  const { store, forge } = await openForged(await getDatabase())
   await createPlant(store, fern, 'fern')
-  change({ cells, copied: copiedRow(cells) })
+  forge({ cells, copied: buildCopyRow(cells) })
   const reads = [
     () => gather(store.read()),
     () => gather(store.read({ inPages: true })),
     () => store.get([5n]),
     () => createPlant(store, fern, 'fern'),
   ]
-  for (const read of reads) expect(await settled([read()])).toEqual([sent(what)])
+  for (const read of reads) expect(await settled([read()])).toEqual([expectSent(what)])
 })
 
 test('bytes that are not UTF-8 are rejected', async () => {
-  const { store, change } = await openChanged(await getDatabase())
+  const { store, forge } = await openForged(await getDatabase())
   await createPlant(store, fern)
-  change({ copied: message('d', Buffer.from('5\t\xff\xfe\t\\N\n', 'latin1')) })
-  expect(await settled([gather(store.read())])).toEqual([sent('a text that is not UTF-8')])
+  forge({ copied: buildMessage('d', Buffer.from('5\t\xff\xfe\t\\N\n', 'latin1')) })
+  expect(await settled([gather(store.read())])).toEqual([expectSent('a text that is not UTF-8')])
 })
 
 test.each([[[null]], [['many']], [['-1']], [[]]])(
   'the invalid count %j is rejected',
   async (cells) => {
-    const { store, change } = await openChanged(await getDatabase())
-    change({ cells })
-    expect(await settled([store.count()])).toEqual([sent('an invalid count')])
+    const { store, forge } = await openForged(await getDatabase())
+    forge({ cells })
+    expect(await settled([store.count()])).toEqual([expectSent('an invalid count')])
   },
 )
 
@@ -81,10 +88,10 @@ test.each<['name' | 'tag', string, Cells]>([
   ['name', 'an invalid count', ['Fern', null]],
   ['name', 'an invalid count', ['Fern', '-1']],
 ])('invalid plants of a %s are rejected, %s: %j', async (field, what, cells) => {
-  const { store, change } = await openChanged(await getDatabase())
+  const { store, forge } = await openForged(await getDatabase())
   await createPlant(store, fern)
-  change({ copied: copiedRow(cells) })
-  expect(await settled([store.countBy(field)])).toEqual([sent(what)])
+  forge({ copied: buildCopyRow(cells) })
+  expect(await settled([store.countBy(field)])).toEqual([expectSent(what)])
 })
 
 test.each<[string, Cells]>([
@@ -95,11 +102,11 @@ test.each<[string, Cells]>([
   ['a time of creation', ['1', null, 'create', null, null, null]],
   ['all columns', ['1', null, 'create', '1', null]],
 ])('a token that lacks %s is rejected', async (_, cells) => {
-  const { store, change } = await openChanged(await getDatabase())
+  const { store, forge } = await openForged(await getDatabase())
   await store.tokens.add(new Uint8Array(32), token)
-  change({ cells })
+  forge({ cells })
   const reads = [store.tokens.find(new Uint8Array(32)), gather(store.tokens.list())]
-  const invalid = sent('a token with an invalid value')
+  const invalid = expectSent('a token with an invalid value')
   expect(await settled(reads)).toEqual([invalid, invalid])
 })
 
@@ -127,21 +134,21 @@ test.each([
 
 describe('a server that sends endless data:', () => {
   test('a row of an export', async () => {
-    const { store, change } = await openChanged(await getDatabase())
+    const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
-    change({ copied: message('d', Buffer.from('5\t')), endless: message('d', filling) })
-    expect(await settled([gather(store.read())])).toEqual([tooLong('row')])
+    forge({ copied: buildMessage('d', Buffer.from('5\t')), endless: buildMessage('d', filling) })
+    expect(await settled([gather(store.read())])).toEqual([expectTooLong('row')])
   })
 
   test('a row of a list', async () => {
-    const { store, change } = await openChanged(await getDatabase())
+    const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
-    change({ cells: [], endless: filling, start: Buffer.from('D\x70\0\0\0', 'latin1') })
-    expect(await settled([store.get([5n])])).toEqual([tooLong('message')])
+    forge({ cells: [], endless: filling, start: Buffer.from('D\x70\0\0\0', 'latin1') })
+    expect(await settled([store.get([5n])])).toEqual([expectTooLong('message')])
   })
 
   const row = ['5', 'Fern', null]
-  const tooManyRows = sent('more rows than requested')
+  const tooManyRows = expectSent('more rows than requested')
 
   const tokenRow = ['1', null, 'create', '1', null, null]
 
@@ -155,46 +162,46 @@ describe('a server that sends endless data:', () => {
     ['a list of tokens', tokenRow, (store) => gather(store.tokens.list())],
     ['a look-up of a checkpoint', ['b'], (store) => store.findCheckpoint('a')],
   ])('the rows of %s', async (_, cells, read) => {
-    const { store, change } = await openChanged(await getDatabase())
+    const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern, 'fern')
     await store.tokens.add(new Uint8Array(32), token)
     const checkpoint = { id: 'a', from: undefined, to: 'b' }
     await store.transaction(({ saveCheckpoint }) => saveCheckpoint(checkpoint))
-    change({ cells, endless: dataRow(cells) })
+    forge({ cells, endless: buildDataRow(cells) })
     expect(await settled([read(store)])).toEqual([tooManyRows])
   })
 
   test('the rows of a list with a limit', async () => {
-    const { store, change } = await openChanged(await getDatabase())
+    const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
-    change({ copied: copiedRow(row), endless: copiedRow(row) })
+    forge({ copied: buildCopyRow(row), endless: buildCopyRow(row) })
     expect(await settled([gather(store.read({ limit: 10 }))])).toEqual([tooManyRows])
   })
 
   test('the results of a statement', async () => {
-    const { store, change } = await openChanged(await getDatabase())
+    const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
-    const complete = message('C', Buffer.from('SELECT 1\0'))
-    change({ cells: row, endless: complete })
-    const tooMany = sent('more messages than a response has')
+    const complete = buildMessage('C', Buffer.from('SELECT 1\0'))
+    forge({ cells: row, endless: complete })
+    const tooMany = expectSent('more messages than a response has')
     expect(await settled([store.get([5n])])).toEqual([tooMany])
   })
 
   test('a message before the login', async () => {
     const start = Buffer.from('E\x70\0\0\0', 'latin1')
     const onConnect = (socket: Socket) =>
-      void socket.once('data', () => writeForEver(socket, filling, start))
+      void socket.once('data', () => writeEndlessly(socket, filling, start))
     const { port } = await ScriptedServer.listen({ onConnect })
-    expect(await settled([open(port)])).toEqual([tooLong('message')])
+    expect(await settled([open(port)])).toEqual([expectTooLong('message')])
   })
 })
 
 describe('a signal ends the wait for', () => {
-  const notice = message('N', Buffer.from('SNOTICE\0C00000\0Mx\0\0'))
+  const notice = buildMessage('N', Buffer.from('SNOTICE\0C00000\0Mx\0\0'))
 
   test.each<[string, (socket: Socket) => void]>([
     ['a login that is not answered', () => undefined],
-    ['a login that is answered by notices', (socket) => writeForEver(socket, notice)],
+    ['a login that is answered by notices', (socket) => writeEndlessly(socket, notice)],
   ])('%s', async (_, onData) => {
     const controller = new AbortController()
     const onConnect = (socket: Socket) =>
@@ -209,7 +216,7 @@ describe('a signal ends the wait for', () => {
   test('a statement, and the connection with it', async () => {
     const database = await getDatabase()
     const controller = new AbortController()
-    const store = await openShared(database, { runtime: runtimeWith(controller.signal) })
+    const store = await openShared(database, { runtime: createRuntime(controller.signal) })
     const release = await database.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
     const waiting = [store.get([1n]), store.count(), createPlant(store, fern)]
     const running = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'
@@ -223,9 +230,7 @@ describe('a signal ends the wait for', () => {
 
 const reason = new Error('The command was interrupted')
 
-const filling = Buffer.alloc(65_536, 'x')
-
-function runtimeWith(signal: AbortSignal) {
+function createRuntime(signal: AbortSignal) {
   return { ...buildSqliteOptions().runtime, handleSignals: () => signal }
 }
 
@@ -235,94 +240,6 @@ function open(port: number, signal = new AbortController().signal): Promise<Post
     { url: `postgres://plants@127.0.0.1:${port}/plants` },
     'sslmode=disable',
   )
-  const options = buildDatabaseOptions({ env: {} }, { runtime: runtimeWith(signal) })
+  const options = buildDatabaseOptions({ env: {} }, { runtime: createRuntime(signal) })
   return PostgresStore.open(address, options)
-}
-
-/** See https://www.postgresql.org/docs/current/protocol-message-formats.html. */
-function message(letter: string, body: Buffer): Buffer {
-  const length = Buffer.alloc(4)
-  length.writeUInt32BE(body.length + 4)
-  return Buffer.concat([Buffer.from(letter), length, body])
-}
-
-function dataRow(cells: Cells): Buffer {
-  const count = Buffer.alloc(2)
-  count.writeUInt16BE(cells.length)
-  const parts = cells.map((cell) => {
-    const length = Buffer.alloc(4)
-    length.writeInt32BE(cell === null ? -1 : Buffer.byteLength(cell))
-    return Buffer.concat([length, Buffer.from(cell ?? '')])
-  })
-  return message('D', Buffer.concat([count, ...parts]))
-}
-
-function copiedRow(cells: Cells): Buffer {
-  return message('d', Buffer.from(`${cells.map((cell) => cell ?? '\\N').join('\t')}\n`))
-}
-
-function writeForEver(socket: Socket, bytes: Buffer, start = Buffer.alloc(0)): void {
-  socket.write(start)
-  const write = () => {
-    if (socket.destroyed) return
-    if (socket.write(bytes)) setImmediate(write)
-    else socket.once('drain', write)
-  }
-  write()
-}
-
-interface Change {
-  /** Of each row of the store's tables in place of its own. */
-  cells?: Cells
-  /** In place of each message of COPY. */
-  copied?: Buffer
-  /** What begins in place of a row, and what follows for ever. */
-  start?: Buffer
-  endless?: Buffer
-}
-
-/** Opens a store whose server sends other rows once `change` is called. */
-async function openChanged(database: Database) {
-  let changed: Change = {}
-  const target = Number(new URL(database.url).port)
-  const join = (near: Socket) => {
-    const far = connect(target, '127.0.0.1')
-    far.on('error', () => near.destroy()).on('close', () => near.destroy())
-    near.on('close', () => far.destroy())
-    let isOfPlants = false
-    near.on('data', (data) => {
-      isOfPlants = /FROM plant_store\.(?!schema_version)/.test(data.toString())
-      far.write(data)
-    })
-    let rest = Buffer.alloc(0)
-    far.on('data', (data) => {
-      rest = Buffer.concat([rest, data])
-      while (rest.length >= 5 && rest.length > rest.readUInt32BE(1)) {
-        const end = rest.readUInt32BE(1) + 1
-        const own = rest.subarray(0, end)
-        rest = rest.subarray(end)
-        const other = isOfPlants ? otherOf(own) : undefined
-        near.write(other ?? own)
-        if (other && changed.endless) {
-          far.removeAllListeners('data')
-          writeForEver(near, changed.endless)
-          return
-        }
-      }
-    })
-  }
-  const otherOf = (own: Buffer): Buffer | undefined => {
-    if (own[0] === 0x64) return changed.copied
-    if (own[0] !== 0x44 || changed.cells === undefined) return undefined
-    return changed.start ?? dataRow(changed.cells)
-  }
-  const { port } = await ScriptedServer.listen({ onConnect: join })
-  const url = Object.assign(new URL(database.url), { port }).href
-  const store = await openShared({ ...database, url }, { parameters: 'sslmode=disable' })
-  return {
-    store,
-    change: (change: Change) => {
-      changed = change
-    },
-  }
 }
