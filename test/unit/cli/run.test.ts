@@ -8,10 +8,11 @@ import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
 
 const plants = (args: string | string[], options?: RunOptions) => new Sandbox().run(args, options)
 
-test.each([['--help'], ['-h'], ['help'], []])(
+test.each(['--help', '-h', 'help', ''])(
   'the help of the program is one page with every command and global option: plants %s',
-  async (...args) => {
-    const { code, out, err } = await plants(args.filter(Boolean), { terminals: ['stdout'] })
+  async (line) => {
+    const args = line === '' ? [] : [line]
+    const { code, out, err } = await plants(args, { terminals: ['stdout'] })
     const lines = out.split('\n')
     expect({ code, err, usage: lines[0] }).toEqual({
       ...{ code: 0, err: '' },
