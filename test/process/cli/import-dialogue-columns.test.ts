@@ -80,7 +80,7 @@ test('an import of JSON that is no list of plants ends without a question', asyn
   expect(screen).toContain("with - instead of list.json: jq -c '.plants[]' list.json")
 })
 
-test('an import asks for the keys of JSON', async () => {
+test('an import asks which keys of JSON are the id, the name and the tag', async () => {
   const user = createSandboxWithFile('[{"nr":4,"latin":"Rosa","bed":"north"}]', 'list.json')
   const session = user.terminal('import list.json', noColor)
   await session.answer(['Which key is the id?', enter], ['the name?', enter], ['the tag?', enter])
@@ -108,7 +108,7 @@ test('an import asks for the sheet of a workbook, and then for its columns', asy
   expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
 })
 
-test('a column without a name, or with one that is twice there, is named by its number', async () => {
+test('a dialogue names a column by its number if its name is empty, or occurs twice', async () => {
   const user = createSandboxWithFile('Nr;Name;;Name\n31;x;north;Rosa\n')
   const session = user.terminal('import list.csv', noColor)
   await session.answer(['the id?', enter], ['the name?', down + down + enter])
@@ -118,7 +118,7 @@ test('a column without a name, or with one that is twice there, is named by its 
   expect(await user.run('list')).toEqual(toJsonResult({ id: 31, name: 'Rosa', tag: 'north' }))
 })
 
-test('only what was not typed is asked for', async () => {
+test('an import asks only for what its command line does not say', async () => {
   const user = createSandboxWithFile('Nr;Kind;Bed\n4;Rosa;north\n')
   const session = user.terminal(['import', 'list.csv', '--map', 'name=Kind'], noColor)
   await session.answer(['the id?', enter], ['the tag?', up + enter], ['Import 1 plant?', enter])
@@ -132,7 +132,7 @@ test.each([
   '{"rose":{"nr":1},"sage":{"nr":2}}',
   '{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"id":1}}]}',
   '{"type":"Feature","properties":{"nr":1}}\n{"type":"Feature","properties":{"nr":2}}\n',
-])('no keys are asked for of JSON that is no list of plants: %s', async (text) => {
+])('an import does not ask for the keys of JSON that is no list of plants: %s', async (text) => {
   const { code, screen } = await createSandboxWithFile(text, 'a.json').terminal(
     'import a.json',
     noColor,
@@ -140,7 +140,7 @@ test.each([
   expect([code, screen.includes('Which key')]).toEqual([2, false])
 })
 
-test('nothing is asked where only the tag was not found', async () => {
+test('an import asks nothing if only the tag was not found', async () => {
   const user = createSandboxWithFile('id;name;Standort\n1;Rosa;Beet\n')
   expect((await user.terminal('import list.csv', noColor).ended).code).toBe(0)
 })

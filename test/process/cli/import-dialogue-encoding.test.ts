@@ -25,7 +25,7 @@ test('an import asks for the encoding and the columns, and stores what Enter pro
   expect(await user.run('list')).toEqual(storedPlants)
 })
 
-test('no encoding is asked for where one line of UTF-8 is damaged', async () => {
+test('an import does not ask for an encoding if one line of UTF-8 is damaged', async () => {
   const damaged = Buffer.concat([Buffer.from(table), latin1('33;Löwe;x\n')])
   const { code, screen } = await createSandboxWithFile(damaged).terminal('import list.csv', noColor)
     .ended
@@ -36,7 +36,7 @@ test('no encoding is asked for where one line of UTF-8 is damaged', async () => 
   ])
 })
 
-test('another encoding is chosen by what a line reads in it', async () => {
+test('a user chooses another encoding by how a line reads in it', async () => {
   const user = createSandboxWithFile(Buffer.from('Nr;Name\n1;\xaf\xf3\xbfa', 'latin1'))
   const session = user.terminal('import list.csv', noColor)
   await session.answer(['Is that right?', down + enter], ['Which encoding?', 'windows-1250'])
@@ -46,7 +46,7 @@ test('another encoding is chosen by what a line reads in it', async () => {
   expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Żóża' }))
 })
 
-test('an encoding is found by the name of its language', async () => {
+test('a user finds an encoding by the name of its language', async () => {
   const user = createSandboxWithFile(Buffer.from('Nr;Name\n1;\xbd\x9d\xa2\x88ta', 'latin1'))
   const session = user.terminal('import list.csv', noColor)
   await session.answer(['Is that right?', down + enter], ['Which encoding?', 'polish'])
@@ -55,7 +55,7 @@ test('an encoding is found by the name of its language', async () => {
   expect([code, screen.includes('()')]).toEqual([130, false])
 })
 
-test('an encoding is not used for a file that is UTF-8', async () => {
+test('an import does not read a file of UTF-8 in the encoding of another file', async () => {
   const user = createSandboxWithFile(latin1(table))
   user.write('more.csv', table)
   const session = user.terminal('import list.csv more.csv', noColor)

@@ -5,7 +5,7 @@ import { createSandboxWithFile, enter, latin1, noColor } from './import-dialogue
 
 // An interrupted import is resumed with the answers that its dialogue got.
 
-test('an import into a service asks, too, and is resumed with the answers', async () => {
+test('an import into a service asks its questions, too, and is resumed with the answers', async () => {
   const service = await serve()
   const rest = `${nextChunk}{"nr":7,"latin":"Malus"}\n`
   const user = createSandboxWithFile(
@@ -25,7 +25,7 @@ test('an import into a service asks, too, and is resumed with the answers', asyn
   expect(out).toBe(`${buildPlantLine(4, 'Rosa')}${buildPlantLine(7, 'Malus')}`)
 })
 
-test('an interrupted import is resumed with its answers', async () => {
+test('an interrupted import is resumed with the answers of its dialogue', async () => {
   const big = '9007199254740993'
   const first = `{"nr":${big},"latin":"Rosa"}\n{"nr":"x","latin":"Moss"}\n`
   const user = createSandboxWithFile(
@@ -45,7 +45,7 @@ test('an interrupted import is resumed with its answers', async () => {
   )
 })
 
-test('an interrupted import of a file that has changed since is rejected', async () => {
+test('an interrupted import with answers is rejected if its file has changed since', async () => {
   const rest = `${nextChunk}{"nr":7,"latin":"Malus"}\n`
   const user = createSandboxWithFile(`{"nr":"x","latin":"Rosa"}\n${rest}`, 'list.ndjson')
   const session = user.terminal('import list.ndjson --max-errors 1', noColor)
@@ -56,7 +56,7 @@ test('an interrupted import of a file that has changed since is rejected', async
   expect([code, screen.includes('changed since')]).toEqual([2, true])
 })
 
-test('options that were typed are not taken from an interrupted import', async () => {
+test('an import does not take typed options from an interrupted import', async () => {
   const farRow = `${'\n'.repeat(1_000_000)}7;Malus\n` // in another chunk
   const rows = `Nr;Art\n1;Rosé\nx;Moss\n${farRow}`
   const user = createSandboxWithFile(latin1(rows))
@@ -70,7 +70,7 @@ test('options that were typed are not taken from an interrupted import', async (
   expect((await user.run('count')).out).toBe('2\n')
 })
 
-test('a finished import that has generated ids is found before anything is asked', async () => {
+test('a complete import that has generated ids is recognized before its dialogue begins', async () => {
   const user = createSandboxWithFile('Common name,Family\nRosa,Rosaceae\n')
   const session = user.terminal('import list.csv', noColor)
   await session.answer(['the id?', enter], ['the name?', enter], ['the tag?', enter])

@@ -44,7 +44,7 @@ test('the command line that a dialogue prints does the same in each shell', asyn
   }
 })
 
-test('the dialogue fits into 40 columns', async () => {
+test('the dialogue of an import fits into 40 columns', async () => {
   const user = createSandboxWithFile(latin1(table))
   const env = { ...withoutCache, ...user.env, ...noColor }
   const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, 40)
@@ -89,7 +89,7 @@ test.each<[string, [string, string][]]>([
   expect([user.has(user.store), countPlants(user.store)]).toEqual([false, 0])
 })
 
-test('an import shows what would happen, and then asks again', async () => {
+test('a dialogue shows what an import would do, and then asks again', async () => {
   const user = createSandboxWithFile(`${table}1.234;Malus;\n`)
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columns)
@@ -101,7 +101,7 @@ test('an import shows what would happen, and then asks again', async () => {
   expect(await user.run('list')).toEqual(storedPlants)
 })
 
-test('a rejected record that a dialogue shows is not shown again by its import', async () => {
+test('an import does not show a rejected record again that its dialogue has shown', async () => {
   const user = createSandboxWithFile(`${table}1.234;Malus;\nx;Acer;\n31;Tilia;\n`)
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columns, ['Import 3 plants?', enter])
@@ -111,7 +111,7 @@ test('a rejected record that a dialogue shows is not shown again by its import',
   expect(screen).toContain('Rejected 3 plants')
 })
 
-test('an import in one transaction asks before it begins', async () => {
+test('an import with --atomic asks before its transaction begins', async () => {
   const user = createSandboxWithFile(table)
   const session = user.terminal('import list.csv --atomic', noColor)
   await session.answer(...columns)
@@ -122,7 +122,7 @@ test('an import in one transaction asks before it begins', async () => {
   expect(await user.run('list')).toEqual(storedPlants)
 })
 
-test('a dry run asks no last question', async () => {
+test('an import with --dry-run does not ask the last question', async () => {
   const user = createSandboxWithFile(table)
   const session = user.terminal('import list.csv --dry-run', noColor)
   await session.answer(...columns)
@@ -136,13 +136,13 @@ test.each([
   ['list.csv --no-input', {}],
   ['list.csv --map tag=Bed', {}],
   ['list.csv -', {}],
-])('import %s asks nothing with %j: exit code 2', async (args, env) => {
+])('plants import %s asks nothing with the environment %j, and exits with 2', async (args, env) => {
   const user = createSandboxWithFile(table)
   const { code, screen } = await user.terminal(`import ${args}`, { ...noColor, ...env }).ended
   expect([code, screen.includes('?')]).toEqual([2, false])
 })
 
-test('several files are asked about once, and must have the columns', async () => {
+test('an import asks once about several files, and rejects one that lacks the columns', async () => {
   const user = createSandboxWithFile(table)
   user.write('more.csv', table.replaceAll('3', '4'))
   const session = user.terminal('import list.csv more.csv', noColor)

@@ -155,7 +155,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     expect(service.bytes).toHaveLength(0)
   })
 
-  test('a create sends no token without TLS to a service with TLS', async () => {
+  test('a create sends no token without TLS to a port that expects TLS', async () => {
     const service = await ScriptedServer.listen({ posts, tls: createCertificate({ names }) })
     const outcome = await createAt(service, ['--store', service.url.replace('https', 'http')])
     expect(outcome).toMatchObject({ code: 5, out: '', requests: [] })

@@ -150,15 +150,18 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   test.each<[string, Record<string, string>, boolean]>([
     ['HTTP_PROXY', {}, true],
     ['http_proxy', { no_proxy: `${ipv4}` }, false],
-  ])('is reached through the proxy of %s with %j: %s', async (name, others, isProxied) => {
-    const proxy = await startForwardProxy()
-    const service = await ScriptedServer.listen({ posts, host })
-    const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
-    const { target, ...outcome } = await createdThrough(service, { [name]: url, ...others })
-    expect(outcome).toMatchObject({ code: 0, out: created.out })
-    expect(proxy.lines).toEqual(isProxied ? [target] : [])
-    expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
-  })
+  ])(
+    'is reached through the proxy of %s with the variables %j: %s',
+    async (name, others, isProxied) => {
+      const proxy = await startForwardProxy()
+      const service = await ScriptedServer.listen({ posts, host })
+      const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
+      const { target, ...outcome } = await createdThrough(service, { [name]: url, ...others })
+      expect(outcome).toMatchObject({ code: 0, out: created.out })
+      expect(proxy.lines).toEqual(isProxied ? [target] : [])
+      expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
+    },
+  )
 
   test('is not blamed for a 403 that may come from its proxy', async () => {
     const proxy = await startForwardProxy({ errorStatus: 403 })
@@ -187,25 +190,28 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
 })
 
 test.each([
-  ['', 'http://localhost:1', false],
-  ['', 'http://127.1:1', false],
-  ['', 'http://[::1]:1', false],
-  ['fd00::2 example.com,10.1.2.3', 'http://10.1.2.3', false],
-  ['PLANTS.example.com', 'https://plants.EXAMPLE.com:8443', false],
-  ['example.com', 'https://plants.example.com', true],
-])('with NO_PROXY=%j, %s is reached through the proxy: %s', async (noProxy, url, isProxied) => {
-  const signal = AbortSignal.abort(new PlantsError('interrupted', 'Before anything was sent'))
-  const proxies = { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' }
-  const argv = 'create --id 1 --name Fern --output json --allow-http -v --store'.split(' ')
-  for (const name of ['NO_PROXY', 'no_proxy']) {
-    const env = { PLANTS_TOKEN: token, ...proxies, [name]: noProxy }
-    const { code, err } = await runPlants([...argv, url], { env, signal })
-    expect([code, err.includes('* proxy')]).toEqual([130, isProxied])
-  }
-})
+  { noProxy: '', url: 'http://localhost:1', isProxied: false },
+  { noProxy: '', url: 'http://127.1:1', isProxied: false },
+  { noProxy: '', url: 'http://[::1]:1', isProxied: false },
+  { noProxy: 'fd00::2 example.com,10.1.2.3', url: 'http://10.1.2.3', isProxied: false },
+  { noProxy: 'PLANTS.example.com', url: 'https://plants.EXAMPLE.com:8443', isProxied: false },
+  { noProxy: 'example.com', url: 'https://plants.example.com', isProxied: true },
+])(
+  'with NO_PROXY=$noProxy, $url is reached through the proxy: $isProxied',
+  async ({ noProxy, url, isProxied }) => {
+    const signal = AbortSignal.abort(new PlantsError('interrupted', 'Before anything was sent'))
+    const proxies = { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' }
+    const argv = 'create --id 1 --name Fern --output json --allow-http -v --store'.split(' ')
+    for (const name of ['NO_PROXY', 'no_proxy']) {
+      const env = { PLANTS_TOKEN: token, ...proxies, [name]: noProxy }
+      const { code, err } = await runPlants([...argv, url], { env, signal })
+      expect([code, err.includes('* proxy')]).toEqual([130, isProxied])
+    }
+  },
+)
 
 test.each(['socks5://me:hunter2@127.0.0.1', 'hunter2%er:x@127.0.0.1:1', 'http://'])(
-  'the proxy %s is rejected',
+  'the error for an invalid proxy does not repeat it, and nothing is sent: %s',
   async (HTTPS_PROXY) => {
     const { code, out, err } = await createIn('https://plants.example.com', [], { HTTPS_PROXY })
     expect([code, out]).toEqual([2, ''])

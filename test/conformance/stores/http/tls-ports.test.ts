@@ -47,14 +47,14 @@ async function listenWithTls(
 }
 
 describe.each(Object.entries(answersOfTlsPorts))(
-  'a create over plain http to a port with TLS, which %s',
+  'plain HTTP to a port with TLS, which %s,',
   (_, answerPlainHttp) => {
     const isClosed = answerPlainHttp === answersOfTlsPorts['as OpenSSL, closes the connection']
 
     test.each([
       ['has a certificate (needs openssl)', hasOpenssl],
       ['rejects each handshake with an alert', true],
-    ])('%s', async (what, canRun) => {
+    ])('fails a create and an update with a hint, if the port %s', async (what, canRun) => {
       if (!canRun) return
       const tls = what.startsWith('has') ? createCertificate({ names: ['IP:127.0.0.1'] }) : {}
       const host = await listenWithTls(answerPlainHttp, tls)
@@ -73,7 +73,7 @@ describe.each(Object.entries(answersOfTlsPorts))(
       expect(parseObjects(update.err)).toMatchObject([{ message, hint: isClosed ? unknown : hint }])
     })
 
-    test('changes nothing by a command that reads', async () => {
+    test('fails each command that reads, with the same hint', async () => {
       const host = await listenWithTls(answerPlainHttp)
       const hint = `Try https://${host}`
       const err = `plants: The port of http://${host} speaks TLS, not plain HTTP\n  ${hint}\n`
