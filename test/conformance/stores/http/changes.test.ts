@@ -22,7 +22,7 @@ test('an update is one request with the changed fields only', async () => {
   })
 })
 
-test('an update is sent again when its answer was lost', async () => {
+test('an update is sent again when its response was lost', async () => {
   const answers = { 'PATCH /plants/1': [resetConnection, buildJsonResponse(200, fern)] }
   const result = await runCommandAt('update 1 --name Fern', answers)
   expect(result).toMatchObject({ code: 0, out: `${fern}\n` })
@@ -39,7 +39,7 @@ test.each<[string, ScriptedResponse[], string]>([
   ],
   ['lost, and then the plant is gone', [resetConnection, missing], lost],
   ['about another plant', [buildJsonResponse(200, moss)], `with id 1: ${moss}`],
-])('the outcome of a change is unknown when its answer is %s', async (_, answers, message) => {
+])('the outcome of a change is unknown when its response is %s', async (_, answers, message) => {
   const hint = expectText('plants get 1 --store URL')
   for (const line of ['update 1 --name Fern', 'delete 1 --yes']) {
     const operations = { 'PATCH /plants/1': [...answers], 'DELETE /plants/1': [...answers] }

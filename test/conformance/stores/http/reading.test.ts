@@ -50,7 +50,7 @@ describe('a service that can be read', () => {
     ['list --limit 1', 'GET /plants', 405],
     ['delete 1 --yes', 'DELETE /plants/1', 404],
   ])(
-    'is asked, and its answer that it does not offer this is reported: %s',
+    'is asked by plants %s, and its response that it does not offer this is reported',
     async (line, request, status) => {
       const { code, lines } = await runCommandAt(line, { [request]: [buildResponse(status)] })
       const error = { error: status, hint: expectText('does not offer this'), status }
@@ -62,7 +62,7 @@ describe('a service that can be read', () => {
     ['two plants that descend', [moss, fern], 0],
     ['its only plant', [moss], 0],
     ['plants that ascend', [fern, moss], 4],
-  ])('proposes the id after the greatest one: %s', async (_, plants, expected) => {
+  ])('proposes the id after the greatest one of %s', async (_, plants, expected) => {
     const posts = [buildJsonResponse(200, '{"name":"Ivy"}')]
     const answers = { 'GET /plants': [buildPage(plants)] }
     const { code, out, requests } = await runCommandAt('create --id next --name Ivy', answers, {
@@ -77,14 +77,14 @@ describe('a service that can be read', () => {
   const parameters = [{ name: 'Idempotency-Key', in: 'header' }]
   const keyed = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
 
-  test('gets the next id above an existing one, even if a stale read offers that again', async () => {
+  test('is asked again for the next id if a stale read offers an existing one', async () => {
     const posts = [conflict, conflict, buildJsonResponse(200, '{"name":"Ivy"}')]
     const answers = { 'GET /plants': [buildPage([moss, fern])] }
     const { code, out } = await runCommandAt('create --id next --name Ivy', answers, { posts })
     expect([code, out]).toEqual([0, '{"id":5,"name":"Ivy"}\n'])
   })
 
-  test('leaves the outcome unknown if a plant has the id of a create whose answer was lost', async () => {
+  test('leaves the outcome unknown if a plant has the id of a create whose response was lost', async () => {
     const answers = { 'GET /plants': [buildPage([moss, fern])], 'GET /openapi.json': [keyed] }
     const line = 'create --id next --name Ivy'
     const { code, last, requests } = await runCommandAt(line, answers, {
@@ -105,7 +105,7 @@ describe('a service that can be read', () => {
   })
 })
 
-describe('a count', () => {
+describe('the count of plants', () => {
   const count = (answers: Record<string, ScriptedResponse[]>) =>
     runCommandAt('count --tag a', answers)
 
@@ -117,7 +117,7 @@ describe('a count', () => {
   })
 
   test.each([400, 404, 405, 422])(
-    'is that of the listed plants if the service answers %i',
+    'is that of the listed plants if the service answers with %i',
     async (status) => {
       const tagged = '{"id":1,"name":"Fern","tag":"a"}'
       const rejection = buildJsonResponse(status, { error: status, message: 'count is no id' })
@@ -131,21 +131,21 @@ describe('a count', () => {
   const rule = 'the count must be an integer from 0 to 9223372036854775807'
 
   test.each([
-    ['{"count":-1}', `${rule}, but was -1`],
-    ['{"count":1.5}', `${rule}, but was 1.5`],
-    ['{"count":9223372036854775808}', `${rule}, but was 9223372036854775808`],
-    ['{"count":"1"}', `${rule}, but was "1"`],
-    ['{}', 'the count is missing'],
-    ['[]', 'it must be an object, but was an array'],
-    ['1', 'it must be an object, but was a number'],
-  ])('is rejected: %s: %s', async (body, why) => {
+    { body: '{"count":-1}', why: `${rule}, but was -1` },
+    { body: '{"count":1.5}', why: `${rule}, but was 1.5` },
+    { body: '{"count":9223372036854775808}', why: `${rule}, but was 9223372036854775808` },
+    { body: '{"count":"1"}', why: `${rule}, but was "1"` },
+    { body: '{}', why: 'the count is missing' },
+    { body: '[]', why: 'it must be an object, but was an array' },
+    { body: '1', why: 'it must be an object, but was a number' },
+  ])('is rejected if the body is $body: $why', async ({ body, why }) => {
     const { code, last } = await count({ 'GET /plants/count': [buildJsonResponse(200, body)] })
     const message = `URL answered 200 with no count (${why}): ${body}`
     expect({ code, last }).toMatchObject({ code: 4, last: { message } })
   })
 })
 
-describe('an answer to a request that reads', () => {
+describe('a response to a request that reads', () => {
   const rounded = '{"id":1.0000000000000000001,"name":"F"}'
 
   test.each<[string, ScriptedResponse, number, string]>([
@@ -153,7 +153,7 @@ describe('an answer to a request that reads', () => {
     ['another plant', buildJsonResponse(200, moss), 4, `no StoredPlant with id 1: ${moss}`],
     ['a web page', buildResponse(200, 'Hi', { 'Content-Type': 'text/html' }), 4, 'text/html'],
     ['a reset', resetConnection, 4, 'the connection was closed'],
-  ])('with one plant is rejected: %s', async (_, answer, code, message) => {
+  ])('for one plant is rejected: %s', async (_, answer, code, message) => {
     const now = createCountingClock(600_000)
     const result = await runCommandAt('get 1', { 'GET /plants/1': [answer] }, { now })
     expect(result).toMatchObject({ code, out: '', last: { message: expectText(message) } })
@@ -191,7 +191,7 @@ describe('an answer to a request that reads', () => {
       (socket) => void socket.end(buildPage([fern]).toString().replace('h: 24', 'h: 34')),
       'The response of URL (200) was cut short: the connection was closed after 24 of 34 bytes',
     ],
-  ])('with a list is rejected: %s', async (_, answer, message) => {
+  ])('for a list is rejected: %s', async (_, answer, message) => {
     const { code, last } = await runCommandAt(
       'list --limit 1000',
       { 'GET /plants': [answer] },
@@ -200,7 +200,7 @@ describe('an answer to a request that reads', () => {
     expect({ code, last }).toMatchObject({ code: 4, last: { message: expectText(message) } })
   })
 
-  test('with a compressed list is rejected, and the error says what its operator must change', async () => {
+  test('with a compressed list is rejected, and the error says what the operator must change', async () => {
     const { last } = await list(buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'gzip' }))
     expect(last).toMatchObject({ error: 503, hint: expectText('must send uncompressed JSON') })
   })
@@ -211,7 +211,7 @@ describe('an answer to a request that reads', () => {
     expect([code, out]).toEqual([4, ''])
   })
 
-  test('has no tag if the service sends null', async () => {
+  test('with the tag null has no tag', async () => {
     const none = '{"id":1,"name":"Fern","tag":null}'
     const answers = {
       'GET /plants/1': [buildJsonResponse(200, none)],

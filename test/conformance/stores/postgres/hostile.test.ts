@@ -39,20 +39,20 @@ const expectSent = (what: string) =>
   expect.stringMatching(RegExp(`^accessDenied: \\S+ sent ${what}$`))
 const expectTooLong = (what: string) => expectSent(`a ${what} of more than 16 MiB`)
 
-test.each<[string, Cells]>([
-  ['a plant without a valid id', ['abc', 'Fern', null]],
-  ['a plant without a valid id', [null, 'Fern', null]],
-  ['a plant without a valid id', ['9223372036854775808', 'Fern', null]],
-  ['a plant without a valid id', ['-9223372036854775809', 'Fern', null]],
-  ['a plant without a valid id', ['0x10', 'Fern', null]],
-  ['a plant without a valid id', ['007', 'Fern', null]],
-  ['a plant without a valid id', ['', 'Fern', null]],
-  ['a plant without a valid name', ['5']],
-  ['a plant without a valid name', ['5', null, null]],
-  ['a plant without a valid name', ['5', 'a\0b', null]],
-  ['a plant with an invalid tag', ['5', 'Fern']],
-  ['a plant with an invalid tag', ['5', 'Fern', '\0']],
-])('a row that is not a plant is rejected, %s: %j', async (what, cells) => {
+test.each<{ error: string; cells: Cells }>([
+  { error: 'a plant without a valid id', cells: ['abc', 'Fern', null] },
+  { error: 'a plant without a valid id', cells: [null, 'Fern', null] },
+  { error: 'a plant without a valid id', cells: ['9223372036854775808', 'Fern', null] },
+  { error: 'a plant without a valid id', cells: ['-9223372036854775809', 'Fern', null] },
+  { error: 'a plant without a valid id', cells: ['0x10', 'Fern', null] },
+  { error: 'a plant without a valid id', cells: ['007', 'Fern', null] },
+  { error: 'a plant without a valid id', cells: ['', 'Fern', null] },
+  { error: 'a plant without a valid name', cells: ['5'] },
+  { error: 'a plant without a valid name', cells: ['5', null, null] },
+  { error: 'a plant without a valid name', cells: ['5', 'a\0b', null] },
+  { error: 'a plant with an invalid tag', cells: ['5', 'Fern'] },
+  { error: 'a plant with an invalid tag', cells: ['5', 'Fern', '\0'] },
+])('a row that is not a plant is rejected as $error: $cells', async ({ error: what, cells }) => {
   const { store, forge } = await openForged(await getDatabase())
   await createPlant(store, fern, 'fern')
   forge({ cells, copied: buildCopyRow(cells) })
@@ -65,7 +65,7 @@ test.each<[string, Cells]>([
   for (const read of reads) expect(await settled([read()])).toEqual([expectSent(what)])
 })
 
-test('bytes that are not UTF-8 are rejected', async () => {
+test('a row with bytes that are not UTF-8 is rejected', async () => {
   const { store, forge } = await openForged(await getDatabase())
   await createPlant(store, fern)
   forge({ copied: buildMessage('d', Buffer.from('5\t\xff\xfe\t\\N\n', 'latin1')) })
@@ -73,7 +73,7 @@ test('bytes that are not UTF-8 are rejected', async () => {
 })
 
 test.each([[[null]], [['many']], [['-1']], [[]]])(
-  'the invalid count %j is rejected',
+  'the count %j of a server is rejected as invalid',
   async (cells) => {
     const { store, forge } = await openForged(await getDatabase())
     forge({ cells })
@@ -81,18 +81,21 @@ test.each([[[null]], [['many']], [['-1']], [[]]])(
   },
 )
 
-test.each<['name' | 'tag', string, Cells]>([
-  ['tag', 'an invalid tag', ['\0', '1']],
-  ['name', 'an invalid name', [null, '1']],
-  ['name', 'an invalid count', ['Fern']],
-  ['name', 'an invalid count', ['Fern', null]],
-  ['name', 'an invalid count', ['Fern', '-1']],
-])('invalid plants of a %s are rejected, %s: %j', async (field, what, cells) => {
-  const { store, forge } = await openForged(await getDatabase())
-  await createPlant(store, fern)
-  forge({ copied: buildCopyRow(cells) })
-  expect(await settled([store.countBy(field)])).toEqual([expectSent(what)])
-})
+test.each<{ field: 'name' | 'tag'; error: string; cells: Cells }>([
+  { field: 'tag', error: 'an invalid tag', cells: ['\0', '1'] },
+  { field: 'name', error: 'an invalid name', cells: [null, '1'] },
+  { field: 'name', error: 'an invalid count', cells: ['Fern'] },
+  { field: 'name', error: 'an invalid count', cells: ['Fern', null] },
+  { field: 'name', error: 'an invalid count', cells: ['Fern', '-1'] },
+])(
+  'the invalid plants of a $field are rejected as $error: $cells',
+  async ({ field, error: what, cells }) => {
+    const { store, forge } = await openForged(await getDatabase())
+    await createPlant(store, fern)
+    forge({ copied: buildCopyRow(cells) })
+    expect(await settled([store.countBy(field)])).toEqual([expectSent(what)])
+  },
+)
 
 test.each<[string, Cells]>([
   ['an id', ['x', null, 'create', '1', null, null]],
@@ -132,15 +135,15 @@ test.each([
   expect((await run(' --restart')).code).toBe(6)
 })
 
-describe('a server that sends endless data:', () => {
-  test('a row of an export', async () => {
+describe('a server is rejected if it sends', () => {
+  test('a row of an export without an end', async () => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
     forge({ copied: buildMessage('d', Buffer.from('5\t')), endless: buildMessage('d', filling) })
     expect(await settled([gather(store.read())])).toEqual([expectTooLong('row')])
   })
 
-  test('a row of a list', async () => {
+  test('a row of a list without an end', async () => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
     forge({ cells: [], endless: filling, start: Buffer.from('D\x70\0\0\0', 'latin1') })
@@ -161,7 +164,7 @@ describe('a server that sends endless data:', () => {
     ['a look-up of a token', tokenRow, (store) => store.tokens.find(new Uint8Array(32))],
     ['a list of tokens', tokenRow, (store) => gather(store.tokens.list())],
     ['a look-up of a checkpoint', ['b'], (store) => store.findCheckpoint('a')],
-  ])('the rows of %s', async (_, cells, read) => {
+  ])('endless rows of %s', async (_, cells, read) => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern, 'fern')
     await store.tokens.add(new Uint8Array(32), token)
@@ -171,14 +174,14 @@ describe('a server that sends endless data:', () => {
     expect(await settled([read(store)])).toEqual([tooManyRows])
   })
 
-  test('the rows of a list with a limit', async () => {
+  test('endless rows of a list with a limit', async () => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
     forge({ copied: buildCopyRow(row), endless: buildCopyRow(row) })
     expect(await settled([gather(store.read({ limit: 10 }))])).toEqual([tooManyRows])
   })
 
-  test('the results of a statement', async () => {
+  test('endless results of a statement', async () => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
     const complete = buildMessage('C', Buffer.from('SELECT 1\0'))
@@ -187,7 +190,7 @@ describe('a server that sends endless data:', () => {
     expect(await settled([store.get([5n])])).toEqual([tooMany])
   })
 
-  test('a message before the login', async () => {
+  test('an endless message before the login', async () => {
     const start = Buffer.from('E\x70\0\0\0', 'latin1')
     const onConnect = (socket: Socket) =>
       void socket.once('data', () => writeEndlessly(socket, filling, start))

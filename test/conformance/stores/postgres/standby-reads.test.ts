@@ -79,7 +79,7 @@ test('a change at a standby fails at once, with a hint', async () => {
   })
 })
 
-test('an address with several servers uses the first that answers', async () => {
+test('a command uses the first server of its address that answers', async () => {
   const { primary, standby } = await startServers()
   const open = (first: Database, second: Database) =>
     openShared({ ...first, url: joinServers(first, second) }, { parameters: anyServer })
@@ -155,7 +155,7 @@ const reads: [what: string, read: (store: PostgresStore) => Promise<unknown>, fo
 ]
 
 test.each(reads)(
-  '%s is repeated when it conflicts with the recovery of the standby',
+  'a read is repeated when it conflicts with the recovery of the standby: %s',
   async (_, read, found) => {
     const { primary, standby } = await startServers()
     await partitionPlants(primary)

@@ -97,7 +97,7 @@ test('a service next to a standby creates plants as soon as the standby is promo
   expect((await exchangeOnce(service, create)).text).toBe('200 {"name":"Oak"}')
 })
 
-test('a standby serves reads while it is promoted, and writes afterwards', async () => {
+test('a standby serves reads while it is promoted, and accepts changes afterwards', async () => {
   const { primary, standby } = await startServers()
   const writer = await openShared({ ...primary, url: joinServers(primary, standby) })
   const reader = await openShared(standby, { parameters: anyServer })
