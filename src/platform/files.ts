@@ -53,6 +53,19 @@ export function explainImpossiblePath(error: unknown, path: string): string | un
   return `the directory ${folder} cannot contain other files`
 }
 
+/**
+ * Returns undefined for a missing file. The option `throwIfNoEntry` of Node.js 24 does so for a
+ * path below a file, too, which is an error.
+ */
+export function statIfExists(path: string): Stats | undefined {
+  try {
+    return statSync(path)
+  } catch (error) {
+    if (getSystemCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
 /** Returns the path, or the nearest one above it that exists. */
 function findExisting(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path))

@@ -12,6 +12,7 @@ import {
   isWritableFile,
   makeFolder,
   readBytes,
+  statIfExists,
   syncFolder,
 } from '../../platform/files.js'
 import type { Runtime } from '../../platform/runtime.js'
@@ -110,7 +111,7 @@ export class Connection {
     let connection: Connection | undefined
     try {
       const path = resolveRealPath(name)
-      const stats = statSync(path, { throwIfNoEntry: mayCreate })
+      const stats = mayCreate ? statSync(path) : statIfExists(path)
       if (stats && !stats.isFile()) throw createUnusableStoreError(path, 'is not a file')
       if (!stats || (stats.size === 0 && !mayCreate)) return undefined
       if (stats.size === 0) withdrawFromOthers(path, stats)
