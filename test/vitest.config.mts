@@ -16,8 +16,8 @@ export default defineConfig({
   cacheDir: '../node_modules/.vite',
   test: {
     root: import.meta.dirname,
-    // Most tests wait for processes of their own, or for a time-out, so a machine with two cores has room for four.
-    maxWorkers: 4,
+    // Most tests wait for processes of their own, or for a time-out, so a machine with two cores has room for six.
+    maxWorkers: 6,
     // No module of the program keeps anything of a run, so one worker need not load them again for each file: a seventh
     // of the time.
     isolate: false,
