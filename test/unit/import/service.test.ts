@@ -229,7 +229,7 @@ test('an import of one record whose outcome is unknown proposes no option of cre
   const service = await startPlantService({ behave: () => buildJsonResponse(501, {}) })
   const user = importerAt(service.address)
   user.write('one', '{"id":1,"name":"Fern"}\n')
-  const { code, err } = await user.run('import one')
+  const { code, err } = await user.run('import one --timeout 1s')
   expect(code).toBe(5)
   expect(err).toContain('To resume, run the same command again')
   expect(err).not.toContain('--idempotency-key')
