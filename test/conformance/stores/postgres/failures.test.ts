@@ -43,6 +43,7 @@ test('a store fails in time while its server is unreachable, and works again aft
   await database.stop('fast')
   expect(await settled([createPlant(hasty, fern)])).toEqual([unavailable()])
   const created = createPlant(patient, moss)
+  await expect.poll(() => reported, often).toHaveLength(1)
   await database.start()
   expect(await created).toStrictEqual(moss)
   expect(reported).toEqual([expect.stringContaining('Could not reach postgres:'), undefined])
