@@ -1,6 +1,6 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { insertPlants, readIds } from '../../helpers/sandbox/sqlite-file.js'
@@ -12,7 +12,7 @@ import {
 } from '../../helpers/sandbox/store.js'
 import { serve } from '../../helpers/scripted-server/service.js'
 
-/** Creates plants in a store, one after the other, until `end`; gives their ids. */
+/** Creates plants in a store, one after the other, until `end`; and returns their ids. */
 async function writeTo(path: string, first: number) {
   const store = closeAfterTest(
     await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
@@ -30,6 +30,7 @@ async function writeTo(path: string, first: number) {
     isDone = true
     return writing
   }
+  onTestFinished(end) // also when the test has failed before
   return { answered, end }
 }
 
