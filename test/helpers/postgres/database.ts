@@ -6,6 +6,7 @@ import { assertDefined, PlantsError } from '../../../src/errors.js'
 import type { PostgresAddress } from '../../../src/stores/address.js'
 import { type PostgresOptions, parsePostgres } from '../../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../../src/stores/postgres/store.js'
+import { hang } from '../sandbox/hang.mjs'
 import { buildSqliteOptions, closeAfterTest, createAddressContext } from '../sandbox/store.js'
 import {
   type DatabaseTemplate,
@@ -211,6 +212,7 @@ export async function openShared(
   database: Held,
   { parameters, ...options }: Partial<PostgresOptions> & { parameters?: string } = {},
 ): Promise<PostgresStore> {
+  const end = performance.now() + hang.event
   for (;;) {
     try {
       const opening = buildDatabaseOptions(database, options)
@@ -218,8 +220,8 @@ export async function openShared(
         await PostgresStore.open(parseDatabaseAddress(database, parameters), opening),
       )
     } catch (error) {
-      if (options.timeoutMs === undefined || !(error instanceof PlantsError && error.isRetryable))
-        throw error
+      const isTooShort = error instanceof PlantsError && error.isRetryable
+      if (options.timeoutMs === undefined || !isTooShort || performance.now() > end) throw error
     }
   }
 }

@@ -21,6 +21,7 @@ import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import { execa } from 'execa'
 import type { TestProject } from 'vitest/node'
+import { waitFor } from '../sandbox/wait.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -76,18 +77,19 @@ export async function startDaemon(command: string[], cwd: string, isUp: RegExp) 
   const child = spawn('/bin/sh', args, { ...serverOptions, cwd, stdio: ['pipe', 'ignore', 'pipe'] })
   const exit = once(child, 'close')
   let log = ''
-  const isStarted = await new Promise<boolean>((resolve) => {
+  const started = new Promise<boolean>((resolve) => {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       log = (log + text).slice(-100_000)
       if (isUp.test(log)) resolve(true)
     })
     child.once('close', () => resolve(false))
   })
+  const isStarted = await waitFor(started, () => `${isUp} in the log of ${command[0]}: ${log}`)
   if (!isStarted && !/could not create any TCP|already in use/i.test(log))
     throw new Error(`It has not started: ${log}`)
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal)
-    await exit
+    await waitFor(exit, () => `the end of ${command[0]} after ${signal}: ${log}`)
   }
   return isStarted ? end : undefined
 }

@@ -7,6 +7,7 @@ import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
 import { bin } from './process.js'
 import { createTemporaryFolder } from './temporary-folder.js'
+import { waitFor } from './wait.js'
 
 // Some tests need what only some machines have. Each constant says whether this machine has it.
 
@@ -43,7 +44,7 @@ export async function mountSmallDisk() {
     owner.stdin.end()
     await owner
   })
-  await once(owner.stdout, 'data')
+  await waitFor(once(owner.stdout, 'data'), () => `a tmpfs at ${folder}`)
   const enter = ['nsenter', '-t', `${owner.pid}`, '-U', '-m', '--preserve-credentials']
   return { folder, enter, inside: join(`/proc/${owner.pid}/root`, folder) }
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { execa, type Options } from 'execa'
 import { checkSecretsAtEnd } from '../expect/secrets.js'
+import { hang } from './hang.mjs'
 import type { Sandbox } from './sandbox.js'
 
 /** The program under test: the built one, or any other that PLANTS_BIN names. */
@@ -36,8 +37,17 @@ export function launch(user: Sandbox, command: string[], { env, ...more }: Optio
   return child
 }
 
+/** Waits for the end of a process. One that hangs is killed, and the error shows its output. */
 export async function waitForResult(started: ReturnType<typeof launch>): Promise<ProcessResult> {
-  const { exitCode, stdout, stderr } = await started
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    started.kill('SIGKILL')
+  }, hang.wait)
+  const { exitCode, stdout, stderr, command } = await started
+  clearTimeout(timer)
+  if (isLate)
+    throw new Error(`Not within ${hang.wait / 1000} s: the end of ${command}\n${stdout}${stderr}`)
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
 

@@ -49,7 +49,7 @@ export class Sandbox {
 
   terminal(args: CommandLine, env: Record<string, string> = {}): Terminal {
     const all = { PAGER: 'cat', ...withoutCache, ...this.env, ...env }
-    return openTerminal(bin, splitWords(args), this.home, all, 80)
+    return openTerminal(bin, splitWords(args), this.home, all, { columns: 80 })
   }
 
   write(path: string, content: string | Uint8Array, mode = 0o600): string {

@@ -3,6 +3,7 @@ import * as packaged from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { expect, onTestFinished } from 'vitest'
 import { describeDriver } from '../../../src/platform/sqlite.js'
+import { waitFor } from './wait.js'
 
 /**
  * Connects with the SQLite that the program has. Another one in the same process would see none of
@@ -45,7 +46,7 @@ export async function holdLock(path: string, sql: string) {
     await holder
   }
   onTestFinished(() => end('SIGKILL'))
-  await once(holder.stdout, 'data')
+  await waitFor(once(holder.stdout, 'data'), () => `a process that holds ${path}`)
   return { end }
 }
 

@@ -1,14 +1,17 @@
 import { spawn } from '@lydell/node-pty'
+import { onTestFinished } from 'vitest'
 import { checkSecretsAtEnd } from '../expect/secrets.js'
+import { waitFor } from './wait.js'
 
 export type Terminal = ReturnType<typeof openTerminal>
 
+/** Runs a program on a terminal of its own. What still runs when the test ends is killed. */
 export function openTerminal(
   program: string,
   args: string[],
   folder: string,
   env: Record<string, string>,
-  columns = 160,
+  { columns = 160, limitMs }: { columns?: number; limitMs?: number } = {},
 ) {
   const name = 'xterm-256color'
   const pty = spawn(program, args, {
@@ -17,20 +20,26 @@ export function openTerminal(
   })
   let screen = ''
   let searchStart = 0
+  let hasEnded = false
   let checkScreen = () => {}
   pty.onData((data) => {
     screen += data
     checkScreen()
   })
   const ended = new Promise<{ code: number; screen: string }>((resolve) => {
-    pty.onExit(({ exitCode, signal }) =>
-      resolve({ code: signal ? 128 + signal : exitCode, screen }),
-    )
+    pty.onExit(({ exitCode, signal }) => {
+      hasEnded = true
+      resolve({ code: signal ? 128 + signal : exitCode, screen })
+    })
   })
   checkSecretsAtEnd(ended.then(() => ({ argv: args, out: screen })))
+  onTestFinished(() => {
+    if (!hasEnded) pty.kill('SIGKILL')
+  })
   /** Resolves when the screen has the text, after the text of the previous call. */
-  const waitForText = (text: string) =>
-    new Promise<void>((resolve, reject) => {
+  const waitForText = (text: string) => {
+    const wanted = JSON.stringify(text)
+    const shown = new Promise<void>((resolve, reject) => {
       checkScreen = () => {
         const at = screen.indexOf(text, searchStart)
         if (at < 0) return
@@ -38,15 +47,17 @@ export function openTerminal(
         resolve()
       }
       checkScreen()
-      const missing = `The program ended without showing ${JSON.stringify(text)}`
+      const missing = `The program ended without showing ${wanted}`
       void ended.then(() => reject(new Error(`${missing}:\n${screen}`)))
     })
+    return waitFor(shown, () => `the text ${wanted} on the terminal:\n${screen}`, limitMs)
+  }
   return {
     get screen() {
       return screen
     },
     type: (text: string) => pty.write(text),
-    waitForText: waitForText,
+    waitForText,
     /** Waits for the questions one after the other, and types the answer of each. */
     answer: async (...answers: [question: string, text: string][]) => {
       for (const [question, text] of answers) {
@@ -55,6 +66,14 @@ export function openTerminal(
       }
     },
     kill: (signal: string) => pty.kill(signal),
-    ended,
+    /** Resolves when the program has ended. The limit of this wait begins now. */
+    get ended() {
+      const command = [program, ...args].join(' ')
+      return waitFor(
+        ended,
+        () => `the end of ${command}, whose terminal shows:\n${screen}`,
+        limitMs,
+      )
+    },
   }
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { waitFor } from '../sandbox/wait.js'
 
 interface RawResponse {
   status: number
@@ -41,7 +42,8 @@ export function buildRequest(
 export async function connectTo(endpoint: NetConnectOpts): Promise<RawConnection> {
   const connection = new RawConnection(endpoint)
   onTestFinished(() => void connection.socket.destroy())
-  await once(connection.socket, 'connect')
+  const connected = once(connection.socket, 'connect')
+  await waitFor(connected, () => `a connection to ${JSON.stringify(endpoint)}`)
   return connection
 }
 
@@ -88,8 +90,10 @@ export class RawConnection {
   /** Returns the next response, or undefined if the server has closed the connection instead. */
   async readResponse({
     method = 'POST',
+    limitMs,
   }: {
     method?: string
+    limitMs?: number
   } = {}): Promise<RawResponse | undefined> {
     for (;;) {
       const parsed = parseResponse(this.#received, method)
@@ -98,10 +102,12 @@ export class RawConnection {
         return parsed.response
       }
       if (this.#isEnded && this.#received.length === 0) return undefined
-      if (this.#isEnded) throw new Error(`No whole response: ${this.#received.toString('latin1')}`)
-      await new Promise<void>((resolve) => {
+      const show = () => this.#received.toString('latin1')
+      if (this.#isEnded) throw new Error(`No whole response: ${show()}`)
+      const received = new Promise<void>((resolve) => {
         this.notify = resolve
       })
+      await waitFor(received, () => `a whole response; so far there is: ${show()}`, limitMs)
     }
   }
 

@@ -14,6 +14,7 @@ import { bin, execute } from '../sandbox/process.js'
 import { runPlants } from '../sandbox/run.js'
 import { buildSqliteOptions, createFileAddress } from '../sandbox/store.js'
 import { createTemporaryFolder } from '../sandbox/temporary-folder.js'
+import { waitFor } from '../sandbox/wait.js'
 
 /** The token that a service accepts, unless a test sets another one. */
 export const testToken = 'plants_s3cret-TOKEN-that-no-output-may-hold'
@@ -63,14 +64,20 @@ export function launchService(args: string[], folder: string, options: Options =
     checkSecrets({ argv: ['serve', ...args], out, err })
     return { code: exitCode ?? 128 + (signal ? constants.signals[signal] : 0), out, err }
   })
+  const waitForEnd = () => waitFor(ended, () => `the end of the service, whose log is: ${err}`)
   const waitUntilReady = async () => {
     while (!out.includes('\n')) {
-      const event = await Promise.race([once(child.stdout ?? child, 'data'), ended])
+      const printed = Promise.race([once(child.stdout ?? child, 'data'), ended])
+      const event = await waitFor(printed, () => `the address of the service, whose log is: ${err}`)
       if (!Array.isArray(event)) throw new Error(`The service ended: ${JSON.stringify(event)}`)
     }
     const address = out.slice(0, out.indexOf('\n'))
     return {
-      ...{ address, endpoint: toConnectOptions(address), token, folder, pid: child.pid, ended },
+      ...{ address, endpoint: toConnectOptions(address), token, folder, pid: child.pid },
+      /** Resolves when the service has ended. The limit of this wait begins now. */
+      get ended() {
+        return waitForEnd()
+      },
       get err() {
         return err
       },
@@ -81,7 +88,7 @@ export function launchService(args: string[], folder: string, options: Options =
       kill: (signal: NodeJS.Signals) => void child.kill(signal),
       stop: (signal: NodeJS.Signals = 'SIGTERM') => {
         child.kill(signal)
-        return ended
+        return waitForEnd()
       },
     }
   }

@@ -47,7 +47,7 @@ test('the command line that a dialogue prints does the same in each shell', asyn
 test('the dialogue of an import fits into 40 columns', async () => {
   const user = createSandboxWithFile(latin1(table))
   const env = { ...withoutCache, ...user.env, ...noColor }
-  const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, 40)
+  const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, { columns: 40 })
   await session.answer(['Is that right?', enter])
   await session.waitForText('the id?')
   await session.waitForText('⏎')

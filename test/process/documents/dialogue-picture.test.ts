@@ -18,7 +18,7 @@ test('the picture on the page about the first list shows the terminal at the las
   user.write('bestand.csv', Buffer.from(list, 'latin1'))
   // Colours as of the terminal of a person, whatever the environment of the test is.
   const env = { ...user.env, ...withoutCache, PLANTS_STORE: './garden.db', FORCE_COLOR: '1' }
-  const session = openTerminal(bin, ['import', 'bestand.csv'], user.home, env, columns)
+  const session = openTerminal(bin, ['import', 'bestand.csv'], user.home, env, { columns })
   for (const question of ['Is that right?', 'the id?', 'the name?', 'the tag?'])
     await session.answer([question, '\r'])
   await session.waitForText('select')
