@@ -31,7 +31,7 @@ export function execute(command: string[], folder: string, { env = {}, ...more }
 
 /** Runs a command as `execute` does, in the home of a user. A shown token fails the test. */
 export function launch(user: Sandbox, command: string[], { env, ...more }: Options = {}) {
-  const options = { cwd: user.home, ...more, env: { ...user.env, ...env } }
+  const options = { cwd: user.home, timeout: hang.wait, ...more, env: { ...user.env, ...env } }
   const child = execute(command, user.home, options)
   checkSecretsAtEnd(child.then(({ stdout: out, stderr: err }) => ({ argv: command, out, err })))
   return child
@@ -39,14 +39,8 @@ export function launch(user: Sandbox, command: string[], { env, ...more }: Optio
 
 /** Waits for the end of a process. One that hangs is killed, and the error shows its output. */
 export async function waitForResult(started: ReturnType<typeof launch>): Promise<ProcessResult> {
-  let isLate = false
-  const timer = setTimeout(() => {
-    isLate = true
-    started.kill('SIGKILL')
-  }, hang.wait)
-  const { exitCode, stdout, stderr, command } = await started
-  clearTimeout(timer)
-  if (isLate)
+  const { exitCode, stdout, stderr, command, timedOut } = await started
+  if (timedOut)
     throw new Error(`Not within ${hang.wait / 1000} s: the end of ${command}\n${stdout}${stderr}`)
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
