@@ -37,6 +37,12 @@ type Fields = Record<string, unknown>
 /** These are in the order of their importance. */
 const levels = ['info', 'warn', 'error', 'silent']
 
+/**
+ * So many characters of lines are written without waiting for more. The output drops a block as a
+ * whole when its reader is too slow, so a larger one would leave much of the 1 MiB empty.
+ */
+const blockLength = 65_536
+
 /** A crash loses the lines that were collected in the last `delayMs`. */
 export class Log {
   readonly #options: LogOptions
@@ -100,7 +106,7 @@ export class Log {
     this.#lines += this.#isText
       ? formatText(level, this.#time, fields)
       : formatJson(level, this.#time, fields)
-    if (delayMs === 0) void this.flush()
+    if (delayMs === 0 || this.#lines.length >= blockLength) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
 }

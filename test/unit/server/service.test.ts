@@ -40,6 +40,20 @@ test.each([
   }
 })
 
+test('the log writes lines of requests together, in blocks of 64 KiB', () => {
+  const blocks: string[] = []
+  const { output } = createLogTo(async (lines) => void blocks.push(lines))
+  const log = new Log({ output, level: 'info', delayMs: 3_600_000, redact: String })
+  for (let index = 0; index < 1000; index += 1)
+    log.record({ outcome: 'created', path: `/${'a'.repeat(100)}` })
+  const longestLine = 300
+  expect(blocks).toHaveLength(2)
+  for (const { length } of blocks) {
+    expect(length).toBeGreaterThanOrEqual(65_536)
+    expect(length).toBeLessThan(65_536 + longestLine)
+  }
+})
+
 test('the log has one sentence for a failure that a person can fix, and the stack of an internal error', () => {
   const away = new PlantsError('unavailable', 'Away', { cause: new Error('No route') })
   const lost = new PlantsError('unknownOutcome', 'Lost', { hint: 'Look', cause: away })
