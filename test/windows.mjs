@@ -1,8 +1,9 @@
 // Tries the packed package on Windows: npm run test:windows [-- --only NODE,…] [WORDS]
-//   --only 24,20   on Linux, which needs Debian's wine, the versions of Windows' Node; on Windows it is the own one
+//   --only 24,20   the versions of Node on Linux, which needs Debian's wine; on Windows, the Node
+//                  that runs this is tried
 //   WORDS          only the checks with these words in their names
-// Those of a console are here, all others in windows/checks.mjs. The exit code is 1 when one failed, and 2 when
-// something is missing.
+// The checks of a console are here, and all others in windows/checks.mjs. The exit code is 1 if one
+// failed, and 2 if something is missing.
 import { spawn as spawnProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -33,10 +34,10 @@ async function main() {
   const names = isWindows ? [process.versions.node] : values.only.split(',')
   const unknown = isWindows ? undefined : names.find((name) => !versions.includes(name))
   if (unknown !== undefined) end(2, `--only must be some of ${versions.join()}, but has ${unknown}`)
-  windows = isWindows ? onWindows() : await onWine()
+  windows = isWindows ? describeWindows() : await prepareWine()
   try {
-    const bin = installed()
-    for (const name of names) await check(name, bin, positionals)
+    const bin = installPackage()
+    for (const name of names) await testNode(name, bin, positionals)
   } finally {
     windows.stop()
   }
@@ -53,26 +54,45 @@ function readArguments() {
   }
 }
 
-/** Where things are, for this process and for Windows, and how a program of Windows is started. */
-function onWindows() {
+/**
+ * Describes where the files are for this process (`folder`) and for Windows (`getPath`), and how a
+ * program of Windows is started (`command`).
+ */
+function describeWindows() {
   const folder = createTemporaryFolder()
-  const path = (...parts) => join(folder, ...parts)
-  return { folder, path, env: process.env, command: [], nodeOf: () => process.execPath, stop() {} }
+  return {
+    folder,
+    getPath: (...parts) => join(folder, ...parts),
+    env: process.env,
+    command: [],
+    findNode: () => process.execPath,
+    stop: () => undefined,
+  }
 }
 
-/** The drive of wine is kept with what npm has fetched: it takes 20 s to make. */
-async function onWine() {
+/**
+ * Prepares under wine what `describeWindows` describes. The drive of wine is kept between runs,
+ * next to what npm has fetched, because its creation takes 20 s.
+ */
+async function prepareWine() {
   if (spawnSync('wine', ['--version'], { env: { ...process.env, WINEDEBUG: '-all' } }).status !== 0)
     end(2, `${usage} needs wine: apt-get install --no-install-recommends wine wine64`)
   const prefix = join(root, 'node_modules/.cache/wine')
-  const own = { WINEPREFIX: prefix, WINEARCH: 'win64', WINEDEBUG: '-all', DISPLAY: '' }
-  const env = { ...process.env, ...own, WINEDLLOVERRIDES: 'mscoree,mshtml=', LC_ALL: 'C.UTF-8' }
-  const run = (...args) => spawnSync('wine', args, { env, stdio: 'ignore' }).status
+  const env = {
+    ...process.env,
+    WINEPREFIX: prefix,
+    WINEARCH: 'win64',
+    WINEDEBUG: '-all',
+    WINEDLLOVERRIDES: 'mscoree,mshtml=',
+    DISPLAY: '',
+    LC_ALL: 'C.UTF-8',
+  }
+  const runWine = (...args) => spawnSync('wine', args, { env, stdio: 'ignore' })
   if (!existsSync(join(prefix, 'ready'))) {
     rmSync(prefix, { recursive: true, force: true })
-    run('wineboot', '-i')
-    // By default, wine is Windows 7, which Node refuses.
-    run('reg', 'add', 'HKCU\\Software\\Wine', '/v', 'Version', '/d', 'win10', '/f')
+    runWine('wineboot', '-i')
+    // By default, wine says that it is Windows 7, on which Node does not start.
+    runWine('reg', 'add', 'HKCU\\Software\\Wine', '/v', 'Version', '/d', 'win10', '/f')
     writeFileSync(join(prefix, 'ready'), '')
   }
   const folder = join(prefix, 'drive_c/plants')
@@ -80,100 +100,116 @@ async function onWine() {
     rmSync(path, { recursive: true, force: true })
     mkdirSync(path, { recursive: true })
   }
-  const path = (...parts) => ['C:\\plants', ...parts].join('\\')
+  const getPath = (...parts) => ['C:\\plants', ...parts].join('\\')
   const stop = () => spawnSync('wineserver', ['-k'], { env })
-  return { folder, path, env, command: ['wine'], nodeOf, stop }
+  return { folder, getPath, env, command: ['wine'], findNode, stop }
 
   /**
-   * wine 8 has VirtualAlloc2 without the placeholders for which V8 takes it from Node 24 on: under another name, V8 does
-   * without it.
+   * From Node 24 on, V8 uses VirtualAlloc2 for its placeholders, which wine 8 does not have. V8
+   * does without a function that it does not find, so the copy of Node asks for another name.
    */
-  function nodeOf(name) {
+  function findNode(name) {
     const bytes = readFileSync(fetchNode(name, 'win32-x64'))
     const text = bytes.toString('latin1').replaceAll('VirtualAlloc2\0', 'VirtualAllocX\0')
     writeFileSync(join(folder, `node-${name}.exe`), text, 'latin1')
-    return path(`node-${name}.exe`)
+    return getPath(`node-${name}.exe`)
   }
 }
 
-/** Installs the package as npm would, with the native file of Windows. Returns the path of the program on Windows. */
-function installed() {
+/**
+ * Installs the package as npm would, with the native file of Windows.
+ *
+ * @returns the path of the program on Windows
+ */
+function installPackage() {
   const app = join(windows.folder, 'app')
   mkdirSync(app)
-  npm(['pack', '--silent', '--pack-destination', windows.folder], root)
+  runNpm(['pack', '--silent', '--pack-destination', windows.folder], root)
   const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   writeFileSync(join(app, 'package.json'), '{"private":true}')
   const quiet = ['--silent', '--ignore-scripts', '--no-audit', '--no-fund']
   const platform = isWindows ? [] : ['--os=win32', '--cpu=x64']
-  npm(['install', ...quiet, ...platform, `../${name}-${version}.tgz`], app)
-  cpSync(join(import.meta.dirname, 'windows/checks.mjs'), join(windows.folder, 'checks.mjs'))
-  return windows.path('app', 'node_modules', name, 'bin', 'plants.js')
+  runNpm(['install', ...quiet, ...platform, `../${name}-${version}.tgz`], app)
+  for (const file of ['checks.mjs', 'program.mjs'])
+    cpSync(join(import.meta.dirname, 'windows', file), join(windows.folder, file))
+  return windows.getPath('app', 'node_modules', name, 'bin', 'plants.js')
 }
 
-function npm(args, cwd) {
-  // npm is no executable on Windows.
+function runNpm(args, cwd) {
+  // On Windows, npm is a script of the shell.
   const { status, stderr } = spawnSync('npm', args, { cwd, encoding: 'utf8', shell: isWindows })
   if (status !== 0) end(1, `npm ${args.join(' ')} ended with ${status}\n${stderr}`)
 }
 
-async function check(name, bin, words) {
-  const node = windows.nodeOf(name)
+/** Runs the checks with a version of Node. */
+async function testNode(name, bin, words) {
+  const node = windows.findNode(name)
   print(`# Node ${name}`)
-  const inPipes = await runChecks(name, node, bin, words)
-  const failed = inPipes + (await runConsoleChecks(name, node, bin, words))
-  print(`# Node ${name}: ${failed === 0 ? 'all passed' : `${failed} failed`}`)
-  if (failed > 0) process.exitCode = 1
+  const failedInPipes = await runChecks(name, node, bin, words)
+  const failedOnConsole = await runConsoleChecks(name, node, bin, words)
+  const failedCount = failedInPipes + failedOnConsole
+  print(`# Node ${name}: ${failedCount === 0 ? 'all passed' : `${failedCount} failed`}`)
+  if (failedCount > 0) process.exitCode = 1
 }
 
-/** Into a file, because a program of wine cannot write to a pipe of Linux. Returns how many failed. */
+/**
+ * Runs the checks of windows/checks.mjs. They write into a file, because a program of wine cannot
+ * write to a pipe of Linux.
+ *
+ * @returns how many failed
+ */
 async function runChecks(name, node, bin, words) {
   const out = join(windows.folder, `checks-${name}.txt`)
   const fd = openSync(out, 'w')
   mkdirSync(join(windows.folder, `try-${name}`))
-  const place = [windows.path('checks.mjs'), bin, windows.path(`try-${name}`)]
-  const [program, ...args] = [...windows.command, node, ...place, ...words]
+  const script = [windows.getPath('checks.mjs'), bin, windows.getPath(`try-${name}`), ...words]
+  const [program, ...args] = [...windows.command, node, ...script]
   const { env, folder: cwd } = windows
   const child = spawnProcess(program, args, { env, stdio: ['ignore', fd, fd], cwd })
-  let shown = 0
-  const show = () => {
+  let printedLength = 0
+  const printNewLines = () => {
     const text = readFileSync(out, 'utf8')
-    process.stdout.write(text.slice(shown))
-    shown = text.length
+    process.stdout.write(text.slice(printedLength))
+    printedLength = text.length
   }
-  const timer = setInterval(show, 1000)
+  const timer = setInterval(printNewLines, 1000)
   const [code] = await once(child, 'close')
   clearInterval(timer)
-  show()
-  const failed = readFileSync(out, 'utf8').match(/^FAIL /gm)?.length ?? 0
-  if (code !== 0 && failed === 0) print(`FAIL the checks ended with ${code}`)
-  return code === 0 ? 0 : Math.max(failed, 1)
+  printNewLines()
+  const failedCount = readFileSync(out, 'utf8').match(/^FAIL /gm)?.length ?? 0
+  if (code !== 0 && failedCount === 0) print(`FAIL the checks ended with ${code}`)
+  return code === 0 ? 0 : Math.max(failedCount, 1)
 }
 
-/** Returns how many failed. */
+/**
+ * Runs the checks of a console.
+ *
+ * @returns how many failed
+ */
 async function runConsoleChecks(name, node, bin, words) {
-  const store = windows.path(`try-${name}`, 'console.db')
-  const run = (args) => new Console(node, [bin, ...args, '--store', store])
+  const store = windows.getPath(`try-${name}`, 'console.db')
+  const startOnConsole = (args) => new Console(node, [bin, ...args, '--store', store])
   const checks = {
     'prompts on a console create a plant': async () => {
-      const console = run(['create'])
+      const console = startOnConsole(['create'])
       await console.answer('id', '\r')
       await console.answer('name', 'Blüte\r')
       await console.answer('none', '\r')
-      await console.ends(0)
+      await console.waitForEnd(0)
     },
     'a console shows umlauts': async () => {
-      const console = run(['list'])
-      await console.ends(0)
-      console.shows('Blüte')
+      const console = startOnConsole(['list'])
+      await console.waitForEnd(0)
+      console.assertShows('Blüte')
     },
     'Ctrl-C at a prompt changes nothing': async () => {
-      const console = run(['create'])
+      const console = startOnConsole(['create'])
       await console.answer('id', '\x03')
-      await console.ends(130)
+      await console.waitForEnd(130)
     },
     'a service answers, and Ctrl-C drains it': async () => {
-      const console = run(['serve', '--port', '0', '--allow', 'create,read'])
-      const [, address] = await console.see(/(http:\/\/127\.0\.0\.1:\d+)/)
+      const console = startOnConsole(['serve', '--port', '0', '--allow', 'create,read'])
+      const [, address] = await console.waitForMatch(/(http:\/\/127\.0\.0\.1:\d+)/)
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
       const create = { method: 'POST', headers, body: '{"id":9,"name":"Moos"}' }
       const { status } = await fetch(`${address}/plants`, create)
@@ -181,26 +217,27 @@ async function runConsoleChecks(name, node, bin, words) {
       if (status !== 200 || stored !== create.body)
         throw new Error(`It answered ${status} ${stored}`)
       console.type('\x03')
-      await console.ends(0)
+      await console.waitForEnd(0)
     },
   }
-  let failed = 0
-  for (const [what, action] of Object.entries(checks)) {
-    if (!what.includes(words.join(' '))) continue
+  let failedCount = 0
+  for (const [title, check] of Object.entries(checks)) {
+    if (!title.includes(words.join(' '))) continue
     try {
-      await action()
-      print(`ok   ${what}`)
+      await check()
+      print(`ok   ${title}`)
     } catch (error) {
-      failed += 1
-      print(`FAIL ${what}\n    ${error.message.replaceAll('\n', '\n    ')}`)
+      failedCount += 1
+      print(`FAIL ${title}\n    ${error.message.replaceAll('\n', '\n    ')}`)
     }
   }
-  return failed
+  return failedCount
 }
 
+/** A program on a console of Windows, and what the console shows. */
 class Console {
   #screen = ''
-  #look = () => {}
+  #checkScreen = () => {}
   #pty
   #ended
 
@@ -210,7 +247,7 @@ class Console {
     this.#pty = spawnOnTerminal(program, rest, { cols: 120, rows: 30, cwd: windows.folder, env })
     this.#pty.onData((data) => {
       this.#screen += data
-      this.#look()
+      this.#checkScreen()
     })
     this.#ended = new Promise((resolve) => this.#pty.onExit(({ exitCode }) => resolve(exitCode)))
   }
@@ -220,52 +257,56 @@ class Console {
   }
 
   async answer(question, keys) {
-    await this.see(RegExp(question))
+    await this.waitForMatch(RegExp(question))
     this.type(keys)
   }
 
-  /** Resolves to the match, after those before. */
-  see(pattern) {
-    return within(`it shows ${pattern}`, this, (resolve) => {
-      this.#look = () => {
+  /** Waits for a match after that of the call before. */
+  waitForMatch(pattern) {
+    return waitWithLimit(`the console shows ${pattern}`, this, (resolve) => {
+      this.#checkScreen = () => {
         const match = pattern.exec(this.#screen)
         if (!match) return
         this.#screen = this.#screen.slice(match.index + match[0].length)
         resolve(match)
       }
-      this.#look()
+      this.#checkScreen()
     })
   }
 
-  shows(text) {
-    if (!this.#screen.includes(text)) throw new Error(`It does not show ${text}: ${this.last}`)
+  assertShows(text) {
+    if (!this.#screen.includes(text))
+      throw new Error(`The console does not show ${text}: ${this.lastText}`)
   }
 
-  async ends(wanted) {
-    const code = await within('it ends', this, (resolve) => this.#ended.then(resolve))
-    if (code !== wanted) throw new Error(`It ended with ${code}, not with ${wanted}: ${this.last}`)
+  async waitForEnd(expectedCode) {
+    const code = await waitWithLimit('the program ends', this, (resolve) =>
+      this.#ended.then(resolve),
+    )
+    if (code !== expectedCode)
+      throw new Error(`It ended with ${code}, not with ${expectedCode}: ${this.lastText}`)
   }
 
   kill() {
     this.#pty.kill()
   }
 
-  get last() {
+  get lastText() {
     return JSON.stringify(this.#screen.slice(-600))
   }
 }
 
-/** A limit for a hang. */
-async function within(what, console, action) {
+/** Waits for an event of a console, and kills its program after a minute. */
+async function waitWithLimit(event, console, wait) {
   let timer
-  const late = new Promise((_, reject) => {
+  const limit = new Promise((_, reject) => {
     timer = setTimeout(() => {
       console.kill()
-      reject(new Error(`Not within a minute: ${what}: ${console.last}`))
+      reject(new Error(`Not within a minute: ${event}: ${console.lastText}`))
     }, 60_000)
   })
   try {
-    return await Promise.race([new Promise(action), late])
+    return await Promise.race([new Promise(wait), limit])
   } finally {
     clearTimeout(timer)
   }
