@@ -26,7 +26,7 @@ export async function startPostgres(folder, env) {
   const path = join(root, 'test/helpers/postgres/server.ts')
   /** @type {{ module: typeof import('../test/helpers/postgres/server.js') }} */
   const { module } = await runnerImport(path, { configFile: false, logLevel: 'error', root })
-  const template = await module.makeTemplate(module.installations[0], home)
+  const template = await module.createTemplate(module.installations[0], home)
   const server = await module.startServer(template, {})
   const buildUrl = (user, name) => `postgres://${user}@127.0.0.1:${server.port}/${name}`
   const execute = (address, sql) => {

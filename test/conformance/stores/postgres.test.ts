@@ -7,10 +7,10 @@ import {
   buildDatabaseOptions,
   createDatabase,
   type Database,
-  openShared,
+  openPostgresStore,
   parseDatabaseAddress,
   partitionPlants,
-  reuseDatabase,
+  shareDatabase,
 } from '../../helpers/postgres/database.js'
 import {
   createServerFolder,
@@ -32,14 +32,14 @@ const hasPgBouncer = existsSync(program)
 const direct = hasPgBouncer && !isSoak ? installations.slice(0, 1) : installations
 
 describe.each(direct)('$name', (installation) => {
-  const getDatabase = reuseDatabase(installation)
+  const getDatabase = shareDatabase(installation)
   describeDirectStore('the shared store', async () => openSubject(await getDatabase()))
 })
 
 const pooled = installations.at(-1)
 
 describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction mode`, () => {
-  const getDatabase = reuseDatabase(pooled)
+  const getDatabase = shareDatabase(pooled)
   let started: ReturnType<typeof startBefore> | undefined
   afterAll(async () => (await started)?.stop())
   describeDirectStore('the shared store', async () => {
@@ -52,14 +52,14 @@ describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction 
 describeConstraints('the shared store', async () => {
   const database = await createDatabase()
   const addConstraints = async () => {
-    await database.sql(`ALTER TABLE plant_store.plants ADD CONSTRAINT names UNIQUE (name),
+    await database.query(`ALTER TABLE plant_store.plants ADD CONSTRAINT names UNIQUE (name),
       ADD CONSTRAINT short CHECK (length(name) < 100)`)
   }
-  return { store: await openShared(database), addConstraints }
+  return { store: await openPostgresStore(database), addConstraints }
 })
 
 describe('in a table that is partitioned by id', () => {
-  const getDatabase = reuseDatabase()
+  const getDatabase = shareDatabase()
   let partitioned: Promise<void> | undefined
   describeDirectStore('the shared store', async () => {
     const database = await getDatabase()
@@ -70,7 +70,7 @@ describe('in a table that is partitioned by id', () => {
 })
 
 async function openSubject(database: Database): Promise<Subject<PostgresStore>> {
-  const store = await openShared(database)
+  const store = await openPostgresStore(database)
   let other: Promise<PostgresStore | undefined> | undefined
   onTestFinished(async () => (await other)?.close())
   const readBack = async (id: bigint) => {

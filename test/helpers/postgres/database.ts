@@ -20,25 +20,32 @@ import {
 export type Row = Record<string, unknown>
 
 type Server = Awaited<ReturnType<typeof startServer>>
-type Place = Pick<Server, 'socketFolder' | 'port'>
-type AtEnd = (drop: () => Promise<void>) => void
+type Endpoint = Pick<Server, 'socketFolder' | 'port'>
+/** Registers what removes a database or a server: after the test, or after the file. */
+type OnEnd = (remove: () => Promise<void>) => void
 
 /** A database of the role `plants`, which is no superuser. It has a store, or is empty. */
 export interface Database {
   url: string
   env: { PGPASSWORD: string }
   /** Runs statements as the role `plants`. Returns the rows of the last, with int8 as bigint. */
-  sql(text: string): Promise<Row[]>
-  admin(text: string): Promise<Row[]>
-  /** Runs statements in a transaction that stays open, and returns a function that ends it. */
-  hold(text: string): Promise<(how?: 'COMMIT') => Promise<void>>
+  query(statements: string): Promise<Row[]>
+  /** Runs statements as the role `postgres`. */
+  queryAsSuperuser(statements: string): Promise<Row[]>
+  /**
+   * Runs statements of a superuser in a transaction that stays open, such as one with locks.
+   *
+   * @returns a function that rolls it back, or commits it
+   */
+  beginTransaction(statements: string): Promise<(end?: 'COMMIT') => Promise<void>>
 }
 
-type Held = Pick<Database, 'url' | 'env'>
+/** What a client needs to log in. */
+type DatabaseLogin = Pick<Database, 'url' | 'env'>
 
 /** Creates a database for one test, on the server that all tests share. It asks for a password. */
 export function createDatabase({ isEmpty = false } = {}): Promise<Database> {
-  return makeDatabase(onTestFinished, { isEmpty })
+  return createDatabaseUntil(onTestFinished, { isEmpty })
 }
 
 /** Partitions the table of plants with the statements of docs/database-size.md. */
@@ -46,16 +53,16 @@ export async function partitionPlants(database: Database): Promise<void> {
   const page = readFileSync('docs/database-size.md', 'utf8')
   const [, statements] =
     /^ *```text\n( *BEGIN;\n *ALTER TABLE plant_store\.plants [^`]*)```$/m.exec(page) ?? []
-  await database.sql(assertDefined(statements))
+  await database.query(assertDefined(statements))
 }
 
 /** Creates one database for all tests of a file or a group, because to create one takes long. */
-export function reuseDatabase(installation?: Installation): () => Promise<Database> {
-  return reuse((atEnd) => makeDatabase(atEnd, { installation }))
+export function shareDatabase(installation?: Installation): () => Promise<Database> {
+  return shareBetweenTests((onEnd) => createDatabaseUntil(onEnd, { installation }))
 }
 
 export function startOwnServer(options?: ServerOptions): Promise<Server & Database> {
-  return makeServer(onTestFinished, options)
+  return startServerUntil(onTestFinished, options)
 }
 
 /** Starts a primary whose commits wait for a standby, and that standby. */
@@ -68,9 +75,9 @@ export async function startServerWithStandby() {
   const onStandby = describeDatabase(standby, 'plants')
   const isSynchronous = "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'"
   const waitForStandby = () =>
-    expect.poll(() => primary.admin(isSynchronous), { interval: 5 }).toHaveLength(1)
-  await primary.admin("ALTER SYSTEM SET synchronous_standby_names = '*'")
-  await primary.admin('SELECT pg_reload_conf()')
+    expect.poll(() => primary.queryAsSuperuser(isSynchronous), { interval: 5 }).toHaveLength(1)
+  await primary.queryAsSuperuser("ALTER SYSTEM SET synchronous_standby_names = '*'")
+  await primary.queryAsSuperuser('SELECT pg_reload_conf()')
   await waitForStandby()
   return {
     primary,
@@ -81,74 +88,76 @@ export async function startServerWithStandby() {
         await standby.start()
         await waitForStandby()
       },
-      promote: () => onStandby.admin('SELECT pg_promote()'),
+      promote: () => onStandby.queryAsSuperuser('SELECT pg_promote()'),
       /** Waits until readers of the standby see all commits, for which a commit does not wait. */
       catchUp: async () => {
-        const [{ position } = {}] = await primary.admin(
+        const [{ position } = {}] = await primary.queryAsSuperuser(
           'SELECT pg_current_wal_flush_lsn()::text AS position',
         )
         const missing = `SELECT FROM pg_last_wal_replay_lsn() AS lsn WHERE lsn < '${position}'`
-        await expect.poll(() => onStandby.admin(missing), { interval: 5 }).toEqual([])
+        await expect.poll(() => onStandby.queryAsSuperuser(missing), { interval: 5 }).toEqual([])
       },
     },
   }
 }
 
-export function reuseServer(): () => Promise<Server & Database> {
-  return reuse(makeServer)
+export function shareServer(): () => Promise<Server & Database> {
+  return shareBetweenTests(startServerUntil)
 }
 
-/** Makes a database once, and empties its store before each further test. */
-function reuse<Kind extends Database>(make: (atEnd: AtEnd) => Promise<Kind>): () => Promise<Kind> {
-  let made: Promise<Kind> | undefined
-  let drop = async () => {}
-  afterAll(() => drop())
+/** Creates a database once, and empties its store before each further test. */
+function shareBetweenTests<Kind extends Database>(
+  create: (onEnd: OnEnd) => Promise<Kind>,
+): () => Promise<Kind> {
+  let created: Promise<Kind> | undefined
+  let remove = async () => {}
+  afterAll(() => remove())
   const tables = ['plants', 'tokens', 'imports']
-  const emptied = tables.map((table) => `DELETE FROM plant_store.${table};`).join(' ')
+  const deleteRows = tables.map((table) => `DELETE FROM plant_store.${table};`).join(' ')
   return async () => {
-    await (await made)?.sql(emptied)
-    made ??= make((end) => {
-      drop = end
+    await (await created)?.query(deleteRows)
+    created ??= create((removeShared) => {
+      remove = removeShared
     })
-    return made
+    return created
   }
 }
 
-async function makeDatabase(
-  atEnd: AtEnd,
+async function createDatabaseUntil(
+  onEnd: OnEnd,
   { installation, isEmpty = false }: { installation?: Installation | undefined; isEmpty?: boolean },
 ): Promise<Database> {
-  const place = await findSharedServer(installation)
+  const server = await findSharedServer(installation)
   const name = `db${randomBytes(6).toString('hex')}`
-  const admin = (text: string) => query(place, 'postgres', 'postgres', text)
+  const execute = (statement: string) => runQuery(server, 'postgres', 'postgres', statement)
   const locale = "LOCALE_PROVIDER icu ICU_LOCALE 'und'"
-  await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ${locale}`)
-  atEnd(async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`)))
-  const database = describeDatabase(place, name)
+  await execute(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ${locale}`)
+  onEnd(async () => void (await execute(`DROP DATABASE ${name} WITH (FORCE)`)))
+  const database = describeDatabase(server, name)
   if (!isEmpty)
     await PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   return database
 }
 
-async function makeServer(atEnd: AtEnd, options?: ServerOptions): Promise<Server & Database> {
+async function startServerUntil(onEnd: OnEnd, options?: ServerOptions): Promise<Server & Database> {
   const server = await startServer(await findSharedServer(), options)
-  atEnd(server.remove)
+  onEnd(server.remove)
   const database = { ...server, ...describeDatabase(server, 'plants') }
   await PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   return database
 }
 
-function describeDatabase(place: Place, name: string): Database {
+function describeDatabase(server: Endpoint, name: string): Database {
   return {
-    url: `postgres://plants@127.0.0.1:${place.port}/${name}`,
+    url: `postgres://plants@127.0.0.1:${server.port}/${name}`,
     env: { PGPASSWORD: password },
-    sql: (text) => query(place, 'plants', name, text),
-    admin: (text) => query(place, 'postgres', name, text),
-    hold: async (text) => {
-      const client = await connectAs(place, 'postgres', name)
-      await client.query(`BEGIN; ${text}`)
-      return async (how) => {
-        await client.query(how ?? 'ROLLBACK')
+    query: (statements) => runQuery(server, 'plants', name, statements),
+    queryAsSuperuser: (statements) => runQuery(server, 'postgres', name, statements),
+    beginTransaction: async (statements) => {
+      const client = await connectAs(server, 'postgres', name)
+      await client.query(`BEGIN; ${statements}`)
+      return async (end) => {
+        await client.query(end ?? 'ROLLBACK')
         await client.end()
       }
     },
@@ -158,28 +167,33 @@ function describeDatabase(place: Place, name: string): Database {
 /** Finds the shared server of an installation, by default of the first on this machine. */
 async function findSharedServer(
   installation = installations[0],
-): Promise<DatabaseTemplate & Place> {
-  const which = installations.findIndex(({ bin }) => bin === installation?.bin)
-  const answer = await fetch(`${inject('postgres')}/${which}`)
-  const body = await answer.json()
-  if (!answer.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
-  return body as DatabaseTemplate & Place // server.ts answers with this type
+): Promise<DatabaseTemplate & Endpoint> {
+  const index = installations.findIndex(({ bin }) => bin === installation?.bin)
+  const response = await fetch(`${inject('postgres')}/${index}`)
+  const body = await response.json()
+  if (!response.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
+  return body as DatabaseTemplate & Endpoint // server.ts answers with this type
 }
 
-async function query(place: Place, user: string, database: string, text: string): Promise<Row[]> {
-  const client = await connectAs(place, user, database)
+async function runQuery(
+  server: Endpoint,
+  user: string,
+  database: string,
+  statements: string,
+): Promise<Row[]> {
+  const client = await connectAs(server, user, database)
   try {
-    const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
+    const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(statements)
     return (Array.isArray(result) ? result.at(-1) : result)?.rows ?? []
   } finally {
     await client.end()
   }
 }
 
-async function connectAs(place: Place, user: string, database: string): Promise<pg.Client> {
+async function connectAs(server: Endpoint, user: string, database: string): Promise<pg.Client> {
   const types = new pg.TypeOverrides()
   types.setTypeParser(pg.types.builtins.INT8, BigInt)
-  const { socketFolder: host, port } = place
+  const { socketFolder: host, port } = server
   const client = new pg.Client({ host, port, user, database, password, types })
   client.on('error', () => undefined) // the server may be stopped while the client is connected
   await client.connect()
@@ -187,7 +201,10 @@ async function connectAs(place: Place, user: string, database: string): Promise<
 }
 
 /** Parses the address of a database, with parameters such as `max=1`. */
-export function parseDatabaseAddress({ url }: Pick<Held, 'url'>, parameters = ''): PostgresAddress {
+export function parseDatabaseAddress(
+  { url }: Pick<Database, 'url'>,
+  parameters = '',
+): PostgresAddress {
   return parsePostgres(
     `${url}${parameters && `?${parameters}`}`,
     'The test',
@@ -208,8 +225,8 @@ export function buildDatabaseOptions(
  * Opens the store of a database until the test ends. A short timeout also limits the opening, so
  * that is repeated on a slow machine.
  */
-export async function openShared(
-  database: Held,
+export async function openPostgresStore(
+  database: DatabaseLogin,
   { parameters, ...options }: Partial<PostgresOptions> & { parameters?: string } = {},
 ): Promise<PostgresStore> {
   const end = performance.now() + hang.event

@@ -53,8 +53,8 @@ export async function startPatroniCluster(): Promise<[PatroniNode, PatroniNode]>
   if (!primary || !standby) throw new Error('There are two')
   await primary.start()
   await primary.waitForRole('primary')
-  await primary.admin('CREATE ROLE plants LOGIN', 'postgres')
-  await primary.admin('CREATE DATABASE plants OWNER plants', 'postgres')
+  await primary.queryAsSuperuser('CREATE ROLE plants LOGIN', 'postgres')
+  await primary.queryAsSuperuser('CREATE DATABASE plants OWNER plants', 'postgres')
   await standby.start()
   await standby.waitForRole('synchronous')
   return [primary, standby]
@@ -94,22 +94,22 @@ export class PatroniNode {
   /** Resolves when Patroni says that the node has the role. */
   async waitForRole(role: 'primary' | 'synchronous'): Promise<void> {
     const url = `http://127.0.0.1:${this.#api}/${role}`
-    const isSo = () =>
+    const hasRole = () =>
       fetch(url).then(
         ({ ok }) => ok,
         () => false,
       )
-    await expect.poll(isSo, { interval: 100, message: `${this.#name}: ${role}` }).toBe(true)
+    await expect.poll(hasRole, { interval: 100, message: `${this.#name}: ${role}` }).toBe(true)
   }
 
-  async admin(text: string, database = 'plants'): Promise<Row[]> {
+  async queryAsSuperuser(statements: string, database = 'plants'): Promise<Row[]> {
     const types = new pg.TypeOverrides()
     types.setTypeParser(pg.types.builtins.INT8, BigInt)
     const endpoint = { host: '127.0.0.1', port: this.port, user: 'postgres', database }
     const client = new pg.Client({ ...endpoint, types })
     await client.connect()
     try {
-      return (await client.query<Row>(text)).rows
+      return (await client.query<Row>(statements)).rows
     } finally {
       await client.end()
     }

@@ -119,8 +119,8 @@ const roles = [
   'CREATE DATABASE plants OWNER plants',
 ].map((statement) => `${statement};\n\n`) // as postgres --single -j has them
 
-/** Makes a cluster that each server copies, which takes a fifth of the time of initdb. */
-export async function makeTemplate(installation: Installation | undefined, folder: string) {
+/** Creates a cluster that each server copies, which takes a fifth of the time of initdb. */
+export async function createTemplate(installation: Installation | undefined, folder: string) {
   if (installation === undefined) throw new Error('There is no PostgreSQL for this platform')
   const links = join(installation.bin, '../pg-symlinks.json')
   const isPacked = existsSync(links)
@@ -135,20 +135,20 @@ export async function makeTemplate(installation: Installation | undefined, folde
   const data = createOwnedFolder(join(folder, 'template'))
   const flags =
     '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
-  const here = { ...serverOptions, cwd: folder }
-  await execa(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], here)
+  const options = { ...serverOptions, cwd: folder }
+  await execa(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], options)
   const single = ['--single', '-j', '-F', '-D', data, 'postgres']
-  await execa(join(bin, 'postgres'), single, { ...here, input: roles.join('') })
+  await execa(join(bin, 'postgres'), single, { ...options, input: roles.join('') })
   return { folder, data, bin }
 }
 
-export type DatabaseTemplate = Awaited<ReturnType<typeof makeTemplate>>
+export type DatabaseTemplate = Awaited<ReturnType<typeof createTemplate>>
 
 /** Rules of pg_hba.conf that ask for a password. By default, a server asks nobody. */
 export const byPassword = ['local', 'host all'].map((scope) => `${scope} all all scram-sha-256`)
 
 export interface ServerOptions {
-  /** Lines of pg_hba.conf that precede the usual ones. */
+  /** Lines of pg_hba.conf that precede the default ones. */
   access?: string[]
   tls?: { cert: string; key: string }
   /**
@@ -213,7 +213,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const folders: string[] = []
   const startShared = async (installation: Installation | undefined) => {
     folders.push(createServerFolder())
-    const template = await makeTemplate(installation, folders.at(-1) ?? '')
+    const template = await createTemplate(installation, folders.at(-1) ?? '')
     return { ...template, ...(await startServer(template, { access: byPassword })) }
   }
   const startedServers: Record<string, ReturnType<typeof startShared>> = {}

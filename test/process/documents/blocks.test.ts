@@ -65,11 +65,15 @@ function beginSession(home: string, path: string): void {
 }
 
 /** Runs blocks in one session until one of them does not do what it promises. */
-async function runBlocks(blocks: Block[], home: string, server?: { admin: RunStatement }) {
+async function runBlocks(
+  blocks: Block[],
+  home: string,
+  server?: { queryAsSuperuser: RunStatement },
+) {
   for (const block of blocks) {
     if (block.language === 'sql')
       for (const statement of block.text.split(';\n').filter(Boolean))
-        await server?.admin(statement)
+        await server?.queryAsSuperuser(statement)
     const difference = await runBlock(block, home)
     if (difference !== undefined) return difference
   }

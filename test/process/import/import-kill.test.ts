@@ -33,11 +33,11 @@ async function file(): Promise<Target> {
 }
 
 async function database(): Promise<Target> {
-  const { url: store, env, sql } = await createDatabase()
+  const { url: store, env, query } = await createDatabase()
   const sandbox = new Sandbox()
   await sandbox.run(['stores', 'init', store], { env })
   const count = 'SELECT count(*) AS count FROM plant_store.plants'
-  const stored = async () => Number((await sql(count))[0]?.['count'])
+  const stored = async () => Number((await query(count))[0]?.['count'])
   const end = async () => (await sandbox.run(['export', '--store', store], { env })).out
   return { store, env, stored, end }
 }

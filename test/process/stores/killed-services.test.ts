@@ -110,7 +110,7 @@ test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or mad
     }
   }
   await running
-  const stored = await database.admin(`SELECT ${columns} FROM plant_store.plants`)
+  const stored = await database.queryAsSuperuser(`SELECT ${columns} FROM plant_store.plants`)
   crowd.check(stored)
   expect(crowd.wrong, withSeed).toEqual([])
   for (const node of nodes) expect(await node.end('SIGTERM')).toMatchObject({ code: 0 })
@@ -140,7 +140,7 @@ test.skipIf(!isSoak || !hasPatroni())(
     }
     crowd.end()
     await running
-    crowd.check(await primary.admin(`SELECT ${columns} FROM plant_store.plants`))
+    crowd.check(await primary.queryAsSuperuser(`SELECT ${columns} FROM plant_store.plants`))
     expect(crowd.wrong, withSeed).toEqual([])
     process.stdout.write(`Patroni: ${crowd.done()} creates, and none is lost\n`)
     for (const node of nodes) expect(await node.end('SIGTERM')).toMatchObject({ code: 0 })

@@ -28,13 +28,13 @@ test.each(['locked', 'unreachable'])(
   'a service that stops while its database is %s does not wait beyond --drain-timeout',
   async (how) => {
     const database = how === 'unreachable' ? await startOwnServer() : undefined
-    const { url, env, hold } = database ?? (await createDatabase())
+    const { url, env, beginTransaction } = database ?? (await createDatabase())
     const service = await serve(['--store', url, '--timeout', '1h', '--drain-timeout', '500ms'], {
       env: { ...env, PLANTS_SERVE_TOKEN: testToken },
     })
     const unlock = database
       ? await database.stop('immediate')
-      : await hold('LOCK TABLE plant_store.plants')
+      : await beginTransaction('LOCK TABLE plant_store.plants')
     const answers = Promise.allSettled([1, 2, 3].map((id) => create(service, id)))
     expect((await exchangeOnce(service, { target: '/nope' })).status).toBe(404) // what was sent before it has come
     expect((await service.stop()).code).toBe(0)

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { findBlocks, pages } from '../../../helpers/expect/documents.js'
-import { openShared, reuseDatabase } from '../../../helpers/postgres/database.js'
+import { openPostgresStore, shareDatabase } from '../../../helpers/postgres/database.js'
 import { installations } from '../../../helpers/postgres/server.js'
 import { createPlant, deletePlant, gather } from '../../../helpers/sandbox/store.js'
 import { createTemporaryFolder } from '../../../helpers/sandbox/temporary-folder.js'
 
 const installation = installations.find(({ bin }) => existsSync(join(bin, 'pg_restore')))
-const getDatabase = reuseDatabase(installation)
+const getDatabase = shareDatabase(installation)
 
 /** The command of the page that has a text. A line of cron is what cron gives to the shell. */
 function findCommand(text: string): string {
@@ -31,7 +31,7 @@ test.runIf(installation)(
       const env = { ...database.env, PATH: `${installation?.bin}:${process.env['PATH']}` }
       await execa('sh', ['-euc', text], { cwd: folder, env, extendEnv: false })
     }
-    const store = await openShared(database)
+    const store = await openPostgresStore(database)
     await createPlant(store, { id: 1n, name: 'Fern' })
     await run(findCommand('--file=plants.dump'))
     await run(findCommand('--file=/var/backups'))

@@ -4,13 +4,13 @@ import type { Login } from '../../../../src/stores/credentials.js'
 import {
   buildDatabaseOptions,
   type Database,
-  openShared,
+  openPostgresStore,
   startOwnServer,
 } from '../../../helpers/postgres/database.js'
 import { createCertificate, hasOpenssl } from '../../../helpers/sandbox/certificates.js'
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
-import { configure, othersWait, settled } from './steps.js'
+import { configure, settleAll, waitForBlockedSessions } from './steps.js'
 
 // A server does not notice that a client has gone while a statement waits. So what is given up is
 // canceled, and leaves no session there that `max` does not count.
@@ -20,13 +20,16 @@ const timeoutMs = 1000
 
 test('a commit that waits for an absent standby leaves no session at the server', async () => {
   const database = await startOwnServer()
-  await expectNoSessionAfterCommit(database, await openShared(database, { timeoutMs }))
+  await expectNoSessionAfterCommit(database, await openPostgresStore(database, { timeoutMs }))
 })
 
 test('a cancelled commit over a Unix socket leaves no session at the server', async () => {
   const database = await startOwnServer()
   const url = `postgres://plants@/plants?host=${database.socketFolder}&port=${database.port}`
-  await expectNoSessionAfterCommit(database, await openShared({ ...database, url }, { timeoutMs }))
+  await expectNoSessionAfterCommit(
+    database,
+    await openPostgresStore({ ...database, url }, { timeoutMs }),
+  )
 })
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
@@ -37,7 +40,10 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
     const login: Login = { ...buildDatabaseOptions(database).login, ca: tls.cert }
     const url = database.url.replace(`127.0.0.1:${database.port}`, `localhost:${line.port}`)
     const options = { timeoutMs, login, parameters: 'sslmode=verify-full' }
-    await expectNoSessionAfterCommit(database, await openShared({ ...database, url }, options))
+    await expectNoSessionAfterCommit(
+      database,
+      await openPostgresStore({ ...database, url }, options),
+    )
     expect(line.requests.length).toBeGreaterThan(0)
     for (const request of line.requests) expect(request.includes(cancelRequest)).toBe(false)
   })
@@ -45,10 +51,12 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
 
 test('a cancelled export leaves no session at the server', async () => {
   const database = await startOwnServer()
-  const store = await openShared(database, { timeoutMs })
-  const release = await database.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
-  expect(await settled([gather(store.read())])).toEqual([expect.stringMatching(/^unavailable: /)])
-  await othersWait(database, 0)
+  const store = await openPostgresStore(database, { timeoutMs })
+  const release = await database.beginTransaction(
+    'LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE',
+  )
+  expect(await settleAll([gather(store.read())])).toEqual([expect.stringMatching(/^unavailable: /)])
+  await waitForBlockedSessions(database, 0)
   await release()
 })
 
@@ -56,11 +64,11 @@ test('a server that does not answer a request to cancel delays the error by a se
   const database = await startOwnServer()
   const line = await listenBefore(database)
   const url = database.url.replace(`:${database.port}`, `:${line.port}`)
-  const store = await openShared({ ...database, url }, { timeoutMs })
+  const store = await openPostgresStore({ ...database, url }, { timeoutMs })
   await waitForStandby(database)
   line.silence()
   const startMs = performance.now()
-  expect(await settled([createPlant(store, { id: 1n, name: 'Fern' })])).toEqual([unknown])
+  expect(await settleAll([createPlant(store, { id: 1n, name: 'Fern' })])).toEqual([unknown])
   // The driver takes a second more than the timeout. The rest is for a slow machine.
   expect(performance.now() - startMs).toBeLessThan(timeoutMs + 5000)
 })
@@ -70,16 +78,16 @@ const cancelRequest = Buffer.from([0, 0, 0, 16, 0x04, 0xd2, 0x16, 0x2e])
 
 async function expectNoSessionAfterCommit(
   database: Database,
-  store: Awaited<ReturnType<typeof openShared>>,
+  store: Awaited<ReturnType<typeof openPostgresStore>>,
 ): Promise<void> {
   await waitForStandby(database)
   const ids = [1n, 2n]
   for (const id of ids)
-    expect(await settled([createPlant(store, { id, name: 'Fern' })])).toEqual([unknown])
+    expect(await settleAll([createPlant(store, { id, name: 'Fern' })])).toEqual([unknown])
   const sessions = `SELECT wait_event FROM pg_stat_activity
     WHERE application_name = 'plants' AND state = 'active'`
-  await expect.poll(() => database.admin(sessions), { interval: 5 }).toEqual([])
-  expect(await database.admin('SELECT id FROM plant_store.plants ORDER BY id')).toEqual(
+  await expect.poll(() => database.queryAsSuperuser(sessions), { interval: 5 }).toEqual([])
+  expect(await database.queryAsSuperuser('SELECT id FROM plant_store.plants ORDER BY id')).toEqual(
     ids.map((id) => ({ id })),
   )
 }
@@ -87,7 +95,7 @@ async function expectNoSessionAfterCommit(
 /** Makes each commit wait for a standby that never comes. */
 async function waitForStandby(database: Database): Promise<void> {
   await configure(database, "synchronous_standby_names = 'absent'")
-  const shown = async () => (await database.admin('SHOW synchronous_standby_names'))[0]
+  const shown = async () => (await database.queryAsSuperuser('SHOW synchronous_standby_names'))[0]
   await expect.poll(shown).toEqual({ synchronous_standby_names: 'absent' })
 }
 

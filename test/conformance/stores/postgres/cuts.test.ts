@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import {
   createDatabase,
   type Database,
-  openShared,
-  reuseDatabase,
+  openPostgresStore,
+  shareDatabase,
   startOwnServer,
 } from '../../../helpers/postgres/database.js'
 import { buildPlantLine, ImportSandbox } from '../../../helpers/sandbox/import-sandbox.js'
@@ -16,9 +16,9 @@ import {
   toCreates,
 } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
-import { configure, createAll, othersWait, settled } from './steps.js'
+import { configure, createAll, settleAll, waitForBlockedSessions } from './steps.js'
 
-const getDatabase = reuseDatabase()
+const getDatabase = shareDatabase()
 const moments: Moment[] = ['before', 'sent', 'answered']
 const stored = 'SELECT id, idempotency_key AS key FROM plant_store.plants ORDER BY id'
 const count = 'SELECT count(*)::int FROM plant_store.plants'
@@ -42,9 +42,9 @@ test.each(moments)(
       createPlant(store, fern),
       createPlant(store, { id: 7n, name: 'Moss' }),
     ]
-    expect(await settled(calls)).toStrictEqual([fern, { ...fern, id: 2n }, taken, taken])
+    expect(await settleAll(calls)).toStrictEqual([fern, { ...fern, id: 2n }, taken, taken])
     expect(line.cuts).toBe(1)
-    expect(await database.sql(stored)).toEqual([
+    expect(await database.query(stored)).toEqual([
       { id: 1n, key: null },
       { id: 2n, key: 'two' },
       { id: 7n, key: null },
@@ -59,11 +59,11 @@ test.each(moments)(
     const create = (id: bigint, key?: string) => createPlant(store, { ...fern, id }, key)
     line.cut('COMMIT', moment)
     const keyed = [create(1n, 'key 1'), create(2n, 'key 2')]
-    expect(await settled(keyed)).toStrictEqual([fern, { ...fern, id: 2n }])
+    expect(await settleAll(keyed)).toStrictEqual([fern, { ...fern, id: 2n }])
     line.cut('COMMIT', moment)
-    expect(await settled([create(3n, 'key 3'), create(4n)])).toEqual([unknown, unknown])
+    expect(await settleAll([create(3n, 'key 3'), create(4n)])).toEqual([unknown, unknown])
     line.cut('COMMIT', moment)
-    expect(await settled([deletePlant(store, 1n)])).toEqual([unknown])
+    expect(await settleAll([deletePlant(store, 1n)])).toEqual([unknown])
     expect(line.cuts).toBe(3)
   },
 )
@@ -78,7 +78,7 @@ test.each([
   async (code, outcome) => {
     const { line, store } = await openByLine(await getDatabase())
     line.cut('COMMIT', { code })
-    expect(await settled([createPlant(store, fern)])).toEqual([outcome])
+    expect(await settleAll([createPlant(store, fern)])).toEqual([outcome])
     expect((await store.get([1n])).get(1n)).toEqual(fern)
   },
 )
@@ -90,7 +90,7 @@ test('each plant of a chunk is created once when the connection is cut in the mi
   const checkpoint = { id: 'a', from: undefined, to: 'done' }
   const outcomes = await createAll(store, plants(10_000), checkpoint)
   expect(new Set(outcomes)).toEqual(new Set(['created']))
-  expect([line.cuts, await database.sql(count)]).toEqual([1, [{ count: 10_000 }]])
+  expect([line.cuts, await database.query(count)]).toEqual([1, [{ count: 10_000 }]])
   expect(await store.findCheckpoint('a')).toBe('done')
 })
 
@@ -110,7 +110,7 @@ test.each(moments)(
       expect((await user.run(argv, { env: database.env })).code).toBe(expected)
     }
     expect(line.cuts).toBe(2)
-    expect(await database.sql(count)).toEqual([{ count: 2000 }])
+    expect(await database.query(count)).toEqual([{ count: 2000 }])
     expect(user.readRejected('bad').map(({ line: at }) => at)).toEqual(
       Array.from({ length: 1000 }, (_, index) => 3 * index + 3),
     )
@@ -120,19 +120,19 @@ test.each(moments)(
 test('an operation waits no longer than the timeout for a silent server', async () => {
   const { line, store } = await openByLine(await getDatabase(), { timeoutMs: 1000 })
   line.silence()
-  expect(await settled([createPlant(store, fern)])).toEqual([timedOut])
+  expect(await settleAll([createPlant(store, fern)])).toEqual([timedOut])
   line.mend()
-  await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([undefined])
+  await expect.poll(() => settleAll([store.check()]), { interval: 5 }).toEqual([undefined])
   const copied = store.transaction(async ({ write }) => {
     await write(toCreates([{ id: 9n, name: 'Oak' }]))
     line.silence()
     return write(toCreates(plants(600))) // by COPY
   })
-  expect(await settled([copied])).toEqual([timedOut])
+  expect(await settleAll([copied])).toEqual([timedOut])
   line.mend()
   const moss = { id: 2n, name: 'Moss' }
   await expect
-    .poll(() => settled([createPlant(store, moss, 'key')]), { interval: 5 })
+    .poll(() => settleAll([createPlant(store, moss, 'key')]), { interval: 5 })
     .toEqual([moss])
 })
 
@@ -156,14 +156,15 @@ test('a create does not succeed before its plant is on the standby', async () =>
   const database = await startOwnServer()
   const waitFor = async (standby: string) => {
     await configure(database, `synchronous_standby_names = '${standby}'`)
-    const awaited = async () => (await database.admin('SHOW synchronous_standby_names'))[0]
+    const awaited = async () =>
+      (await database.queryAsSuperuser('SHOW synchronous_standby_names'))[0]
     await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
   }
-  await database.admin('ALTER ROLE plants SET synchronous_commit = off')
-  const store = await openShared(database, { timeoutMs: 1000 })
+  await database.queryAsSuperuser('ALTER ROLE plants SET synchronous_commit = off')
+  const store = await openPostgresStore(database, { timeoutMs: 1000 })
   await waitFor('absent')
   const create = () => createPlant(store, fern, 'fern')
-  expect(await settled([create()])).toEqual([unknown])
+  expect(await settleAll([create()])).toEqual([unknown])
   await waitFor('')
   await expect.poll(() => create().catch(() => undefined)).toEqual(fern)
 })
@@ -172,14 +173,16 @@ test('an export from a server that becomes silent ends at the timeout, or on a s
   const database = await getDatabase()
   const controller = new AbortController()
   const runtime = { ...buildSqliteOptions().runtime, handleSignals: () => controller.signal }
-  const hasty = await openShared(database, { timeoutMs: 500 })
-  const patient = await openShared(database, { runtime })
-  const release = await database.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+  const hasty = await openPostgresStore(database, { timeoutMs: 500 })
+  const patient = await openPostgresStore(database, { runtime })
+  const release = await database.beginTransaction(
+    'LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE',
+  )
   const reads = [hasty, patient].map((store) => gather(store.read()))
-  await othersWait(database, 2)
+  await waitForBlockedSessions(database, 2)
   const reason = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
   controller.abort(reason)
-  expect(await settled(reads)).toEqual([
+  expect(await settleAll(reads)).toEqual([
     expect.stringMatching(/^unavailable: Could not reach .*: The time is over$/),
     reason,
   ])
@@ -201,7 +204,7 @@ interface Cut {
 const readyForQuery = Buffer.from('Z\0\0\0\x05')
 
 /** Opens a store over a line to its server, which can be cut. */
-async function openByLine(database: Database, options?: Parameters<typeof openShared>[1]) {
+async function openByLine(database: Database, options?: Parameters<typeof openPostgresStore>[1]) {
   const address = new URL(database.url)
   const target = Number(address.port)
   const cuts: Cut[] = []
@@ -263,5 +266,5 @@ async function openByLine(database: Database, options?: Parameters<typeof openSh
       hostile.closeConnections()
     },
   }
-  return { line, store: await openShared({ url: line.url, env: database.env }, options) }
+  return { line, store: await openPostgresStore({ url: line.url, env: database.env }, options) }
 }

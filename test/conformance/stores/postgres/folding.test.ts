@@ -2,7 +2,7 @@ import { escapeLiteral as literal } from 'pg'
 import { describe, expect, test } from 'vitest'
 import { foldText } from '../../../../src/plant/folding.js'
 import { buildFoldedText } from '../../../../src/stores/postgres/read.js'
-import { reuseDatabase } from '../../../helpers/postgres/database.js'
+import { shareDatabase } from '../../../helpers/postgres/database.js'
 import { installations } from '../../../helpers/postgres/server.js'
 
 /** Letters of Unicode 16 and 17, which not every database knows. */
@@ -20,15 +20,15 @@ const texts = Array.from({ length: 0x2_0000 }, (_, code) => String.fromCodePoint
   .filter((text) => !newest.test(text))
 
 describe.each(installations)('$name', (installation) => {
-  const getDatabase = reuseDatabase(installation)
+  const getDatabase = shareDatabase(installation)
 
   async function folded(given: string[], locale: string): Promise<unknown[]> {
-    const { sql } = await getDatabase()
-    const newer = await sql(`SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`)
+    const { query } = await getDatabase()
+    const newer = await query(`SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`)
     const fold = buildFoldedText('text', newer.length > 0 ? 'pg_unicode_fast' : 'und-x-icu')
     const rows = given.map((text, id) => `(${id}, ${literal(text)} COLLATE "${locale}")`)
     const values = `(VALUES ${rows.join()}) AS texts (id, text)`
-    const found = await sql(`SELECT ${fold} AS folded FROM ${values} ORDER BY id`)
+    const found = await query(`SELECT ${fold} AS folded FROM ${values} ORDER BY id`)
     return found.map((row) => row['folded'])
   }
 

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { type Database, openShared } from '../../../helpers/postgres/database.js'
+import { type Database, openPostgresStore } from '../../../helpers/postgres/database.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
 
 // A server in front of PostgreSQL, which passes its messages on, or sends others in place of rows.
@@ -83,7 +83,7 @@ export async function openForged(database: Database) {
   }
   const { port } = await ScriptedServer.listen({ onConnect: connectToServer })
   const url = Object.assign(new URL(database.url), { port }).href
-  const store = await openShared({ ...database, url }, { parameters: 'sslmode=disable' })
+  const store = await openPostgresStore({ ...database, url }, { parameters: 'sslmode=disable' })
   return {
     store,
     forge: (next: Forgery) => {

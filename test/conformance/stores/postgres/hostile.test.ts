@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import {
   buildDatabaseOptions,
-  openShared,
+  openPostgresStore,
   parseDatabaseAddress,
-  reuseDatabase,
+  shareDatabase,
 } from '../../../helpers/postgres/database.js'
 import {
   buildPlantLine,
@@ -23,11 +23,11 @@ import {
   openForged,
   writeEndlessly,
 } from './forged-server.js'
-import { settled } from './steps.js'
+import { settleAll } from './steps.js'
 
 // What a server sends that is not what the schema says, or does not end, or does not come.
 
-const getDatabase = reuseDatabase()
+const getDatabase = shareDatabase()
 const fern = { id: 5n, name: 'Fern' }
 const token = {
   note: undefined,
@@ -62,14 +62,14 @@ test.each<{ error: string; cells: Cells }>([
     () => store.get([5n]),
     () => createPlant(store, fern, 'fern'),
   ]
-  for (const read of reads) expect(await settled([read()])).toEqual([expectSent(what)])
+  for (const read of reads) expect(await settleAll([read()])).toEqual([expectSent(what)])
 })
 
 test('a row with bytes that are not UTF-8 is rejected', async () => {
   const { store, forge } = await openForged(await getDatabase())
   await createPlant(store, fern)
   forge({ copied: buildMessage('d', Buffer.from('5\t\xff\xfe\t\\N\n', 'latin1')) })
-  expect(await settled([gather(store.read())])).toEqual([expectSent('a text that is not UTF-8')])
+  expect(await settleAll([gather(store.read())])).toEqual([expectSent('a text that is not UTF-8')])
 })
 
 test.each([[[null]], [['many']], [['-1']], [[]]])(
@@ -77,7 +77,7 @@ test.each([[[null]], [['many']], [['-1']], [[]]])(
   async (cells) => {
     const { store, forge } = await openForged(await getDatabase())
     forge({ cells })
-    expect(await settled([store.count()])).toEqual([expectSent('an invalid count')])
+    expect(await settleAll([store.count()])).toEqual([expectSent('an invalid count')])
   },
 )
 
@@ -93,7 +93,7 @@ test.each<{ field: 'name' | 'tag'; error: string; cells: Cells }>([
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
     forge({ copied: buildCopyRow(cells) })
-    expect(await settled([store.countBy(field)])).toEqual([expectSent(what)])
+    expect(await settleAll([store.countBy(field)])).toEqual([expectSent(what)])
   },
 )
 
@@ -110,7 +110,7 @@ test.each<[string, Cells]>([
   forge({ cells })
   const reads = [store.tokens.find(new Uint8Array(32)), gather(store.tokens.list())]
   const invalid = expectSent('a token with an invalid value')
-  expect(await settled(reads)).toEqual([invalid, invalid])
+  expect(await settleAll(reads)).toEqual([invalid, invalid])
 })
 
 test.each([
@@ -119,13 +119,13 @@ test.each([
   '{"version":1}',
   '{"version":1,"importId":"a","source":"b","position":{"input":0,"records":-1,"counts":{}}}',
 ])('an import stops at an invalid checkpoint: %s', async (state) => {
-  const { url, env, sql } = await getDatabase()
+  const { url, env, query } = await getDatabase()
   const user = new ImportSandbox()
   user.write('plants', `${buildPlantLine(1)}bad\n${nextChunk}${buildPlantLine(2)}`)
   const run = (option = '') => user.run(`import plants --store ${url}${option}`, { env })
   await run(' --max-errors 1')
   const update = `UPDATE plant_store.imports SET state = '${state}' RETURNING id`
-  expect(await sql(update)).toHaveLength(1)
+  expect(await query(update)).toHaveLength(1)
   expect(await run()).toMatchObject({
     code: 4,
     err: expect.stringMatching(
@@ -140,14 +140,14 @@ describe('a server is rejected if it sends', () => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
     forge({ copied: buildMessage('d', Buffer.from('5\t')), endless: buildMessage('d', filling) })
-    expect(await settled([gather(store.read())])).toEqual([expectTooLong('row')])
+    expect(await settleAll([gather(store.read())])).toEqual([expectTooLong('row')])
   })
 
   test('a row of a list without an end', async () => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
     forge({ cells: [], endless: filling, start: Buffer.from('D\x70\0\0\0', 'latin1') })
-    expect(await settled([store.get([5n])])).toEqual([expectTooLong('message')])
+    expect(await settleAll([store.get([5n])])).toEqual([expectTooLong('message')])
   })
 
   const row = ['5', 'Fern', null]
@@ -171,14 +171,14 @@ describe('a server is rejected if it sends', () => {
     const checkpoint = { id: 'a', from: undefined, to: 'b' }
     await store.transaction(({ saveCheckpoint }) => saveCheckpoint(checkpoint))
     forge({ cells, endless: buildDataRow(cells) })
-    expect(await settled([read(store)])).toEqual([tooManyRows])
+    expect(await settleAll([read(store)])).toEqual([tooManyRows])
   })
 
   test('endless rows of a list with a limit', async () => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern)
     forge({ copied: buildCopyRow(row), endless: buildCopyRow(row) })
-    expect(await settled([gather(store.read({ limit: 10 }))])).toEqual([tooManyRows])
+    expect(await settleAll([gather(store.read({ limit: 10 }))])).toEqual([tooManyRows])
   })
 
   test('endless results of a statement', async () => {
@@ -187,7 +187,7 @@ describe('a server is rejected if it sends', () => {
     const complete = buildMessage('C', Buffer.from('SELECT 1\0'))
     forge({ cells: row, endless: complete })
     const tooMany = expectSent('more messages than a response has')
-    expect(await settled([store.get([5n])])).toEqual([tooMany])
+    expect(await settleAll([store.get([5n])])).toEqual([tooMany])
   })
 
   test('an endless message before the login', async () => {
@@ -195,7 +195,7 @@ describe('a server is rejected if it sends', () => {
     const onConnect = (socket: Socket) =>
       void socket.once('data', () => writeEndlessly(socket, filling, start))
     const { port } = await ScriptedServer.listen({ onConnect })
-    expect(await settled([open(port)])).toEqual([expectTooLong('message')])
+    expect(await settleAll([open(port)])).toEqual([expectTooLong('message')])
   })
 })
 
@@ -213,20 +213,22 @@ describe('a signal ends the wait for', () => {
         controller.abort(reason)
       })
     const { port } = await ScriptedServer.listen({ onConnect })
-    expect(await settled([open(port, controller.signal)])).toEqual([reason])
+    expect(await settleAll([open(port, controller.signal)])).toEqual([reason])
   })
 
   test('a statement, and the connection with it', async () => {
     const database = await getDatabase()
     const controller = new AbortController()
-    const store = await openShared(database, { runtime: createRuntime(controller.signal) })
-    const release = await database.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+    const store = await openPostgresStore(database, { runtime: createRuntime(controller.signal) })
+    const release = await database.beginTransaction(
+      'LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE',
+    )
     const waiting = [store.get([1n]), store.count(), createPlant(store, fern)]
     const running = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'
       AND datname = current_database()`
-    await expect.poll(() => database.admin(running), { interval: 5 }).toHaveLength(3)
+    await expect.poll(() => database.queryAsSuperuser(running), { interval: 5 }).toHaveLength(3)
     controller.abort(reason)
-    expect(await settled(waiting)).toEqual([reason, reason, reason])
+    expect(await settleAll(waiting)).toEqual([reason, reason, reason])
     await release()
   })
 })

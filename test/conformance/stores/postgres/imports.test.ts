@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { createDatabase, type Database, reuseDatabase } from '../../../helpers/postgres/database.js'
+import { createDatabase, type Database, shareDatabase } from '../../../helpers/postgres/database.js'
 import { ImportSandbox } from '../../../helpers/sandbox/import-sandbox.js'
 
-const getDatabase = reuseDatabase()
+const getDatabase = shareDatabase()
 /** Of several chunks, each of which is stored by COPY. */
 const recordCount = 20_000
 
@@ -22,13 +22,13 @@ test('an import that stops generates no ids for the chunk that it read ahead', a
     err: expect.stringContaining('Resuming an interrupted import'),
   })
   const range = 'SELECT min(id)::int, max(id)::int, count(*)::int FROM plant_store.plants'
-  expect(await database.sql(range)).toEqual([
+  expect(await database.query(range)).toEqual([
     { min: 1, max: recordCount - 1, count: recordCount - 1 },
   ])
 })
 
 const count = async (database: Database) => {
-  const [row] = await database.sql('SELECT count(*)::int FROM plant_store.plants')
+  const [row] = await database.query('SELECT count(*)::int FROM plant_store.plants')
   return Number(row?.['count'])
 }
 
@@ -50,8 +50,8 @@ test('an import stores each plain row once, in any order of ids', async () => {
   expect(await importAll()).toMatchObject({ code: 0, created: recordCount })
   const differing = `SELECT id FROM plant_store.plants WHERE idempotency_key IS NOT NULL OR
     name <> 'Fern\\N' || chr(9) || '"' || id || '"' OR coalesce(tag, 'shade') <> 'shade'`
-  expect(await database.sql(differing)).toEqual([])
-  const [tagged] = await database.sql('SELECT count(tag)::int FROM plant_store.plants')
+  expect(await database.query(differing)).toEqual([])
+  const [tagged] = await database.query('SELECT count(tag)::int FROM plant_store.plants')
   expect(tagged).toEqual({ count: recordCount / 2 })
   expect(await importAll()).toMatchObject({ code: 0, skipped: recordCount })
 })
@@ -59,7 +59,7 @@ test('an import stores each plain row once, in any order of ids', async () => {
 test('an import of plain rows rejects only the row whose id exists, or that a trigger rejects', async () => {
   const database = await createDatabase()
   const user = new ImportSandbox()
-  await database.sql(`INSERT INTO plant_store.plants VALUES (5, 'Oak');
+  await database.query(`INSERT INTO plant_store.plants VALUES (5, 'Oak');
     CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
     CREATE TRIGGER t BEFORE INSERT ON plant_store.plants FOR EACH ROW WHEN (NEW.id = 7000)
       EXECUTE FUNCTION skip();

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { createDatabase, openShared } from '../../../helpers/postgres/database.js'
+import { createDatabase, openPostgresStore } from '../../../helpers/postgres/database.js'
 import { parseObjects, Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { createPlant, deletePlant } from '../../../helpers/sandbox/store.js'
 import { exchangeOnce, type RawRequest } from '../../../helpers/scripted-server/raw-http.js'
 import { type RunningService, serve, testToken } from '../../../helpers/scripted-server/service.js'
-import { asRole } from './steps.js'
+import { createRole } from './steps.js'
 
 const all = 'create,read,update,delete'
 const [, grants = ''] =
@@ -16,8 +16,8 @@ const [, grants = ''] =
 /** A database, and its role with the grants of docs/databases.md alone. */
 async function freshRole() {
   const database = await createDatabase()
-  const { role, url } = await asRole(database, 'service')
-  await database.sql(grants.replaceAll('TO service;', `TO ${role};`))
+  const { role, url } = await createRole(database, 'service')
+  await database.query(grants.replaceAll('TO service;', `TO ${role};`))
   const env = { ...database.env, PLANTS_SERVE_TOKEN: testToken }
   const start = (...args: string[]) =>
     serve(['--store', url, '--admin-port', '0', ...args], { env })
@@ -73,11 +73,11 @@ describe('a service with the role of "Least privilege"', () => {
   test('is not ready while the role lacks a privilege that it had', async () => {
     const { database, role, start } = await freshRole()
     const service = await start()
-    await database.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
+    await database.query(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
     const reason = 'The store does not allow this user to create plants'
     expect(await readinessOf(service)).toEqual([503, reason])
     expect(warningsOf(service)).toEqual([`The service is not ready: ${reason}`])
-    await database.sql(`GRANT INSERT ON plant_store.plants TO ${role}`)
+    await database.query(`GRANT INSERT ON plant_store.plants TO ${role}`)
     expect(await readinessOf(service)).toEqual([200, undefined])
   })
 })
@@ -88,10 +88,10 @@ test('a service is not ready while its role may not look up tokens', async () =>
   await new Sandbox().run(['tokens', 'create', '--store', database.url], { env })
   const service = await serve(['--store', url, '--admin-port', '0'], { env })
   expect(await readinessOf(service)).toEqual([200, undefined])
-  await database.sql(`REVOKE SELECT ON plant_store.tokens FROM ${role}`)
+  await database.query(`REVOKE SELECT ON plant_store.tokens FROM ${role}`)
   const reason = expect.stringContaining('permission denied for table tokens')
   expect(await readinessOf(service)).toEqual([503, reason])
-  await database.sql(`GRANT SELECT ON plant_store.tokens TO ${role}`)
+  await database.query(`GRANT SELECT ON plant_store.tokens TO ${role}`)
   expect(await readinessOf(service)).toEqual([200, undefined])
 })
 
@@ -106,22 +106,22 @@ test('doctor says what a role may not do, and fails only if the role may do noth
   }
   const missing = (what: string) => `The store does not allow this user to ${what} plants`
   expect(await examine()).toEqual(['ok', missing('update or delete'), false])
-  await database.sql(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
+  await database.query(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
   expect(await examine()).toEqual(['warning', missing('create, update or delete'), true])
-  await database.sql(`REVOKE ALL ON plant_store.plants FROM ${role}`)
+  await database.query(`REVOKE ALL ON plant_store.plants FROM ${role}`)
   expect(await examine()).toEqual(['failed', missing('create, read, update or delete'), true])
 })
 
 test('a role has a right only with every privilege that the right needs', async () => {
   const { database, role, url } = await freshRole()
-  await database.sql(`GRANT DELETE ON plant_store.plants TO ${role}`)
-  const store = await openShared({ ...database, url })
+  await database.query(`GRANT DELETE ON plant_store.plants TO ${role}`)
+  const store = await openPostgresStore({ ...database, url })
   const plant = { id: 1n, name: 'Fern' }
   await createPlant(store, plant)
   const denied = 'permission denied'
   expect(await store.findRights()).toEqual(['create', 'read'])
   await expect(deletePlant(store, 1n)).rejects.toThrow(denied)
-  await database.sql(`REVOKE SELECT ON plant_store.plants FROM ${role}`)
+  await database.query(`REVOKE SELECT ON plant_store.plants FROM ${role}`)
   expect(await store.findRights()).toEqual([])
   await expect(createPlant(store, plant)).rejects.toThrow(denied) // as it looks at plant 1
 })

@@ -6,7 +6,7 @@ import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import {
   buildDatabaseOptions,
   createDatabase,
-  openShared,
+  openPostgresStore,
   parseDatabaseAddress,
   startOwnServer,
 } from '../../../helpers/postgres/database.js'
@@ -19,7 +19,7 @@ import { createClock, createCountingClock } from '../../../helpers/sandbox/clock
 import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { buildSqliteOptions, closeAfterTest } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
-import { settled } from './steps.js'
+import { settleAll } from './steps.js'
 
 /** A message of the protocol, each character of whose body is a byte. */
 function message(letter: string, body: string): string {
@@ -91,7 +91,7 @@ async function logIn(
   const runtime = { ...buildSqliteOptions().runtime, now }
   const login = { ...buildDatabaseOptions({ env }).login, ...more }
   const opened = PostgresStore.open(address, buildDatabaseOptions({ env }, { login, runtime }))
-  return String((await settled([opened]))[0])
+  return String((await settleAll([opened]))[0])
 }
 
 describe('a password', () => {
@@ -112,8 +112,8 @@ describe('a password', () => {
   test('is proven by SCRAM to other machines', async () => {
     const database = await createDatabase()
     const url = database.url.replace('127.0.0.1', '0.0.0.0')
-    const store = await openShared({ ...database, url })
-    expect(await settled([store.check()])).toEqual([undefined])
+    const store = await openPostgresStore({ ...database, url })
+    expect(await settleAll([store.check()])).toEqual([undefined])
   })
 
   test('that is rejected is not sent to the next host', async () => {
@@ -158,7 +158,7 @@ test.runIf(hasOpenssl)('each sslmode verifies what libpq verifies (needs openssl
     ...['hostnossl all plain all trust', 'hostssl all plain all reject'],
   ]
   const database = await startOwnServer({ tls, access })
-  await database.admin(
+  await database.queryAsSuperuser(
     'CREATE ROLE secure LOGIN; CREATE ROLE plain LOGIN; GRANT plants TO secure, plain',
   )
   const come = async (username: string, mode: string, ca?: Certificate, hostname = 'localhost') => {
@@ -172,13 +172,13 @@ test.runIf(hasOpenssl)('each sslmode verifies what libpq verifies (needs openssl
     const store = closeAfterTest(await opened)
     await store.check()
     const sessions = `pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`
-    const ways = await database.admin(`SELECT DISTINCT ssl FROM ${sessions}`) // the one before may not have ended yet
+    const ways = await database.queryAsSuperuser(`SELECT DISTINCT ssl FROM ${sessions}`) // the one before may not have ended yet
     await store.close()
     return ways.map(({ ssl }) => (ssl ? 'secure' : 'plain')).join()
   }
   const inTurn = async (username: string, modes: string[], ...rest: [Certificate?, string?]) => {
     const outcomes: unknown[] = []
-    for (const mode of modes) outcomes.push(...(await settled([come(username, mode, ...rest)])))
+    for (const mode of modes) outcomes.push(...(await settleAll([come(username, mode, ...rest)])))
     return outcomes
   }
   const modes = ['disable', 'prefer', 'require']

@@ -3,16 +3,16 @@ import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import {
   buildDatabaseOptions,
   createDatabase,
-  openShared,
+  openPostgresStore,
   parseDatabaseAddress,
-  reuseDatabase,
+  shareDatabase,
   startOwnServer,
 } from '../../../helpers/postgres/database.js'
 import { Sandbox, toJsonResult } from '../../../helpers/sandbox/sandbox.js'
 import { createPlant, deletePlant } from '../../../helpers/sandbox/store.js'
-import { asRole, configure, nameOf, settled } from './steps.js'
+import { configure, createRole, getDatabaseName, settleAll } from './steps.js'
 
-const getDatabase = reuseDatabase()
+const getDatabase = shareDatabase()
 const fern = { id: 1n, name: 'Fern' }
 const accessDenied = (why: string) => expect.stringMatching(RegExp(`^accessDenied: .*${why}`))
 
@@ -22,17 +22,17 @@ test('ten concurrent commands create a store once, and one of them reports it', 
     PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   const created = await Promise.all(Array.from({ length: 10 }, init))
   expect(created.toSorted()).toEqual([...Array(9).fill(false), true])
-  expect(await database.sql('SELECT version FROM plant_store.schema_version')).toEqual([
+  expect(await database.query('SELECT version FROM plant_store.schema_version')).toEqual([
     { version: 1 },
   ])
 })
 
 test('counts distinguish strings that a collation of the database considers equal', async () => {
   const database = await createDatabase()
-  await database.sql(`CREATE COLLATION plant_store.any_case
+  await database.query(`CREATE COLLATION plant_store.any_case
       (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
     ALTER TABLE plant_store.plants ALTER COLUMN tag TYPE text COLLATE plant_store.any_case`)
-  const store = await openShared(database)
+  const store = await openPostgresStore(database)
   for (const [index, tag] of ['Schön', 'Scho\u0308n', 'schon'].entries())
     await createPlant(store, { id: BigInt(index), name: 'Fern', tag })
   expect(await store.countBy('tag')).toEqual(
@@ -45,7 +45,7 @@ test('counts distinguish strings that a collation of the database considers equa
 })
 
 test('no command except stores init creates a store in a database', async () => {
-  const { url, env, sql } = await createDatabase({ isEmpty: true })
+  const { url, env, query } = await createDatabase({ isEmpty: true })
   const user = new Sandbox()
   const options = { env: { ...env, PLANTS_STORE: url }, stdin: '{"id":5,"name":"Fern"}\n' }
   const lines = [
@@ -62,7 +62,7 @@ test('no command except stores init creates a store in a database', async () => 
   expect((await user.run('doctor', options)).code).toBe(1)
   expect(user.has('plants.csv')).toBe(false)
   const schema = `SELECT to_regnamespace('plant_store') AS schema`
-  expect(await sql(schema)).toEqual([{ schema: null }])
+  expect(await query(schema)).toEqual([{ schema: null }])
   const address = url.replace('plants@', '')
   user.save({ stores: { shared: { address: url } } })
   for (const [endpoint, created] of [
@@ -77,10 +77,10 @@ test('no command except stores init creates a store in a database', async () => 
 
 test('a command does not open a store of another version', async () => {
   const database = await createDatabase()
-  await database.sql('UPDATE plant_store.schema_version SET version = 2')
+  await database.query('UPDATE plant_store.schema_version SET version = 2')
   const init = PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   const other = accessDenied('version 2')
-  expect(await settled([openShared(database), init])).toEqual([other, other])
+  expect(await settleAll([openPostgresStore(database), init])).toEqual([other, other])
 })
 
 /** The grants of docs/databases.md, of such rights as `SELECT, INSERT`. */
@@ -93,16 +93,16 @@ function grantsTo(role: string, rights: string): string {
 
 test('a role may do exactly what it has been granted', async () => {
   const database = await getDatabase()
-  await createPlant(await openShared(database), fern)
-  const clerk = await asRole(database, 'clerk')
-  expect(await settled([openShared(clerk)])).toEqual([accessDenied('permission denied')])
-  await database.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
-  const store = await openShared(clerk)
+  await createPlant(await openPostgresStore(database), fern)
+  const clerk = await createRole(database, 'clerk')
+  expect(await settleAll([openPostgresStore(clerk)])).toEqual([accessDenied('permission denied')])
+  await database.query(grantsTo(clerk.role, 'SELECT, INSERT'))
+  const store = await openPostgresStore(clerk)
   await createPlant(store, { id: 2n, name: 'Moss' })
   await store.transaction(({ saveCheckpoint }) =>
     saveCheckpoint({ id: 'a', from: undefined, to: 'b' }),
   )
-  expect(await settled([store.check(), store.check(['read']), store.check(['delete'])])).toEqual([
+  expect(await settleAll([store.check(), store.check(['read']), store.check(['delete'])])).toEqual([
     undefined,
     undefined,
     accessDenied('delete'),
@@ -111,32 +111,34 @@ test('a role may do exactly what it has been granted', async () => {
     fern,
     ['create', 'read'],
   ])
-  expect(await settled([deletePlant(store, 1n)])).toEqual([accessDenied('permission denied')])
-  await database.sql(grantsTo(clerk.role, 'UPDATE, DELETE'))
+  expect(await settleAll([deletePlant(store, 1n)])).toEqual([accessDenied('permission denied')])
+  await database.query(grantsTo(clerk.role, 'UPDATE, DELETE'))
   expect(await store.findRights()).toEqual(['create', 'read', 'update', 'delete'])
   expect(await deletePlant(store, 1n)).toStrictEqual(fern)
 })
 
 test('a store rejects a database that cannot store every character', async () => {
   const database = await getDatabase()
-  const name = `${nameOf(database)}latin`
+  const name = `${getDatabaseName(database)}latin`
   const encoding = `TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`
-  await database.admin(`CREATE DATABASE ${name} OWNER plants ${encoding}`)
-  onTestFinished(async () => void (await database.admin(`DROP DATABASE ${name} WITH (FORCE)`)))
+  await database.queryAsSuperuser(`CREATE DATABASE ${name} OWNER plants ${encoding}`)
+  onTestFinished(
+    async () => void (await database.queryAsSuperuser(`DROP DATABASE ${name} WITH (FORCE)`)),
+  )
   const latin = {
     ...database,
     url: Object.assign(new URL(database.url), { pathname: `/${name}` }).href,
   }
-  expect(await settled([openShared(latin)])).toEqual([accessDenied('LATIN1')])
+  expect(await settleAll([openPostgresStore(latin)])).toEqual([accessDenied('LATIN1')])
 })
 
 test('a store rejects a server that could lose committed plants', async () => {
   const database = await startOwnServer()
   const early = accessDenied('fsync is off')
-  const store = await openShared(database)
+  const store = await openPostgresStore(database)
   await configure(database, 'fsync = off')
-  await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([early])
-  expect(await settled([openShared(database)])).toEqual([early])
+  await expect.poll(() => settleAll([store.check()]), { interval: 5 }).toEqual([early])
+  expect(await settleAll([openPostgresStore(database)])).toEqual([early])
 })
 
 test('doctor checks a database, and reports what its role may do', async () => {
@@ -147,11 +149,11 @@ test('doctor checks a database, and reports what its role may do', async () => {
     const { code, out } = await user.run('doctor', { env })
     return { code, state: /"check":"store postgres[^"]*","state":"(\w+)"/.exec(out)?.[1] }
   }
-  const { role, url } = await asRole(database, 'gardener')
+  const { role, url } = await createRole(database, 'gardener')
   expect(await examined(database.url)).toEqual({ code: 0, state: 'ok' })
-  await database.sql(grantsTo(role, 'SELECT'))
+  await database.query(grantsTo(role, 'SELECT'))
   expect(await examined(url)).toEqual({ code: 0, state: 'warning' })
-  await database.sql(grantsTo(role, 'SELECT, INSERT'))
+  await database.query(grantsTo(role, 'SELECT, INSERT'))
   expect(await examined(url)).toEqual({ code: 0, state: 'ok' })
   const missing = database.url.replace(/db\w+$/, 'nowhere')
   expect(await examined(missing)).toEqual({ code: 1, state: 'failed' })
@@ -160,7 +162,7 @@ test('doctor checks a database, and reports what its role may do', async () => {
 // An exact match in any schema wins over a match by a cast in pg_catalog.
 test('functions and tables of another role cannot replace those of PostgreSQL and the store', async () => {
   const database = await createDatabase({ isEmpty: true })
-  const { role } = await asRole(database, 'mallory')
+  const { role } = await createRole(database, 'mallory')
   const note = (what: string) =>
     `RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.loot VALUES ('${what}'); RETURN 1; END $$`
   const functions = ['strpos(text, text)', 'pg_advisory_xact_lock(bigint)', 'unnest(bigint[])']
@@ -171,10 +173,12 @@ test('functions and tables of another role cannot replace those of PostgreSQL an
     `CREATE FUNCTION public.equal(text, text) ${note('=')}`,
     'CREATE OPERATOR public.= (FUNCTION = public.equal, LEFTARG = text, RIGHTARG = text)',
   ]
-  await database.admin(
+  await database.queryAsSuperuser(
     `GRANT CREATE ON SCHEMA public TO PUBLIC; SET ROLE ${role}; ${made.join(';')}`,
   )
-  await database.admin(`ALTER DATABASE ${nameOf(database)} SET search_path = public, pg_catalog`)
+  await database.queryAsSuperuser(
+    `ALTER DATABASE ${getDatabaseName(database)} SET search_path = public, pg_catalog`,
+  )
   const user = new Sandbox()
   const stdin = '{"id":5,"name":"Fern","tag":"wet"}\n'
   const options = {
@@ -188,6 +192,6 @@ test('functions and tables of another role cannot replace those of PostgreSQL an
     ...['tokens create', 'tokens list', 'doctor'],
   ]
   for (const line of lines) expect([line, (await user.run(line, options)).code]).toEqual([line, 0])
-  expect(await database.admin('SELECT * FROM public.loot')).toEqual([])
+  expect(await database.queryAsSuperuser('SELECT * FROM public.loot')).toEqual([])
   expect((await user.run('list', options)).out).toBe(stdin)
 })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import type { ReadQuery } from '../../../../src/stores/query.js'
-import { createDatabase, openShared } from '../../../helpers/postgres/database.js'
+import { createDatabase, openPostgresStore } from '../../../helpers/postgres/database.js'
 import { createClock } from '../../../helpers/sandbox/clock.js'
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
-import { nameOf, othersWait, settled } from './steps.js'
+import { getDatabaseName, settleAll, waitForBlockedSessions } from './steps.js'
 
 const fern = { id: 1n, name: 'Fern' }
 const busy = /^unavailable: All connections for searches at postgres:\S+ are in use$/
@@ -13,10 +13,10 @@ const firstPage = (store: PostgresStore, query: ReadQuery) =>
 
 test('searches, counts and lists by tag use at most half of the connections', async () => {
   const database = await databaseWithSlowPlant()
-  const store = await openShared(database, { parameters: 'max=4' })
+  const store = await openPostgresStore(database, { parameters: 'max=4' })
   await createPlant(store, fern)
   await createPlant(store, { id: 2n, name: 'Moss' })
-  const release = await database.hold('SELECT pg_advisory_xact_lock(7)')
+  const release = await database.beginTransaction('SELECT pg_advisory_xact_lock(7)')
   const scans = [
     firstPage(store, { search: 'slow' }),
     firstPage(store, { tag: 'slow' }),
@@ -27,7 +27,7 @@ test('searches, counts and lists by tag use at most half of the connections', as
   const controller = new AbortController()
   const { signal } = controller
   const aborted = [firstPage(store, { search: 'a', signal }), store.count({ signal })]
-  await othersWait(database, 2)
+  await waitForBlockedSessions(database, 2)
 
   expect((await store.get([1n])).get(1n)).toStrictEqual(fern)
   expect(await firstPage(store, {})).toStrictEqual([fern])
@@ -36,8 +36,8 @@ test('searches, counts and lists by tag use at most half of the connections', as
   await store.check()
   const reason = new Error('The client is gone')
   controller.abort(reason)
-  expect(await settled(aborted)).toEqual([reason, reason])
-  await othersWait(database, 2)
+  expect(await settleAll(aborted)).toEqual([reason, reason])
+  await waitForBlockedSessions(database, 2)
 
   await release()
   const slow = { id: 9n, name: 'slow', tag: 'slow' }
@@ -46,12 +46,12 @@ test('searches, counts and lists by tag use at most half of the connections', as
 
 test('a search that gets no connection in time fails, and the others continue', async () => {
   const database = await databaseWithSlowPlant()
-  const store = await openShared(database, { parameters: 'max=2' })
-  const release = await database.hold('SELECT pg_advisory_xact_lock(7)')
+  const store = await openPostgresStore(database, { parameters: 'max=2' })
+  const release = await database.beginTransaction('SELECT pg_advisory_xact_lock(7)')
   const first = store.count()
-  await othersWait(database, 1)
+  await waitForBlockedSessions(database, 1)
   const time = createClock()
-  const late = settled([store.count()])
+  const late = settleAll([store.count()])
   await new Promise(setImmediate)
   time.timeOut()
   expect(await late).toEqual([expect.stringMatching(busy)])
@@ -62,8 +62,10 @@ test('a search that gets no connection in time fails, and the others continue', 
 /** Whoever reads plant 9 in it waits while somebody holds the advisory lock 7. */
 async function databaseWithSlowPlant() {
   const database = await createDatabase()
-  await database.admin(`ALTER DATABASE ${nameOf(database)} SET enable_seqscan = off`)
-  await database.sql(`INSERT INTO plant_store.plants VALUES (9, 'slow', 'slow');
+  await database.queryAsSuperuser(
+    `ALTER DATABASE ${getDatabaseName(database)} SET enable_seqscan = off`,
+  )
+  await database.query(`INSERT INTO plant_store.plants VALUES (9, 'slow', 'slow');
     CREATE FUNCTION public.wait_for_lock() RETURNS boolean LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_catalog.pg_advisory_xact_lock_shared(7); RETURN true; END $$;
     CREATE POLICY slow ON plant_store.plants

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { type Database, openShared, partitionPlants } from '../../../helpers/postgres/database.js'
+import {
+  type Database,
+  openPostgresStore,
+  partitionPlants,
+} from '../../../helpers/postgres/database.js'
 import { buildPlantLine } from '../../../helpers/sandbox/import-sandbox.js'
 import { parseObjects, Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
@@ -13,7 +17,7 @@ import {
   pollOptions,
   startServers,
 } from './standby-steps.js'
-import { configure, settled } from './steps.js'
+import { configure, settleAll } from './steps.js'
 
 // A standby has the plants of its primary, a moment later, and accepts no change.
 
@@ -82,7 +86,7 @@ test('a change at a standby fails at once, with a hint', async () => {
 test('a command uses the first server of its address that answers', async () => {
   const { primary, standby } = await startServers()
   const open = (first: Database, second: Database) =>
-    openShared({ ...first, url: joinServers(first, second) }, { parameters: anyServer })
+    openPostgresStore({ ...first, url: joinServers(first, second) }, { parameters: anyServer })
   const [atStandby, atPrimary] = [await open(standby, primary), await open(primary, standby)]
   const onStandby = { name: getHost(standby), isReadOnly: true }
   const onPrimary = { name: getHost(primary), isReadOnly: false }
@@ -95,11 +99,11 @@ test('a command uses the first server of its address that answers', async () => 
 test('a service at a server that is read-only by a setting is ready to read', async () => {
   const { primary } = await startServers()
   await configure(primary, 'default_transaction_read_only = on')
-  const store = await openShared(primary, { parameters: anyServer })
+  const store = await openPostgresStore(primary, { parameters: anyServer })
   await expect.poll(async () => (await store.findServer()).isReadOnly, pollOptions).toBe(true)
   const readOnly = `unavailable: The server ${getHost(primary)} is read-only`
   const calls = [store.check(['read']), store.check(), store.write([]), createPlant(store, fern)]
-  expect(await settled(calls)).toEqual([undefined, readOnly, readOnly, readOnly])
+  expect(await settleAll(calls)).toEqual([undefined, readOnly, readOnly, readOnly])
 })
 
 test('an import stores at the primary, even if the address and the variable allow a standby', async () => {
@@ -120,7 +124,7 @@ test('an import stores at the primary, even if the address and the variable allo
     const { code, err } = await user.run(line, { env })
     expect({ line, code, err }).toEqual({ line, code: 0, err: '' })
   }
-  const stored = await primary.sql('SELECT id FROM plant_store.plants ORDER BY id')
+  const stored = await primary.query('SELECT id FROM plant_store.plants ORDER BY id')
   expect(stored).toEqual([{ id: 1n }, { id: 2n }, { id: 3n }, { id: 4n }])
 })
 
@@ -161,7 +165,7 @@ test.each(reads)(
     await partitionPlants(primary)
     await configure(standby, 'max_standby_streaming_delay = 0')
     await standby.catchUp()
-    const store = await openShared(standby, { parameters: anyServer })
+    const store = await openPostgresStore(standby, { parameters: anyServer })
     // The statement locks one partition after the other. It waits for the last one, and so keeps the
     // first one locked, which the primary locks next.
     const unlockLast = await holdLock(primary, 'plants_3')
@@ -169,7 +173,7 @@ test.each(reads)(
     const running = read(store)
     const waiting =
       "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
-    await expect.poll(() => standby.admin(waiting), pollOptions).toHaveLength(1)
+    await expect.poll(() => standby.queryAsSuperuser(waiting), pollOptions).toHaveLength(1)
     const unlockFirst = await holdLock(primary, 'plants_0')
     await expect.poll(() => countConflicts(standby), pollOptions).toBe(1n)
     await unlockFirst()
@@ -182,32 +186,34 @@ test('a list that has yielded plants is not repeated after its connection is end
   const { primary, standby } = await startServers()
   const long = "repeat('x', 1000)"
   const rows = `SELECT id, ${long} FROM generate_series(10, 30000) id`
-  await primary.sql(`INSERT INTO plant_store.plants (id, name) ${rows}`)
+  await primary.query(`INSERT INTO plant_store.plants (id, name) ${rows}`)
   await standby.catchUp()
-  const store = await openShared(standby, { parameters: anyServer })
+  const store = await openPostgresStore(standby, { parameters: anyServer })
   const blocks = store.read()[Symbol.asyncIterator]()
   const { value: block } = await blocks.next()
   expect(block?.[0]).toEqual(fern)
   const waitMs = 60_000
   const end = `SELECT pg_terminate_backend(pid, ${waitMs}) AS ended FROM pg_stat_activity
     WHERE wait_event = 'ClientWrite'`
-  await expect.poll(() => standby.admin(end), pollOptions).toEqual([{ ended: true }])
+  await expect.poll(() => standby.queryAsSuperuser(end), pollOptions).toEqual([{ ended: true }])
   const readRest = async () => {
     while (!(await blocks.next()).done);
   }
-  expect(await settled([readRest()])).toEqual([expect.stringMatching(/^unavailable: /)])
+  expect(await settleAll([readRest()])).toEqual([expect.stringMatching(/^unavailable: /)])
 })
 
 /** Locks a table for a statement that changes it; gives what unlocks it. Standbys lock it, too. */
 async function holdLock(primary: Database, table: string): Promise<() => Promise<void>> {
-  const unlock = await primary.hold(`LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`)
+  const unlock = await primary.beginTransaction(
+    `LOCK TABLE plant_store.${table} IN ACCESS EXCLUSIVE MODE`,
+  )
   // What is in the log is sent to standbys with the next commit.
-  await primary.admin(`SELECT pg_logical_emit_message(true, '', '')`)
+  await primary.queryAsSuperuser(`SELECT pg_logical_emit_message(true, '', '')`)
   return unlock
 }
 
 async function countConflicts(standby: Database): Promise<unknown> {
-  const [row] = await standby.admin(
+  const [row] = await standby.queryAsSuperuser(
     'SELECT confl_lock AS count FROM pg_stat_database_conflicts WHERE datname = current_database()',
   )
   return row?.['count']

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { openShared } from '../../../helpers/postgres/database.js'
+import { openPostgresStore } from '../../../helpers/postgres/database.js'
 import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { createPlant } from '../../../helpers/sandbox/store.js'
 import { exchangeOnce } from '../../../helpers/scripted-server/raw-http.js'
@@ -99,8 +99,8 @@ test('a service next to a standby creates plants as soon as the standby is promo
 
 test('a standby serves reads while it is promoted, and accepts changes afterwards', async () => {
   const { primary, standby } = await startServers()
-  const writer = await openShared({ ...primary, url: joinServers(primary, standby) })
-  const reader = await openShared(standby, { parameters: anyServer })
+  const writer = await openPostgresStore({ ...primary, url: joinServers(primary, standby) })
+  const reader = await openPostgresStore(standby, { parameters: anyServer })
   await writer.check()
   await primary.stop('immediate')
   const created = createPlant(writer, { id: 3n, name: 'Oak' })

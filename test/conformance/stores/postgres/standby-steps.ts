@@ -1,6 +1,6 @@
 import {
   type Database,
-  openShared,
+  openPostgresStore,
   startServerWithStandby,
 } from '../../../helpers/postgres/database.js'
 import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
@@ -19,7 +19,7 @@ export type Servers = Awaited<ReturnType<typeof startServerWithStandby>>
 export async function startServers() {
   const servers = await startServerWithStandby()
   const { primary, standby } = servers
-  const store = await openShared(primary)
+  const store = await openPostgresStore(primary)
   for (const plant of [fern, moss]) await createPlant(store, plant)
   const { out } = await new Sandbox().run('tokens create --allow create,read,update,delete', {
     env: { PLANTS_STORE: primary.url },

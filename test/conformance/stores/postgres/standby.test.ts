@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createFixedTokenSource } from '../../../../src/server/authenticate.js'
 import {
   type Database,
-  openShared,
+  openPostgresStore,
   startServerWithStandby,
 } from '../../../helpers/postgres/database.js'
 import { buildPlantLine, ImportSandbox } from '../../../helpers/sandbox/import-sandbox.js'
@@ -24,7 +24,7 @@ const stored = 'SELECT id::int FROM plant_store.plants ORDER BY id'
 
 test('no command succeeds before the standby has its plants, not even when it is repeated', async () => {
   const { primary, standby } = await startServerWithStandby()
-  await primary.admin('ALTER ROLE plants SET client_min_messages = error')
+  await primary.queryAsSuperuser('ALTER ROLE plants SET client_min_messages = error')
   const user = new ImportSandbox()
   const env = { ...primary.env, PLANTS_STORE: primary.url }
   const run = (line: string, now = () => 0) =>
@@ -54,18 +54,18 @@ test('no command succeeds before the standby has its plants, not even when it is
     expect({ line, ...(await run(line)) }).toMatchObject({ line, code: 0 })
   await primary.stop('immediate')
   await standby.promote()
-  expect(await standby.admin(stored)).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }])
+  expect(await standby.queryAsSuperuser(stored)).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }])
 })
 
 test('a service repeats a create with a key until the standby has it, even if that writes nothing', async () => {
   const { primary, standby } = await startServerWithStandby()
   // With this trigger, an INSERT of what is stored fails without having written anything.
-  await primary.admin(`CREATE FUNCTION ignore() RETURNS trigger LANGUAGE plpgsql AS $$
+  await primary.queryAsSuperuser(`CREATE FUNCTION ignore() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN RETURN CASE WHEN EXISTS (SELECT FROM plant_store.plants WHERE id = NEW.id)
       THEN NULL ELSE NEW END; END $$;
     CREATE TRIGGER ignore BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION ignore()`)
   const { address } = await serveInProcess({
-    openStore: () => openShared(primary),
+    openStore: () => openPostgresStore(primary),
     openTokenSource: async () => createFixedTokenSource(testToken, testCaller),
   })
   const service = { endpoint: toConnectOptions(address), token: testToken }
@@ -82,7 +82,7 @@ test('a service repeats a create with a key until the standby has it, even if th
   })
   for (let tries = 1; tries <= 3; tries += 1)
     await expect.poll(() => cancelWaits(primary), often).toBe(1)
-  await expect.poll(() => primary.admin(`SELECT ${waiting}`), often).toHaveLength(1)
+  await expect.poll(() => primary.queryAsSuperuser(`SELECT ${waiting}`), often).toHaveLength(1)
   expect(isAnswered).toBe(false)
 
   await standby.start()
@@ -90,12 +90,12 @@ test('a service repeats a create with a key until the standby has it, even if th
   expect((await create(2, key)).text).toBe('200 {"name":"Fern"}')
   await primary.stop('immediate')
   await standby.promote()
-  expect(await standby.admin(stored)).toEqual([{ id: 1 }, { id: 2 }])
+  expect(await standby.queryAsSuperuser(stored)).toEqual([{ id: 1 }, { id: 2 }])
 })
 
 /** Does what an administrator does who sees commits that hang; gives how many were waiting. */
-async function cancelWaits({ admin }: Database): Promise<number> {
-  return (await admin(`SELECT pg_cancel_backend(pid) ${waiting}`)).length
+async function cancelWaits({ queryAsSuperuser }: Database): Promise<number> {
+  return (await queryAsSuperuser(`SELECT pg_cancel_backend(pid) ${waiting}`)).length
 }
 
 async function cancelWaitsUntilEnd<T>(

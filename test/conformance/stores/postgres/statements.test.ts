@@ -2,7 +2,11 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Change } from '../../../../src/stores/change.js'
-import { createDatabase, type Database, openShared } from '../../../helpers/postgres/database.js'
+import {
+  createDatabase,
+  type Database,
+  openPostgresStore,
+} from '../../../helpers/postgres/database.js'
 import { createPlant, gather, toCreates } from '../../../helpers/sandbox/store.js'
 
 /** A proxy in front of a database that keeps what the client sends. */
@@ -30,7 +34,7 @@ async function recordStatements(database: Database) {
 
 test('each statement changes or locks one id only, so that the table may be distributed by id', async () => {
   const { proxied, readStatements } = await recordStatements(await createDatabase())
-  const store = await openShared(proxied)
+  const store = await openPostgresStore(proxied)
   const plants = Array.from({ length: 1200 }, (_, id) => ({ id: BigInt(id), name: `Fern ${id}` }))
   await Promise.all(plants.slice(0, 100).map((plant) => createPlant(store, plant, `${plant.id}`)))
   await Promise.all(plants.slice(0, 100).map((plant) => createPlant(store, plant, `${plant.id}`)))

@@ -9,26 +9,31 @@ import { toCreates } from '../../../helpers/sandbox/store.js'
 
 // What the tests of a store in a database do with the database and the store.
 
-export async function othersWait({ admin }: Database, count: number): Promise<void> {
+export async function waitForBlockedSessions(
+  { queryAsSuperuser }: Database,
+  count: number,
+): Promise<void> {
   const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-  await expect.poll(async () => (await admin(waiting)).length, { interval: 5 }).toBe(count)
+  await expect
+    .poll(async () => (await queryAsSuperuser(waiting)).length, { interval: 5 })
+    .toBe(count)
 }
 
-export async function configure({ admin }: Database, setting: string): Promise<void> {
-  await admin(`ALTER SYSTEM SET ${setting}`)
-  await admin('SELECT pg_reload_conf()')
+export async function configure({ queryAsSuperuser }: Database, setting: string): Promise<void> {
+  await queryAsSuperuser(`ALTER SYSTEM SET ${setting}`)
+  await queryAsSuperuser('SELECT pg_reload_conf()')
 }
 
-export async function asRole(database: Database, prefix: string) {
-  const role = `${prefix}_${nameOf(database)}`
-  await database.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
+export async function createRole(database: Database, prefix: string) {
+  const role = `${prefix}_${getDatabaseName(database)}`
+  await database.queryAsSuperuser(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
   const drop = `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`
-  onTestFinished(async () => void (await database.admin(drop)))
+  onTestFinished(async () => void (await database.queryAsSuperuser(drop)))
   const url = Object.assign(new URL(database.url), { username: role }).href
   return { ...database, role, url }
 }
 
-export function nameOf({ url }: Pick<Database, 'url'>): string {
+export function getDatabaseName({ url }: Pick<Database, 'url'>): string {
   return new URL(url).pathname.slice(1)
 }
 
@@ -50,7 +55,7 @@ export async function createAll(
 }
 
 /** Waits for each call, and returns its value, or the kind and the message of its error. */
-export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {
+export async function settleAll(calls: Promise<unknown>[]): Promise<unknown[]> {
   const formatFailure = (error: unknown) =>
     error instanceof PlantsError ? `${error.kind}: ${error.message}` : error
   return Promise.all(calls.map((call) => call.catch(formatFailure)))

@@ -4,11 +4,21 @@ import type { NewPlant } from '../../../../src/plant/plant.js'
 import { type Outcome, writeOne } from '../../../../src/stores/change.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import type { Transaction } from '../../../../src/stores/store.js'
-import { createDatabase, openShared, reuseDatabase } from '../../../helpers/postgres/database.js'
+import {
+  createDatabase,
+  openPostgresStore,
+  shareDatabase,
+} from '../../../helpers/postgres/database.js'
 import { createPlant, gather, toCreates } from '../../../helpers/sandbox/store.js'
-import { asRole, createAll, nameOf, othersWait, settled } from './steps.js'
+import {
+  createAll,
+  createRole,
+  getDatabaseName,
+  settleAll,
+  waitForBlockedSessions,
+} from './steps.js'
 
-const getDatabase = reuseDatabase()
+const getDatabase = shareDatabase()
 const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
   Array.from({ length: count }, (_, index) => ({
     id: BigInt(first + index),
@@ -17,8 +27,10 @@ const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
 
 test('a transaction that a deadlock ends is repeated', async () => {
   const database = await getDatabase()
-  await database.admin(`ALTER DATABASE ${nameOf(database)} SET deadlock_timeout = '20ms'`)
-  const [one, other] = [await openShared(database), await openShared(database)]
+  await database.queryAsSuperuser(
+    `ALTER DATABASE ${getDatabaseName(database)} SET deadlock_timeout = '20ms'`,
+  )
+  const [one, other] = [await openPostgresStore(database), await openPostgresStore(database)]
   let arrived = 0
   let release = () => {}
   const bothWrote = new Promise<void>((resolve) => {
@@ -43,18 +55,18 @@ test('a transaction that a deadlock ends is repeated', async () => {
   ])
   await Promise.all([one.close(), other.close()]) // after which the server counts it
   const met = 'SELECT deadlocks > 0 AS met FROM pg_stat_database WHERE datname = current_database()'
-  await expect.poll(() => database.admin(met), { interval: 5 }).toEqual([{ met: true }])
+  await expect.poll(() => database.queryAsSuperuser(met), { interval: 5 }).toEqual([{ met: true }])
 })
 
 test('two stores that both read a plant before they change it lose no change', async () => {
   const database = await getDatabase()
-  const [one, other] = [await openShared(database), await openShared(database)]
+  const [one, other] = [await openPostgresStore(database), await openPostgresStore(database)]
   await createPlant(one, { id: 1n, name: 'Fern' })
-  const release = await database.hold('SELECT FROM plant_store.plants FOR UPDATE')
+  const release = await database.beginTransaction('SELECT FROM plant_store.plants FOR UPDATE')
   const first = writeOne(one, { type: 'update', patch: { id: 1n, name: 'Moss' } })
-  await othersWait(database, 1)
+  await waitForBlockedSessions(database, 1)
   const second = writeOne(other, { type: 'update', patch: { id: 1n, tag: 'wet' } })
-  await othersWait(database, 2)
+  await waitForBlockedSessions(database, 2)
   await release()
   await Promise.all([first, second])
   expect((await one.get([1n])).get(1n)).toEqual({ id: 1n, name: 'Moss', tag: 'wet' })
@@ -62,7 +74,7 @@ test('two stores that both read a plant before they change it lose no change', a
 
 test('two imports that generate ids at the same time get different ids', async () => {
   const database = await getDatabase()
-  const [one, other] = [await openShared(database), await openShared(database)]
+  const [one, other] = [await openPostgresStore(database), await openPostgresStore(database)]
   const [a, b] = await Promise.all([
     createAll(one, plants(20_000, 0, 'one')),
     createAll(other, plants(20_000, 0, 'other').reverse()),
@@ -74,7 +86,7 @@ test('two imports that generate ids at the same time get different ids', async (
 
 test('a checkpoint is read only after the transaction that replaces it', async () => {
   const database = await createDatabase()
-  const [store, other] = [await openShared(database), await openShared(database)]
+  const [store, other] = [await openPostgresStore(database), await openPostgresStore(database)]
   await store.transaction(({ saveCheckpoint }) =>
     saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
   )
@@ -82,7 +94,9 @@ test('a checkpoint is read only after the transaction that replaces it', async (
   await store.transaction(async ({ saveCheckpoint }) => {
     await saveCheckpoint({ id: 'one', from: 'a', to: 'b' })
     read = other.findCheckpoint('one')
-    await expect.poll(() => database.sql('SELECT FROM pg_locks WHERE NOT granted')).toHaveLength(1)
+    await expect
+      .poll(() => database.query('SELECT FROM pg_locks WHERE NOT granted'))
+      .toHaveLength(1)
   })
   expect(await read).toBe('b')
 })
@@ -94,10 +108,10 @@ const trigger = (body: string) =>
 
 test('a create succeeds with an id that another writer used and deleted in the meantime', async () => {
   const database = await createDatabase()
-  const store = await openShared(database)
+  const store = await openPostgresStore(database)
   const taken = "RAISE unique_violation USING CONSTRAINT = 'plants_pkey'"
   const odd = `IF nextval('public.tries') % 2 = 1 THEN ${taken}; END IF;`
-  await database.sql(`CREATE SEQUENCE tries; ${trigger(`${odd} RETURN NEW;`)}`)
+  await database.query(`CREATE SEQUENCE tries; ${trigger(`${odd} RETURN NEW;`)}`)
   expect(await createAll(store, plants(1))).toEqual(['created'])
   await store.transaction(({ write }) => write(toCreates(plants(1, 9))))
   expect((await gather(store.read())).map(({ id }) => id)).toEqual([0n, 9n])
@@ -105,8 +119,8 @@ test('a create succeeds with an id that another writer used and deleted in the m
 
 test('a plant that a trigger skips is the only one that is rejected', async () => {
   const database = await createDatabase()
-  const store = await openShared(database)
-  await database.sql(trigger('RETURN CASE WHEN NEW.id % 1000 = 2 THEN NULL ELSE NEW END;'))
+  const store = await openPostgresStore(database)
+  await database.query(trigger('RETURN CASE WHEN NEW.id % 1000 = 2 THEN NULL ELSE NEW END;'))
   const expectedTypes = plants(2000).map(({ id }) => (id % 1000n === 2n ? 'rejected' : 'created'))
   expect(await createAll(store, plants(2000))).toEqual(expectedTypes)
   expect(await store.count()).toBe(1998n)
@@ -126,8 +140,8 @@ test.each([
   'a plant that the database rejects with the SQLSTATE %s is the only one that is rejected',
   async (_, ddl) => {
     const database = await createDatabase()
-    await database.sql(ddl)
-    const store = await openShared(database, { parameters: 'max=1' })
+    await database.query(ddl)
+    const store = await openPostgresStore(database, { parameters: 'max=1' })
     const isWrong = (id: bigint) => id % 10n === 3n
     const wanted = plants(40).map((plant) => ({ ...plant, ...(isWrong(plant.id) && { tag: 'x' }) }))
     const expected = wanted.map(({ id }) => (isWrong(id) ? 'constraint' : 'created'))
@@ -142,9 +156,9 @@ test.each([
 
 test('many concurrent reads of the largest plants yield pages of one plant', async () => {
   const database = await getDatabase()
-  const store = await openShared(database)
+  const store = await openPostgresStore(database)
   const insert = "INSERT INTO plant_store.plants (id, name) SELECT id, repeat('x', 1100000)"
-  await database.sql(`${insert} FROM generate_series(0, 63) AS id`)
+  await database.query(`${insert} FROM generate_series(0, 63) AS id`)
   const found = await store.get(plants(64).map(({ id }) => id))
   expect([...found.values()].every(({ name }) => name.length === 1_100_000)).toBe(true)
   expect(found.size).toBe(64)
@@ -154,7 +168,7 @@ test('many concurrent reads of the largest plants yield pages of one plant', asy
 })
 
 test('a read that is not continued returns its connection to the pool', async () => {
-  const store = await openShared(await getDatabase(), { parameters: 'max=1' })
+  const store = await openPostgresStore(await getDatabase(), { parameters: 'max=1' })
   await createAll(store, plants(3000))
   for await (const _ of store.read()) break
   expect((await store.get([2n])).get(2n)).toStrictEqual({ id: 2n, name: 'Fern 2' })
@@ -162,14 +176,14 @@ test('a read that is not continued returns its connection to the pool', async ()
 
 test('a transaction that the server rolls back is reported as failed', async () => {
   const database = await getDatabase()
-  const reader = await asRole(database, 'reader')
-  await database.sql(`GRANT USAGE ON SCHEMA plant_store TO ${reader.role};
+  const reader = await createRole(database, 'reader')
+  await database.query(`GRANT USAGE ON SCHEMA plant_store TO ${reader.role};
     GRANT SELECT ON ALL TABLES IN SCHEMA plant_store TO ${reader.role}`)
-  const store = await openShared(reader)
+  const store = await openPostgresStore(reader)
   const work = async ({ write }: Transaction) => {
     await write(toCreates(plants(1))).catch(() => undefined)
   }
-  expect(await settled([store.transaction(work)])).toEqual([
+  expect(await settleAll([store.transaction(work)])).toEqual([
     expect.stringMatching(/^unavailable: .* rolled back the transaction$/),
   ])
 })
