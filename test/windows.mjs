@@ -4,7 +4,7 @@
 //   WORDS          only the checks with these words in their names
 // The checks of a console are here, and all others in windows/checks.mjs. The exit code is 1 if one
 // failed, and 2 if something is missing.
-import { spawn as spawnProcess, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   cpSync,
@@ -17,14 +17,13 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { spawn as spawnOnTerminal } from '@lydell/node-pty'
 import { createTemporaryFolder, end, print } from '../bench/common.mjs'
 import { fetchNode } from '../bench/nodes.mjs'
+import { Console, token } from './windows/console.mjs'
 
 const root = join(import.meta.dirname, '..')
 const isWindows = process.platform === 'win32'
 const usage = 'npm run test:windows [-- --only 24,20] [WORDS]'
-const token = 'a-token-that-is-long-enough'
 let windows
 
 const versions = ['20', '22', '24', '26'] // there is no 20.19 for Windows in the registry
@@ -165,7 +164,7 @@ async function runChecks(name, node, bin, words) {
   const script = [windows.getPath('checks.mjs'), bin, windows.getPath(`try-${name}`), ...words]
   const [program, ...args] = [...windows.command, node, ...script]
   const { env, folder: cwd } = windows
-  const child = spawnProcess(program, args, { env, stdio: ['ignore', fd, fd], cwd })
+  const child = spawn(program, args, { env, stdio: ['ignore', fd, fd], cwd })
   let printedLength = 0
   const printNewLines = () => {
     const text = readFileSync(out, 'utf8')
@@ -188,7 +187,7 @@ async function runChecks(name, node, bin, words) {
  */
 async function runConsoleChecks(name, node, bin, words) {
   const store = windows.getPath(`try-${name}`, 'console.db')
-  const startOnConsole = (args) => new Console(node, [bin, ...args, '--store', store])
+  const startOnConsole = (args) => new Console(windows, node, [bin, ...args, '--store', store])
   const checks = {
     'prompts on a console create a plant': async () => {
       const console = startOnConsole(['create'])
@@ -232,84 +231,6 @@ async function runConsoleChecks(name, node, bin, words) {
     }
   }
   return failedCount
-}
-
-/** A program on a console of Windows, and what the console shows. */
-class Console {
-  #screen = ''
-  #checkScreen = () => {}
-  #pty
-  #ended
-
-  constructor(node, args) {
-    const [program, ...rest] = [...windows.command, node, ...args]
-    const env = { ...windows.env, TERM: 'xterm', PLANTS_SERVE_TOKEN: token }
-    this.#pty = spawnOnTerminal(program, rest, { cols: 120, rows: 30, cwd: windows.folder, env })
-    this.#pty.onData((data) => {
-      this.#screen += data
-      this.#checkScreen()
-    })
-    this.#ended = new Promise((resolve) => this.#pty.onExit(({ exitCode }) => resolve(exitCode)))
-  }
-
-  type(keys) {
-    this.#pty.write(keys)
-  }
-
-  async answer(question, keys) {
-    await this.waitForMatch(RegExp(question))
-    this.type(keys)
-  }
-
-  /** Waits for a match after that of the call before. */
-  waitForMatch(pattern) {
-    return waitWithLimit(`the console shows ${pattern}`, this, (resolve) => {
-      this.#checkScreen = () => {
-        const match = pattern.exec(this.#screen)
-        if (!match) return
-        this.#screen = this.#screen.slice(match.index + match[0].length)
-        resolve(match)
-      }
-      this.#checkScreen()
-    })
-  }
-
-  assertShows(text) {
-    if (!this.#screen.includes(text))
-      throw new Error(`The console does not show ${text}: ${this.lastText}`)
-  }
-
-  async waitForEnd(expectedCode) {
-    const code = await waitWithLimit('the program ends', this, (resolve) =>
-      this.#ended.then(resolve),
-    )
-    if (code !== expectedCode)
-      throw new Error(`It ended with ${code}, not with ${expectedCode}: ${this.lastText}`)
-  }
-
-  kill() {
-    this.#pty.kill()
-  }
-
-  get lastText() {
-    return JSON.stringify(this.#screen.slice(-600))
-  }
-}
-
-/** Waits for an event of a console, and kills its program after a minute. */
-async function waitWithLimit(event, console, wait) {
-  let timer
-  const limit = new Promise((_, reject) => {
-    timer = setTimeout(() => {
-      console.kill()
-      reject(new Error(`Not within a minute: ${event}: ${console.lastText}`))
-    }, 60_000)
-  })
-  try {
-    return await Promise.race([new Promise(wait), limit])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 await main()

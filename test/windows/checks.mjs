@@ -1,7 +1,7 @@
 // Checks of the program on Windows, or under wine: node checks.mjs BIN FOLDER [WORDS]
 // It prints a line for each check; the exit code is 1 if one failed.
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import {
   closeSync,
   existsSync,
@@ -20,12 +20,12 @@ import {
   createStore,
   dataFolder,
   enterFolder,
-  environment,
   expectFailure,
   expectSuccess,
   folder,
   nameWords,
   runPlants,
+  runPowerShell,
   serve,
   startPlants,
   stop,
@@ -263,17 +263,6 @@ foreach ($words in ${lines.map((line) => `'${line}'`)}) {
     const completed = ['create', '--output', 'json', '--output=json', 'add', 'garden']
     assert.deepEqual(out.split(/\r?\n/), completed)
   },
-}
-
-/** Runs a command line in PowerShell. Returns undefined without one: that of wine does nothing. */
-function runPowerShell(command) {
-  const env = { ...environment, Path: `${join(bin, '../../../.bin')};${process.env.Path}` }
-  for (const name of ['pwsh', 'powershell']) {
-    const args = ['-NoProfile', '-ExecutionPolicy', 'Bypass', '-Command', command]
-    const { stdout } = spawnSync(name, args, { encoding: 'utf8', env })
-    if (stdout?.trim()) return stdout.trim()
-  }
-  return undefined
 }
 
 /** Runs a check, and returns its line, and whether it failed. */

@@ -118,3 +118,14 @@ export async function stop({ child, ended }) {
   child.kill()
   await ended
 }
+
+/** Runs a command line in PowerShell. Returns undefined without one: that of wine does nothing. */
+export function runPowerShell(command) {
+  const env = { ...environment, Path: `${join(bin, '../../../.bin')};${process.env.Path}` }
+  for (const name of ['pwsh', 'powershell']) {
+    const args = ['-NoProfile', '-ExecutionPolicy', 'Bypass', '-Command', command]
+    const { stdout } = spawnSync(name, args, { encoding: 'utf8', env })
+    if (stdout?.trim()) return stdout.trim()
+  }
+  return undefined
+}
