@@ -80,14 +80,22 @@ const koreanText = /^\p{sc=Hangul}{12,}$/u
 const typographicCharacters = /[\xa0“”‘’„–—…•€×°™]/g
 
 /**
- * Matches what no list of plants has: a word with letters of two alphabets, a symbol within a word,
- * a control character, a box drawing or a ligature. The text was read in a wrong encoding.
+ * Matches a capital that is not one of ASCII. In x-mac-ce, `Königskerze` in Windows-1252 reads as
+ * `KŲnigskerze`. Irish has such a capital after a single small letter, as in `hÉireann`.
+ */
+const accentedCapital = '(?![A-Z])(?=\\p{sc=Latin})\\p{Lu}'
+
+/**
+ * Matches what no list of plants has: a word with letters of two alphabets, a symbol or an accented
+ * capital within a word, a control character, a box drawing or a ligature. The text was read in a
+ * wrong encoding.
  */
 const unlikelyText = RegExp(
   [
     '[A-Za-z][\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}]',
     '[\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}][A-Za-z]',
     '\\p{L}[“”„…•\\p{Sk}\\p{Sm}\\p{Sc}\\p{So}]\\p{L}',
+    `(?:\\p{L}\\p{Ll}${accentedCapital}|\\p{Lu}${accentedCapital}\\p{Ll})`,
     '[\\x80-\\x9f\\u2500-\\u25ff\\ufb00-\\ufb06]',
   ].join('|'),
   'u',
@@ -111,6 +119,8 @@ const impossibleEncodings = [
   'cp875',
   'cp1026',
   'cp1140',
+  // Only terminals of HP-UX used this.
+  'hp-roman8',
   // A text in these has only ASCII bytes, so it is valid UTF-8 and does not get here.
   'utf-7',
   'hz-gb-2312',
