@@ -5,7 +5,7 @@
  * then gets the name. What is not an ordinary file, such as /dev/stdout or a named pipe, cannot be
  * replaced like this, and is written in place.
  */
-import { createWriteStream, statSync } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -18,7 +18,7 @@ import {
   toWriteError,
 } from '../platform/atomic-file.js'
 import { shorten } from '../platform/escape.js'
-import { resolveLink } from '../platform/files.js'
+import { resolveLink, statIfExists } from '../platform/files.js'
 import type { PlantLines } from '../stores/store.js'
 
 /**
@@ -66,7 +66,7 @@ export async function exportFile(
   }
   const encoded = Readable.from(readContents())
   try {
-    const oldStats = statSync(path, { throwIfNoEntry: false })
+    const oldStats = statIfExists(path)
     target = resolveLink(path)
     if (!isWrittenInPlace(path, oldStats))
       file = new AtomicFile(target, { followsUmask: !oldStats })

@@ -1,4 +1,4 @@
-import { type Stats, statSync } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { outputFormats, parseChoice, parseText } from '../../config/option-values.js'
 import { usageError } from '../../errors.js'
 import { encodePlants } from '../../export/encode.js'
@@ -8,6 +8,7 @@ import { Progress, showProgress } from '../../output/progress.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { assertOwnFile, isWrittenInPlace, toWriteError } from '../../platform/atomic-file.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
+import { statIfExists } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantLines, Store } from '../../stores/store.js'
@@ -96,7 +97,7 @@ async function prepareFile(
 /** @throws {PlantsError} `unwritable` for a path where no file can be, such as one below a file */
 function readOldStats(path: string): Stats | undefined {
   try {
-    return statSync(path, { throwIfNoEntry: false })
+    return statIfExists(path)
   } catch (error) {
     throw toWriteError(path, path, error, 'Choose another file')
   }

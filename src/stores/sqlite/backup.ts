@@ -12,7 +12,7 @@ import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { getSystemCode, PlantsError, usageError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
-import { readBytes, resolveLink } from '../../platform/files.js'
+import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { buildUri } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
@@ -97,7 +97,7 @@ function examineTarget(file: string, store: string): { target: string; oldStats?
   try {
     const target = resolveLink(file)
     if (belongsToStore(store, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
-    const oldStats = statSync(target, { throwIfNoEntry: false })
+    const oldStats = statIfExists(target)
     if (!oldStats) return { target }
     assertOwnFile(target, oldStats, anotherTarget)
     return { target, oldStats }
