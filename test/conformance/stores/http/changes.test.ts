@@ -4,14 +4,10 @@ import {
   buildJsonResponse,
   type ScriptedResponse,
 } from '../../../helpers/scripted-server/scripted-server.js'
-import { resetConnection, runCommandAt } from './steps.js'
+import { denied, fern, missing, moss, resetConnection, runCommandAt } from './steps.js'
 
 // A command that changes or deletes plants at a service.
 
-const fern = '{"id":1,"name":"Fern"}'
-const moss = '{"id":2,"name":"Moss"}'
-const missing = buildJsonResponse(404, { error: 404, message: 'No plant has id 1' })
-const denied = buildJsonResponse(403, { error: 403, message: 'Not allowed' })
 const expectText = (text: string) => expect.stringContaining(text)
 
 test('an update is one request with the changed fields only', async () => {

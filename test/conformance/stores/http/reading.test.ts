@@ -5,12 +5,8 @@ import {
   buildResponse,
   type ScriptedResponse,
 } from '../../../helpers/scripted-server/scripted-server.js'
-import { resetConnection, runCommandAt } from './steps.js'
+import { denied, fern, missing, moss, resetConnection, runCommandAt } from './steps.js'
 
-const fern = '{"id":1,"name":"Fern"}'
-const moss = '{"id":2,"name":"Moss"}'
-const missing = buildJsonResponse(404, { error: 404, message: 'No plant has id 1' })
-const denied = buildJsonResponse(403, { error: 403, message: 'Not allowed' })
 const buildPage = (plants: string[], next?: string) =>
   buildJsonResponse(
     200,

@@ -24,6 +24,11 @@ export const created = {
   requests: ['POST /plants'],
 }
 
+export const fern = '{"id":1,"name":"Fern"}'
+export const moss = '{"id":2,"name":"Moss"}'
+export const missing = buildJsonResponse(404, { error: 404, message: 'No plant has id 1' })
+export const denied = buildJsonResponse(403, { error: 403, message: 'Not allowed' })
+
 export const createRequest = 'POST /plants'
 export const descriptionRequest = 'GET /openapi.json'
 export const idempotencyKeyHeader = { name: 'Idempotency-Key', in: 'header' }
