@@ -24,7 +24,7 @@ export interface PlantOptions extends GlobalOptions {
   idempotencyKey?: string
 }
 
-/** The fields that options have. An id that is not a number is still a string. */
+/** The fields of a plant as the options give them. An id that is not a number stays a string. */
 interface GivenFields {
   id: bigint | string | undefined
   name: string | undefined

@@ -12,7 +12,7 @@ export class InvalidCheckpointError extends PlantsError {
       plan.idFrom === undefined
         ? 'Start over with --restart'
         : 'To import only plants with new names, add --match name'
-    // In both cases, `runImport` deletes the checkpoint, and the next run begins the import.
+    // With one of these options, `runImport` deletes the checkpoint, and the next run begins again.
     const hint = plan.restart || findsStoredByName(plan) ? 'Run the same command again' : firstHint
     super('accessDenied', message, { hint })
   }

@@ -277,7 +277,7 @@ export class Importer {
 
   /**
    * Runs `store` in a transaction, which may be repeated. Only when it is committed, the importer
-   * moves behind the chunk, and reports it.
+   * moves past the chunk, and reports it.
    */
   async #commit(store: (transaction: Transaction) => Promise<CommittedChunk>): Promise<void> {
     const chunk = await this.#checkpointStore.transaction(store, { isRepeatable: true })

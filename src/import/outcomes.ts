@@ -12,33 +12,33 @@ import type { MappedChunk } from './map-chunks.js'
 import type { MappedChange } from './mapped-change.js'
 import type { Position } from './parse-checkpoint.js'
 
-/** What became of the records of a chunk. */
+/** The outcomes of a chunk, with the position that follows from them. */
 export interface SettledRecords {
   /** The outcome of each record. */
   outcomes: readonly Outcome[]
   rejections: readonly RejectedRecord[]
-  /** The position behind the chunk. */
+  /** The position after the chunk. */
   position: Position
 }
 
 /**
- * Finds out what became of the records of a chunk, and the position behind them. It changes
+ * Finds out what became of the records of a chunk, and the position after them. It changes
  * nothing, because the transaction of the chunk may be repeated.
  *
  * @param changeOutcomes the outcomes of the changes, in their order
- * @param before the input, and the position before the chunk
+ * @param input.position the position before the chunk
  */
 export function settleRecords(
   { chunk, results, nextId }: MappedChunk,
   changeOutcomes: readonly Outcome[],
-  before: { reader: FormatReader; position: Position },
+  input: { reader: FormatReader; position: Position },
 ): SettledRecords {
   const outcomes = mergeOutcomes(results, changeOutcomes)
   const rejections = findRejections(chunk, outcomes)
-  const rejectedText = formatRejectedRecords(rejections, before.reader)
+  const rejectedText = formatRejectedRecords(rejections, input.reader)
   const position = {
-    ...movePosition(before.position, outcomes.length, rejectedText),
-    counts: addOutcomes(before.position.counts, outcomes),
+    ...movePosition(input.position, outcomes.length, rejectedText),
+    counts: addOutcomes(input.position.counts, outcomes),
     nextId: nextId?.toString(),
   }
   return { outcomes, rejections, position }

@@ -40,7 +40,7 @@ export interface SavedImport {
   state: string | undefined
   /** The parsed text; undefined if there is no checkpoint. */
   checkpoint: ParsedCheckpoint | undefined
-  /** What is remembered of each input, in order; empty for an import that generates no ids. */
+  /** The entry of each input, in their order. It is empty for an import that generates no ids. */
   rememberedFiles: readonly RememberedFile[]
 }
 
@@ -51,7 +51,7 @@ interface RememberedFile {
   checkpointId: string | undefined
 }
 
-/** What is known of an import before it is known how its files are read. */
+/** The part of a search that does not depend on how the files are read. */
 interface FileSearch {
   /** The store or the journal; without `findCheckpoint`, nothing is saved anywhere. */
   checkpoints: Partial<Pick<DirectStore, 'findCheckpoint'>>

@@ -52,7 +52,7 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = l
     const beginning = takeCharacters(secret, startLength)
     if (secret === beginning) continue
     for (const start of forms(beginning)) {
-      // What follows the beginning is a part of the secret as well.
+      // The characters that follow the beginning belong to the secret, too.
       const cutSecret = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g')
       redacted = redacted.replace(cutSecret, '***')
     }

@@ -45,7 +45,7 @@ export function explainImpossiblePath(error: unknown, path: string): string | un
   const folder = dirname(path)
   if (code === 'ENOTDIR') return `${findExisting(folder)} is not a directory`
   if (code !== 'ENOENT') return undefined
-  // In /proc, for example, the system says "no such file" of what it does not create.
+  // A directory such as /proc exists, but creates no files: the system then says "no such file".
   if (isFailedMkdir(error)) return `the directory ${error.path} could not be created`
   if (!existsSync(folder)) return undefined
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()

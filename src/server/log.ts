@@ -38,8 +38,9 @@ type Fields = Record<string, unknown>
 const levels = ['info', 'warn', 'error', 'silent']
 
 /**
- * So many characters of lines are written without waiting for more. The output drops a block as a
- * whole when its reader is too slow, so a larger one would leave much of the 1 MiB empty.
+ * When this many characters of lines are collected, they are written at once. If the reader of the
+ * log is too slow, the output drops the whole block that would exceed its buffer of 1 MiB. So the
+ * smaller a block is, the more of the buffer is used.
  */
 const blockLength = 65_536
 

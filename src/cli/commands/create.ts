@@ -150,8 +150,8 @@ async function previewInStore(
 }
 
 /**
- * Adds a hint to the conflict of a create: how to look at the plant that has the id already. Any
- * other error is returned as it is, such as a conflict that has another hint, as that of a service.
+ * Adds a hint to the conflict of a create: how to look at the plant that has the id already.
+ * Returns any other error unchanged, and so a conflict with a hint, such as one from a service.
  */
 function addLookupHint(error: unknown, { id }: InputPlant, { storeFlag }: CommandContext): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'

@@ -25,7 +25,7 @@ export function define(command: PlantsCommand): void {
     .handler(restore)
 }
 
-/** A command that is wrapped cannot be copied, so this is not part of the description. */
+/** Commander wraps descriptions, and a wrapped command cannot be copied, so this comes after. */
 const rescueHelp = [
   '\nIf a damaged store has no backup, copy what can be read of it, move the store away, ',
   "and restore the copy:\n  sqlite3 damaged.db '.clone plants-rescued.db' ",

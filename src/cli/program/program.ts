@@ -80,7 +80,7 @@ export async function buildProgram(
   return program
 }
 
-/** Creates the program without options and commands, with what commander must do otherwise. */
+/** Creates the program without options and commands, where commander's defaults do not fit. */
 function createProgram(
   io: Io,
   line: CommandLine | undefined,

@@ -59,7 +59,7 @@ export async function runImport(
       if (importer.isComplete) await importer.finish()
     } catch (error) {
       // The command that the hint names would find the invalid position again.
-      const beginsAgain = plan.restart ?? plan.idFrom !== undefined
+      const beginsAgain = plan.restart || plan.idFrom !== undefined
       if (error instanceof InvalidCheckpointError && beginsAgain) await importer.finish()
       throw await report.explainFailure(error, importer)
     }
@@ -71,7 +71,7 @@ export async function runImport(
   }
 }
 
-/** A direct store keeps its checkpoint itself. In a set, it is only once, and is closed once. */
+/** A direct store is also its own checkpoint store. The set makes sure that it is closed once. */
 async function closeTarget({ checkpointStore, store }: ImportTarget): Promise<void> {
   const stores = new Set<{ close?(): Promise<void> } | undefined>([checkpointStore, store])
   for (const opened of stores) await opened?.close?.()
