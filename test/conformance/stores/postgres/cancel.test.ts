@@ -10,7 +10,7 @@ import {
 import { createCertificate, hasOpenssl } from '../../../helpers/sandbox/certificates.js'
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
-import { configure, settleAll, waitForBlockedSessions } from './steps.js'
+import { settleAll, waitForAbsentStandby, waitForBlockedSessions } from './steps.js'
 
 // A server does not notice that a client has gone while a statement waits. So what is given up is
 // canceled, and leaves no session there that `max` does not count.
@@ -65,7 +65,7 @@ test('a server that does not answer a request to cancel delays the error by a se
   const line = await listenBefore(database)
   const url = database.url.replace(`:${database.port}`, `:${line.port}`)
   const store = await openPostgresStore({ ...database, url }, { timeoutMs })
-  await waitForStandby(database)
+  await waitForAbsentStandby(database)
   line.silence()
   const startMs = performance.now()
   expect(await settleAll([createPlant(store, { id: 1n, name: 'Fern' })])).toEqual([unknown])
@@ -80,7 +80,7 @@ async function expectNoSessionAfterCommit(
   database: Database,
   store: Awaited<ReturnType<typeof openPostgresStore>>,
 ): Promise<void> {
-  await waitForStandby(database)
+  await waitForAbsentStandby(database)
   const ids = [1n, 2n]
   for (const id of ids)
     expect(await settleAll([createPlant(store, { id, name: 'Fern' })])).toEqual([unknown])
@@ -90,13 +90,6 @@ async function expectNoSessionAfterCommit(
   expect(await database.queryAsSuperuser('SELECT id FROM plant_store.plants ORDER BY id')).toEqual(
     ids.map((id) => ({ id })),
   )
-}
-
-/** Makes each commit wait for a standby that never comes. */
-async function waitForStandby(database: Database): Promise<void> {
-  await configure(database, "synchronous_standby_names = 'absent'")
-  const shown = async () => (await database.queryAsSuperuser('SHOW synchronous_standby_names'))[0]
-  await expect.poll(shown).toEqual({ synchronous_standby_names: 'absent' })
 }
 
 /** Listens before a server, and records what clients send until it says nothing any more. */

@@ -16,7 +16,13 @@ import {
   toCreates,
 } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
-import { configure, createAll, settleAll, waitForBlockedSessions } from './steps.js'
+import {
+  configure,
+  createAll,
+  settleAll,
+  waitForAbsentStandby,
+  waitForBlockedSessions,
+} from './steps.js'
 
 const getDatabase = shareDatabase()
 const moments: Moment[] = ['before', 'sent', 'answered']
@@ -154,18 +160,12 @@ test('an export that is cut in the middle fails, and the next one is complete', 
 
 test('a create does not succeed before its plant is on the standby', async () => {
   const database = await startOwnServer()
-  const waitFor = async (standby: string) => {
-    await configure(database, `synchronous_standby_names = '${standby}'`)
-    const awaited = async () =>
-      (await database.queryAsSuperuser('SHOW synchronous_standby_names'))[0]
-    await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
-  }
   await database.queryAsSuperuser('ALTER ROLE plants SET synchronous_commit = off')
   const store = await openPostgresStore(database, { timeoutMs: 1000 })
-  await waitFor('absent')
+  await waitForAbsentStandby(database)
   const create = () => createPlant(store, fern, 'fern')
   expect(await settleAll([create()])).toEqual([unknown])
-  await waitFor('')
+  await configure(database, "synchronous_standby_names = ''")
   await expect.poll(() => create().catch(() => undefined)).toEqual(fern)
 })
 
