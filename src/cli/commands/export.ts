@@ -23,7 +23,7 @@ interface ExportOptions extends QueryOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Write a consistent snapshot of the plants, in ascending order of id: to a file, in the format of its name, or to stdout as NDJSON.',
+      'Write plants to a file, in the format of its name, or to stdout as NDJSON. Except at a service, all are from one moment.',
     )
     .argument(
       '[file]',
