@@ -34,45 +34,48 @@ interface JsonSource {
  */
 export function assertKeys({ records }: Chunk, options: InputOptions, source: JsonSource): void {
   const finder = new KeyFinder(options.map)
-  const present = new Set<FieldName>(['tag'])
+  const presentFields = new Set<FieldName>(['tag'])
   const objects: Record<string, unknown>[] = []
   for (const record of records) {
     const object = parseObject(record)
     if (!object) continue
     objects.push(object)
     const keys = finder.find(object)
-    for (const field of 'ambiguous' in keys ? [keys.ambiguous] : Object.keys(keys))
-      present.add(field as FieldName)
-    if (findMissingFields(present, options).length === 0) return
+    for (const field of 'ambiguousField' in keys ? [keys.ambiguousField] : Object.keys(keys))
+      presentFields.add(field as FieldName)
+    if (findMissingFields(presentFields, options).length === 0) return
   }
-  if (objects.length > 0) throw createKeyError(objects, present, options, source)
+  if (objects.length > 0) throw createKeyError(objects, presentFields, options, source)
 }
 
 function parseObject(record: RawRecord): Record<string, unknown> | undefined {
-  const parsed = typeof record === 'string' ? parseJson(record) : {}
-  return 'value' in parsed && isObject(parsed.value) ? parsed.value : undefined
+  const parseResult = typeof record === 'string' ? parseJson(record) : {}
+  return 'value' in parseResult && isObject(parseResult.value) ? parseResult.value : undefined
 }
 
 function createKeyError(
   objects: readonly Record<string, unknown>[],
-  present: ReadonlySet<FieldName>,
+  presentFields: ReadonlySet<FieldName>,
   options: InputOptions,
   source: JsonSource,
 ): PlantsError {
-  const [first = {}] = objects
+  const [firstObject = {}] = objects
   const isSingle = objects.length === 1 && !source.isArray
-  const list = isSingle ? findListInObject(first, options) : undefined
-  if (list) return createNoListError(first, list, options, source.name)
+  const list = isSingle ? findListInObject(firstObject, options) : undefined
+  if (list) return createNoListError(firstObject, list, options, source.name)
 
   const program = source.isArray ? '.[]' : '.'
-  const isGeoJson = first['type'] === 'Feature'
-  const nested = pickNestedFields({ program, objects: objects.slice(0, 20), isGeoJson }, options)
-  const missing = findMissingFields(present, options)
+  const isGeoJson = firstObject['type'] === 'Feature'
+  const nestedList = pickNestedFields(
+    { program, objects: objects.slice(0, 20), isGeoJson },
+    options,
+  )
+  const missingFields = findMissingFields(presentFields, options)
   const description = `it has only ${listNames([...new Set(objects.flatMap(Object.keys))])}`
   const { name } = source
-  const error = createMissingFieldsError(missing, options, { name, noun: 'key', description })
-  if (nested.program === program) return error
-  return new NoListError(error.message, buildJqHint(nested, options, name))
+  const error = createMissingFieldsError(missingFields, options, { name, noun: 'key', description })
+  if (nestedList.program === program) return error
+  return new NoListError(error.message, buildJqHint(nestedList, options, name))
 }
 
 /**

@@ -44,9 +44,9 @@ export interface Header {
   /** The index of the column of each field. */
   columns: ReadonlyMap<FieldName, number>
   /** The names of the columns that are not read, for a warning. */
-  unread: readonly string[]
+  unreadNames: readonly string[]
   /** The indexes of the columns without a name, which are not read, for a warning. */
-  unnamed: readonly number[]
+  unnamedColumns: readonly number[]
   /** The line of a header that no name confirms, because `--map` has numbers of columns. */
   guessedLine?: number | undefined
 }
@@ -196,10 +196,10 @@ export function isTooLarge(text: string): boolean {
   return text.length > maxRecordBytes / 3 && Buffer.byteLength(text) > maxRecordBytes
 }
 
-export const recordTooLarge = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
+export const recordTooLargeReason = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
 
 /** Creates the error for a record that ends the import, because what follows cannot be read. */
-export function createBrokenRecord(
+export function createBrokenRecordError(
   name: string,
   line: number,
   reason: string,

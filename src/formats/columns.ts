@@ -20,8 +20,8 @@ export function isRejectsName(name: string): boolean {
  * removed.
  */
 export function foldName(name: string): string {
-  const visible = name.replace(/[\u00ad\u200b]/g, '')
-  return foldText(visible.trim().replace(/\s+/g, ' '))
+  const visibleName = name.replace(/[\u00ad\u200b]/g, '')
+  return foldText(visibleName.trim().replace(/\s+/g, ' '))
 }
 
 /** Returns the texts of the cells of a header; an empty cell is an empty name. */
@@ -40,8 +40,9 @@ export function findColumnNumbers(names: readonly string[], { map }: InputOption
   const foldedNames = new Set(names.map(foldName))
   const numbers = new Map<FieldName, number>()
   for (const field of fieldNames) {
-    const text = map[field] ?? ''
-    if (/^[1-9]\d{0,4}$/.test(text) && !foldedNames.has(text)) numbers.set(field, Number(text))
+    const mappedName = map[field] ?? ''
+    if (/^[1-9]\d{0,4}$/.test(mappedName) && !foldedNames.has(mappedName))
+      numbers.set(field, Number(mappedName))
   }
   return numbers
 }
@@ -75,19 +76,19 @@ export function findColumns(
  * Finds the fields that an import needs and the input lacks. It needs those that `--map` names, the
  * id unless ids are generated or found by name, and the name unless it only updates tags.
  *
- * @param present the fields for which there is a column or a key
+ * @param presentFields the fields for which there is a column or a key
  */
 export function findMissingFields(
-  present: Pick<ReadonlySet<FieldName>, 'has'>,
+  presentFields: Pick<ReadonlySet<FieldName>, 'has'>,
   options: InputOptions,
 ): FieldName[] {
   const isOptional = {
     id: (options.idFrom ?? options.match) !== undefined,
-    name: options.ifExists === 'update' && present.has('tag'),
+    name: options.ifExists === 'update' && presentFields.has('tag'),
     tag: true,
   }
   return fieldNames.filter(
-    (field) => !present.has(field) && (options.map[field] || !isOptional[field]),
+    (field) => !presentFields.has(field) && (options.map[field] || !isOptional[field]),
   )
 }
 

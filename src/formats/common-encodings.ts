@@ -1,8 +1,8 @@
 interface CommonEncoding {
   name: string
-  /** Whose letters it has, as the dialogue of an import shows it. */
+  /** The region or the script whose letters it has, as the dialogue of an import shows it. */
   region: string
-  /** The programs that write it, unless those are programs for Windows. */
+  /** The system whose programs write it; undefined for Windows. */
   system?: string
 }
 
@@ -52,7 +52,7 @@ const languagesByRegion: Readonly<Record<string, string>> = {
   Baltic: 'Lithuanian, Latvian, Estonian',
 }
 
-/** Describes whose letters an encoding has, such as `Central Europe, DOS`. */
+/** Describes an encoding by its region and its system, such as `Central Europe, DOS`. */
 export function describeEncoding(name: string): string | undefined {
   const encoding = findCommon(name)
   return encoding && [encoding.region, encoding.system].filter(Boolean).join(', ')

@@ -1,10 +1,9 @@
 /*
  * Decodes the text of an input block by block.
  *
- * If bytes are not of the encoding, `encoding-error.ts` builds the error that says in which line
- * they are, and in which encoding the text most likely is. A text that is read in the encoding of
- * `--encoding`, and is in truth UTF-8, decodes without an error in most encodings, but to wrong
- * letters: `utf8-lines.ts` finds it.
+ * If bytes are not in the encoding, `encoding-error.ts` builds the error, which names the line and
+ * the likely encoding. Most values of `--encoding` decode UTF-8 without an error, but to wrong
+ * letters, so `utf8-lines.ts` looks for UTF-8 in a text that is decoded with that option.
  */
 import { isAscii } from 'node:buffer'
 import type { FormatInput } from './chunk.js'
@@ -24,7 +23,7 @@ type TextInput = Pick<FormatInput, 'name' | 'blocks' | 'isReadOnce'>
  * Yields the text without a byte order mark, and with a line feed at its end, so that its last line
  * ends like all others.
  *
- * @throws {EncodingError} if bytes are not of the encoding
+ * @throws {EncodingError} if bytes are not in the encoding
  */
 export async function* decodeText(
   { name, blocks, isReadOnce }: TextInput,
@@ -35,8 +34,8 @@ export async function* decodeText(
   let line = 1
   /** The first line with letters beyond ASCII. */
   let foreignLine: number | undefined
-  // The decoded bytes of the line that the next block continues are kept for an error.
-  let lineStart: Buffer = Buffer.alloc(0)
+  // If the next block has an error, these are the bytes of its first line that were decoded before.
+  let lineStartBytes: Buffer = Buffer.alloc(0)
   let text = ''
   let remainder: Buffer = Buffer.alloc(0)
   const decode = async (section: Buffer, isEnd = false): Promise<string> => {
@@ -48,14 +47,14 @@ export async function* decodeText(
       return decoder.write(section) + (isEnd ? decoder.end() : '')
     } catch (error) {
       if (!(error instanceof UndecodableError)) throw error
-      const bytes = Buffer.concat([lineStart, section])
-      const following = isReadOnce ? undefined : blocks
-      const undecodable = { name, encoding, source, line, foreignLine, bytes, following }
-      throw await createEncodingError(undecodable)
+      const bytes = Buffer.concat([lineStartBytes, section])
+      const laterBlocks = isReadOnce ? undefined : blocks
+      const failure = { name, encoding, source, line, foreignLine, bytes, laterBlocks }
+      throw await createEncodingError(failure)
     }
   }
   for await (const block of blocks) {
-    // Each text waits for the next block, because only the last one loses its Ctrl-Z.
+    // Each text waits until the next block is there, because Ctrl-Z is removed only from the last.
     if (text !== '') yield text
     const bytes = remainder.length === 0 ? block : Buffer.concat([remainder, block])
     const end = findDecodableEnd(bytes, encoding)
@@ -66,23 +65,24 @@ export async function* decodeText(
       foreignLine === undefined && !isAscii(section) ? text.search(/[^\0-\x7f]/) : -1
     if (foreignIndex !== -1) foreignLine = line + countLineFeeds(text, foreignIndex)
     line += countLineFeeds(text)
-    lineStart = findLineStart(lineStart, section, encoding)
+    lineStartBytes = findLineStartBytes(lineStartBytes, section, encoding)
   }
-  yield `${omitEndOfFile(`${text}${await decode(remainder, true)}`)}\n`
+  yield `${omitEndOfFileMark(`${text}${await decode(remainder, true)}`)}\n`
 }
 
-/** Omits Ctrl-Z, with which programs for DOS end a file. */
-function omitEndOfFile(text: string): string {
+/** Removes Ctrl-Z, with which programs for DOS end a file. */
+function omitEndOfFileMark(text: string): string {
   return text.endsWith('\x1a') ? text.slice(0, -1) : text
 }
 
 /**
- * Finds how many of the bytes can be decoded now. The others wait for the next block.
+ * Finds how many of the bytes can be decoded now. The remaining bytes wait for the next block.
  *
- * If a block ends within a character, iconv-lite can lose the last character of the block. So an
- * encoding that is not Unicode is decoded in whole lines. So is UTF-8, where a block has a line
- * feed, because joining bytes takes less than joining texts. The decoders of Unicode keep an
- * incomplete character themselves, and only the bytes of a UTF-16 or UTF-32 unit must be together.
+ * - An encoding that is not Unicode is decoded in whole lines, because iconv-lite can lose the last
+ *   character of a block that ends within a character.
+ * - UTF-8 is decoded in whole lines if the block has a line feed, because joining bytes takes less
+ *   time than joining strings.
+ * - UTF-16 and UTF-32 are decoded in whole code units. Their decoders keep an incomplete character.
  */
 function findDecodableEnd(bytes: Buffer, encoding: string): number {
   const linesEnd = bytes.lastIndexOf('\n') + 1
@@ -91,12 +91,12 @@ function findDecodableEnd(bytes: Buffer, encoding: string): number {
 }
 
 /**
- * Returns the bytes of the line that is not complete yet. Only UTF-8 needs them, whose error has
- * the number of the byte in its line: UTF-16 and UTF-32 have no such error, and all other encodings
- * are decoded in whole lines.
+ * Returns the bytes of the last line, which is not complete yet. Only UTF-8 needs them, because its
+ * error gives the position of a byte in its line. The errors of UTF-16 and UTF-32 give no such
+ * position, and all other encodings are decoded in whole lines.
  */
-function findLineStart(lineStart: Buffer, section: Buffer, encoding: string): Buffer {
-  if (encoding !== 'utf-8') return lineStart
+function findLineStartBytes(lineStartBytes: Buffer, section: Buffer, encoding: string): Buffer {
+  if (encoding !== 'utf-8') return lineStartBytes
   const end = section.lastIndexOf('\n') + 1
-  return end === 0 ? Buffer.concat([lineStart, section]) : section.subarray(end)
+  return end === 0 ? Buffer.concat([lineStartBytes, section]) : section.subarray(end)
 }

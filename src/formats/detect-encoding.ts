@@ -1,20 +1,21 @@
 /*
- * Finds the likely encodings of bytes that are not UTF-8. An import never decodes by a guess: it
- * shows the guess to a person, who then adds `--encoding`.
+ * Finds the likely encodings of bytes that are not UTF-8. An import never decodes by a guess: the
+ * error shows the guess to a person, who then adds `--encoding`.
  *
- * jschardet ranks encodings by how frequent the letters are that they give in the languages of the
- * world. It is loaded only here, because it takes 0.1 s and more memory than an import. Each
- * encoding that it proposes is tried: one that cannot decode all bytes is left out. jschardet was
- * made for web pages, so its order is corrected for what plant lists have and web pages have not:
- * few words, and names in Latin between them (`rankReading`, `findSample`).
+ * jschardet decodes the bytes in many encodings, and ranks the encodings by how frequent the
+ * decoded letters are in the languages of the world. It is loaded only here, because that takes
+ * 0.1 s and more memory than an import. An encoding that cannot decode all bytes is left out.
+ *
+ * jschardet was made for web pages. Lists of plants have fewer words, and botanical names in Latin
+ * between them, so `findSample` leaves out lines in ASCII, and `rankReading` corrects the order.
  */
 import { isAscii } from 'node:buffer'
 import { decodeBytes, findEncoding, splitLines, UndecodableError } from './encoding.js'
 
 /**
  * @param bytes a text in lines
- * @returns names for `--encoding`, the most likely one first. Each of them decodes all bytes, and
- * to another text than the names before it. The array is empty if no encoding does.
+ * @returns the names for `--encoding`, the most likely one first. Each encoding decodes all bytes,
+ * and no two of them decode the bytes to the same text. The array may be empty.
  */
 export async function detectEncodings(bytes: Buffer): Promise<readonly string[]> {
   const { detectAll } = await import('jschardet')
@@ -53,7 +54,7 @@ function rankReading(text: string, encoding: string): number {
 
 const ranks = { likely: 0, possible: 1, unlikely: 2 }
 
-/** Whether most syllables are among the 2,350 of EUC-KR. Those of a Korean text are. */
+/** Whether most syllables are among the 2,350 syllables of EUC-KR, as in any Korean text. */
 function hasCommonSyllables(letters: string): boolean {
   const syllables = Array.from(letters)
   const commonSyllables = listCommonSyllables()
@@ -61,7 +62,7 @@ function hasCommonSyllables(letters: string): boolean {
   return knownSyllables.length >= 0.8 * syllables.length
 }
 
-/** EUC-KR has its syllables in the rows 0xB0 to 0xC8, of 94 characters each. */
+/** Lists the syllables of EUC-KR. They are in its rows 0xB0 to 0xC8, of 94 characters each. */
 function listCommonSyllables(): Set<string> {
   const bytes = Array.from({ length: 25 * 94 }, (_, index) => [
     0xb0 + Math.floor(index / 94),
@@ -71,8 +72,8 @@ function listCommonSyllables(): Set<string> {
 }
 
 /**
- * Matches text whose letters are all Hangul. In a Korean encoding, few Chinese texts read like
- * this, and all Korean ones do.
+ * Matches a string that has only letters of Hangul. If a Korean encoding decodes a text to such a
+ * string, the text is most likely Korean: a Chinese text rarely gives one.
  */
 const koreanText = /^\p{sc=Hangul}{12,}$/u
 
@@ -80,15 +81,16 @@ const koreanText = /^\p{sc=Hangul}{12,}$/u
 const typographicCharacters = /[\xa0“”‘’„–—…•€×°™]/g
 
 /**
- * Matches a capital that is not one of ASCII. In x-mac-ce, `Königskerze` in Windows-1252 reads as
- * `KŲnigskerze`. Irish has such a capital after a single small letter, as in `hÉireann`.
+ * Matches a Latin capital beyond ASCII. Within a word, it is a sign of a wrong encoding:
+ * `Königskerze` in Windows-1252 reads as `KŲnigskerze` in x-mac-ce. But an Irish word may have such
+ * a capital after one small letter, as in `hÉireann`.
  */
 const accentedCapital = '(?![A-Z])(?=\\p{sc=Latin})\\p{Lu}'
 
 /**
- * Matches what no list of plants has: a word with letters of two alphabets, a symbol or an accented
- * capital within a word, a control character, a box drawing or a ligature. The text was read in a
- * wrong encoding.
+ * Matches a text that was decoded in a wrong encoding. No list of plants has a word with letters of
+ * two alphabets, a symbol or an accented capital within a word, a control character, a box drawing
+ * or a ligature.
  */
 const unlikelyText = RegExp(
   [
@@ -102,8 +104,8 @@ const unlikelyText = RegExp(
 )
 
 /**
- * Ranks encodings that give the same text by how many programs write them. It matters which one a
- * person gets to know: for another file, or with another line, they may differ.
+ * Ranks encodings that decode the bytes to the same text. The encoding that most programs write is
+ * first, because another file of the same program may need just this encoding.
  */
 function rankByUse(encoding: string): number {
   if (encoding === 'windows-1252') return 0
@@ -121,7 +123,7 @@ const impossibleEncodings = [
   'cp1140',
   // Only terminals of HP-UX used this.
   'hp-roman8',
-  // A text in these has only ASCII bytes, so it is valid UTF-8 and does not get here.
+  // A text in one of these has only bytes of ASCII, so it is valid UTF-8, and is not examined.
   'utf-7',
   'hz-gb-2312',
   'iso-2022-kr',
@@ -130,9 +132,9 @@ const impossibleEncodings = [
 const sampleBytes = 65_536
 
 /**
- * Takes only the lines with bytes beyond ASCII. Most lists have botanical names in Latin, which say
- * nothing about the encoding, but outweigh the few words that do. With those lines, only half as
- * many lists would be detected correctly.
+ * Returns only the lines with bytes beyond ASCII. Most lists have botanical names in Latin. Such
+ * names say nothing about the encoding, but outnumber the words with other letters. With lines in
+ * ASCII, the encoding of only half as many lists would be detected.
  */
 function findSample(bytes: Buffer): Buffer {
   const lines: Buffer[] = []
@@ -150,14 +152,14 @@ function findSample(bytes: Buffer): Buffer {
 async function findDetectedEncoding(name: string | null): Promise<string | undefined> {
   if (name === null) return undefined
   try {
-    return await findEncoding(name.replace(/^(shift_jis|euc-jis)[_-]2004$/i, findJapanese))
+    return await findEncoding(name.replace(/^(shift_jis|euc-jis)[_-]2004$/i, findOlderJapaneseName))
   } catch {
     return undefined
   }
 }
 
 /** The Japanese standards of 2004 add rare characters to older ones, which have decoders here. */
-function findJapanese(_: string, name: string): string {
+function findOlderJapaneseName(_: string, name: string): string {
   return name.toLowerCase() === 'euc-jis' ? 'euc-jp' : 'shift_jis'
 }
 

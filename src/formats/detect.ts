@@ -2,10 +2,10 @@
  * Detects the format and the encoding of an input, and opens it for an import.
  *
  * Everything is detected in the first block of an input, because a pipe cannot be read again. A
- * workbook begins with the bytes of an archive; the formats of text are told apart by an option, by
- * the ending of the file name, and by the first character of the text, in this order. Bytes that
- * are surely no list of plants, such as a database, are rejected here with a message that says what
- * they are.
+ * workbook begins with the bytes of an archive. For any other input, an option decides the format,
+ * or else the ending of the file name, or else the first character of the text. Files that are
+ * surely no lists of plants, such as databases, are rejected here with a message that names their
+ * format.
  */
 import { isUtf8 } from 'node:buffer'
 import { inputError } from '../errors.js'
@@ -26,7 +26,7 @@ import { openTable, readTableHead } from './open-table.js'
 import type { FormatName } from './write.js'
 
 /**
- * Opens an input, of which the first records are read to check that they have the fields of plants.
+ * Opens an input, and checks that its first records have the fields of plants.
  *
  * @throws {PlantsError} `input` if the format is unknown, or columns or keys are missing
  */
@@ -50,8 +50,8 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
 }
 
 /**
- * A rejects file is imported with the options of its input. It has a header and quotes even if the
- * input had none.
+ * Adapts the options to a rejects file. A rejects file is imported with the options of its input,
+ * but has a header and quotes even if the input had neither.
  */
 function adaptToRejectsFile(options: InputOptions): InputOptions {
   return { ...options, columns: undefined, quotes: true }
@@ -77,7 +77,7 @@ export async function readTableHeads(
 /**
  * Reads an input to its end, and stores nothing.
  *
- * @throws {PlantsError} `input` for bytes that are not of the encoding, or a damaged workbook
+ * @throws {PlantsError} `input` if bytes are not in the encoding, or a workbook is damaged
  */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
   const content = hasWorkbookStart(input)
@@ -86,7 +86,7 @@ export async function assertEncoding(input: FormatInput, options: InputOptions):
   for await (const _ of content);
 }
 
-/** Whether the input is a text that an import reads as UTF-8. */
+/** Whether an import decodes the input as UTF-8. */
 export async function isReadAsUtf8(input: FormatInput, options: InputOptions): Promise<boolean> {
   if (hasWorkbookStart(input)) return false
   return (await detectFormat(input, options)).encoding === 'utf-8'
@@ -94,7 +94,7 @@ export async function isReadAsUtf8(input: FormatInput, options: InputOptions): P
 
 /**
  * Whether the input begins like a ZIP archive, as workbooks do, or like a compound file, in which
- * Office stores what has a password.
+ * Office stores documents that have a password.
  */
 export function hasWorkbookStart({ head }: FormatInput): boolean {
   return /^(?:PK(?:\x03\x04|\x05\x06)|\xd0\xcf\x11\xe0)/.test(head.toString('latin1', 0, 4))
@@ -105,26 +105,26 @@ async function openArchive(input: FormatInput, options: InputOptions): Promise<F
   return openWorkbook(input, options)
 }
 
-const saveIt = 'Save the list as CSV, JSON or .xlsx, and import that file'
-const unpackIt = 'Unpack it, and import the file in it'
+const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
+const unpackHint = 'Unpack it, and import the file in it'
 
-/** Files that are no lists of plants, by their first bytes, which are read as Latin-1. */
+/** Files that are no lists of plants. `start` matches their first bytes, decoded as Latin-1. */
 const foreignFiles: readonly [start: RegExp, description: string, hint: string][] = [
-  [/^SQLite format 3/, 'a SQLite database', saveIt],
-  [/^%PDF-/, 'a PDF document', saveIt],
-  [/^\{\\rtf/, 'an RTF document', saveIt],
-  [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML', saveIt],
-  [/^(?:\xef\xbb\xbf)?(?:---\r?\n)?- +\w+: /, 'YAML', saveIt],
-  [/^BZh[1-9]/, 'compressed with bzip2', unpackIt],
-  [/^\xfd7zXZ\0/, 'compressed with xz', unpackIt],
-  [/^\x28\xb5\x2f\xfd/, 'compressed with zstd', unpackIt],
-  [/^(?:7z\xbc\xaf\x27\x1c|Rar!\x1a)/, 'an archive of 7-Zip or RAR', unpackIt],
-  [/^[\s\S]{257}ustar/, 'a tar archive', unpackIt],
+  [/^SQLite format 3/, 'a SQLite database', saveListHint],
+  [/^%PDF-/, 'a PDF document', saveListHint],
+  [/^\{\\rtf/, 'an RTF document', saveListHint],
+  [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML', saveListHint],
+  [/^(?:\xef\xbb\xbf)?(?:---\r?\n)?- +\w+: /, 'YAML', saveListHint],
+  [/^BZh[1-9]/, 'compressed with bzip2', unpackHint],
+  [/^\xfd7zXZ\0/, 'compressed with xz', unpackHint],
+  [/^\x28\xb5\x2f\xfd/, 'compressed with zstd', unpackHint],
+  [/^(?:7z\xbc\xaf\x27\x1c|Rar!\x1a)/, 'an archive of 7-Zip or RAR', unpackHint],
+  [/^[\s\S]{257}ustar/, 'a tar archive', unpackHint],
 ]
 
 /**
- * Detects what a text is. A mark at its beginning overrules every option, and so does a rejects
- * file, which this program has written itself.
+ * Detects the format and the encoding of a text. A byte order mark overrules the options, and so
+ * does the beginning of a rejects file, because this program has written it.
  *
  * @returns `isArray` if the text begins with `[`
  */
@@ -139,8 +139,9 @@ export async function detectFormat(
   const rejects = /^(?:"?|(?<brace>\{)\s*")rejected_line\b/.exec(
     decodeLeniently(head, markedEncoding ?? 'utf-8'),
   )
-  // This program writes rejects files in UTF-8, but a spreadsheet may have saved the file since, in
-  // the encoding of the input. The last line may be cut, so only whole lines are looked at.
+  // This program writes rejects files in UTF-8, but a spreadsheet may have saved the file in the
+  // encoding of the input since then. Only whole lines are examined, because the first block may
+  // end within a character.
   const isUtf8Rejects = rejects !== null && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
   const { encoding, source } = await chooseEncoding(markedEncoding, isUtf8Rejects, options)
   const rejectsFormat = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
@@ -162,8 +163,8 @@ async function chooseEncoding(
 }
 
 /**
- * Rejects UTF-16 and UTF-32 without a byte order mark, unless the encoding is just that. Their
- * ASCII characters have zero bytes, which are valid UTF-8: so nothing later would find the mistake.
+ * Rejects UTF-16 and UTF-32 without a byte order mark if another encoding is expected. The zero
+ * bytes of their ASCII characters are valid UTF-8, so no decoder would find the mistake.
  */
 function assertByteOrder(name: string, head: Buffer, encoding: string): void {
   const likelyEncoding = findUnmarkedUnicode(head)
@@ -182,21 +183,22 @@ function assertByteOrder(name: string, head: Buffer, encoding: string): void {
 
 /** @param text the beginning of the text, without white space before it */
 function guessFormat(text: string, name: string, options: InputOptions): FormatName {
-  if (text.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveIt)
-  const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
-  const lowerCase = ending?.toLowerCase()
-  if (lowerCase === 'csv' || lowerCase === 'tsv') return lowerCase
+  if (text.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveListHint)
+  const { fileEnding } =
+    /\.(?<fileEnding>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
+  const lowerCaseEnding = fileEnding?.toLowerCase()
+  if (lowerCaseEnding === 'csv' || lowerCaseEnding === 'tsv') return lowerCaseEnding
   if (options.delimiter !== undefined || options.columns) return 'csv'
-  if (lowerCase === 'ndjson' || lowerCase === 'jsonl' || text === '') return 'ndjson'
+  if (lowerCaseEnding === 'ndjson' || lowerCaseEnding === 'jsonl' || text === '') return 'ndjson'
   // Many programs call NDJSON `.json`, so the text decides between these two.
   if (text.startsWith('{')) return beginsWithWholeObject(text) ? 'ndjson' : 'json'
-  return text.startsWith('[') || lowerCase === 'json' ? 'json' : 'csv'
+  return text.startsWith('[') || lowerCaseEnding === 'json' ? 'json' : 'csv'
 }
 
 /**
- * Whether the first line ends with `}`, as in NDJSON; `{` or `"id": 1,` is the beginning of an
- * object that continues. If there is no line feed in a long text, it is rather one document, such
- * as a response of a service.
+ * Whether the first line is a whole object, as in NDJSON. If the line ends with any other character
+ * than `}`, such as `{` or `,`, its object continues in the next line. A long text without a line
+ * feed counts as one JSON document, such as a response of a service.
  */
 function beginsWithWholeObject(text: string): boolean {
   const isLong = text.length >= minDocumentCharacters && !text.includes('\n')

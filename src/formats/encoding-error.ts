@@ -1,11 +1,11 @@
 /*
- * Builds the error for a text that is not in the encoding in which it is read. It says in which
- * line that is, and in which encoding the text most likely is.
+ * Builds the error for an input that is not in the expected encoding. The error says which line is
+ * wrong, and in which encoding the input most likely is.
  *
- * The line is found by decoding each line again. `detect-encoding.ts` proposes encodings, and the
- * remaining file is decoded in each of them: the hint names an encoding only if the import would
- * then get to the end of the file. A text with lines of UTF-8 and lines of another encoding has no
- * encoding that reads it, so the hint names none.
+ * The wrong line is found by decoding each line again. `detect-encoding.ts` proposes encodings, and
+ * the rest of the file is decoded in each of them. The hint names an encoding only if it decodes
+ * the whole file. Two programs may have written lines of one file in two encodings. No encoding
+ * decodes such a file, so the hint names none.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { PlantsError } from '../errors.js'
@@ -27,15 +27,15 @@ export interface TextEncoding {
   /** The name of a decoder, as `findEncoding` returns it. */
   encoding: string
   /**
-   * What decides the encoding. A hint to add `--encoding` helps only if that is the option or the
-   * default: a mark, or the beginning of a rejects file, overrules the option.
+   * What has decided the encoding. A byte order mark or a rejects file overrules `--encoding`, so a
+   * hint to add the option helps only for `option` and `default`.
    */
   source: 'mark' | 'rejects file' | 'option' | 'default'
 }
 
-/** The bytes of a text are not of the encoding in which it is read. */
+/** The bytes of an input are not in the expected encoding. */
 export class EncodingError extends PlantsError {
-  /** Names for `--encoding` with which the text can be read, the most likely first. */
+  /** The names for `--encoding` that decode the whole input, the most likely one first. */
   readonly encodings: readonly string[]
 
   constructor(message: string, hint: string, encodings: readonly string[] = []) {
@@ -44,115 +44,117 @@ export class EncodingError extends PlantsError {
   }
 }
 
-interface UndecodableText extends TextEncoding {
+/** The bytes that could not be decoded, and where they are in the input. */
+interface DecodingFailure extends TextEncoding {
   /** The name of the input, for messages. */
   name: string
   /** The number of the line with which `bytes` begins. */
   line: number
-  /** The first line before these bytes that has letters beyond ASCII. */
+  /** The number of the first line before `bytes` that has letters beyond ASCII. */
   foreignLine: number | undefined
-  /** Bytes from the beginning of a line on, of which some are not of the encoding. */
+  /** Bytes that begin with a line, some of which are not in the encoding. */
   bytes: Buffer
-  /** The blocks after these bytes; undefined for a pipe, of which no block must be lost. */
-  following: AsyncIterable<Buffer> | undefined
+  /** The blocks after `bytes`; undefined for a pipe, because an import still needs its blocks. */
+  laterBlocks: AsyncIterable<Buffer> | undefined
 }
 
-export async function createEncodingError(text: UndecodableText): Promise<EncodingError> {
-  const { name, encoding, source, bytes, following } = text
-  if (isUnicode(encoding) && encoding !== 'utf-8') return createUnicodeError(text)
-  const { line, offset, lineBytes } = await findUndecodableLine(text)
+export async function createEncodingError(failure: DecodingFailure): Promise<EncodingError> {
+  const { name, encoding, source, bytes, laterBlocks } = failure
+  if (isUnicode(encoding) && encoding !== 'utf-8') return createUnicodeError(failure)
+  const { line, offset, lineBytes } = await findUndecodableLine(failure)
   const isUtf8Expected = encoding === 'utf-8'
   const label = isUtf8Expected ? 'UTF-8' : encoding
   const position = isUtf8Expected
     ? `line ${line}, byte ${findInvalidByte(lineBytes)}`
     : `line ${line}`
-  const failure = `${name} is not ${label} (${position})`
+  const message = `${name} is not ${label} (${position})`
   const isChangeable = source === 'option' || source === 'default'
-  if (!isChangeable) return new EncodingError(failure, correctLine)
-  const utf8Line = isUtf8Expected ? findLineOfUtf8File(text) : undefined
-  if (utf8Line !== undefined) return createMixedError(failure, utf8Line)
-  const encodings = await findEncodings(bytes.subarray(offset), following ?? [])
+  if (!isChangeable) return new EncodingError(message, correctLineHint)
+  const utf8Line = isUtf8Expected ? findValidUtf8Line(failure) : undefined
+  if (utf8Line !== undefined) return createMixedEncodingError(message, utf8Line)
+  const encodings = await findEncodings(bytes.subarray(offset), laterBlocks ?? [])
   const [likelyEncoding, ...furtherEncodings] = encodings
-  if (likelyEncoding === undefined) return new EncodingError(failure, seeEncodings)
+  if (likelyEncoding === undefined) return new EncodingError(message, seeEncodingsHint)
   const mixedLine = isUtf8Expected ? await findUtf8Line(bytes, likelyEncoding) : undefined
-  if (mixedLine) return createMixedError(failure, text.line + mixedLine.index)
+  if (mixedLine) return createMixedEncodingError(message, failure.line + mixedLine.index)
   const excerpt = await readExcerpt(lineBytes, likelyEncoding)
-  // Only the beginning of a pipe is known, and several encodings may read its few letters alike.
-  const furtherHint = following === undefined ? describeFurther(furtherEncodings) : ''
+  // Of a pipe, only these bytes were tried, and several encodings may decode them alike.
+  const furtherHint = laterBlocks === undefined ? describeFurtherEncodings(furtherEncodings) : ''
   const hint = isUtf8Expected
     ? `Add --encoding ${likelyEncoding}${furtherHint}`
     : `Use --encoding ${likelyEncoding}, or correct that line`
   return new EncodingError(
-    `${failure}. In ${likelyEncoding}, the most likely encoding, line ${line} reads: ${excerpt}`,
+    `${message}. In ${likelyEncoding}, the most likely encoding, line ${line} reads: ${excerpt}`,
     hint,
     encodings,
   )
 }
 
 /**
- * Creates the error for a text that is read in the encoding of `--encoding`, and is UTF-8, or has
- * lines of UTF-8.
+ * Creates the error for an input that is read in the encoding of `--encoding`, although all of its
+ * lines, or some of them, are UTF-8.
  *
- * @param text.line the number of the line with which the examined bytes begin
+ * @param failure.line the number of the line with which the examined bytes begin
  */
 export function createUtf8Error(
-  text: Pick<UndecodableText, 'name' | 'encoding' | 'line'> & Utf8Lines,
+  failure: Pick<DecodingFailure, 'name' | 'encoding' | 'line'> & Utf8Lines,
 ): EncodingError {
-  const { name, encoding, line, index, isWhole } = text
-  const number = line + index
-  const reading = `line ${number} reads: ${cutExcerpt(text.text)}`
-  if (isWhole)
+  const { name, encoding, line, index, isAllUtf8 } = failure
+  const lineNumber = line + index
+  const lineReading = `line ${lineNumber} reads: ${cutExcerpt(failure.text)}`
+  if (isAllUtf8)
     return new EncodingError(
-      `${name} is UTF-8, not ${encoding}. In UTF-8, ${reading}`,
+      `${name} is UTF-8, not ${encoding}. In UTF-8, ${lineReading}`,
       'Import it with its own command, without --encoding',
     )
   return new EncodingError(
-    `${name} is only partly in ${encoding}. In UTF-8, ${reading}`,
+    `${name} is only partly in ${encoding}. In UTF-8, ${lineReading}`,
     'Correct the file so that all its lines are UTF-8, and leave out --encoding',
   )
 }
 
-/** Creates the error for a text of which some lines are UTF-8, and others are not. */
-function createMixedError(failure: string, utf8Line: number): EncodingError {
+/** Creates the error for an input with lines of UTF-8 and lines of another encoding. */
+function createMixedEncodingError(message: string, utf8Line: number): EncodingError {
   return new EncodingError(
-    `${failure}, but line ${utf8Line} is`,
+    `${message}, but line ${utf8Line} is`,
     'Correct the lines that are not UTF-8. With --encoding, the other lines would be wrong',
   )
 }
 
 /**
- * Finds a line by which the text is UTF-8 with a few damaged lines: another encoding would read all
- * the others wrong.
+ * Finds the first valid line of an input that is UTF-8 except for a few damaged lines. Any other
+ * encoding would decode all valid lines to wrong letters.
  *
- * @returns undefined unless most of the lines that are not ASCII are UTF-8
+ * @returns the number of the line; undefined unless most of the lines with letters beyond ASCII are
+ * UTF-8
  */
-function findLineOfUtf8File({ foreignLine, line, bytes }: UndecodableText): number | undefined {
+function findValidUtf8Line({ foreignLine, line, bytes }: DecodingFailure): number | undefined {
   if (foreignLine !== undefined) return foreignLine
-  let surplus = 0
-  let number = line
+  let validSurplus = 0
+  let lineNumber = line
   let firstLine: number | undefined
   for (const lineBytes of splitLines(bytes)) {
-    if (!isUtf8(lineBytes)) surplus -= 1
+    if (!isUtf8(lineBytes)) validSurplus -= 1
     else if (!isAscii(lineBytes)) {
-      surplus += 1
-      firstLine ??= number
+      validSurplus += 1
+      firstLine ??= lineNumber
     }
-    number += 1
+    lineNumber += 1
   }
-  return surplus > 0 ? firstLine : undefined
+  return validSurplus > 0 ? firstLine : undefined
 }
 
-/** Lists a few more encodings for a hint. */
-function describeFurther(encodings: readonly string[]): string {
+/** Describes the encodings after the most likely one, as the next sentence of a hint. */
+function describeFurtherEncodings(encodings: readonly string[]): string {
   if (encodings.length === 0) return ''
-  const names = encodings.slice(0, maxListed)
+  const names = encodings.slice(0, maxFurtherEncodings)
   return `. If that line reads wrong, try ${names.join(' or ')}`
 }
 
-const maxListed = 3
+const maxFurtherEncodings = 3
 
-const correctLine = 'Correct that line, or save the file as UTF-8'
-const seeEncodings =
+const correctLineHint = 'Correct that line, or save the file as UTF-8'
+const seeEncodingsHint =
   'Add --encoding NAME, with a name from plants import --help, or save the file as UTF-8'
 
 function createUnicodeError({
@@ -161,28 +163,28 @@ function createUnicodeError({
   source,
   line,
   bytes,
-}: UndecodableText): EncodingError {
-  const text = decodeLeniently(bytes, encoding)
-  const invalidLine = line + countLineFeeds(text, text.indexOf('\ufffd'))
+}: DecodingFailure): EncodingError {
+  const decodedText = decodeLeniently(bytes, encoding)
+  const invalidLine = line + countLineFeeds(decodedText, decodedText.indexOf('\ufffd'))
   const isOption = source === 'option' && isUtf8(bytes)
-  const hint = isOption ? 'It may be UTF-8: leave out --encoding' : correctLine
+  const hint = isOption ? 'It may be UTF-8: leave out --encoding' : correctLineHint
   return new EncodingError(`${name} is not ${encoding} (line ${invalidLine})`, hint)
 }
 
 /**
- * Decodes line by line until one fails. This can divide the bytes at line feeds, because LF is the
- * same byte in every encoding but UTF-16 and UTF-32, which `createUnicodeError` handles.
+ * Finds the first line that cannot be decoded. The bytes can be divided at line feeds, because LF
+ * is the same byte in every encoding except UTF-16 and UTF-32, which `createUnicodeError` handles.
  */
-async function findUndecodableLine({ encoding, line, bytes }: UndecodableText) {
-  let number = line
+async function findUndecodableLine({ encoding, line, bytes }: DecodingFailure) {
+  let lineNumber = line
   let offset = 0
   for (const lineBytes of splitLines(bytes)) {
-    if (!(await isDecodable(lineBytes, encoding))) return { line: number, offset, lineBytes }
-    number += 1
+    if (!(await isDecodable(lineBytes, encoding))) return { line: lineNumber, offset, lineBytes }
+    lineNumber += 1
     offset += lineBytes.length
   }
-  // Every line is valid, but not all of them together: in ISO-2022-JP, a line can switch the
-  // alphabet of the lines after it.
+  // Each line can be decoded alone, but the lines cannot be decoded together: in ISO-2022-JP, a
+  // line can switch the alphabet of the lines after it.
   return { line, offset: 0, lineBytes: bytes }
 }
 
@@ -203,16 +205,16 @@ function canDecodeNext(decoder: StrictDecoder, bytes: Buffer, isEnd = false): bo
 }
 
 /**
- * Finds the first invalid character of a line.
+ * Finds the first invalid character of a line of UTF-8.
  *
- * @returns the number of its first byte, from 1 on
+ * @returns the position of the character in the line, in bytes from 1 on
  */
-function findInvalidByte(line: Buffer): number {
+function findInvalidByte(lineBytes: Buffer): number {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let validBytes = 0
   try {
-    for (let at = 0; at < line.length; at += 1)
-      validBytes += Buffer.byteLength(decoder.decode(line.subarray(at, at + 1), { stream: true }))
+    for (const byte of lineBytes)
+      validBytes += Buffer.byteLength(decoder.decode(Buffer.of(byte), { stream: true }))
   } catch {
     // The invalid character begins after the valid ones.
   }
@@ -220,17 +222,17 @@ function findInvalidByte(line: Buffer): number {
 }
 
 /**
- * Finds the encodings in which the bytes and everything after them can be decoded. Reading the
- * remaining file takes time, but without that, the import that the hint proposes could fail again.
+ * Finds the encodings that decode the bytes and all blocks after them. Reading the rest of a file
+ * takes time, but otherwise an import with the proposed encoding could fail at a later line.
  */
 async function findEncodings(
   bytes: Buffer,
-  following: AsyncIterable<Buffer> | readonly Buffer[],
+  laterBlocks: AsyncIterable<Buffer> | readonly Buffer[],
 ): Promise<readonly string[]> {
   const sample = [bytes]
   let sampleBytes = bytes.length
-  let candidates: readonly Candidate[] | undefined
-  for await (const block of following) {
+  let candidates: readonly CandidateEncoding[] | undefined
+  for await (const block of laterBlocks) {
     if (candidates) candidates = candidates.filter(({ decoder }) => canDecodeNext(decoder, block))
     else {
       sample.push(block)
@@ -247,12 +249,12 @@ async function findEncodings(
 const minSampleBytes = 131_072
 const maxCandidates = 8
 
-interface Candidate {
+interface CandidateEncoding {
   encoding: string
   decoder: StrictDecoder
 }
 
-async function listCandidates(bytes: Buffer): Promise<Candidate[]> {
+async function listCandidates(bytes: Buffer): Promise<CandidateEncoding[]> {
   const encodings = await detectEncodings(bytes)
   const candidates = await Promise.all(
     encodings.slice(0, maxCandidates).map(async (encoding) => ({
@@ -264,15 +266,18 @@ async function listCandidates(bytes: Buffer): Promise<Candidate[]> {
   return candidates.filter(({ decoder }) => canDecodeNext(decoder, bytes))
 }
 
-/** Reads the text around the first letter beyond ASCII, by which a person sees what is right. */
-async function readExcerpt(line: Buffer, encoding: string): Promise<string> {
-  return cutExcerpt(await decodeBytes(line, encoding))
+async function readExcerpt(lineBytes: Buffer, encoding: string): Promise<string> {
+  return cutExcerpt(await decodeBytes(lineBytes, encoding))
 }
 
-function cutExcerpt(line: string): string {
-  const text = line.trim().replaceAll('\t', '  ')
-  const start = Math.max(0, text.search(/[^\0-\x7f]/) - excerptLength / 2)
-  return `${start === 0 ? '' : '…'}${truncate(text.slice(start), excerptLength)}`
+/**
+ * Cuts a line to the characters around its first letter beyond ASCII. By this letter, a person sees
+ * whether the encoding is right.
+ */
+function cutExcerpt(lineText: string): string {
+  const visibleText = lineText.trim().replaceAll('\t', '  ')
+  const start = Math.max(0, visibleText.search(/[^\0-\x7f]/) - excerptLength / 2)
+  return `${start === 0 ? '' : '…'}${truncate(visibleText.slice(start), excerptLength)}`
 }
 
 const excerptLength = 60

@@ -1,11 +1,10 @@
 /*
  * The encodings of text that an import reads, and their decoders.
  *
- * All decoders are strict, because a wrong letter that is stored is worse than a file that is
- * rejected: bytes that are not of the encoding are an error, and so are control characters of C1,
- * which a wrong encoding often gives. Three kinds of decoders stand behind one interface: Node.js
- * decodes UTF-8 and UTF-16, this file decodes UTF-32, and iconv-lite decodes the others, because it
- * knows more of them than Node.js, such as those of DOS.
+ * All decoders are strict, because a wrong letter in the store is worse than a rejected file. Bytes
+ * that are not in the encoding are an error. So are the control characters of C1, to which a wrong
+ * encoding often decodes letters. Node.js decodes UTF-8 and UTF-16, this file decodes UTF-32, and
+ * iconv-lite decodes all other encodings, because it knows more than Node.js, such as those of DOS.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { usageError } from '../errors.js'
@@ -17,14 +16,14 @@ export interface StrictDecoder {
   end(): string
 }
 
-/** Bytes are not of the encoding, or give a control character of C1, which no plant list has. */
+/** The bytes are not in the encoding, or decode to a control character of C1, which no list has. */
 export class UndecodableError extends Error {}
 
 /** Finds the encoding of a text that begins with a byte order mark. */
 export function findMarkedEncoding(head: Buffer): string | undefined {
   const marks: readonly [mark: string, encoding: string][] = [
     ['\xef\xbb\xbf', 'utf-8'],
-    // UTF-32 comes before UTF-16, whose mark is the beginning of its mark.
+    // The mark of UTF-32 begins with the mark of UTF-16, so it is looked for first.
     ['\xff\xfe\0\0', 'utf-32le'],
     ['\0\0\xfe\xff', 'utf-32be'],
     ['\xff\xfe', 'utf-16le'],
@@ -35,23 +34,23 @@ export function findMarkedEncoding(head: Buffer): string | undefined {
 }
 
 /**
- * Finds UTF-16 or UTF-32 in a text without a byte order mark. Any list has ASCII characters, such
- * as line feeds and commas, and they have zero bytes in these encodings. The right one is that
- * which reads them as such characters: in the other byte order, a comma would be U+2C00.
+ * Finds out whether a text without a byte order mark is UTF-16 or UTF-32. Any list has characters
+ * of ASCII, such as line feeds and commas, which have zero bytes in these encodings. Only the right
+ * encoding decodes them to characters of ASCII: in the other byte order, a comma would be U+2C00.
  */
 export function findUnmarkedUnicode(head: Buffer): string | undefined {
   const start = head.subarray(0, Math.min(head.length, 4000) & ~3)
   if (!start.includes(0)) return undefined
   return ['utf-32le', 'utf-32be', 'utf-16le', 'utf-16be'].find((encoding) => {
     const text = decodeLeniently(start, encoding)
-    // The last character may be the half of a surrogate pair whose other half was cut off.
+    // The last character may be one half of a surrogate pair, because the bytes end after it.
     return !/[\0\ufffd]/.test(text.slice(0, -1)) && /[\n\r,;\t"|]/.test(text)
   })
 }
 
 /**
- * Finds the decoder for a name of an encoding, which may be one of the Encoding Standard, of Python
- * or of Excel: `latin1`, `ISO-8859-1` and `cp1252` are all read by `windows-1252`.
+ * Finds the decoder of an encoding by any name that the Encoding Standard, Python or Excel has for
+ * the encoding: `windows-1252` decodes `latin1`, `ISO-8859-1` and `cp1252`.
  *
  * @throws {PlantsError} `usage` if no decoder has the name
  */
@@ -82,12 +81,12 @@ export function isUnicode(encoding: string): boolean {
   return /^utf-(?:8|(?:16|32)[bl]e)$/.test(encoding)
 }
 
-/** Returns the size of a code unit of the encoding, which must not be divided to be decoded. */
+/** Returns the size of a code unit of the encoding. Blocks must not be divided within a unit. */
 export function getUnitBytes(encoding: string): number {
   return encoding.startsWith('utf-16') ? 2 : encoding.startsWith('utf-32') ? 4 : 1
 }
 
-/** @throws {UndecodableError} if any of the bytes are not of the encoding */
+/** @throws {UndecodableError} if any of the bytes are not in the encoding */
 export async function decodeBytes(bytes: Buffer, encoding: string): Promise<string> {
   const decoder = await createStrictDecoder(encoding)
   return decoder.write(bytes) + decoder.end()
@@ -113,8 +112,8 @@ export async function createStrictDecoder(encoding: string): Promise<StrictDecod
 }
 
 /**
- * iconv-lite is preferred to the decoders of Node.js. Those for Korean and Big5 decode bytes that
- * are beyond the old standards to wrong characters, without an error.
+ * Prefers iconv-lite to the decoders of Node.js. For Korean and Big5, Node.js decodes bytes beyond
+ * the old standards to wrong characters, without an error.
  */
 async function createTableDecoder(encoding: string) {
   const { default: iconv } = await import('iconv-lite')
@@ -139,9 +138,9 @@ function createUnicodeDecoder(encoding: string): StrictDecoder {
  * Decodes blocks of ASCII as Latin-1, which gives the same text in a tenth of the time. For any
  * other text, a `TextDecoder` is faster than `Buffer.toString`.
  *
- * A block may end within a character, whose first bytes then wait for the next block. They wait
- * here, although a `TextDecoder` could keep them: a next block of ASCII would bypass the decoder,
- * and the error of an incomplete character with it.
+ * A block may end within a character. The first bytes of the character then wait for the next block
+ * in `remainder`, although a `TextDecoder` could keep them. A next block of ASCII bypasses the
+ * decoder, so the decoder would not notice that the character before this block is incomplete.
  */
 function createUtf8Decoder(): StrictDecoder {
   const decoder = createUnicodeDecoder('utf-8')
@@ -150,19 +149,19 @@ function createUtf8Decoder(): StrictDecoder {
   const write = (block: Buffer): string => {
     const bytes = joinBytes(remainder, block)
     const end = findEndOfCharacters(bytes)
-    const whole = bytes.subarray(0, end)
+    const wholeCharacters = bytes.subarray(0, end)
     remainder = bytes.subarray(end)
     // The decoder removes a byte order mark, but only if it gets the beginning of the text.
-    const isPlain = !isStart && isAscii(whole)
-    isStart &&= whole.length === 0
-    return isPlain ? whole.toString('latin1') : decoder.write(whole)
+    const isPlain = !isStart && isAscii(wholeCharacters)
+    isStart &&= wholeCharacters.length === 0
+    return isPlain ? wholeCharacters.toString('latin1') : decoder.write(wholeCharacters)
   }
   return { write, end: () => decoder.write(remainder) + decoder.end() }
 }
 
 /**
- * Whether blocks are UTF-8 throughout. This takes a tenth of the time of decoding them, but does
- * not say where they are not UTF-8.
+ * Whether the blocks together are valid UTF-8. This takes a tenth of the time of decoding them, but
+ * does not find the invalid bytes.
  */
 export async function areUtf8(blocks: AsyncIterable<Buffer>): Promise<boolean> {
   let remainder: Buffer = Buffer.alloc(0)
@@ -175,12 +174,12 @@ export async function areUtf8(blocks: AsyncIterable<Buffer>): Promise<boolean> {
   return remainder.length === 0
 }
 
-/** Most blocks end with a character, and so the next one is not copied. */
+/** Joins two blocks. Mostly the remainder is empty, and then the block is not copied. */
 function joinBytes(remainder: Buffer, block: Buffer): Buffer {
   return remainder.length === 0 ? block : Buffer.concat([remainder, block])
 }
 
-/** Returns the index of the last character if some of its bytes are missing, or else the length. */
+/** Returns the index of the last character if the bytes end within it, or else their length. */
 function findEndOfCharacters(bytes: Buffer): number {
   const { length } = bytes
   for (let index = length - 1; index >= Math.max(0, length - 3); index -= 1) {
@@ -212,9 +211,9 @@ function createUtf32Decoder(encoding: string): StrictDecoder {
 }
 
 /**
- * Decodes the beginning of a text to look at it, and gives U+FFFD for bytes that are not of the
- * encoding. Another encoding than Unicode is read as Latin-1: that is right for its ASCII
- * characters, which is enough to detect a format.
+ * Decodes the beginning of a text, and replaces bytes that are not in the encoding by U+FFFD. An
+ * encoding other than Unicode is decoded as Latin-1. Only the characters of ASCII are then right,
+ * which are enough to detect a format.
  */
 export function decodeLeniently(bytes: Buffer, encoding: string): string {
   if (encoding.startsWith('utf-32')) return decodeUtf32(bytes, encoding)
@@ -244,7 +243,11 @@ export function* splitLines(bytes: Buffer): Generator<Buffer> {
 /** Counts the line feeds before the index `end`. */
 export function countLineFeeds(text: string, end = text.length): number {
   let count = 0
-  for (let at = text.indexOf('\n'); at !== -1 && at < end; at = text.indexOf('\n', at + 1))
+  for (
+    let index = text.indexOf('\n');
+    index !== -1 && index < end;
+    index = text.indexOf('\n', index + 1)
+  )
     count += 1
   return count
 }

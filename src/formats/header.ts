@@ -123,15 +123,17 @@ export function findHeader(
   options: InputOptions,
 ): HeaderLocation | undefined {
   if (records.length === 0) return undefined
-  const likeliest = findLikeliestHeader(records)
-  const numbers = findNumbers(records, likeliest, options)
+  const likeliestRow = findLikeliestHeader(records)
+  const numbers = findMappedNumbers(records, likeliestRow, options)
   if (options.columns) return { row: -1, isLikeliest: false, numbers }
   const hasColumns = (row: Cells = []) =>
     findMissingFields(findColumns(readNames(row), options, numbers), options).length === 0
   // If `--map` has numbers for all needed columns, any row would have them.
   const isLikeliest = numbers.size > 0 && findMissingFields(numbers, options).length === 0
   if (isLikeliest)
-    return hasColumns(records[likeliest]) ? { row: likeliest, isLikeliest, numbers } : undefined
+    return hasColumns(records[likeliestRow])
+      ? { row: likeliestRow, isLikeliest, numbers }
+      : undefined
   const row = records.findIndex(hasColumns)
   return row === -1 ? undefined : { row, isLikeliest, numbers }
 }
@@ -141,12 +143,12 @@ export function findHeader(
  * name `1` if there is one. Only the likeliest header and the rows above it can have such a name:
  * in a row below, `1` may be the id of the first plant.
  */
-function findNumbers(
+function findMappedNumbers(
   records: readonly Cells[],
-  likeliest: number,
+  likeliestRow: number,
   options: InputOptions,
 ): ColumnNumbers {
-  const names = options.columns ?? records.slice(0, likeliest + 1).flatMap(readNames)
+  const names = options.columns ?? records.slice(0, likeliestRow + 1).flatMap(readNames)
   return findColumnNumbers(names, options)
 }
 
@@ -162,13 +164,13 @@ export function findLikeliestHeader(records: readonly Cells[]): number {
   if (readNames(records[0] ?? []).some(isRejectsName)) return 0
   const counts = records.slice(0, maxHeaderRows).map(countFilledCells)
   const width = Math.max(...counts)
-  const widest = counts.indexOf(width)
-  if (!hasNumber(records[widest])) return widest
+  const widestRow = counts.indexOf(width)
+  if (!hasNumber(records[widestRow])) return widestRow
   const countsAbove = counts
-    .slice(0, widest)
+    .slice(0, widestRow)
     .map((count, row) => (hasNumber(records[row]) ? 0 : count))
   const widthAbove = Math.max(0, ...countsAbove)
-  return widthAbove >= Math.max(2, width / 2) ? countsAbove.indexOf(widthAbove) : widest
+  return widthAbove >= Math.max(2, width / 2) ? countsAbove.indexOf(widthAbove) : widestRow
 }
 
 function hasNumber(row: Cells = []): boolean {
@@ -194,22 +196,22 @@ function parseHeader(
       `Name ${width} columns with --columns`,
     )
   const candidates = findColumns(names, options, numbers)
-  const missing = findMissingFields(candidates, options)
-  if (missing.length > 0)
-    throw createMissingFieldsError(missing, options, {
+  const missingFields = findMissingFields(candidates, options)
+  if (missingFields.length > 0)
+    throw createMissingFieldsError(missingFields, options, {
       name: source.name,
       noun: 'column',
       description: `it has only ${listNames(names)}`,
     })
   const columns = chooseColumns(candidates, source.name)
-  const unread = findUnreadNames(names, columns, options)
+  const unreadNames = findUnreadNames(names, columns, options)
   // An empty name in `--columns` says that the column is not read.
-  const unnamed = row === -1 ? [] : findUnnamedColumns(names, columns)
+  const unnamedColumns = row === -1 ? [] : findUnnamedColumns(names, columns)
   // If columns are given by their numbers, no name confirms that this row is the header. A rejects
   // file always begins with its header.
   const isGuessed = numbers.size > 0 && !names.some(isRejectsName)
   const guessedLine = isGuessed ? rows.lines[row] : undefined
-  return { names, columns, unread, unnamed, guessedLine }
+  return { names, columns, unreadNames, unnamedColumns, guessedLine }
 }
 
 /** Creates the error that shows the row that looks most like a header, and what it lacks. */
@@ -218,14 +220,14 @@ function createHeaderError(
   options: InputOptions,
   source: TableSource,
 ): PlantsError {
-  const likeliest = findLikeliestHeader(records)
-  const names = readNames(assertDefined(records[likeliest]))
-  const columns = findColumns(names, options, findNumbers(records, likeliest, options))
-  const missing = findMissingFields(columns, options)
-  const description = describeColumns(names, assertDefined(lines[likeliest]), source)
+  const likeliestRow = findLikeliestHeader(records)
+  const names = readNames(assertDefined(records[likeliestRow]))
+  const columns = findColumns(names, options, findMappedNumbers(records, likeliestRow, options))
+  const missingFields = findMissingFields(columns, options)
+  const description = describeColumns(names, assertDefined(lines[likeliestRow]), source)
   const searchedRows = records.length < maxHeaderRows ? undefined : maxHeaderRows
   const { name } = source
-  return createMissingFieldsError(missing, options, {
+  return createMissingFieldsError(missingFields, options, {
     name,
     noun: 'column',
     description,

@@ -53,10 +53,10 @@ export function pickNestedFields(list: JqList, options: InputOptions): JqList {
   const nested = findNestedKey(list, options)
   if (nested === undefined) return list
   const isIdOutside = objects.every(({ id }) => typeof id === 'number' || typeof id === 'bigint')
-  const pick = `${isIdOutside ? '{id} + ' : ''}${formatPath(nested)}`
+  const pickStep = `${isIdOutside ? '{id} + ' : ''}${formatPath(nested)}`
   return {
     ...list,
-    program: program === '.' ? pick : `${program} | ${pick}`,
+    program: program === '.' ? pickStep : `${program} | ${pickStep}`,
     objects: objects.map((object) => {
       const fields = object[nested] as JsonObject
       return isIdOutside ? { id: object['id'], ...fields } : fields
@@ -160,7 +160,7 @@ function findFieldKeys(objects: readonly JsonObject[], { map }: InputOptions): F
   const allKeys: FieldKeys = {}
   for (const object of objects) {
     const keys = finder.find(object)
-    if ('ambiguous' in keys) allKeys[keys.ambiguous] = keys.ambiguous
+    if ('ambiguousField' in keys) allKeys[keys.ambiguousField] = keys.ambiguousField
     else Object.assign(allKeys, keys)
   }
   return allKeys
@@ -181,18 +181,18 @@ export function buildJqHint(list: JqList, options: InputOptions, file: string): 
   if (options.encoding !== undefined)
     return `Save ${file === 'stdin' ? 'the input' : file} as UTF-8, and import it without --encoding`
   const keys = findFieldKeys(list.objects, options)
-  const missing = findMissingFields({ has: (field) => keys[field] !== undefined }, options)
-  const isNameMissing = missing.includes('name')
-  const pairs = missing.filter((field) => isNameMissing || field !== 'id')
+  const missingFields = findMissingFields({ has: (field) => keys[field] !== undefined }, options)
+  const isNameMissing = missingFields.includes('name')
+  const pairs = missingFields.filter((field) => isNameMissing || field !== 'id')
   const map = pairs.length > 0 ? ` --map ${pairs.map((field) => `${field}=KEY`).join()}` : ''
-  const idFrom = !isNameMissing && missing.includes('id') ? ' --id-from next' : ''
-  const add = map + idFrom === '' ? '' : `, and add${map}${idFrom}`
-  const select = list.hasSeveralLists ? ', with only the lists that you want' : ''
-  const use =
+  const idFrom = !isNameMissing && missingFields.includes('id') ? ' --id-from next' : ''
+  const optionAdvice = map + idFrom === '' ? '' : `, and add${map}${idFrom}`
+  const selectAdvice = list.hasSeveralLists ? ', with only the lists that you want' : ''
+  const pipeAdvice =
     file === 'stdin'
       ? 'Pipe the input through this first'
       : `Pipe this into the same command, with - instead of ${file}`
-  return `${use}${add}${select}: ${formatJqCommand(list.program, file)}`
+  return `${pipeAdvice}${optionAdvice}${selectAdvice}: ${formatJqCommand(list.program, file)}`
 }
 
 function formatJqCommand(program: string, file: string): string {
@@ -218,23 +218,23 @@ export function sampleObject(
 ): JsonObject {
   const sample: [key: string, value: unknown][] = []
   const blank = /[\s,:]*/y
-  const skip = (at: number) => {
-    blank.lastIndex = at
-    return at + (blank.exec(text)?.[0].length ?? 0)
+  const skip = (index: number) => {
+    blank.lastIndex = index
+    return index + (blank.exec(text)?.[0].length ?? 0)
   }
-  let at = skip(start + 1)
-  while (text[at] === '"') {
-    const keyEnd = findEnd(text, at)
+  let index = skip(start + 1)
+  while (text[index] === '"') {
+    const keyEnd = findEnd(text, index)
     const valueStart = skip(keyEnd)
     const valueEnd = findEnd(text, valueStart)
-    const key = parseShort(text.slice(at, keyEnd))
+    const key = parseShort(text.slice(index, keyEnd))
     if (typeof key !== 'string') break
     const first = skip(valueStart + 1)
     const isList = text[valueStart] === '['
     if (isList) sample.push([key, [parseShort(text.slice(first, findEnd(text, first)))]])
     else if (sample.length >= maxObjects) sample.push([key, undefined])
     else sample.push([key, parseShort(text.slice(valueStart, valueEnd))])
-    at = skip(valueEnd)
+    index = skip(valueEnd)
   }
   return Object.fromEntries(sample)
 }

@@ -15,12 +15,12 @@ import { checkSignal } from '../platform/runtime.js'
 import { createNoListError } from './assert-keys.js'
 import {
   Chunk,
-  createBrokenRecord,
+  createBrokenRecordError,
   type InputOptions,
   isTooLarge,
   maxRecordBytes,
   maxUnpackedBytes,
-  recordTooLarge,
+  recordTooLargeReason,
 } from './chunk.js'
 import { countLineFeeds } from './encoding.js'
 import { findListInObject, sampleObject } from './json-shape.js'
@@ -42,21 +42,21 @@ export async function* readNdjson(
   let remainder = ''
   let isRemainderTooLarge = false
   for await (const text of texts) {
-    const whole = remainder + text
-    const end = whole.lastIndexOf('\n') + 1
-    const plainCount = isRemainderTooLarge ? undefined : gatherer.addPlain(whole, end, line)
+    const wholeText = remainder + text
+    const end = wholeText.lastIndexOf('\n') + 1
+    const plainCount = isRemainderTooLarge ? undefined : gatherer.addPlain(wholeText, end, line)
     if (plainCount === undefined) {
-      line += addLines(whole.slice(0, end), line, gatherer.general, isRemainderTooLarge)
+      line += addLines(wholeText.slice(0, end), line, gatherer.generalChunk, isRemainderTooLarge)
       isRemainderTooLarge &&= end === 0
-      gatherer.general.characters += text.length
+      gatherer.generalChunk.characters += text.length
     } else line += plainCount
-    remainder = whole.slice(end)
+    remainder = wholeText.slice(end)
     isRemainderTooLarge ||= isTooLarge(remainder)
     if (isRemainderTooLarge) remainder = ''
-    yield* gatherer.takeChunks(plainCount === undefined ? 'general' : 'plain')
+    yield* gatherer.yieldCompleteChunks(plainCount === undefined ? 'general' : 'plain')
   }
-  yield* gatherer.takePlain()
-  yield gatherer.general
+  yield* gatherer.yieldPlainChunk()
+  yield gatherer.generalChunk
 }
 
 /**
@@ -122,10 +122,10 @@ function assertValid({ records, lines }: Chunk<string>, name: string, text: stri
   const parsedArray = parseJson(`[${records.join()}]`)
   if ('value' in parsedArray && (parsedArray.value as unknown[]).length === records.length) return
   for (const [index, record] of records.entries()) {
-    const parsed = parseJson(record)
-    if ('isInvalid' in parsed) {
+    const parseResult = parseJson(record)
+    if ('isInvalid' in parseResult) {
       const reason = describeSyntaxError(text, { isSequence: true })
-      throw createBrokenRecord(name, assertDefined(lines[index]), `Not JSON: ${reason}`)
+      throw createBrokenRecordError(name, assertDefined(lines[index]), `Not JSON: ${reason}`)
     }
   }
 }
@@ -155,7 +155,7 @@ function* findValues(
     }
   }
   if (cursor.isInArray)
-    throw createBrokenRecord(
+    throw createBrokenRecordError(
       name,
       chunk.lines.at(-1) ?? cursor.line,
       'Not JSON: the array is not closed',
@@ -169,15 +169,15 @@ function addValue(
   name: string,
   options: InputOptions | undefined,
 ): void {
-  const { line, at } = cursor
+  const { line, index } = cursor
   const value = cursor.readValue()
   if (isTooLarge(value)) {
     const isObject = !cursor.isInArray && value.startsWith('{')
-    const sample = options && isObject ? sampleObject(cursor.text, at, findEndOfAnyValue) : {}
+    const sample = options && isObject ? sampleObject(cursor.text, index, findEndOfAnyValue) : {}
     const list = options && findListInObject(sample, options)
     throw list
       ? createNoListError(sample, list, options, name)
-      : createBrokenRecord(name, line, recordTooLarge)
+      : createBrokenRecordError(name, line, recordTooLargeReason)
   }
   chunk.add(value.trimEnd(), line)
   chunk.characters += value.length
@@ -187,7 +187,7 @@ function addValue(
 class Cursor {
   readonly text: string
   readonly #blank = /\s*/y
-  at = 0
+  index = 0
   line = 1
   /** Whether the cursor is in the array that is around the values. */
   isInArray = false
@@ -197,26 +197,26 @@ class Cursor {
   }
 
   get isAtEnd(): boolean {
-    return this.at >= this.text.length
+    return this.index >= this.text.length
   }
 
   /** Whether the array around the values begins here. An array within it is a value. */
   get isAtArray(): boolean {
-    return !this.isInArray && this.text[this.at] === '['
+    return !this.isInArray && this.text[this.index] === '['
   }
 
   enterArray(): void {
     this.isInArray = true
-    this.at += 1
+    this.index += 1
     this.skipBlank()
-    const isEmpty = this.text[this.at] === ']'
+    const isEmpty = this.text[this.index] === ']'
     if (isEmpty) this.skipSeparator()
   }
 
   /** Reads a value. In an array, it includes the white space up to the comma or the bracket. */
   readValue(): string {
-    const end = findEndOfValue(this.text, this.at, this.isInArray)
-    const value = this.text.slice(this.at, end)
+    const end = findEndOfValue(this.text, this.index, this.isInArray)
+    const value = this.text.slice(this.index, end)
     this.#skip(value)
     return value
   }
@@ -224,35 +224,35 @@ class Cursor {
   /** Skips the comma or the bracket after a value of an array. */
   skipSeparator(): void {
     if (!this.isInArray || this.isAtEnd) return
-    this.isInArray = this.text[this.at] !== ']'
-    this.at += 1
+    this.isInArray = this.text[this.index] !== ']'
+    this.index += 1
   }
 
   skipBlank(): void {
-    this.#blank.lastIndex = this.at
+    this.#blank.lastIndex = this.index
     this.#skip(this.#blank.exec(this.text)?.[0] ?? '')
   }
 
-  #skip(skipped: string): void {
-    this.line += countLineFeeds(skipped)
-    this.at += skipped.length
+  #skip(skippedText: string): void {
+    this.line += countLineFeeds(skippedText)
+    this.index += skippedText.length
   }
 }
 
 /** Returns the index after the value, or, in an array, of the comma or bracket after it. */
 function findEndOfValue(text: string, start: number, isInArray: boolean): number {
-  const last = Math.min(text.length, start + maxRecordBytes + 1)
-  for (let at = start; at < last; at += 1) {
-    const character = text.charAt(at)
-    if (isAfterValue(character, isInArray)) return at
-    if (character === '\\') at += 1
-    else if (character === '"') at = findEndOfString(text, at, last)
+  const limit = Math.min(text.length, start + maxRecordBytes + 1)
+  for (let index = start; index < limit; index += 1) {
+    const character = text.charAt(index)
+    if (isAfterValue(character, isInArray)) return index
+    if (character === '\\') index += 1
+    else if (character === '"') index = findEndOfString(text, index, limit)
     else if (character === '[' || character === '{') {
-      at = findEndOfBrackets(text, at, last)
-      if (!isInArray && at < last) return at + 1
+      index = findEndOfBrackets(text, index, limit)
+      if (!isInArray && index < limit) return index + 1
     }
   }
-  return last
+  return limit
 }
 
 function isAfterValue(character: string, isInArray: boolean): boolean {
@@ -276,25 +276,25 @@ function findEndOfAnyValue(text: string, start: number): number {
 }
 
 /** Returns the index of the bracket that closes the one at `start`, or `last` if none does. */
-function findEndOfBrackets(text: string, start: number, last: number): number {
+function findEndOfBrackets(text: string, start: number, limit: number): number {
   let depth = 0
-  for (let at = start; at < last; at += 1) {
-    const character = text.charAt(at)
-    if (character === '\\') at += 1
-    else if (character === '"') at = findEndOfString(text, at, last)
+  for (let index = start; index < limit; index += 1) {
+    const character = text.charAt(index)
+    if (character === '\\') index += 1
+    else if (character === '"') index = findEndOfString(text, index, limit)
     else if (character === '[' || character === '{') depth += 1
     else if (character === ']' || character === '}') depth -= 1
-    if (depth === 0) return at
+    if (depth === 0) return index
   }
-  return last
+  return limit
 }
 
 /** Returns the index of the quote that closes the string, or `last` if none does. */
-function findEndOfString(text: string, start: number, last: number): number {
-  for (let at = start + 1; at < last; at += 1) {
-    const character = text.charAt(at)
-    if (character === '"') return at
-    if (character === '\\') at += 1
+function findEndOfString(text: string, start: number, limit: number): number {
+  for (let index = start + 1; index < limit; index += 1) {
+    const character = text.charAt(index)
+    if (character === '"') return index
+    if (character === '\\') index += 1
   }
-  return last
+  return limit
 }

@@ -12,9 +12,9 @@ export type FieldKeys = Partial<Record<FieldName, string>>
 
 /** Several keys may be the same field, such as `ID` and `Id`, and none is exact. */
 interface AmbiguousKeys {
-  ambiguous: FieldName
+  ambiguousField: FieldName
   /** The keys that may be this field. */
-  candidates: readonly string[]
+  candidateKeys: readonly string[]
 }
 
 /** A field that a key may be, and whether the key has just its name, or only a similar one. */
@@ -80,7 +80,7 @@ function addSimilarKeys(
   for (const field of fieldNames) {
     const [key, ...otherKeys] = similarKeys[field] ?? []
     if (key === undefined || exactKeys[field] !== undefined) continue
-    if (otherKeys.length > 0) return { ambiguous: field, candidates: [key, ...otherKeys] }
+    if (otherKeys.length > 0) return { ambiguousField: field, candidateKeys: [key, ...otherKeys] }
     keys[field] = key
   }
   return keys

@@ -27,22 +27,22 @@ interface Source {
   searchedRows?: number | undefined
 }
 
-const generateIds = 'If the plants have no ids, add --id-from next'
+const generateIdsHint = 'If the plants have no ids, add --id-from next'
 
 export function createMissingFieldsError(
-  missing: readonly FieldName[],
+  missingFields: readonly FieldName[],
   options: InputOptions,
   source: Source,
 ): MissingFieldsError {
   const { name, noun, description } = source
   const isIgnored = (field: FieldName) => options.map[field] === ''
-  const neededFields = missing.filter((field) => !isIgnored(field))
-  if (missing.some(isIgnored) && (neededFields.length === 0 || isIgnored('name')))
+  const neededFields = missingFields.filter((field) => !isIgnored(field))
+  if (missingFields.some(isIgnored) && (neededFields.length === 0 || isIgnored('name')))
     return createIgnoredError(isIgnored('name') ? 'name' : 'id', source)
   const names = listNames(neededFields.map((field) => options.map[field] ?? field))
   return new MissingFieldsError(
     `${name} has no ${neededFields.length === 1 ? noun : `${noun}s`} ${names}: ${description}`,
-    chooseHints(missing, options, source).join('. '),
+    chooseHints(missingFields, options, source).join('. '),
   )
 }
 
@@ -56,31 +56,31 @@ function createIgnoredError(field: 'id' | 'name', { name, noun }: Source): Missi
 }
 
 function chooseHints(
-  missing: readonly FieldName[],
+  missingFields: readonly FieldName[],
   { map, idFrom }: InputOptions,
   { noun, searchedRows }: Source,
 ): string[] {
-  const canGenerate = missing.includes('id') && !map.id && idFrom === undefined
-  const otherHints = canGenerate ? [generateIds] : []
-  const isWrong = missing.some((field) => map[field])
-  if (isWrong) {
+  const canGenerate = missingFields.includes('id') && !map.id && idFrom === undefined
+  const otherHints = canGenerate ? [generateIdsHint] : []
+  const hasWrongMapping = missingFields.some((field) => map[field])
+  if (hasWrongMapping) {
     const numbers = noun === 'column' ? ' or their numbers' : ''
     return [`In --map, give ${noun}s that are there, by their exact names${numbers}`, ...otherHints]
   }
   const placeholder = noun.toUpperCase()
-  if (missing.join() === 'id')
+  if (missingFields.join() === 'id')
     return [...otherHints, `If a ${noun} has the ids, name it with --map id=${placeholder}`]
-  const pairs = missing
+  const pairs = missingFields
     .filter((field) => map[field] !== '')
     .map((field) => `${field}=${placeholder}`)
   if (noun === 'key') return [`Name the keys with --map ${pairs.join()}`, ...otherHints]
-  const headerless =
+  const headerHint =
     searchedRows === undefined
       ? 'If the table has no header, add --columns id,name'
       : `If the table has no header, or has it below row ${searchedRows}, add --columns id,name with the names of all columns`
   return [
     `Choose the columns by name or number with --map ${pairs.join()}`,
-    headerless,
+    headerHint,
     ...otherHints,
   ]
 }

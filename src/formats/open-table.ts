@@ -25,7 +25,7 @@ import type { FormatName } from './write.js'
 const headLength = 65_536
 
 /** The beginning of a table, in which the delimiter and the header are looked for. */
-interface Start {
+interface TableStart {
   /** At least `headLength` units, or the whole table. */
   text: string
   /** Whether the text is the whole table. */
@@ -66,13 +66,13 @@ export async function readTableHead(
 function createTable(
   name: string,
   delimiter: string,
-  { lineEnd }: Start,
+  { lineEnd }: TableStart,
   { quotes = true }: InputOptions,
 ): Table {
   return { name, delimiter, lineEnd, hasQuotes: quotes, line: 1, remainder: '' }
 }
 
-async function readStart(texts: AsyncGenerator<string>): Promise<Start> {
+async function readStart(texts: AsyncGenerator<string>): Promise<TableStart> {
   let text = ''
   while (text.length < headLength) {
     const { value, done } = await texts.next()
@@ -87,7 +87,7 @@ async function readStart(texts: AsyncGenerator<string>): Promise<Start> {
 }
 
 /** The first rows as one of the delimiters divides them. */
-interface Trial {
+interface DelimiterTrial {
   delimiter: string
   rows: Chunk<Cells>
   /** The index of the row with the header, or more than any index if there is none. */
@@ -97,7 +97,12 @@ interface Trial {
 }
 
 /** Chooses the delimiter with which a header comes first, and, of several, has the most cells. */
-function chooseTrial(start: Start, format: FormatName, options: InputOptions, name: string): Trial {
+function chooseTrial(
+  start: TableStart,
+  format: FormatName,
+  options: InputOptions,
+  name: string,
+): DelimiterTrial {
   const { text, isWhole, lineEnd } = start
   const chosenDelimiter = format === 'tsv' ? '\t' : options.delimiter
   const delimiters = chosenDelimiter === undefined ? [',', ';', '\t', '|'] : [chosenDelimiter]
@@ -114,7 +119,10 @@ function chooseTrial(start: Start, format: FormatName, options: InputOptions, na
   return trial
 }
 
-function rateHeader(rows: Chunk<Cells>, options: InputOptions): Pick<Trial, 'rank' | 'width'> {
+function rateHeader(
+  rows: Chunk<Cells>,
+  options: InputOptions,
+): Pick<DelimiterTrial, 'rank' | 'width'> {
   const location = findHeader(rows, options)
   const { records } = rows
   // A header that no name confirms counts by its width only. By its row, a comma in a title such as
@@ -145,21 +153,21 @@ async function* readChunks(
     if (waitingText !== '') yield* readRows(table, waitingText, gatherer)
     waitingText = text
   }
-  yield* gatherer.takePlain()
-  yield parseRows(table, waitingText, true, gatherer.general)
+  yield* gatherer.yieldPlainChunk()
+  yield parseRows(table, waitingText, true, gatherer.generalChunk)
 }
 
 /** Reads a text that is not the last one, and yields the chunks that are complete. */
 function* readRows(table: Table, text: string, gatherer: ChunkGatherer<Cells>) {
-  const whole = table.remainder + text
-  const end = whole.lastIndexOf(table.lineEnd) + 1
-  const rowCount = gatherer.addPlain(whole, end, table.line)
+  const wholeText = table.remainder + text
+  const end = wholeText.lastIndexOf(table.lineEnd) + 1
+  const rowCount = gatherer.addPlain(wholeText, end, table.line)
   if (rowCount === undefined) {
-    parseRows(table, text, false, gatherer.general)
-    gatherer.general.characters += text.length
-    return yield* gatherer.takeChunks('general')
+    parseRows(table, text, false, gatherer.generalChunk)
+    gatherer.generalChunk.characters += text.length
+    return yield* gatherer.yieldCompleteChunks('general')
   }
   table.line += rowCount
-  table.remainder = whole.slice(end)
-  yield* gatherer.takeChunks('plain')
+  table.remainder = wholeText.slice(end)
+  yield* gatherer.yieldCompleteChunks('plain')
 }

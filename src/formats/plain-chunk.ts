@@ -30,7 +30,7 @@ export interface PlainFormat<R extends RawRecord = RawRecord> {
    */
   scanRow(text: string, start: number, fields: FieldOffsets): number | undefined
   /** @returns a name or a tag; undefined if it is no valid string of a plant */
-  readText(text: string, start: number, end: number): string | undefined
+  readField(text: string, start: number, end: number): string | undefined
   /** Reads complete rows in the general way, and adds them to the chunk. */
   parse(text: string, line: number, chunk: Chunk<R>): void
 }
@@ -71,7 +71,7 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   #length = 0
   #arrays: RowArrays
   #isInOrder = true
-  #parsed: Chunk<R> | undefined
+  #parsedChunk: Chunk<R> | undefined
 
   /** @param freeArrays gives the chunk its arrays, and gets them back when it is released */
   constructor(format: PlainFormat<R>, freeArrays: RowArrays[] = []) {
@@ -111,12 +111,12 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
 
   /** Reads all rows as records, once. This costs what the chunk has saved. */
   #parseAll(): Chunk<R> {
-    if (this.#parsed) return this.#parsed
-    const parsed = new Chunk<R>()
+    if (this.#parsedChunk) return this.#parsedChunk
+    const parsedChunk = new Chunk<R>()
     for (const { text, end, line } of this.#texts)
-      this.#format.parse(text.slice(0, end), line, parsed)
-    this.#parsed = parsed
-    return parsed
+      this.#format.parse(text.slice(0, end), line, parsedChunk)
+    this.#parsedChunk = parsedChunk
+    return parsedChunk
   }
 
   /**
@@ -132,14 +132,14 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     const wasInOrder = this.#isInOrder
     const fields = new FieldOffsets()
     for (let start = 0; start < end; ) {
-      const next = this.#format.scanRow(text, start, fields)
-      if (next === undefined || next - start > maxRecordBytes / 3) {
+      const nextStart = this.#format.scanRow(text, start, fields)
+      if (nextStart === undefined || nextStart - start > maxRecordBytes / 3) {
         this.#length = lengthBefore
         this.#isInOrder = wasInOrder
         return undefined
       }
       this.#addRow(fields)
-      start = next
+      start = nextStart
     }
     this.#texts.push({ text, end, line })
     this.characters += text.length
@@ -184,13 +184,13 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     const { offsets, textIndexes } = this.#arrays
     const { text } = assertDefined(this.#texts[assertDefined(textIndexes[row])])
     const at = row * offsetsPerRow
-    const name = this.#format.readText(
+    const name = this.#format.readField(
       text,
       assertDefined(offsets[at + 2]),
       assertDefined(offsets[at + 3]),
     )
     const [tagStart, tagEnd] = [assertDefined(offsets[at + 4]), assertDefined(offsets[at + 5])]
-    const tag = tagEnd > tagStart ? this.#format.readText(text, tagStart, tagEnd) : null
+    const tag = tagEnd > tagStart ? this.#format.readField(text, tagStart, tagEnd) : null
     if (name === undefined || tag === undefined) return undefined
     return { id: text.slice(offsets[at], offsets[at + 1]), name, tag }
   }
@@ -214,9 +214,9 @@ export class ChunkGatherer<R extends RawRecord> {
   readonly #getFormat: () => PlainFormat<R> | undefined
   readonly #freeArrays: RowArrays[] = []
   #isFirst = true
-  #plain: PlainChunk<R> | undefined
+  #plainChunk: PlainChunk<R> | undefined
   /** The records of texts that are not plain. */
-  general = new Chunk<R>()
+  generalChunk = new Chunk<R>()
 
   constructor(getFormat: () => PlainFormat<R> | undefined) {
     this.#getFormat = getFormat
@@ -229,8 +229,8 @@ export class ChunkGatherer<R extends RawRecord> {
     const format = this.#isFirst || end === 0 ? undefined : this.#getFormat()
     this.#isFirst = false
     if (!format) return undefined
-    this.#plain ??= new PlainChunk(format, this.#freeArrays)
-    return this.#plain.addText(text, end, line)
+    this.#plainChunk ??= new PlainChunk(format, this.#freeArrays)
+    return this.#plainChunk.addText(text, end, line)
   }
 
   /**
@@ -239,26 +239,26 @@ export class ChunkGatherer<R extends RawRecord> {
    *
    * @param latest the kind to which the latest text was added
    */
-  *takeChunks(latest: 'plain' | 'general'): Generator<Chunk<R>> {
+  *yieldCompleteChunks(latest: 'plain' | 'general'): Generator<Chunk<R>> {
     if (latest === 'plain') {
-      if (this.general.length > 0) yield* this.takeGeneral()
-      if (this.#plain?.isFull) yield* this.takePlain()
+      if (this.generalChunk.length > 0) yield* this.yieldGeneralChunk()
+      if (this.#plainChunk?.isFull) yield* this.yieldPlainChunk()
     } else {
-      yield* this.takePlain()
-      if (this.general.isFull) yield* this.takeGeneral()
+      yield* this.yieldPlainChunk()
+      if (this.generalChunk.isFull) yield* this.yieldGeneralChunk()
     }
   }
 
   /** Yields the plain chunk if it has rows, and begins another one. */
-  *takePlain(): Generator<Chunk<R>> {
-    if (this.#plain && this.#plain.length > 0) yield this.#plain
-    this.#plain = undefined
+  *yieldPlainChunk(): Generator<Chunk<R>> {
+    if (this.#plainChunk && this.#plainChunk.length > 0) yield this.#plainChunk
+    this.#plainChunk = undefined
   }
 
   /** Yields the general chunk, and begins another one. */
-  *takeGeneral(): Generator<Chunk<R>> {
-    yield this.general
-    this.general = new Chunk()
+  *yieldGeneralChunk(): Generator<Chunk<R>> {
+    yield this.generalChunk
+    this.generalChunk = new Chunk()
   }
 }
 
@@ -273,9 +273,9 @@ const largestRoundedId = 9.223372e18
 export function scanId(text: string, start: number, end: number): number {
   const isNegative = text.charCodeAt(start) === minus
   let id = 0
-  const first = isNegative ? start + 1 : start
-  if (first === end || end - first > 19) return Number.NaN
-  for (let at = first; at < end; at += 1) {
+  const firstDigit = isNegative ? start + 1 : start
+  if (firstDigit === end || end - firstDigit > 19) return Number.NaN
+  for (let at = firstDigit; at < end; at += 1) {
     const digit = text.charCodeAt(at) - zero
     if (digit < 0 || digit > 9) return Number.NaN
     id = id * 10 + digit

@@ -15,7 +15,7 @@ import { type FieldOffsets, type PlainFormat, scanId } from './plain-chunk.js'
 export function createPlainJsonFormat(
   parse: PlainFormat<string | null>['parse'],
 ): PlainFormat<string | null> {
-  return { scanRow: scanObject, readText: readString, parse }
+  return { scanRow: scanObject, readField: readString, parse }
 }
 
 function scanObject(text: string, start: number, fields: FieldOffsets): number | undefined {
@@ -50,22 +50,22 @@ function skipKey(text: string, start: number | undefined, key: string): number |
   return skipSpace(text, start + key.length)
 }
 
-function skipSpace(text: string, at: number): number {
-  return text.charCodeAt(at) === space ? at + 1 : at
+function skipSpace(text: string, index: number): number {
+  return text.charCodeAt(index) === space ? index + 1 : index
 }
 
-function skipComma(text: string, at: number): number | undefined {
-  return text.charCodeAt(at) === comma ? skipSpace(text, at + 1) : undefined
+function skipComma(text: string, index: number): number | undefined {
+  return text.charCodeAt(index) === comma ? skipSpace(text, index + 1) : undefined
 }
 
-function skipLineFeed(text: string, at: number): number | undefined {
-  return text.charCodeAt(at) === lineFeed ? at + 1 : undefined
+function skipLineFeed(text: string, index: number): number | undefined {
+  return text.charCodeAt(index) === lineFeed ? index + 1 : undefined
 }
 
 function findDigitsEnd(text: string, start: number): number {
-  let at = start
-  while (text.charCodeAt(at) > comma && text.charCodeAt(at) < closingBrace) at += 1
-  return at
+  let index = start
+  while (text.charCodeAt(index) > comma && text.charCodeAt(index) < closingBrace) index += 1
+  return index
 }
 
 /**
@@ -73,8 +73,8 @@ function findDigitsEnd(text: string, start: number): number {
  */
 function hasLeadingZero(text: string, start: number, end: number): boolean {
   const isNegative = text.charCodeAt(start) < zero
-  const first = isNegative ? start + 1 : start
-  return text.charCodeAt(first) === zero && (isNegative || end - first > 1)
+  const firstDigit = isNegative ? start + 1 : start
+  return text.charCodeAt(firstDigit) === zero && (isNegative || end - firstDigit > 1)
 }
 
 /**
@@ -85,13 +85,13 @@ function hasLeadingZero(text: string, start: number, end: number): boolean {
  */
 function findStringEnd(text: string, start: number | undefined): number | undefined {
   if (start === undefined || text.charCodeAt(start) !== quote) return undefined
-  for (let at = start + 1; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
-    if (code === quote) return at + 1
+  for (let index = start + 1; index < text.length; index += 1) {
+    const code = text.charCodeAt(index)
+    if (code === quote) return index + 1
     if (code < space) return undefined
     if (code !== backslash) continue
-    at += 1
-    if (text.charCodeAt(at) < space) return undefined
+    index += 1
+    if (text.charCodeAt(index) < space) return undefined
   }
   return undefined
 }

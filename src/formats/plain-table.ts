@@ -13,7 +13,7 @@ import { parseRows, type Table } from './table.js'
 /** @returns undefined if no row of the table would be plain */
 export function createPlainTableFormat(
   table: Table,
-  { columns, names, unnamed }: Header,
+  { columns, names, unnamedColumns }: Header,
 ): PlainFormat<Cells> | undefined {
   const { delimiter, lineEnd, hasQuotes } = table
   const idColumn = columns.get('id')
@@ -39,19 +39,19 @@ export function createPlainTableFormat(
       start = end + 1
     }
     // The general way notes a cell without the name of a column, for a warning.
-    if (unnamed.some((column) => starts[column] !== ends[column])) return undefined
+    if (unnamedColumns.some((column) => starts[column] !== ends[column])) return undefined
     fields.idStart = assertDefined(starts[idColumn])
     fields.idEnd = assertDefined(ends[idColumn])
     fields.nameStart = assertDefined(starts[nameColumn])
     fields.nameEnd = assertDefined(ends[nameColumn])
     fields.tagStart = assertDefined(starts[tagColumn])
     fields.tagEnd = assertDefined(ends[tagColumn])
-    return acceptFields(text, fields) ? skipLineEnd(text, end) : undefined
+    return adaptOffsets(text, fields) ? skipLineEnd(text, end) : undefined
   }
   const parse = (text: string, line: number, chunk: Chunk<Cells>): void => {
     parseRows({ ...table, line, remainder: '' }, text, false, chunk)
   }
-  return { scanRow, readText: readCell, parse }
+  return { scanRow, readField: readCell, parse }
 }
 
 /**
@@ -60,7 +60,7 @@ export function createPlainTableFormat(
  *
  * @returns false if the row has no valid id, or no name
  */
-function acceptFields(text: string, fields: FieldOffsets): boolean {
+function adaptOffsets(text: string, fields: FieldOffsets): boolean {
   if (fields.tagEnd - fields.tagStart === 2 && text.startsWith('""', fields.tagStart))
     fields.tagEnd = fields.tagStart
   if (text.charCodeAt(fields.idStart) === quote) {
@@ -72,8 +72,8 @@ function acceptFields(text: string, fields: FieldOffsets): boolean {
   return !Number.isNaN(fields.id) && fields.nameEnd - fields.nameStart > quoteLength
 }
 
-function skipLineEnd(text: string, at: number): number | undefined {
-  const lineEnd = text.charCodeAt(at) === carriageReturn ? at + 1 : at
+function skipLineEnd(text: string, index: number): number | undefined {
+  const lineEnd = text.charCodeAt(index) === carriageReturn ? index + 1 : index
   return text.charCodeAt(lineEnd) === lineFeed ? lineEnd + 1 : undefined
 }
 
@@ -86,28 +86,29 @@ function findCellEnd(text: string, start: number, delimiter: number): number | u
 
 /** @returns the index after the closing quote; undefined if the cell has a line end */
 function findQuotedEnd(text: string, start: number): number | undefined {
-  for (let at = start + 1; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
+  for (let index = start + 1; index < text.length; index += 1) {
+    const code = text.charCodeAt(index)
     if (code === lineFeed || code === carriageReturn) return undefined
     if (code !== quote) continue
-    if (text.charCodeAt(at + 1) !== quote) return at + 1
-    at += 1
+    if (text.charCodeAt(index + 1) !== quote) return index + 1
+    index += 1
   }
   return undefined
 }
 
 function findUnquotedEnd(text: string, start: number, delimiter: number): number | undefined {
-  let at = start
-  for (; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
+  let index = start
+  for (; index < text.length; index += 1) {
+    const code = text.charCodeAt(index)
     if (code === delimiter || code === lineFeed || code === carriageReturn) break
     if (code === quote) return undefined
   }
-  if (at === start) return at
-  const first = text.charCodeAt(start)
+  if (index === start) return index
+  const firstCode = text.charCodeAt(start)
   // The error of a formula begins with a number sign.
-  const isPlain = first !== hash && !mayBeSpace(first) && !mayBeSpace(text.charCodeAt(at - 1))
-  return isPlain ? at : undefined
+  const isPlain =
+    firstCode !== hash && !mayBeSpace(firstCode) && !mayBeSpace(text.charCodeAt(index - 1))
+  return isPlain ? index : undefined
 }
 
 /** Whether the character may be one that `trim` removes. It removes no character beyond these. */

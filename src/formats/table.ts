@@ -15,10 +15,10 @@ import {
   type Cell,
   type Cells,
   Chunk,
-  createBrokenRecord,
+  createBrokenRecordError,
   isTooLarge,
   maxRecordBytes,
-  recordTooLarge,
+  recordTooLargeReason,
 } from './chunk.js'
 import { spreadsheetError } from './write.js'
 
@@ -60,18 +60,18 @@ export function parseRows(
   rows = new Chunk<Cells>(),
 ): Chunk<Cells> {
   const { name, lineEnd } = table
-  const whole = table.remainder + text + (isEnd ? lineEnd : '')
+  const wholeText = table.remainder + text + (isEnd ? lineEnd : '')
   let start = 0
-  for (let end = whole.indexOf(lineEnd); end !== -1; end = whole.indexOf(lineEnd, start)) {
-    const row = parseRow(whole, start, end, table)
+  for (let end = wholeText.indexOf(lineEnd); end !== -1; end = wholeText.indexOf(lineEnd, start)) {
+    const row = parseRow(wholeText, start, end, table)
     if (!row) break
-    if (isTooLarge(row.text)) throw createBrokenRecord(name, table.line, recordTooLarge)
+    if (isTooLarge(row.text)) throw createBrokenRecordError(name, table.line, recordTooLargeReason)
     if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, table.line)
     if (row.lineCount > 1) rows.multilineRow ??= table.line
     table.line += row.lineCount
     start += row.text.length + 1
   }
-  table.remainder = whole.slice(start)
+  table.remainder = wholeText.slice(start)
   assertRemainder(table, isEnd)
   return rows
 }
@@ -83,8 +83,8 @@ export function parseRows(
 function assertRemainder({ name, lineEnd, line, remainder }: Table, isEnd: boolean): void {
   const isAllowed = isEnd ? remainder === '' : remainder.length <= maxRecordBytes
   if (isAllowed) return
-  if (!remainder.includes(lineEnd)) throw createBrokenRecord(name, line, recordTooLarge)
-  throw createBrokenRecord(
+  if (!remainder.includes(lineEnd)) throw createBrokenRecordError(name, line, recordTooLargeReason)
+  throw createBrokenRecordError(
     name,
     line,
     'A quote is not closed',
@@ -102,7 +102,7 @@ function parseRow(text: string, start: number, end: number, table: Table): Row |
   if (!table.hasQuotes || !line.includes('"'))
     return { cells: line.split(table.delimiter).map(readPlainCell), text: line, lineCount: 1 }
   const cells = splitQuotedLine(line, table.delimiter)
-  return cells ? { cells, text: line, lineCount: 1 } : parseQuotedRow(text, start, line, table)
+  return cells ? { cells, text: line, lineCount: 1 } : parseRowByCells(text, start, line, table)
 }
 
 /**
@@ -131,9 +131,9 @@ function splitQuotedLine(line: string, delimiter: string): Cells | undefined {
 
 /** @returns undefined unless the delimiter or the end of the row follows the closing quote */
 function findEndOfQuotedCell(row: string, start: number, delimiter: string): number | undefined {
-  const close = findClosingQuote(row, start)
-  if (close === undefined) return undefined
-  const end = close + 1
+  const closeIndex = findClosingQuote(row, start)
+  if (closeIndex === undefined) return undefined
+  const end = closeIndex + 1
   return end === row.length || row[end] === delimiter ? end : undefined
 }
 
@@ -151,7 +151,7 @@ function findEndOfPlainCell(row: string, start: number, delimiter: string): numb
  *
  * @returns undefined if the row does not end in the text
  */
-function parseQuotedRow(
+function parseRowByCells(
   text: string,
   start: number,
   firstLine: string,
@@ -161,21 +161,21 @@ function parseQuotedRow(
   let row: string | undefined = firstLine
   let cellStart = 0
   for (;;) {
-    const open = skipSpaces(text, start + cellStart, delimiter)
-    const hasQuote = text[open] === '"'
-    const lastIndex = hasQuote ? findClosingQuote(text, open) : open
+    const openIndex = skipSpaces(text, start + cellStart, delimiter)
+    const hasQuote = text[openIndex] === '"'
+    const lastIndex = hasQuote ? findClosingQuote(text, openIndex) : openIndex
     row = extendRow(row, text, start, lastIndex, lineEnd)
     if (row === undefined || lastIndex === undefined) return undefined
     // This is the index in `row` of the closing quote, or where a cell without quotes begins.
-    const close = lastIndex - start
-    const end = findEndOfCell(row, delimiter, close)
-    const isQuoted = hasQuote && row.slice(close + 1, end).trim() === ''
+    const closeIndex = lastIndex - start
+    const end = findEndOfCell(row, delimiter, closeIndex)
+    const isQuoted = hasQuote && row.slice(closeIndex + 1, end).trim() === ''
     // The cell begins with a quote, the next quote is in another line, and text follows it. Most
     // likely, that quote begins a cell of a later row, and the quote here is never closed. The row
     // counts as incomplete, which becomes the error about a quote that is not closed.
-    if (!isQuoted && row.slice(cellStart, close).includes(lineEnd)) return undefined
+    if (!isQuoted && row.slice(cellStart, closeIndex).includes(lineEnd)) return undefined
     const cell = isQuoted
-      ? unquote(row.slice(open - start + 1, close))
+      ? unquote(row.slice(openIndex - start + 1, closeIndex))
       : readPlainCell(row.slice(cellStart, end))
     cells.push(cell)
     if (end === row.length)
@@ -198,13 +198,14 @@ function isSpace(character: string): boolean {
 /**
  * Returns the index of the quote that closes a cell. Two quotes stand for one within the cell.
  *
- * @param open the index of the quote that opens the cell
+ * @param openIndex the index of the quote that opens the cell
  * @returns undefined if no quote closes the cell in the text
  */
-function findClosingQuote(text: string, open: number): number | undefined {
-  let close = text.indexOf('"', open + 1)
-  while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2)
-  return close === -1 ? undefined : close
+function findClosingQuote(text: string, openIndex: number): number | undefined {
+  let closeIndex = text.indexOf('"', openIndex + 1)
+  while (closeIndex !== -1 && text[closeIndex + 1] === '"')
+    closeIndex = text.indexOf('"', closeIndex + 2)
+  return closeIndex === -1 ? undefined : closeIndex
 }
 
 /**

@@ -1,11 +1,14 @@
 /*
- * Finds lines of UTF-8 in a text that is read in another encoding, because `--encoding` says so.
+ * Finds lines of UTF-8 in a text that is decoded in another encoding, because `--encoding` says so.
  *
  * Nearly every encoding decodes UTF-8 without an error, but to wrong letters: `Größe` becomes
- * `GrÃ¶ÃŸe`. Bytes that are valid UTF-8 are rarely anything else, but a few letters can be: `É»`
- * in Windows-1252 is one letter of UTF-8. So valid bytes count only if what they read as in UTF-8
- * is likely: for a single line, letters that the other encoding has, too, as those of one language
- * in a file of two programs; for a whole text, letters that are in use.
+ * `GrÃ¶ÃŸe`. Bytes that are valid UTF-8 are rarely in another encoding, but a few letters can be:
+ * the bytes of `É»` in Windows-1252 are one letter in UTF-8. So the letters to which UTF-8 decodes
+ * the bytes must be likely, too:
+ *
+ * - The letters of a whole text must be in use in some language.
+ * - The letters of a single line must be in the other encoding, too. Two programs that write to one
+ *   file write the same language.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { canEncode, splitLines } from './encoding.js'
@@ -19,14 +22,14 @@ interface Utf8Line {
 
 export interface Utf8Lines extends Utf8Line {
   /** Whether all lines are UTF-8, and not only some. */
-  isWhole: boolean
+  isAllUtf8: boolean
 }
 
 /**
  * @param bytes whole lines, or a whole text
- * @param encoding the name of the decoder that shall read them
- * @param isStart whether all bytes before these were ASCII
- * @returns the first line of UTF-8; undefined if the bytes are likely in the encoding
+ * @param encoding the name of the decoder that `--encoding` chooses
+ * @param isStart whether all bytes of the input before these are ASCII
+ * @returns the first line of UTF-8; undefined if the bytes are most likely in the encoding
  */
 export async function findUtf8Lines(
   bytes: Buffer,
@@ -36,15 +39,15 @@ export async function findUtf8Lines(
   if (isAscii(bytes)) return undefined
   if (isStart && isUtf8(bytes) && isLikely(bytes.toString(), encoding)) {
     const index = [...splitLines(bytes)].findIndex((line) => !isAscii(line))
-    return { isWhole: true, index, text: bytes.toString().split('\n')[index] ?? '' }
+    return { isAllUtf8: true, index, text: bytes.toString().split('\n')[index] ?? '' }
   }
   const line = await findUtf8Line(bytes, encoding)
-  return line && { isWhole: false, ...line }
+  return line && { isAllUtf8: false, ...line }
 }
 
 /**
- * Finds the first line of UTF-8 whose letters the other encoding has, too. In an encoding with two
- * bytes for a letter, lines of other texts are often valid UTF-8, so none is looked for there.
+ * Finds the first line of UTF-8 whose letters the other encoding has, too. A line in an encoding
+ * with two bytes for a letter is often valid UTF-8 by chance, so it finds nothing for those.
  */
 export async function findUtf8Line(bytes: Buffer, encoding: string): Promise<Utf8Line | undefined> {
   // To look for the beginning of a letter takes a quarter of the time of looking at each line.
@@ -61,23 +64,25 @@ export async function findUtf8Line(bytes: Buffer, encoding: string): Promise<Utf
   return undefined
 }
 
-/** Whether an encoding has letters of several bytes, as those of Chinese, Japanese and Korean. */
+/** Whether an encoding has letters of several bytes, as all Chinese and Japanese ones have. */
 function isMultiByte(encoding: string): boolean {
   return /^(?:big5|cp949|euc-|gb|shift_jis|iso-2022-)/.test(encoding)
 }
 
 /**
- * Whether a text of UTF-8 has only letters that are in use. In an encoding with two bytes for a
- * letter, a text of two or three such letters may be valid UTF-8, but of two-byte letters only.
+ * Whether the letters of a text that was decoded as UTF-8 are likely. A short text in an encoding
+ * with two bytes for a letter may be valid UTF-8 by chance, but then each letter has two bytes in
+ * UTF-8, too. A letter of three bytes shows that the text is UTF-8.
  */
 function isLikely(text: string, encoding: string): boolean {
   return isMultiByte(encoding) ? /[\u0800-\uffff]/.test(text) : !rareLetter.test(text)
 }
 
 /**
- * Matches phonetic letters, modifiers and Syriac to N'Ko, a letter of Armenian that stands alone,
- * and a letter of Hebrew or Arabic next to a Latin one: `Õ±` in Windows-1252 is a letter of
- * Armenian, and `×` with a no-break space is one of Hebrew.
+ * Matches letters that no list of plants has: phonetic letters, modifiers, the scripts from Syriac
+ * to N'Ko, a single letter of Armenian, and a letter of Hebrew or Arabic next to a Latin letter.
+ * Letters of Windows-1252 can have the same bytes: `Õ±` is a letter of Armenian in UTF-8, and `×`
+ * with a no-break space is a letter of Hebrew.
  */
 const rareLetter =
   /[\u0250-\u02ff\u0700-\u08ff]|(?<![\u0530-\u058f])[\u0530-\u058f](?![\u0530-\u058f])|[\u0590-\u06ff][A-Za-z]|[A-Za-z][\u0590-\u06ff]/

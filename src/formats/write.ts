@@ -76,7 +76,7 @@ function createTextWriter(
   }
 }
 
-const special = /["\r\n]/
+const specialCharacter = /["\r\n]/
 
 /** Matches what a spreadsheet shows if a formula has no value. */
 export const spreadsheetError =
@@ -89,7 +89,7 @@ export const spreadsheetError =
  * quotes.
  */
 export function formatTableCell(text: string, delimiter: string): string {
-  const isSpecial = special.test(text) || text.includes(delimiter)
+  const isSpecial = specialCharacter.test(text) || text.includes(delimiter)
   const isTrimmed = text === '' || text !== text.trim()
   const isQuoted = isSpecial || isTrimmed || spreadsheetError.test(text)
   return isQuoted ? `"${text.replaceAll('"', '""')}"` : text

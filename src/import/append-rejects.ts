@@ -17,9 +17,9 @@ export async function appendRejects(
 ): Promise<Position> {
   const { rejects } = position
   if (!rejects?.rows) return position
-  const appended = { ...position }
+  const nextPosition = { ...position }
   try {
-    appended.rejects = appendRejectedRecords(rejects, header)
+    nextPosition.rejects = appendRejectedRecords(rejects, header)
   } catch (error) {
     // The file belongs to another program, and the checkpoint must say so. If that program is a
     // process that has resumed this import, saving fails, and its error says that.
@@ -27,6 +27,6 @@ export async function appendRejects(
       await entries.saveCheckpoint({ ...position, rejects: disownFile(rejects) })
     throw error
   }
-  await entries.saveCheckpoint(appended)
-  return appended
+  await entries.saveCheckpoint(nextPosition)
+  return nextPosition
 }

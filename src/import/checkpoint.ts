@@ -38,10 +38,10 @@ export function createCheckpoint(
 /**
  * Returns the position after further records, and changes nothing.
  *
- * @param rejectedText what these records add to the rejects file
+ * @param rejectedRows what these records add to the rejects file
  */
-export function movePosition(position: Position, records: number, rejectedText: string): Position {
-  const rejects = position.rejects && { ...position.rejects, rows: rejectedText }
+export function movePosition(position: Position, records: number, rejectedRows: string): Position {
+  const rejects = position.rejects && { ...position.rejects, rows: rejectedRows }
   return { ...position, records: position.records + records, rejects }
 }
 

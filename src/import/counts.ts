@@ -8,11 +8,13 @@ export interface Counts {
   rejected: Record<string, number>
 }
 
-export function countRejected({ rejected }: Counts): number {
+export function countRejectedRecords({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
 }
 
 /** Counts the records that have an outcome, whichever it is. */
-export function countDone(counts: Counts): number {
-  return counts.created + counts.updated + counts.skipped + counts.unknown + countRejected(counts)
+export function countFinishedRecords(counts: Counts): number {
+  return (
+    counts.created + counts.updated + counts.skipped + counts.unknown + countRejectedRecords(counts)
+  )
 }

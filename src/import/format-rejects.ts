@@ -15,7 +15,7 @@ export interface RejectedRecord extends Problem {
 }
 
 /** Describes a rejected record for people: `list.csv:4: Invalid plant: the id must be …`. */
-export function describeRejected(file: string, line: number, message: string): string {
+export function describeRejectedRecord(file: string, line: number, message: string): string {
   return `${file}:${line}: ${message}`
 }
 
@@ -47,8 +47,12 @@ export function formatRejectsHeader({ header, delimiter }: FormatReader): string
  * @param name the name of the input, for the message
  * @throws {PlantsError} `usage` if the headers differ
  */
-export function assertSameHeader(reader: FormatReader, first: FormatReader, name: string): void {
-  if (formatRejectsHeader(reader) === formatRejectsHeader(first)) return
+export function assertSameHeader(
+  reader: FormatReader,
+  firstReader: FormatReader,
+  name: string,
+): void {
+  if (formatRejectsHeader(reader) === formatRejectsHeader(firstReader)) return
   throw usageError(
     `${name} has another header, so its rejected records need a file of their own`,
     'Import it with its own command and its own --rejects file',
@@ -74,10 +78,10 @@ function formatJsonLine({ line, kind, message }: RejectedRecord, raw: string): s
   const text = raw.replace(/[\r\n]/g, ' ').trim()
   const isObject = kind !== 'input' && text.startsWith('{')
   const members = isObject
-    ? text.slice(1, -1).replace(addedMembers, '').trim()
+    ? text.slice(1, -1).replace(membersOfRejectsFile, '').trim()
     : text && `"rejected_text":${JSON.stringify(text)}`
   const reason = JSON.stringify(message)
   return `{"rejected_line":${line},"rejected_reason":${reason}${members && `,${members}`}}\n`
 }
 
-const addedMembers = /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?/
+const membersOfRejectsFile = /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?/

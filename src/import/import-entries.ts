@@ -13,20 +13,21 @@ import type { SavedImport } from './resume.js'
 
 export class ImportEntries {
   readonly #checkpointStore: ImportTarget['checkpointStore']
-  readonly #saved: SavedImport
+  readonly #savedImport: SavedImport
   readonly #checkpoint: Checkpoint
   /** The id of the checkpoint; undefined for an import that cannot be resumed. */
   readonly #checkpointId: string | undefined
   /** The text of each entry by its id; undefined for an entry that does not exist. */
   readonly #states = new Map<string, string | undefined>()
 
-  constructor({ plan, target, saved, checkpoint }: ImportStart) {
+  constructor({ plan, target, savedImport, checkpoint }: ImportStart) {
     this.#checkpointStore = target.checkpointStore
-    this.#saved = saved
+    this.#savedImport = savedImport
     this.#checkpoint = checkpoint
-    this.#checkpointId = plan.atomic ? undefined : saved.id
-    for (const { id, checkpointId } of saved.rememberedFiles) this.#states.set(id, checkpointId)
-    if (saved.id !== undefined) this.#states.set(saved.id, saved.state)
+    this.#checkpointId = plan.atomic ? undefined : savedImport.id
+    for (const { id, checkpointId } of savedImport.rememberedFiles)
+      this.#states.set(id, checkpointId)
+    if (savedImport.id !== undefined) this.#states.set(savedImport.id, savedImport.state)
   }
 
   get isResumable(): boolean {
@@ -57,7 +58,7 @@ export class ImportEntries {
    * @returns one change, or none if the entry says so already
    */
   buildFileChange(input: number): CheckpointChange[] {
-    const { id, rememberedFiles } = this.#saved
+    const { id, rememberedFiles } = this.#savedImport
     const file = rememberedFiles[input]
     return file ? this.#buildChange(file.id, id) : []
   }
@@ -75,11 +76,11 @@ export class ImportEntries {
 
   async save(change: CheckpointChange): Promise<void> {
     await this.#checkpointStore.transaction(({ saveCheckpoint }) => saveCheckpoint(change))
-    this.noteSaved(change)
+    this.noteSavedChange(change)
   }
 
   /** Notes a change when the transaction that has saved it is committed. */
-  noteSaved({ id, to }: CheckpointChange): void {
+  noteSavedChange({ id, to }: CheckpointChange): void {
     this.#states.set(id, to)
   }
 }

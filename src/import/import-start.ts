@@ -22,7 +22,7 @@ export interface ImportTarget {
 export interface ImportStart {
   plan: ImportPlan
   target: ImportTarget
-  saved: SavedImport
+  savedImport: SavedImport
   /** The checkpoint from which the import begins or resumes. */
   checkpoint: Checkpoint
   /** The plants that are found by their names; undefined without `--match name`. */

@@ -44,7 +44,7 @@ import { type OpenInput, openInput } from './inputs.js'
 import { type MappedChunk, mapChunks, type UnmappedChunk } from './map-chunks.js'
 import type { MapperState } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
-import { type SettledRecords, settleRecords } from './outcomes.js'
+import { type ChunkResult, computeChunkResult } from './outcomes.js'
 import type { Position } from './parse-checkpoint.js'
 import { ReadAhead } from './read-ahead.js'
 
@@ -64,7 +64,7 @@ interface CurrentInput {
 }
 
 /** A chunk with what its transaction saves about the import. */
-interface CommittedChunk extends SettledRecords {
+interface CommittedChunk extends ChunkResult {
   savedChanges: readonly CheckpointChange[]
 }
 
@@ -88,14 +88,14 @@ export class Importer {
 
   /** @param onChunk is called with each chunk when it is committed */
   constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
-    const { target, saved, checkpoint, names } = start
+    const { target, savedImport, checkpoint, names } = start
     const { firstId, position } = checkpoint
     this.#start = start
     this.#onChunk = onChunk
     this.#io = io
     this.#checkpointStore = target.checkpointStore
     this.#entries = new ImportEntries(start)
-    this.#mayBeSentAgain = saved.checkpoint !== undefined
+    this.#mayBeSentAgain = savedImport.checkpoint !== undefined
     this.position = position
     this.#mapperState = {
       firstId: firstId === undefined ? undefined : BigInt(firstId),
@@ -125,10 +125,10 @@ export class Importer {
   /**
    * Imports all inputs, or those up to the chunk in which too many records were rejected.
    *
-   * @param first the first input, which is open already
+   * @param firstReader the first input, which is open already
    * @param transaction the transaction for all chunks; by default, each chunk has its own
    */
-  async run(first: OpenInput, transaction?: Transaction): Promise<void> {
+  async run(firstReader: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
     // The id of the import, of which the keys are made, is saved before a service gets a request.
@@ -137,10 +137,10 @@ export class Importer {
     if (mustSave) await this.#entries.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
-      const reader = index === 0 ? first : await openInput(input, plan, this.#io)
+      const reader = index === 0 ? firstReader : await openInput(input, plan, this.#io)
       this.#reader = reader
       try {
-        if (this.position.rejects) assertSameHeader(reader, first, input.name)
+        if (this.position.rejects) assertSameHeader(reader, firstReader, input.name)
         this.notes.noteChoices(reader, input.name, plan)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
@@ -187,13 +187,13 @@ export class Importer {
   }
 
   /** @returns false if too many records were rejected before the chunk */
-  async #importMappedChunk(mapped: MappedChunk, input: CurrentInput): Promise<boolean> {
+  async #importMappedChunk(mappedChunk: MappedChunk, input: CurrentInput): Promise<boolean> {
     // If all rows of a chunk were left out, it has no records, and is only noted.
-    const isEmpty = mapped.chunk.records.length === 0
+    const isEmpty = mappedChunk.chunk.records.length === 0
     if (!isEmpty && this.#hasTooManyRejections) return false
-    this.notes.noteRows(mapped.chunk, input.reader, input.file)
+    this.notes.noteRows(mappedChunk.chunk, input.reader, input.file)
     if (isEmpty) return true
-    await this.#storeChunk(mapped, input)
+    await this.#storeChunk(mappedChunk, input)
     await checkSignal(this.#io.handleSignals())
     return true
   }
@@ -242,21 +242,27 @@ export class Importer {
   }
 
   /** Stores the changes of a chunk with the checkpoint after them, and appends its rejects. */
-  async #storeChunk(mapped: MappedChunk, { reader, prepareNext }: CurrentInput): Promise<void> {
-    const hasGeneratedIds = mapped.changes.some(({ idSource }) => isGenerated(idSource))
+  async #storeChunk(
+    mappedChunk: MappedChunk,
+    { reader, prepareNext }: CurrentInput,
+  ): Promise<void> {
+    const hasGeneratedIds = mappedChunk.changes.some(({ idSource }) => isGenerated(idSource))
     const fileChanges = hasGeneratedIds ? this.#entries.buildFileChange(this.position.input) : []
     // A service is sent the changes now, and a direct store writes them in the transaction below.
     const { send } = this.#start.target
-    const sentOutcomes = send && (await this.#sendToService(send, mapped, fileChanges))
+    const sentOutcomes = send && (await this.#sendToService(send, mappedChunk, fileChanges))
     await this.#commit(async (transaction) => {
       const options = { signal: this.#io.handleSignals(), onWait: prepareNext }
-      const outcomes = sentOutcomes ?? (await transaction.write(mapped.changes, options))
-      const settled = settleRecords(mapped, outcomes, { reader, position: this.position })
-      const savedChanges = this.#entries.buildCheckpointChange(settled.position)
+      const outcomes = sentOutcomes ?? (await transaction.write(mappedChunk.changes, options))
+      const chunkResult = computeChunkResult(mappedChunk, outcomes, {
+        reader,
+        position: this.position,
+      })
+      const savedChanges = this.#entries.buildCheckpointChange(chunkResult.position)
       // For a service, the file was remembered before anything was sent.
       if (!sentOutcomes) savedChanges.push(...fileChanges)
       await saveEntries(savedChanges, transaction)
-      return { ...settled, savedChanges }
+      return { ...chunkResult, savedChanges }
     })
     const header = formatRejectsHeader(reader)
     this.position = await appendRejects(this.#entries, this.position, header)
@@ -283,7 +289,7 @@ export class Importer {
     const chunk = await this.#checkpointStore.transaction(store, { isRepeatable: true })
     this.position = chunk.position
     this.#rejectedCount += chunk.rejections.length
-    for (const change of chunk.savedChanges) this.#entries.noteSaved(change)
+    for (const change of chunk.savedChanges) this.#entries.noteSavedChange(change)
     await this.#onChunk(chunk.outcomes, chunk.rejections, this)
   }
 

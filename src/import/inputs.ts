@@ -125,7 +125,7 @@ function openSource({ path, name }: ImportInput, io: Io): Source {
       }
     } catch (error) {
       signal.throwIfAborted()
-      throw explainRead(name, error, checkName)
+      throw explainRead(name, error, checkNameHint)
     }
   }
   return {
@@ -135,23 +135,23 @@ function openSource({ path, name }: ImportInput, io: Io): Source {
   }
 }
 
-const checkName = 'Check the name of the file, or use "-" for stdin'
+const checkNameHint = 'Check the name of the file, or use "-" for stdin'
 
 const blockBytes = 196_608
 
 /** Gathers whole blocks: a pipe gives pieces of a few kilobytes, and each block has its costs. */
 async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let gathered: Uint8Array[] = []
+  let gatheredPieces: Uint8Array[] = []
   let gatheredBytes = 0
   for await (const piece of pieces) {
-    gathered.push(piece)
+    gatheredPieces.push(piece)
     gatheredBytes += piece.length
     if (gatheredBytes < blockBytes) continue
-    yield joinPieces(gathered)
-    gathered = []
+    yield joinPieces(gatheredPieces)
+    gatheredPieces = []
     gatheredBytes = 0
   }
-  if (gatheredBytes > 0) yield joinPieces(gathered)
+  if (gatheredBytes > 0) yield joinPieces(gatheredPieces)
 }
 
 /** A file is read in whole blocks, which are not copied. */
@@ -230,11 +230,11 @@ async function examineEncoding(
 ): Promise<void> {
   if (!(await isReadAsUtf8(content, plan))) return assertEncoding(content, plan)
   if (await areUtf8(content.blocks)) return
-  const again = await openContent(input, io)
+  const secondContent = await openContent(input, io)
   try {
-    await assertEncoding(again, plan)
+    await assertEncoding(secondContent, plan)
   } finally {
-    again.close()
+    secondContent.close()
   }
   throw inputError(`${input.name} was changed while it was read`, 'Run the command again')
 }
@@ -284,7 +284,7 @@ function readStats({ path, name }: ImportInput): Stats {
   try {
     return statSync(path)
   } catch (error) {
-    throw explainRead(name, error, checkName)
+    throw explainRead(name, error, checkNameHint)
   }
 }
 

@@ -47,7 +47,7 @@ export async function* mapChunks(
   const { plan, name, state, skippedRecords } = options
   const mapper = new Mapper(plan, header, state)
   let recordsBefore = skippedRecords
-  for await (const chunk of skipDoneRecords(chunks, skippedRecords, plan, name)) {
+  for await (const chunk of skipImportedRecords(chunks, skippedRecords, plan, name)) {
     const firstNumber = recordsBefore
     recordsBefore += chunk.length
     const mapRecords = () => mapInParts(chunk, firstNumber, mapper, options)
@@ -69,12 +69,12 @@ function* mapInParts(
   { state, keyPrefix }: MapOptions,
 ): Generator<MappedChunk, void, undefined> {
   const maxRecords = keyPrefix === undefined ? maxRecordsAtOnce : maxRequests
-  let number = firstNumber
+  let recordNumber = firstNumber
   for (const part of chunk.split(maxRecords)) {
     const results: (MappedChange | Problem)[] = []
     for (const record of part.records) {
-      results.push(mapper.map(record, keyPrefix && `${keyPrefix}${number}`))
-      number += 1
+      results.push(mapper.map(record, keyPrefix && `${keyPrefix}${recordNumber}`))
+      recordNumber += 1
     }
     yield { chunk: part, results, changes: results.filter(isChange), nextId: state.nextId }
   }
@@ -85,7 +85,7 @@ function isChange(result: MappedChange | Problem): result is MappedChange {
 }
 
 /** @throws {InvalidCheckpointError} if the input has fewer records */
-async function* skipDoneRecords(
+async function* skipImportedRecords(
   chunks: AsyncIterable<Chunk>,
   count: number,
   plan: ImportPlan,

@@ -14,7 +14,7 @@ import {
   type Header,
   type InputOptions,
   type RawRecord,
-  recordTooLarge,
+  recordTooLargeReason,
 } from '../formats/chunk.js'
 import { describeUnnamedColumn, isRejectsName, listNames } from '../formats/columns.js'
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
@@ -85,7 +85,7 @@ export class Mapper {
     this.#keyFinder = new KeyFinder(options.map)
     this.#readsPlainJson = !this.#hasMap && isPlainImport(options, state)
     this.#idKey = options.map.id || 'id'
-    for (const name of header?.unread ?? []) this.#addOtherField(name)
+    for (const name of header?.unreadNames ?? []) this.#noteUnreadName(name)
   }
 
   /**
@@ -93,12 +93,12 @@ export class Mapper {
    * @returns the change, or why the record is rejected
    */
   map(raw: RawRecord, key?: string): MappedChange | Problem {
-    if (raw === null) return createProblem('tooLarge', recordTooLarge)
+    if (raw === null) return createProblem('tooLarge', recordTooLargeReason)
     if (typeof raw === 'string') return this.#mapPlainJson(raw, key) ?? this.#mapJson(raw, key)
-    const { names, unnamed } = assertDefined(this.#header)
+    const { names, unnamedColumns } = assertDefined(this.#header)
     const width = names.length
-    for (const column of unnamed)
-      if (raw[column] !== undefined) this.#addOtherField(describeUnnamedColumn(names, column))
+    for (const column of unnamedColumns)
+      if (raw[column] !== undefined) this.#noteUnreadName(describeUnnamedColumn(names, column))
     if (raw.some((cell, column) => column >= width && cell !== undefined))
       return createProblem('input', `The row has ${raw.length} cells, but the header has ${width}`)
     return this.#mapRecord(this.#readCells(raw), raw, key)
@@ -119,15 +119,15 @@ export class Mapper {
   }
 
   #mapJson(text: string, key: string | undefined): MappedChange | Problem {
-    const parsed = parseJson(text, { idKey: this.#idKey })
-    if ('isInvalid' in parsed)
+    const parseResult = parseJson(text, { idKey: this.#idKey })
+    if ('isInvalid' in parseResult)
       return createProblem('input', `Not JSON: ${describeSyntaxError(text)}`)
-    const { value } = parsed
+    const { value } = parseResult
     if (!isObject(value)) return this.#mapRecord(value, [], key)
     const keys = this.#keyFinder.find(value)
-    if ('ambiguous' in keys) {
-      const names = listNames(keys.candidates)
-      return createProblem('input', `Several keys could be the ${keys.ambiguous}: ${names}`)
+    if ('ambiguousField' in keys) {
+      const names = listNames(keys.candidateKeys)
+      return createProblem('input', `Several keys could be the ${keys.ambiguousField}: ${names}`)
     }
     if (keys.id !== undefined && keys.id !== this.#idKey) {
       // JavaScript would round a large id. The parser keeps the digits of the id only if it knows
@@ -135,26 +135,27 @@ export class Mapper {
       this.#idKey = keys.id
       return this.#mapJson(text, key)
     }
-    this.#addOtherKeys(value, keys)
+    this.#noteUnreadKeys(value, keys)
     const isPlain = !this.#hasMap && areFieldNames(keys)
-    const mapped = this.#mapRecord(isPlain ? value : pickFields(value, keys), [], key)
-    const isNameMissing = keys.name === undefined && 'error' in mapped && mapped.kind === 'invalid'
-    return isNameMissing ? addOtherKeys(mapped, value, keys) : mapped
+    const changeOrProblem = this.#mapRecord(isPlain ? value : pickFields(value, keys), [], key)
+    const isNameMissing =
+      keys.name === undefined && 'error' in changeOrProblem && changeOrProblem.kind === 'invalid'
+    return isNameMissing ? addUnknownKeys(changeOrProblem, value, keys) : changeOrProblem
   }
 
   #mapRecord(record: unknown, cells: Cells, key: string | undefined): MappedChange | Problem {
-    const assigned = this.#assignId(record)
-    if ('error' in assigned) return assigned
-    const { id, idSource } = assigned
-    const withId = id === undefined || !isObject(record) ? record : addId(record, id)
+    const assignedId = this.#assignId(record)
+    if ('error' in assignedId) return assignedId
+    const { id, idSource } = assignedId
+    const recordWithId = id === undefined || !isObject(record) ? record : addId(record, id)
 
     // A plant that gets a generated id is new, so there are no stored fields to keep.
     const isUpdate = this.#options.ifExists === 'update' && idSource !== 'generated'
     const form = isUpdate ? 'patch' : 'record'
-    const patch = parsePlant(withId, form)
+    const patch = parsePlant(recordWithId, form)
     if (!patch) {
-      const reasons = this.#findReasons(withId, form, cells)
-      const rejectionCause = findIdCause(withId, form)
+      const reasons = this.#findReasons(recordWithId, form, cells)
+      const rejectionCause = findIdCause(recordWithId, form)
       return { ...createProblem('invalid', describeInvalidPlant(reasons)), rejectionCause }
     }
 
@@ -231,7 +232,7 @@ export class Mapper {
    * Notes the keys that are not read, for a warning. With `--map name=kind`, a key `name` is not
    * read, but a person has chosen that.
    */
-  #addOtherKeys(record: object, keys: FieldKeys): void {
+  #noteUnreadKeys(record: object, keys: FieldKeys): void {
     const { id, name, tag } = keys
     for (const field in record)
       if (
@@ -240,10 +241,10 @@ export class Mapper {
         field !== tag &&
         !Object.hasOwn(this.#options.map, field)
       )
-        this.#addOtherField(field)
+        this.#noteUnreadName(field)
   }
 
-  #addOtherField(field: string): void {
+  #noteUnreadName(field: string): void {
     const { otherFields, otherColumns } = this.#state
     const names = this.#header ? otherColumns : otherFields
     if (!names || names.size >= 1000 || isRejectsName(field)) return
@@ -276,7 +277,7 @@ function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): bo
 }
 
 /** Adds the keys that are not read to a problem: one of them may be the name, misspelled. */
-function addOtherKeys(problem: Problem, record: object, { id, tag }: FieldKeys): Problem {
+function addUnknownKeys(problem: Problem, record: object, { id, tag }: FieldKeys): Problem {
   const otherKeys = Object.keys(record).filter((key) => key !== id && key !== tag)
   // An empty key has no name that could be listed.
   const names = listNames(otherKeys)

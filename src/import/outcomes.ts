@@ -13,7 +13,7 @@ import type { MappedChange } from './mapped-change.js'
 import type { Position } from './parse-checkpoint.js'
 
 /** The outcomes of a chunk, with the position that follows from them. */
-export interface SettledRecords {
+export interface ChunkResult {
   /** The outcome of each record. */
   outcomes: readonly Outcome[]
   rejections: readonly RejectedRecord[]
@@ -28,16 +28,16 @@ export interface SettledRecords {
  * @param changeOutcomes the outcomes of the changes, in their order
  * @param input.position the position before the chunk
  */
-export function settleRecords(
+export function computeChunkResult(
   { chunk, results, nextId }: MappedChunk,
   changeOutcomes: readonly Outcome[],
   input: { reader: FormatReader; position: Position },
-): SettledRecords {
+): ChunkResult {
   const outcomes = mergeOutcomes(results, changeOutcomes)
   const rejections = findRejections(chunk, outcomes)
-  const rejectedText = formatRejectedRecords(rejections, input.reader)
+  const rejectedRows = formatRejectedRecords(rejections, input.reader)
   const position = {
-    ...movePosition(input.position, outcomes.length, rejectedText),
+    ...movePosition(input.position, outcomes.length, rejectedRows),
     counts: addOutcomes(input.position.counts, outcomes),
     nextId: nextId?.toString(),
   }

@@ -7,7 +7,7 @@
  */
 import * as z from 'zod/mini'
 import { fieldNames } from '../plant/fields.js'
-import { type Counts, countDone } from './counts.js'
+import { type Counts, countFinishedRecords } from './counts.js'
 
 const importAnswersSchema = z.object({
   encoding: z.exactOptional(z.string()),
@@ -57,7 +57,7 @@ export type RejectsFile = z.infer<typeof rejectsFileSchema>
 /**
  * Ids are strings, because JSON has no int64. After the last int64, the next id is out of range.
  */
-const idText = z.string().check(z.regex(/^-?\d{1,20}$/))
+const idString = z.string().check(z.regex(/^-?\d{1,20}$/))
 
 const positionSchema = z.object({
   /** The index of the input that is being read. */
@@ -65,7 +65,7 @@ const positionSchema = z.object({
   /** How many records of this input have an outcome. */
   records: count,
   counts: countsSchema,
-  nextId: z.optional(idText),
+  nextId: z.optional(idString),
   rejects: z.optional(rejectsFileSchema),
 })
 
@@ -79,7 +79,7 @@ const membersSchema = z.object({
   /** What the import reads, and how: see `describeSource`. */
   source: z.string(),
   /** The first generated id; undefined if the import generates none. */
-  firstId: z.optional(idText),
+  firstId: z.optional(idString),
   /** Whether the import was begun with `--restart`. The same option then resumes it. */
   restart: z.optional(z.literal(true)),
   answers: z.optional(importAnswersSchema),
@@ -89,9 +89,11 @@ const membersSchema = z.object({
 const checkpointSchema = membersSchema.check(
   // The counts are of all files, and `records` is of the file that is being read.
   z.refine(({ firstId, position }) => {
-    const done = countDone(position.counts)
+    const finishedCount = countFinishedRecords(position.counts)
     const isFirstInput = position.input === 0
-    const isCounted = isFirstInput ? done === position.records : done >= position.records
+    const isCounted = isFirstInput
+      ? finishedCount === position.records
+      : finishedCount >= position.records
     return isCounted && (firstId === undefined) === (position.nextId === undefined)
   }),
 )
@@ -105,10 +107,10 @@ const otherVersionSchema = z.object({ version: z.number().check(z.refine((n) => 
  * @returns `otherVersion` if another version of this program has written the checkpoint, whose
  * format is then unknown, and `invalid` if no version has
  */
-export function parseCheckpoint(text: string): Checkpoint | 'otherVersion' | 'invalid' {
+export function parseCheckpoint(state: string): Checkpoint | 'otherVersion' | 'invalid' {
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = JSON.parse(state)
   } catch (error) {
     if (error instanceof SyntaxError) return 'invalid'
     throw error

@@ -5,7 +5,7 @@
 export class ReadAhead<T> {
   readonly #items: AsyncGenerator<T, void, undefined>
   /** The item that is being read ahead; undefined if that has not begun. */
-  #next: Promise<IteratorResult<T, void>> | undefined
+  #nextItem: Promise<IteratorResult<T, void>> | undefined
 
   constructor(items: AsyncGenerator<T, void, undefined>) {
     this.#items = items
@@ -16,23 +16,23 @@ export class ReadAhead<T> {
    * rejects: the chunk before the failure must be stored first.
    */
   prepare(): void {
-    if (this.#next !== undefined) return
-    this.#next = this.#items.next()
-    this.#next.catch(() => undefined)
+    if (this.#nextItem !== undefined) return
+    this.#nextItem = this.#items.next()
+    this.#nextItem.catch(() => undefined)
   }
 
   /** Resolves to undefined after the last item. */
   async read(): Promise<T | undefined> {
-    const next = this.#next ?? this.#items.next()
-    this.#next = undefined
-    const result = await next
+    const nextItem = this.#nextItem ?? this.#items.next()
+    this.#nextItem = undefined
+    const result = await nextItem
     return result.done ? undefined : result.value
   }
 
   /** Ends the iteration. It does not wait for an item that is being read: a pipe may never end. */
   async end(): Promise<void> {
-    const ending = this.#items.return(undefined)
-    if (this.#next === undefined) await ending
-    else ending.catch(() => undefined)
+    const returnPromise = this.#items.return(undefined)
+    if (this.#nextItem === undefined) await returnPromise
+    else returnPromise.catch(() => undefined)
   }
 }

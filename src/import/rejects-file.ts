@@ -36,43 +36,43 @@ import type { RejectsFile } from './parse-checkpoint.js'
  *   is full for example, they go to the new file.
  *
  * @param path the file of `--rejects`; undefined without that option
- * @param saved what the checkpoint says about the file; undefined for a new import
+ * @param savedFile what the checkpoint says about the file; undefined for a new import
  * @throws {PlantsError} `usage` for a file that this import has not left like this. Even an empty
  * file may be another import's.
  */
 export function openRejects(
   path: string | undefined,
-  saved: RejectsFile | undefined,
+  savedFile: RejectsFile | undefined,
   header: string,
 ): RejectsFile | undefined {
   if (path === undefined) {
-    if (saved) appendLeftRecords(saved, header)
+    if (savedFile) appendPendingRecords(savedFile, header)
     return undefined
   }
   if (existsForWriting(path)) {
-    const isOfThisImport = saved?.path === path && saved.length + saved.rows.length > 0
+    const isOfThisImport = savedFile?.path === path && savedFile.length + savedFile.rows.length > 0
     if (!isOfThisImport) throw createOverwriteError(path, 'already exists')
-    return appendLeftRecords(saved, header)
+    return appendPendingRecords(savedFile, header)
   }
-  const hadOtherFile = saved !== undefined && saved.path !== path
-  const rows = hadOtherFile ? appendToOtherFile(saved, header) : (saved?.rows ?? '')
-  return appendLeftRecords({ path, length: 0, rows }, header)
+  const hadOtherFile = savedFile !== undefined && savedFile.path !== path
+  const rows = hadOtherFile ? appendToOtherFile(savedFile, header) : (savedFile?.rows ?? '')
+  return appendPendingRecords({ path, length: 0, rows }, header)
 }
 
 /** Returns the records that could not be written to the file of the interrupted run. */
-function appendToOtherFile(saved: RejectsFile, header: string): string {
-  if (saved.rows === '') return ''
+function appendToOtherFile(savedFile: RejectsFile, header: string): string {
+  if (savedFile.rows === '') return ''
   try {
-    return appendLeftRecords(saved, header).rows
+    return appendPendingRecords(savedFile, header).rows
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    return saved.rows
+    return savedFile.rows
   }
 }
 
 /** Appends what an interrupted run has left. It may have created the file, and written a part. */
-function appendLeftRecords(saved: RejectsFile, header: string): RejectsFile {
-  return append(saved, header, { mayExist: true })
+function appendPendingRecords(savedFile: RejectsFile, header: string): RejectsFile {
+  return appendRows(savedFile, header, { mayExist: true })
 }
 
 function existsForWriting(path: string): boolean {
@@ -85,33 +85,33 @@ function existsForWriting(path: string): boolean {
 /**
  * Appends the rejected records of a chunk, and waits until they are on disk.
  *
- * @param saved what the checkpoint says about the file, with the records to append
+ * @param savedFile what the checkpoint says about the file, with the records to append
  * @param header the header, which precedes the first records
  * @returns what the next checkpoint says about the file
  * @throws {PlantsError} `usage` unless the file is as the import has left it
  */
-export function appendRejectedRecords(saved: RejectsFile, header: string): RejectsFile {
-  return append(saved, header, { mayExist: false })
+export function appendRejectedRecords(savedFile: RejectsFile, header: string): RejectsFile {
+  return appendRows(savedFile, header, { mayExist: false })
 }
 
 /** @param options.mayExist whether a file that the checkpoint does not know may be this import's */
-function append(
-  saved: RejectsFile,
+function appendRows(
+  savedFile: RejectsFile,
   header: string,
   { mayExist }: { mayExist: boolean },
 ): RejectsFile {
-  const { path, length, rows } = saved
+  const { path, length, rows } = savedFile
   const isFirst = length === 0
   const bytes = Buffer.from(isFirst && rows !== '' ? header + rows : rows)
-  if (length + bytes.length === 0) return saved
+  if (length + bytes.length === 0) return savedFile
   return explainWriteErrors(path, () => {
-    const isKnown = saved.file !== undefined
+    const isKnown = savedFile.file !== undefined
     const fd = isKnown ? openFile(path) : createFile(path, mayExist)
     try {
-      const { identity, writtenBytes } = checkFile(fd, saved, bytes)
+      const { identity, writtenBytes } = checkFile(fd, savedFile, bytes)
       writeRemainder(fd, bytes, writtenBytes, length)
       if (isFirst) {
-        assertFirst(fd, path, bytes)
+        assertOwnBeginning(fd, path, bytes)
         syncFolder(dirname(path))
       }
       return { path, file: identity, length: length + bytes.length, rows: '' }
@@ -127,14 +127,15 @@ function append(
  *
  * @param bytes the records to append, whose beginning an interrupted run may have written
  */
-function checkFile(fd: number, saved: RejectsFile, bytes: Buffer) {
-  const { path, length } = saved
+function checkFile(fd: number, savedFile: RejectsFile, bytes: Buffer) {
+  const { path, length } = savedFile
   const stats = fs.fstatSync(fd)
-  assertOwnFile(path, stats, anotherFile)
+  assertOwnFile(path, stats, otherFileHint)
   const { dev, ino, size } = fs.fstatSync(fd, { bigint: true })
   const identity = `${dev}:${ino}`
-  const writtenBytes = countWrittenBytes(fd, saved, bytes)
-  const isAsSaved = size === BigInt(length + writtenBytes) && (saved.file ?? identity) === identity
+  const writtenBytes = countWrittenBytes(fd, savedFile, bytes)
+  const isAsSaved =
+    size === BigInt(length + writtenBytes) && (savedFile.file ?? identity) === identity
   if (!isAsSaved) throw createOverwriteError(path)
   // If somebody else has created the file, everybody may be allowed to read it.
   if ((stats.mode & 0o077) !== 0) fs.fchmodSync(fd, 0o600)
@@ -155,7 +156,7 @@ function createFile(path: string, mayExist: boolean): number {
     return fs.openSync(path, O_RDWR | O_NOFOLLOW | O_CREAT | O_APPEND | exclusiveFlag, 0o600)
   } catch (error) {
     if (getSystemCode(error) !== 'EEXIST') throw error
-    assertOwnFile(path, fs.lstatSync(path), anotherFile)
+    assertOwnFile(path, fs.lstatSync(path), otherFileHint)
     throw createOverwriteError(path, 'already exists')
   }
 }
@@ -164,8 +165,8 @@ function createFile(path: string, mayExist: boolean): number {
  * Notes for the next checkpoint that the file turned out to belong to another program. A resumed
  * run then rejects whatever it finds at the path.
  */
-export function disownFile(saved: RejectsFile): RejectsFile {
-  return { ...saved, file: identityOfNoFile }
+export function disownFile(savedFile: RejectsFile): RejectsFile {
+  return { ...savedFile, file: identityOfNoFile }
 }
 
 /** A stored member, so it stays a string. The identity of a file is `device:inode`, never empty. */
@@ -177,9 +178,9 @@ const identityOfNoFile = ''
  * @throws {PlantsError} `usage` if there is anything else
  */
 function countWrittenBytes(fd: number, { path, length }: RejectsFile, bytes: Buffer): number {
-  const present = Buffer.alloc(bytes.length)
-  const count = fs.readSync(fd, present, 0, bytes.length, length)
-  if (bytes.compare(present, 0, count, 0, count) !== 0) throw createOverwriteError(path)
+  const presentBytes = Buffer.alloc(bytes.length)
+  const count = fs.readSync(fd, presentBytes, 0, bytes.length, length)
+  if (bytes.compare(presentBytes, 0, count, 0, count) !== 0) throw createOverwriteError(path)
   return count
 }
 
@@ -208,23 +209,26 @@ function writeRemainder(fd: number, bytes: Buffer, writtenBytes: number, length:
 }
 
 /** @throws {PlantsError} `usage` if another import has written its first records earlier */
-function assertFirst(fd: number, path: string, bytes: Buffer): void {
-  const present = Buffer.alloc(bytes.length)
-  fs.readSync(fd, present, 0, bytes.length, 0)
-  if (!present.equals(bytes))
-    throw usageError(`${path} was changed by another program at the same time`, anotherFile)
+function assertOwnBeginning(fd: number, path: string, bytes: Buffer): void {
+  const presentBytes = Buffer.alloc(bytes.length)
+  fs.readSync(fd, presentBytes, 0, bytes.length, 0)
+  if (!presentBytes.equals(bytes))
+    throw usageError(`${path} was changed by another program at the same time`, otherFileHint)
 }
 
-const anotherFile = 'Choose another file with --rejects'
+const otherFileHint = 'Choose another file with --rejects'
 
-function createOverwriteError(path: string, why = 'has changed since the import wrote it'): Error {
-  return usageError(`${path} ${why}, and would be overwritten`, anotherFile)
+function createOverwriteError(
+  path: string,
+  reason = 'has changed since the import wrote it',
+): Error {
+  return usageError(`${path} ${reason}, and would be overwritten`, otherFileHint)
 }
 
 function explainWriteErrors<T>(path: string, action: () => T): T {
   try {
     return action()
   } catch (error) {
-    throw toWriteError(`The rejects file ${path}`, path, error, anotherFile)
+    throw toWriteError(`The rejects file ${path}`, path, error, otherFileHint)
   }
 }

@@ -20,7 +20,7 @@ import { hostname } from 'node:os'
 import { type PlantsError, usageError } from '../errors.js'
 import type { DirectStore } from '../stores/store.js'
 import { buildCheckpointId, findsStoredByName, InvalidCheckpointError } from './checkpoint.js'
-import { countDone } from './counts.js'
+import { countFinishedRecords } from './counts.js'
 import type { ImportPlan } from './inputs.js'
 import type { Checkpoint, ImportAnswers } from './parse-checkpoint.js'
 import { describeDifference } from './source.js'
@@ -77,7 +77,7 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
   const pathsId = buildPathsId(options)
   const rememberedFiles = plan.idFrom === undefined ? [] : await findRememberedFiles(options)
   for await (const { id, state, parsed } of listCandidates(options, rememberedFiles)) {
-    const checkpoint = rejectBeyondInputs(parsed, source, plan)
+    const checkpoint = invalidateBeyondInputs(parsed, source, plan)
     // The paths say that it is this import, even if its contents or options were others. What a
     // remembered file leads to is this import only if they are the same, or nobody can tell.
     const isThisImport = id === pathsId || checkpoint === 'invalid' || hasSource(checkpoint, source)
@@ -171,7 +171,7 @@ function hasSource(checkpoint: ParsedCheckpoint, source: string): checkpoint is 
  * Makes a checkpoint invalid that has this source, but a position behind the last of its files. No
  * import saves that, but any program may write to the table.
  */
-function rejectBeyondInputs(
+function invalidateBeyondInputs(
   checkpoint: ParsedCheckpoint,
   source: string,
   { inputs }: ImportPlan,
@@ -193,7 +193,8 @@ export function decideStart(saved: SavedImport, options: StartOptions): StartDec
   const checkpoint = selectResumable(saved, options)
   const error = options.plan.restart
     ? undefined
-    : (findMismatch(saved, checkpoint, options) ?? findRepetition(saved, checkpoint, options))
+    : (findMismatchError(saved, checkpoint, options) ??
+      findRepetitionError(saved, checkpoint, options))
   if (error) return { type: 'reject', error }
   return checkpoint ? { type: 'resume', checkpoint } : { type: 'begin' }
 }
@@ -209,7 +210,7 @@ function selectResumable(
 }
 
 /** Creates the error for an interrupted import that can neither resume nor begin again. */
-function findMismatch(
+function findMismatchError(
   { checkpoint }: SavedImport,
   resumable: Checkpoint | undefined,
   { plan, source, storeName, isService }: StartOptions,
@@ -226,7 +227,7 @@ function findMismatch(
     )
   if (!checkpoint || resumable) return undefined
   // A service may have stored plants of a chunk that is not in the checkpoint yet.
-  const mayHaveStored = countDone(checkpoint.position.counts) > 0 || isService
+  const mayHaveStored = countFinishedRecords(checkpoint.position.counts) > 0 || isService
   if (!mayHaveStored) return undefined
   // Records without ids would get other ids, and be stored twice, so `--restart` is not proposed.
   const generatesIds = (checkpoint.firstId ?? plan.idFrom) !== undefined
@@ -241,7 +242,7 @@ function findMismatch(
  * Creates the error for a file whose records got generated ids in another import: they would get
  * other ids, and be stored twice.
  */
-function findRepetition(
+function findRepetitionError(
   { id, rememberedFiles }: SavedImport,
   resumable: Checkpoint | undefined,
   { plan }: StartOptions,

@@ -45,8 +45,9 @@ async function sampleObjects(values: AsyncIterable<Chunk>): Promise<Chunk<Cells>
   for await (const { records } of values) {
     for (const record of records.slice(0, maxHeaderRows - objects.length)) {
       const text = typeof record === 'string' ? record : ''
-      const parsed = parseJson(text)
-      if ('value' in parsed && isObject(parsed.value)) objects.push({ text, fields: parsed.value })
+      const parseResult = parseJson(text)
+      if ('value' in parseResult && isObject(parseResult.value))
+        objects.push({ text, fields: parseResult.value })
     }
     if (objects.length >= maxHeaderRows) break
   }
@@ -60,9 +61,10 @@ async function sampleObjects(values: AsyncIterable<Chunk>): Promise<Chunk<Cells>
 /** Returns the value of a key. A number that JavaScript would round is returned as its digits. */
 function readExact(value: unknown, key: string, text: string): unknown {
   if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
-  const parsed = parseJson(text, { idKey: key })
-  const exact = 'value' in parsed && isObject(parsed.value) ? parsed.value[key] : value
-  return exact instanceof NumberText ? exact.text : exact
+  const parseResult = parseJson(text, { idKey: key })
+  const exactValue =
+    'value' in parseResult && isObject(parseResult.value) ? parseResult.value[key] : value
+  return exactValue instanceof NumberText ? exactValue.text : exactValue
 }
 
 /** @returns undefined for what no field can be: an object, an array, or null */

@@ -11,15 +11,15 @@ import type { ImportPlan, OpenInput } from './inputs.js'
 export function describeSource(
   plan: ImportPlan,
   hashes: readonly string[] | undefined,
-  first: OpenInput,
+  firstReader: OpenInput,
 ): string {
   const { format, sheet, encoding, delimiter, map, columns, match } = plan
   const quotes = plan.quotes === false ? false : undefined
   const idFrom = plan.idFrom?.toString()
   const options = { format, sheet, encoding, delimiter, quotes, map, columns, idFrom, match }
   // The description is stored in checkpoints, so its members keep their names.
-  const detected = [first.format, formatRejectsHeader(first)]
-  return JSON.stringify({ hashes, ...options, found: detected })
+  const detectedFormat = [firstReader.format, formatRejectsHeader(firstReader)]
+  return JSON.stringify({ hashes, ...options, found: detectedFormat })
 }
 
 /**

@@ -1,5 +1,5 @@
 import { assertDefined } from '../../errors.js'
-import { describeRejected } from '../../import/format-rejects.js'
+import { describeRejectedRecord } from '../../import/format-rejects.js'
 import { type ImportInput, type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
 import { smallestId } from '../../plant/fields.js'
@@ -46,7 +46,7 @@ async function* readReasons(
       for (const [index, raw] of records.entries()) {
         const change = mapper.map(raw)
         yield 'error' in change
-          ? describeRejected(input.name, assertDefined(lines[index]), change.message)
+          ? describeRejectedRecord(input.name, assertDefined(lines[index]), change.message)
           : undefined
       }
   } finally {

@@ -1,10 +1,11 @@
 /*
  * The ZIP archive (PKWARE's APPNOTE) that holds the parts of a workbook.
  *
- * A workbook comes from anywhere, so the archive may be damaged, or made to unpack to gigabytes.
- * yauzl reads the directory, also in its 64-bit form (ZIP64). The contents are unpacked here,
- * because yauzl does not check the CRC-32, and inflates in blocks of 16 KiB. Nothing is unpacked
- * beyond the size that the directory gives, so the sum of these sizes limits time and memory.
+ * A workbook may come from anybody, so its archive may be damaged, or made to unpack to gigabytes.
+ * yauzl reads the directory, also in its 64-bit form (ZIP64). This file unpacks the contents
+ * itself, because yauzl does not check the CRC-32, and inflates in slow blocks of 16 KiB. A part
+ * that unpacks to more bytes than the directory says is an error, so the sum of the sizes in the
+ * directory limits time and memory.
  */
 import { posix } from 'node:path'
 import { crc32, createInflateRaw } from 'node:zlib'
@@ -129,17 +130,17 @@ async function readDirectory(
   }
 }
 
-async function* inflate(packed: Buffer, entry: Entry, path: string): AsyncGenerator<Buffer> {
+async function* inflate(packedBytes: Buffer, entry: Entry, path: string): AsyncGenerator<Buffer> {
   const { compressionMethod } = entry
-  if (compressionMethod === stored) {
-    for (let start = 0; start < packed.length; start += blockBytes)
-      yield packed.subarray(start, start + blockBytes)
+  if (compressionMethod === storedMethod) {
+    for (let start = 0; start < packedBytes.length; start += blockBytes)
+      yield packedBytes.subarray(start, start + blockBytes)
     return
   }
-  if (compressionMethod !== deflated)
+  if (compressionMethod !== deflatedMethod)
     throw new DamageError(`${path} is compressed by an unknown method (${compressionMethod})`)
   const stream = createInflateRaw({ chunkSize: blockBytes })
-  stream.end(packed)
+  stream.end(packedBytes)
   try {
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {
@@ -149,10 +150,9 @@ async function* inflate(packed: Buffer, entry: Entry, path: string): AsyncGenera
 }
 
 /**
- * Spreadsheets compare the names of parts without the case of ASCII letters (ECMA-376, part 2), and
- * take `\`, which old programs write, for `/`. So this does, too: `XL\Workbook.xml` is
- * `xl/workbook.xml`. Only ASCII is folded, because `toLowerCase` would take the Kelvin sign for a
- * `k`.
+ * Folds the path of a part as spreadsheets do: `XL\Workbook.xml` is `xl/workbook.xml`. They ignore
+ * the case of ASCII letters (ECMA-376, part 2), and take `\`, which old programs write, for `/`.
+ * `toLowerCase` alone would fold too much: it takes the Kelvin sign for a `k`.
  */
 function foldPath(path: string): string {
   const absolute = posix.normalize(`/${path.replaceAll('\\', '/')}`)
@@ -160,16 +160,16 @@ function foldPath(path: string): string {
 }
 
 /**
- * All parts of a workbook have names in ASCII. A name in another encoding is decoded wrongly here,
- * which does no harm: the entry only has to be counted.
+ * Decodes the name of an entry. All parts of a workbook have names in ASCII. If another entry has a
+ * name in another encoding, a wrong name does no harm, because nothing looks for that entry.
  */
 function decodeName({ fileNameRaw }: Entry): string {
   return fileNameRaw.toString('utf8')
 }
 
 /** APPNOTE lists the numbers of the compression methods (4.4.5). */
-const stored = 0
-const deflated = 8
+const storedMethod = 0
+const deflatedMethod = 8
 
 const blockBytes = 65_536
 /** An entry takes about a kilobyte of memory. An archive without ZIP64 cannot have more of them. */

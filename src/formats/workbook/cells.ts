@@ -1,10 +1,10 @@
 /*
- * Reads the value of a cell as an import needs it: as the text that a person would type.
+ * Converts a cell to the string that a person would type into a CSV file.
  *
- * A cell may be displayed otherwise than it is stored: a date is a number of days with a format,
- * and a formula has the value that the spreadsheet computed when it last saved the workbook. Where
- * the stored value is no longer what the person sees, such as an id above 2^53 that has lost
- * digits, the cell gets a reason to be rejected instead of a wrong text.
+ * A cell may be displayed otherwise than it is stored: a date is stored as a number of days with a
+ * format, and a formula with the value that the spreadsheet computed when it last saved the
+ * workbook. A stored value may differ from what the person has typed: an id above 2^53 has lost
+ * digits. Such a cell gets the reason for which its record is rejected.
  */
 import type { Cell } from '../chunk.js'
 import { spreadsheetError } from '../write.js'
@@ -12,12 +12,12 @@ import { DamageError } from './damage.js'
 import { formatDate } from './dates.js'
 import type { SharedStrings } from './shared-strings.js'
 import type { DateKind } from './styles.js'
-import { unescapeText } from './texts.js'
+import { unescapeString } from './texts.js'
 
 /** What the cells of all sheets of a workbook share. */
 export interface CellContext {
   sharedStrings: SharedStrings
-  /** What a number stands for, by the index of the format that its cell names. */
+  /** The kind of date that a number is, by the index of the format that the cell has. */
   dateKinds: readonly DateKind[]
   is1904: boolean
 }
@@ -30,55 +30,56 @@ export interface RawCell {
   /** The content of the element `v`; undefined if the cell has no such element. */
   value: string | undefined
   /** The content of the element `is`; undefined if the cell has no such element. */
-  inlineText: string | undefined
+  inlineString: string | undefined
 }
 
 /**
- * Converts a cell to its text. The type decides, not the text: `#N/A` is an error only in a cell of
- * type `e`, and in a cell with a text it may be the name of a plant.
+ * Converts a cell to a string. The type of the cell decides what its value means: `#N/A` is an
+ * error in a cell of type `e`, and may be the name of a plant in a cell of type `s`.
  *
  * @throws {DamageError} if the type and the content do not fit together
  */
 export function readCell(raw: RawCell, context: CellContext): Cell {
   const { type, value } = raw
   if (raw.hasFormula && !hasSavedValue(raw)) return unsavedFormula
-  if (type === 'inlineStr') return readText(raw.inlineText ?? value)
-  if (raw.inlineText !== undefined) throw new DamageError('a cell with a text has another type')
-  if (type === 'str') return readText(value)
-  const trimmed = value?.trim()
-  if (type === 'e') return readError(trimmed ?? '')
-  if (!trimmed) return undefined
+  if (type === 'inlineStr') return readString(raw.inlineString ?? value)
+  if (raw.inlineString !== undefined) throw new DamageError('a cell with a text has another type')
+  if (type === 'str') return readString(value)
+  const trimmedValue = value?.trim()
+  if (type === 'e') return readError(trimmedValue ?? '')
+  if (!trimmedValue) return undefined
   switch (type) {
     case 's':
-      return readSharedText(trimmed, context)
+      return readSharedString(trimmedValue, context)
     case 'n':
-      return readNumber(trimmed, raw.format, context)
+      return readNumber(trimmedValue, raw.format, context)
     case 'b':
-      return readBoolean(trimmed)
+      return readBoolean(trimmedValue)
     case 'd':
-      return trimmed.replace(/T00:00:00(?:\.0+)?Z?$/, '')
+      return trimmedValue.replace(/T00:00:00(?:\.0+)?Z?$/, '')
     default:
       throw new DamageError(`a cell has the unknown type ${type}`)
   }
 }
 
 /**
- * A program that cannot compute, such as a library that writes workbooks, saves formulas without
- * their values. `=""` has a value, too, which is an empty string; an empty number is none.
+ * Whether the cell of a formula has a value. A program that cannot compute, such as a library that
+ * writes workbooks, saves formulas without values. An empty string is a value, as of `=""`, but an
+ * empty number is not.
  */
-function hasSavedValue({ type, value, inlineText }: RawCell): boolean {
+function hasSavedValue({ type, value, inlineString }: RawCell): boolean {
   if (type === 'str') return value !== undefined
-  return Boolean(value) || inlineText !== undefined
+  return Boolean(value) || inlineString !== undefined
 }
 
-function readText(text = ''): Cell {
-  return unescapeText(text).trim() || undefined
+function readString(escaped = ''): Cell {
+  return unescapeString(escaped).trim() || undefined
 }
 
-function readSharedText(index: string, { sharedStrings }: CellContext): Cell {
-  const text = /^\d{1,9}$/.test(index) ? sharedStrings.get(Number(index)) : undefined
-  if (text === undefined) throw new DamageError(`the shared text ${index} is missing`)
-  return text.trim() || undefined
+function readSharedString(index: string, { sharedStrings }: CellContext): Cell {
+  const string = /^\d{1,9}$/.test(index) ? sharedStrings.get(Number(index)) : undefined
+  if (string === undefined) throw new DamageError(`the shared text ${index} is missing`)
+  return string.trim() || undefined
 }
 
 function readError(code: string): Cell {
@@ -92,7 +93,7 @@ function readBoolean(value: string): Cell {
   return { text: '#VALUE!', reason: 'is neither true nor false in the workbook' }
 }
 
-/** Writes a number in plain digits, never as `1e21`, and a date in ISO 8601. */
+/** Formats a number in plain digits, never as `1e21`, and a date as ISO 8601. */
 function readNumber(value: string, format: number, context: CellContext): Cell {
   const { dateKinds } = context
   // If the format is unknown, nobody knows whether 45292 is a number or the first day of 2024.
@@ -124,8 +125,8 @@ function formatNumber(number: number): Cell {
 }
 
 /**
- * The rejects file gets `#N/A` in this cell. An import rejects that again, so that the record is
- * not stored without its value before somebody has corrected it.
+ * The rejects file has `#N/A` for such a cell. An import of the rejects file rejects `#N/A` again,
+ * so the record is not stored before somebody has entered the value.
  */
 const unsavedFormula: Cell = {
   text: '#N/A',
@@ -134,7 +135,7 @@ const unsavedFormula: Cell = {
     'open the workbook in a spreadsheet, and save it',
 }
 
-/** An integer of at most 15 digits is what it looks like: a double holds it exactly. */
+/** Matches an integer of at most 15 digits, which a double represents exactly. */
 const plainInteger = /^(?:0|-?[1-9]\d{0,14})$/
-/** This is the double of XML Schema, but without NaN and INF, which spreadsheets do not write. */
+/** Matches a double of XML Schema, except NaN and INF, which spreadsheets do not write. */
 const anyNumber = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i

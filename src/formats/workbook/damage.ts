@@ -1,14 +1,14 @@
 import { inputError, type PlantsError } from '../../errors.js'
 
 /**
- * A workbook is not as ECMA-376 says. Parts of the reader throw this without knowing the file; the
- * message continues `stock.xlsx is damaged: `.
+ * A workbook is not valid by ECMA-376. The functions that throw this error do not know the name of
+ * the file. So the message is the end of a sentence that begins with `stock.xlsx is damaged: `.
  */
 export class DamageError extends Error {
   override readonly name = 'DamageError'
 }
 
-/** Converts a `DamageError` to the error that names the file. It returns any other error as is. */
+/** Converts a `DamageError` to an error that names the file. Any other error is returned as it is. */
 export function explainDamage(file: string, error: unknown): unknown {
   if (!(error instanceof DamageError)) return error
   return inputError(

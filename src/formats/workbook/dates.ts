@@ -1,15 +1,17 @@
 /*
  * Converts the numbers with which a workbook stores dates.
  *
- * A date is a count of days, and a time is a fraction of one: 45292.5 is noon of 1 January 2024. A
- * workbook counts from 1904, or from 1900. In the latter case, it takes 1900 for a leap year, as
- * Lotus 1-2-3 did: day 59 is 28 February, day 60 is 29 February, which never was, and day 61 is
- * 1 March. So the days before day 60 have another epoch than those after it.
+ * A date is a number of days, and a time is a fraction of a day: 45292.5 is noon of 1 January 2024.
+ * A workbook counts its days from 1904 or from 1900. A workbook that counts from 1900 takes 1900
+ * for a leap year, as Lotus 1-2-3 did: day 59 is 28 February, day 60 is 29 February, a day that
+ * never existed, and day 61 is 1 March. So the days before day 60 and the days after day 60 are
+ * counted from different epochs.
  */
 import type { DateKind } from './styles.js'
 
 /**
- * Formats a date or a time as ISO 8601, such as `2024-01-01T12:00:00`; midnight is the day only.
+ * Formats a date or a time as ISO 8601, such as `2024-01-01T12:00:00`. A date at midnight is
+ * formatted without its time, as `2024-01-01`.
  *
  * @returns undefined for a number that no date has
  */
@@ -33,9 +35,9 @@ export function formatDate(
 }
 
 /**
- * Rounds to the second that was meant. Some programs cut a fraction of a day off after eight
- * digits, and then miss a whole second by up to 0.6 ms. A time in milliseconds, which is at least
- * 1 ms away from a second, is kept.
+ * Rounds to a whole second if the time is less than 0.75 ms away from one, or else to a
+ * millisecond. Some programs write only eight digits of the fraction of a day, and so miss a whole
+ * second by up to 0.6 ms. A time that has milliseconds is at least 1 ms away from a whole second.
  */
 function roundTime(timeMs: number): number {
   const secondMs = Math.round(timeMs / 1000) * 1000

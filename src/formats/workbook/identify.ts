@@ -1,33 +1,42 @@
 /*
- * Identifies files that begin like a workbook and are none: ZIP archives of other programs, and
- * compound files (MS-CFB), in which Office stored everything before 2007, and still stores what has
- * a password. "stock.xls is an old workbook" helps a person more than "stock.xls is damaged".
+ * Identifies files that begin like a workbook, but are not workbooks. They are ZIP archives of
+ * other programs, or compound files (MS-CFB). Office stored every document in a compound file
+ * before 2007, and still does so if the document has a password. The message "stock.xls is an old
+ * workbook" helps a person more than "stock.xls is damaged".
  */
 import { inputError, type PlantsError } from '../../errors.js'
 import type { Archive } from './archive.js'
 
 interface FileKind {
   /** The end of a message: `stock.ods is ` precedes it. */
-  what: string
+  description: string
   hint: string
 }
 
-const saveAsXlsx = 'Save it as .xlsx or CSV, and import that'
-const withoutRows = 'Save the list in it as .xlsx or CSV, and import that'
+const saveAsXlsxHint = 'Save it as .xlsx or CSV, and import that'
+const saveListHint = 'Save the list in it as .xlsx or CSV, and import that'
 
-/** An archive is of the first kind here of which it has a part. */
+/** The kind of an archive is the first one whose path an entry of the archive has. */
 const archiveKinds: readonly (FileKind & { path: RegExp })[] = [
-  { path: /^xl\/workbook\.bin$/, what: 'an Excel binary workbook (.xlsb)', hint: saveAsXlsx },
-  { path: /^word\/document\.xml$/, what: 'a Word document (.docx)', hint: withoutRows },
-  { path: /^ppt\/presentation\.xml$/, what: 'a PowerPoint file (.pptx)', hint: withoutRows },
+  {
+    path: /^xl\/workbook\.bin$/,
+    description: 'an Excel binary workbook (.xlsb)',
+    hint: saveAsXlsxHint,
+  },
+  { path: /^word\/document\.xml$/, description: 'a Word document (.docx)', hint: saveListHint },
+  {
+    path: /^ppt\/presentation\.xml$/,
+    description: 'a PowerPoint file (.pptx)',
+    hint: saveListHint,
+  },
   {
     path: /^index(?:\.zip|\/.*\.iwa)$/,
-    what: 'a document of Apple Numbers, Pages or Keynote',
+    description: 'a document of Apple Numbers, Pages or Keynote',
     hint: 'In Numbers, export it as Excel or CSV, and import that',
   },
 ]
 
-/** @throws {PlantsError} `input`, with what the archive is instead of a workbook */
+/** @throws {PlantsError} `input` if the archive is not a workbook, with the kind that it is */
 export async function assertWorkbook(archive: Archive, file: string): Promise<void> {
   const kind = (await findOpenDocument(archive)) ?? findArchiveKind(archive)
   if (kind) throw createKindError(file, kind)
@@ -40,9 +49,10 @@ function findArchiveKind(archive: Archive): FileKind | undefined {
   )
   if (archiveKind) return archiveKind
   const isOffice = archive.has('_rels/.rels') || paths.some((path) => path.startsWith('xl/'))
-  if (!isOffice) return { what: 'a ZIP archive', hint: 'Unpack it, and import the files in it' }
+  if (!isOffice)
+    return { description: 'a ZIP archive', hint: 'Unpack it, and import the files in it' }
   const hint = 'Remove the password in the spreadsheet, save it, and import that'
-  return archive.isEncrypted ? { what: 'protected by a password', hint } : undefined
+  return archive.isEncrypted ? { description: 'protected by a password', hint } : undefined
 }
 
 /** The first part of an OpenDocument file has its media type (OpenDocument 1.3, part 2, 3.3). */
@@ -52,20 +62,20 @@ async function findOpenDocument(archive: Archive): Promise<FileKind | undefined>
   for await (const block of archive.read('mimetype')) type += block.toString('latin1')
   if (!type.startsWith('application/vnd.oasis.opendocument.')) return undefined
   if (type.includes('spreadsheet'))
-    return { what: 'an OpenDocument spreadsheet (.ods)', hint: saveAsXlsx }
-  return { what: 'an OpenDocument file', hint: withoutRows }
+    return { description: 'an OpenDocument spreadsheet (.ods)', hint: saveAsXlsxHint }
+  return { description: 'an OpenDocument file', hint: saveListHint }
 }
 
-/** A compound file is of the first kind here whose stream it has. */
+/** The kind of a compound file is the first one whose stream is in the file. */
 const streamKinds: readonly (FileKind & { stream: string })[] = [
   {
     stream: 'EncryptedPackage',
-    what: 'protected by a password',
+    description: 'protected by a password',
     hint: 'Remove the password in the spreadsheet, save it, and import that',
   },
-  { stream: 'Workbook', what: 'an old workbook (.xls)', hint: saveAsXlsx },
-  { stream: 'Book', what: 'an old workbook (.xls)', hint: saveAsXlsx },
-  { stream: 'WordDocument', what: 'an old Word document (.doc)', hint: withoutRows },
+  { stream: 'Workbook', description: 'an old workbook (.xls)', hint: saveAsXlsxHint },
+  { stream: 'Book', description: 'an old workbook (.xls)', hint: saveAsXlsxHint },
+  { stream: 'WordDocument', description: 'an old Word document (.doc)', hint: saveListHint },
 ]
 
 export function isCompoundFile(head: Buffer): boolean {
@@ -75,7 +85,7 @@ export function isCompoundFile(head: Buffer): boolean {
 /** Creates the error that says what the compound file is. */
 export function createCompoundFileError(file: string, content: Buffer): PlantsError {
   const kind = streamKinds.find(({ stream }) => hasStream(content, stream))
-  return createKindError(file, kind ?? { what: 'an old Office file', hint: withoutRows })
+  return createKindError(file, kind ?? { description: 'an old Office file', hint: saveListHint })
 }
 
 /**
@@ -97,6 +107,6 @@ function hasStream(content: Buffer, name: string): boolean {
 
 const streamType = 2
 
-function createKindError(file: string, { what, hint }: FileKind): PlantsError {
-  return inputError(`${file} is ${what}`, hint)
+function createKindError(file: string, { description, hint }: FileKind): PlantsError {
+  return inputError(`${file} is ${description}`, hint)
 }

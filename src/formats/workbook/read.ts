@@ -2,14 +2,15 @@
  * Reads a workbook (ECMA-376) as a table.
  *
  * A workbook is a ZIP archive of XML parts. To get from bytes to rows, `archive.ts` unpacks a part,
- * `xml.ts` parses it as it is unpacked, `sheets.ts` reads which sheets there are and what they
- * share, and `rows.ts` reads the rows of one sheet, whose cells `cells.ts` converts to text.
- * The bytes of the archive are in memory as a whole, because its directory is at the end; of the
- * unpacked parts, only the shared strings and the formats are.
+ * `xml.ts` parses the part block by block, `sheets.ts` lists the sheets and reads what all sheets
+ * share, and `rows.ts` reads the rows of one sheet. `cells.ts` converts each cell to a string.
  *
- * An import opens a workbook twice: first it is examined, which reads the whole sheet, so that
- * damage is found before anything is stored; then its rows are imported. Both run this reader.
- * docs/design/decisions.md says why it is read twice.
+ * The whole archive is in memory, because a ZIP archive has its directory at its end. Of the
+ * unpacked parts, only the shared strings and the formats of cells stay in memory.
+ *
+ * An import opens a workbook twice with this reader. The first time, it examines the workbook: it
+ * reads the whole sheet, so that damage is found before anything is stored. The second time, it
+ * imports the rows. docs/design/decisions.md says why a workbook is read twice.
  */
 import { assertDefined, inputError } from '../../errors.js'
 import {
@@ -37,7 +38,7 @@ import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
 import { parsePart } from './xml.js'
 
 /**
- * Opens the sheet that has the columns, or the one that the options name.
+ * Opens the sheet that the options name, or else the first visible sheet that has the columns.
  *
  * @throws {PlantsError} `input` for a damaged workbook, or if no sheet has the columns
  */
@@ -47,13 +48,17 @@ export async function openWorkbook(
 ): Promise<FormatReader> {
   return useReader(input, options, async (reader) => {
     const table = await reader.openTable()
-    // A file is examined before it is imported. A pipe is not, so damage is looked for here.
+    // A file was examined before this, which has found any damage. A pipe cannot be examined, so
+    // its rows are read to the end here.
     if (input.isReadOnce) for await (const _ of (await reader.openTable()).chunks);
     return table
   })
 }
 
-/** Reads the first rows of each visible sheet, or of the chosen one, whatever its columns are. */
+/**
+ * Reads the first rows of the sheet that the options name, or else of each visible sheet. It does
+ * not matter which columns a sheet has.
+ */
 export async function readSheetHeads(
   input: FormatInput,
   options: InputOptions,
@@ -79,18 +84,18 @@ async function useReader<T>(
 }
 
 async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
-  const gathered: Buffer[] = []
+  const gatheredBlocks: Buffer[] = []
   let lengthBytes = 0
   for await (const block of blocks) {
     lengthBytes += block.length
     if (lengthBytes > maxUnpackedBytes) throw createTooLargeError(name)
-    gathered.push(block)
+    gatheredBlocks.push(block)
   }
-  return Buffer.concat(gathered)
+  return Buffer.concat(gatheredBlocks)
 }
 
-/** A sheet that may be the one with the plants. */
-interface Candidate {
+/** A sheet that may have the plants. */
+interface SheetCandidate {
   sheet: Sheet
   /** The first rows, one of which may be the header. */
   head: Chunk<Cells>
@@ -101,9 +106,9 @@ class WorkbookReader {
   readonly #file: string
   readonly #options: InputOptions
   /**
-   * The reader of the first file is opened, and then waits while all files are examined. Its shared
-   * strings would be in memory next to those of the file that is examined. So the garbage collector
-   * may take them, and then they are read again when the rows are.
+   * An import opens its first file, and keeps it open while it examines all files. Two workbooks
+   * would then have their shared strings in memory at once. So the garbage collector may free the
+   * strings of the open workbook. If it has done so, they are read again before the rows.
    */
   #context: WeakRef<CellContext> | undefined
 
@@ -117,7 +122,7 @@ class WorkbookReader {
     const workbook = await this.#readWorkbook()
     const { chosen, second } = await this.#chooseSheet(workbook)
     const { sheet, head } = chosen
-    const rows = this.#readTable(sheet, this.#measureHeader(head))
+    const rows = this.#readTable(sheet, this.#countColumns(head))
     const source = {
       name: this.#file,
       sheet: sheet.name,
@@ -147,36 +152,41 @@ class WorkbookReader {
   }
 
   /**
-   * Chooses the first sheet that has the columns. If none has them, it chooses the one that looks
-   * most like a list, of which the error will name the columns.
+   * Chooses the first sheet that has the columns. If no sheet has them, it chooses the widest one,
+   * and the error about missing columns then names the columns of that sheet.
    *
-   * @returns as `second`, the next sheet that has the columns: a person should know that it was not
-   * read
+   * @returns also the next sheet that has the columns, so that a warning can say that this sheet
+   * is not read
    */
-  async #chooseSheet(workbook: Workbook): Promise<{ chosen: Candidate; second?: Candidate }> {
-    const candidates: Candidate[] = []
+  async #chooseSheet(
+    workbook: Workbook,
+  ): Promise<{ chosen: SheetCandidate; second?: SheetCandidate }> {
+    const candidates: SheetCandidate[] = []
     for (const sheet of this.#findSheets(workbook)) {
       candidates.push({ sheet, head: await this.#readHead(sheet, workbook.context) })
       const [chosen, second] = candidates.filter(({ head }) => this.#hasColumns(head))
       if (chosen && second) return { chosen, second }
     }
     const withColumns = candidates.find(({ head }) => this.#hasColumns(head))
-    return { chosen: withColumns ?? findLikeliest(candidates) }
+    return { chosen: withColumns ?? findWidestSheet(candidates) }
   }
 
   #findSheets({ sheets }: Workbook): Sheet[] {
-    const { sheet: wanted } = this.#options
-    return wanted === undefined
+    const { sheet: requestedSheet } = this.#options
+    return requestedSheet === undefined
       ? findVisibleSheets(sheets, this.#file)
-      : [findSheet(wanted, sheets, this.#file)]
+      : [findSheet(requestedSheet, sheets, this.#file)]
   }
 
   #hasColumns(head: Chunk<Cells>): boolean {
     return findHeader(head, this.#options) !== undefined
   }
 
-  /** The reader ignores cells to the right of the header, such as a remark next to the list. */
-  #measureHeader(head: Chunk<Cells>): number {
+  /**
+   * Counts the columns of the table. Cells to the right of them, such as a remark next to the list,
+   * are ignored.
+   */
+  #countColumns(head: Chunk<Cells>): number {
     const { columns } = this.#options
     if (columns) return columns.length
     const location = findHeader(head, this.#options)
@@ -218,8 +228,8 @@ class WorkbookReader {
 
 /** Finds the sheets with cells that a person sees in a spreadsheet. */
 function findVisibleSheets(sheets: readonly Sheet[], file: string): Sheet[] {
-  const visible = sheets.filter(({ isHidden, path }) => !isHidden && path !== undefined)
-  if (visible.length > 0) return visible
+  const visibleSheets = sheets.filter(({ isHidden, path }) => !isHidden && path !== undefined)
+  if (visibleSheets.length > 0) return visibleSheets
   const hint =
     sheets.length === 0
       ? 'Choose another file'
@@ -228,16 +238,16 @@ function findVisibleSheets(sheets: readonly Sheet[], file: string): Sheet[] {
 }
 
 /** Finds a sheet by its name, or by its number from 1 on, which counts only visible sheets. */
-function findSheet(wanted: string, sheets: readonly Sheet[], file: string): Sheet {
-  const visible = sheets.filter(({ isHidden }) => !isHidden)
+function findSheet(requestedSheet: string, sheets: readonly Sheet[], file: string): Sheet {
+  const visibleSheets = sheets.filter(({ isHidden }) => !isHidden)
   const sheet =
-    sheets.find(({ name }) => name === wanted) ??
-    sheets.find(({ name }) => foldName(name) === foldName(wanted)) ??
-    visible[Number(wanted) - 1]
+    sheets.find(({ name }) => name === requestedSheet) ??
+    sheets.find(({ name }) => foldName(name) === foldName(requestedSheet)) ??
+    visibleSheets[Number(requestedSheet) - 1]
   if (sheet) return sheet
   const names = sheets.map(describeSheet).join(', ')
   throw inputError(
-    `${file} has no sheet ${listNames([wanted])}`,
+    `${file} has no sheet ${listNames([requestedSheet])}`,
     `Choose one of its sheets with --sheet: ${names}`,
   )
 }
@@ -247,7 +257,7 @@ function describeSheet({ name, isHidden }: Sheet): string {
 }
 
 /** Finds the sheet whose widest row has the most cells: a list is wider than a page of notes. */
-function findLikeliest(candidates: readonly Candidate[]): Candidate {
+function findWidestSheet(candidates: readonly SheetCandidate[]): SheetCandidate {
   const counts = candidates.map(({ head }) =>
     Math.max(0, ...head.records.map((row) => countFilledCells(row))),
   )

@@ -11,14 +11,14 @@ import {
   type Cell,
   type Cells,
   Chunk,
-  createBrokenRecord,
+  createBrokenRecordError,
   isTooLarge,
   maxRecordBytes,
-  recordTooLarge,
+  recordTooLargeReason,
 } from '../chunk.js'
 import { type CellContext, type RawCell, readCell } from './cells.js'
 import { DamageError } from './damage.js'
-import { plainText, TextCollector } from './texts.js'
+import { plainCharacters, StringCollector } from './texts.js'
 import type { Attributes, ElementHandler } from './xml.js'
 
 interface RowOptions {
@@ -35,21 +35,21 @@ export class RowReader implements ElementHandler {
   readonly #file: string
   readonly #context: CellContext
   readonly #width: number
-  readonly #text = new TextCollector()
+  readonly #inlineString = new StringCollector()
   #isInData = false
-  /** How deep the parser is in an extension (`extLst`), which has no cell of the table. */
+  /** How many elements of an extension (`extLst`) are open. An extension has no cell of the table. */
   #ignoredDepth = 0
   #rowNumber = 0
   #row: Cell[] | undefined
-  /** The length of all texts of the row, in UTF-16 units. */
+  /** The length of all strings of the row, in UTF-16 units. */
   #rowLength = 0
   /** Whether the row has a cell to the right of the header. */
   #hasSurplus = false
   /** The column of the next cell, from 0 on, unless the cell has a reference such as `AB7`. */
   #column = 0
   #cell: RawCell | undefined
-  /** The open element of the cell to which the next text belongs: `v` or `is`. */
-  #openContent: 'value' | 'text' | undefined
+  /** The open element of the cell, to which the next characters belong: `v` or `is`. */
+  #openContent: 'value' | 'inlineString' | undefined
   #value = ''
 
   constructor({ file, context, width }: RowOptions) {
@@ -85,9 +85,11 @@ export class RowReader implements ElementHandler {
 
   addText(text: string): void {
     if (this.#ignoredDepth > 0) return
-    if (this.#openContent === 'text') this.#text.addText(text)
+    if (this.#openContent === 'inlineString') this.#inlineString.addText(text)
     else if (this.#openContent === 'value') this.#value += text
-    this.#assertSize(this.#openContent === 'text' ? this.#text.text : this.#value)
+    this.#assertSize(
+      this.#openContent === 'inlineString' ? this.#inlineString.content : this.#value,
+    )
   }
 
   closeElement(name: string): void {
@@ -98,7 +100,7 @@ export class RowReader implements ElementHandler {
     else if (name === 'sheetData') this.#isInData = false
   }
 
-  /** An extension belongs to a sheet, a row or a cell. In a value or a text, it would be damage. */
+  /** A sheet, a row or a cell may have an extension. In a value or a string, it is damage. */
   #isExtension(name: string): boolean {
     return name === 'extLst' && this.#openContent === undefined
   }
@@ -106,11 +108,11 @@ export class RowReader implements ElementHandler {
   /** @param reference the number of the row; a row without one follows the row before it */
   #openRow(reference: string | undefined): void {
     if (this.#row) throw new DamageError(`row ${this.#rowNumber} has another row`)
-    const number = reference === undefined ? this.#rowNumber + 1 : Number(reference)
-    if (number > maxRows) throw new DamageError(`it has more than ${maxRows} rows`)
-    if (!Number.isInteger(number) || number <= this.#rowNumber)
+    const rowNumber = reference === undefined ? this.#rowNumber + 1 : Number(reference)
+    if (rowNumber > maxRows) throw new DamageError(`it has more than ${maxRows} rows`)
+    if (!Number.isInteger(rowNumber) || rowNumber <= this.#rowNumber)
       throw new DamageError(`a row after row ${this.#rowNumber} says that it is row ${reference}`)
-    this.#rowNumber = number
+    this.#rowNumber = rowNumber
     this.#row = []
     this.#rowLength = 0
     this.#column = 0
@@ -123,7 +125,7 @@ export class RowReader implements ElementHandler {
     if (this.#hasSurplus) chunk.surplusRows += 1
     chunk.characters += this.#rowLength + row.length + 1
     // A UTF-16 unit has at most three bytes in UTF-8, so most rows need not be measured.
-    if (this.#rowLength > maxRecordBytes / 3) this.#assertSize(joinTexts(row))
+    if (this.#rowLength > maxRecordBytes / 3) this.#assertSize(joinStrings(row))
     if (row.length > 0 || this.#hasSurplus) chunk.add(row, this.#rowNumber)
   }
 
@@ -136,10 +138,12 @@ export class RowReader implements ElementHandler {
   }
 
   /**
-   * Moves to the column of a cell reference, such as `AB7`, which must be to the right of the cell
-   * before and in this row.
+   * Moves to the column of a cell reference, such as `AB7`. The reference must name this row, and a
+   * column to the right of the cell before.
    *
-   * @param row undefined if the reference is not valid, which is damage as well
+   * @param letters the letters of the reference; empty if the reference is not valid
+   * @param row the digits of the reference; undefined if the reference is not valid
+   * @throws {DamageError} if the reference is not valid, or names another row or an earlier column
    */
   #moveTo(letters = '', row?: string): void {
     const column = parseColumn(letters)
@@ -149,11 +153,11 @@ export class RowReader implements ElementHandler {
   }
 
   #openInCell(name: string, cell: RawCell): void {
-    if (this.#openContent === 'text') this.#text.openElement(name)
+    if (this.#openContent === 'inlineString') this.#inlineString.openElement(name)
     else if (this.#openContent === 'value') throw new DamageError('a value has elements')
     else if (name === 'f') cell.hasFormula = true
     else if (name === 'v') this.#openValue(cell)
-    else if (name === 'is') this.#openText(cell)
+    else if (name === 'is') this.#openInlineString(cell)
   }
 
   #openValue(cell: RawCell): void {
@@ -163,19 +167,19 @@ export class RowReader implements ElementHandler {
     this.#openContent = 'value'
   }
 
-  #openText(cell: RawCell): void {
-    if (cell.inlineText !== undefined) throw new DamageError('a cell has two texts')
-    cell.inlineText = ''
-    this.#text.reset()
-    this.#openContent = 'text'
+  #openInlineString(cell: RawCell): void {
+    if (cell.inlineString !== undefined) throw new DamageError('a cell has two texts')
+    cell.inlineString = ''
+    this.#inlineString.reset()
+    this.#openContent = 'inlineString'
   }
 
   #closeInCell(name: string, cell: RawCell): void {
-    if (this.#openContent === 'text' && name !== 'is') {
-      this.#text.closeElement(name)
+    if (this.#openContent === 'inlineString' && name !== 'is') {
+      this.#inlineString.closeElement(name)
       return
     }
-    if (this.#openContent === 'text') cell.inlineText = this.#text.text
+    if (this.#openContent === 'inlineString') cell.inlineString = this.#inlineString.content
     if (this.#openContent === 'value') cell.value = this.#value
     this.#openContent = undefined
   }
@@ -206,14 +210,14 @@ export class RowReader implements ElementHandler {
   }
 
   #createSizeError(): Error {
-    return createBrokenRecord(this.#file, this.#rowNumber, recordTooLarge)
+    return createBrokenRecordError(this.#file, this.#rowNumber, recordTooLargeReason)
   }
 
   /**
    * Reads a row whose cells have nothing but values and inline texts without markup.
    *
    * @returns the index after the row; undefined if the row has anything else, or does not end in
-   * `text`. Then its cells are forgotten, and the parser reads the row from its beginning.
+   * `text`. Then the cells that were read are dropped, and the parser reads the whole row.
    */
   #readPlainRow(text: string, start: number): number | undefined {
     plainRow.lastIndex = start
@@ -239,20 +243,20 @@ export class RowReader implements ElementHandler {
       const parts = plainCell.exec(text)
       if (!parts) return end
       end = plainCell.lastIndex
-      const [, letters, row, format, type, value, inlineText] = parts
+      const [, letters, row, format, type, value, inlineString] = parts
       if (letters !== undefined) this.#moveTo(letters, row)
-      const cell = createRawCell(type, format, value, inlineText)
+      const cell = createRawCell(type, format, value, inlineString)
       this.#addCell(readCell(cell, this.#context))
     }
   }
 }
 
-function joinTexts(row: Cells): string {
+function joinStrings(row: Cells): string {
   return row.map((cell) => (typeof cell === 'object' ? cell.text : cell)).join('')
 }
 
-function createRawCell(type = 'n', format = '0', value?: string, inlineText?: string): RawCell {
-  return { type, format: Number(format), hasFormula: false, value, inlineText }
+function createRawCell(type = 'n', format = '0', value?: string, inlineString?: string): RawCell {
+  return { type, format: Number(format), hasFormula: false, value, inlineString }
 }
 
 /** Converts the letters of a column to its number from 0 on: `A` is 0, and `AB` is 27. */
@@ -264,17 +268,17 @@ function parseColumn(letters: string): number {
 }
 
 /*
- * The expressions for a plain row. What they accept must be well-formed XML, because no parser sees
- * it: an attribute that is repeated is not, so `attribute` looks ahead for its name. They match at
- * one place only (flag `y`).
+ * The expressions for a plain row. No parser sees a plain row, so these expressions may match only
+ * well-formed XML. For example, an element must not have an attribute twice, so `attribute` looks
+ * ahead for the same name. Each expression matches only at its `lastIndex` (flag `y`).
  */
 const attribute = `(?: (?!r=)([\\w:]+)="[ !#-%'-;=?-~]*"(?![^>]* \\2=))`
 const plainRow = RegExp(`<row(?: r="(\\d{1,7})")?${attribute}*>`, 'y')
 const plainRowEnd = /<\/row>[ \t\r\n]*/y
 const plainAttributes = '(?: r="([A-Z]{1,3})(\\d{1,7})")?(?: s="(\\d{1,6})")?(?: t="(\\w{1,9})")?'
-const plainInlineText = `<is><t(?: xml:space="preserve")?>(${plainText})</t></is>`
+const plainInlineString = `<is><t(?: xml:space="preserve")?>(${plainCharacters})</t></is>`
 const plainCell = RegExp(
-  `<c${plainAttributes}(?:/>|>(?:<v>(${plainText})</v>|${plainInlineText})?</c>)`,
+  `<c${plainAttributes}(?:/>|>(?:<v>(${plainCharacters})</v>|${plainInlineString})?</c>)`,
   'y',
 )
 

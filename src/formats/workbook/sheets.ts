@@ -1,10 +1,10 @@
 /*
- * Reads which sheets a workbook has, and what their cells share: the texts, the formats and the
- * first day of the calendar.
+ * Reads which sheets a workbook has, and what the cells of all sheets share: the strings, the
+ * formats and the first day of the calendar.
  *
- * The parts of a workbook have no fixed paths. Each part has relations, in a separate part, which
- * say where the parts are that it refers to: `_rels/.rels` leads to the main part, and
- * `xl/_rels/workbook.xml.rels` leads from there to the sheets (ECMA-376 part 2).
+ * The parts of a workbook have no fixed paths. The relations of a part, which are in a separate
+ * part, list the paths of the parts to which it refers. For example, `_rels/.rels` has the path of
+ * the main part, and `xl/_rels/workbook.xml.rels` has the paths of the sheets (ECMA-376 part 2).
  */
 import { posix } from 'node:path'
 import type { Archive } from './archive.js'
@@ -17,7 +17,7 @@ import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
 export interface Sheet {
   name: string
   isHidden: boolean
-  /** The path of its part; undefined for a sheet without cells, such as a chart. */
+  /** The path of the part with the cells; undefined for a sheet without cells, such as a chart. */
   path: string | undefined
 }
 
@@ -71,7 +71,7 @@ interface Relation {
   path: string
 }
 
-/** @param path the part that has the relations; empty for the archive as a whole, which has some */
+/** @param path the path of the part that has the relations; empty for the archive as a whole */
 async function readRelations(path: string, limit: PartLimit): Promise<Relation[]> {
   const folder = posix.dirname(path)
   const relationsPath = posix.join(folder, '_rels', `${posix.basename(path)}.rels`)
@@ -91,8 +91,11 @@ async function readRelations(path: string, limit: PartLimit): Promise<Relation[]
 }
 
 /**
- * Excel writes one relation of such a type. If there were two, another program might read another
- * part, and show other texts than those that would be imported.
+ * Finds the path of the only part of a type. Excel writes one relation of each of these types. If a
+ * workbook had two, another program might read the other part, and show other strings than this
+ * program would import.
+ *
+ * @throws {DamageError} if there are several parts of the type
  */
 function findOnlyPath(relations: readonly Relation[], type: string): string | undefined {
   const [relation, duplicate] = relations.filter((candidate) => candidate.type === type)
@@ -146,8 +149,8 @@ class MainPartReader implements ElementHandler {
   }
 
   /**
-   * Reads from which year the workbook counts its days. Every date depends on that, so an unclear
-   * value is damage, and not 1900 by default.
+   * Reads the year from which the workbook counts its days, 1900 or 1904. Every date depends on the
+   * year, so a value that is not valid is damage, and is not replaced by a default.
    */
   #readProperties({ date1904 = '0' }: Attributes): void {
     if (this.#hasProperties) throw new DamageError('it has its properties (workbookPr) twice')
@@ -176,7 +179,10 @@ function locateSheet(
   return { name, isHidden, path: relation.type === 'worksheet' ? relation.path : undefined }
 }
 
-/** The content of these parts stays in memory, where it takes several times the size of a part. */
+/**
+ * Rejects a part that is too large to stay in memory, where its content takes several times as much
+ * room as the part.
+ */
 function assertSize(path: string, { archive, file }: PartLimit): void {
   if (archive.measure(path) > maxKeptBytes) throw createTooLargeError(file)
 }

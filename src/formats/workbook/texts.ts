@@ -1,55 +1,56 @@
 import { DamageError } from './damage.js'
 
 /**
- * Collects the text of a shared or an inline string (ECMA-376 part 1, 18.4.8). It is in one element
- * `t`, or, if its parts are formatted differently, in several elements `r` with a `t` each. An
- * element `rPh` has the pronunciation of Japanese, which is not a part of the text.
+ * Collects the characters of a shared string or an inline string (ECMA-376 part 1, 18.4.8). A plain
+ * string has one element `t`. A string whose parts are formatted differently has several elements
+ * `r` (runs) with a `t` each. An element `rPh` has the pronunciation of a Japanese word, which is
+ * not a part of the string.
  */
-export class TextCollector {
-  text = ''
+export class StringCollector {
+  content = ''
   #isCollecting = false
-  #hasPlainText = false
-  #runs = 0
-  #readings = 0
+  #hasPlainString = false
+  #runDepth = 0
+  #pronunciationDepth = 0
 
   reset(): void {
-    this.text = ''
+    this.content = ''
     this.#isCollecting = false
-    this.#hasPlainText = false
-    this.#runs = 0
-    this.#readings = 0
+    this.#hasPlainString = false
+    this.#runDepth = 0
+    this.#pronunciationDepth = 0
   }
 
   openElement(name: string): void {
     if (this.#isCollecting) throw new DamageError('a text has elements')
-    if (name === 'rPh') this.#readings += 1
-    else if (name === 'r') this.#runs += 1
-    else if (name === 't' && this.#readings === 0) this.#startText()
+    if (name === 'rPh') this.#pronunciationDepth += 1
+    else if (name === 'r') this.#runDepth += 1
+    else if (name === 't' && this.#pronunciationDepth === 0) this.#startCollecting()
   }
 
-  #startText(): void {
+  #startCollecting(): void {
     this.#isCollecting = true
-    if (this.#runs > 0) return
-    if (this.#hasPlainText) throw new DamageError('a string has two texts')
-    this.#hasPlainText = true
+    if (this.#runDepth > 0) return
+    if (this.#hasPlainString) throw new DamageError('a string has two texts')
+    this.#hasPlainString = true
   }
 
   addText(text: string): void {
-    if (this.#isCollecting) this.text += text
+    if (this.#isCollecting) this.content += text
   }
 
   closeElement(name: string): void {
     if (name === 't') this.#isCollecting = false
-    else if (name === 'rPh') this.#readings -= 1
-    else if (name === 'r') this.#runs -= 1
+    else if (name === 'rPh') this.#pronunciationDepth -= 1
+    else if (name === 'r') this.#runDepth -= 1
   }
 }
 
 /**
- * Decodes `_xHHHH_`, which stands for a UTF-16 unit that XML cannot contain: `_x0007_` is a bell
- * (ECMA-376 part 1, 22.4.2.4). With a capital X, spreadsheets take it for plain text.
+ * Decodes `_xHHHH_`, the escape of a UTF-16 unit that XML cannot contain (ECMA-376 part 1,
+ * 22.4.2.4): `_x0007_` is a bell. With a capital X, spreadsheets do not take it for an escape.
  */
-export function unescapeText(text: string): string {
+export function unescapeString(text: string): string {
   if (!text.includes('_x')) return text
   return text.replace(/_x([\da-fA-F]{4})_/g, (_, digits: string) =>
     String.fromCharCode(parseInt(digits, 16)),
@@ -57,7 +58,8 @@ export function unescapeText(text: string): string {
 }
 
 /**
- * Matches text that is the same in XML and outside of it. It excludes characters that XML cannot
- * contain, CR, which a parser would replace, and `&`, `<` and `>`, which may be markup.
+ * Matches characters that XML does not change: a string of them is the same in XML and in a cell.
+ * The expression excludes the characters that XML cannot contain, CR, which an XML parser replaces,
+ * and `&`, `<` and `>`, which may be markup.
  */
-export const plainText = "[\\t\\n -%'-;=?-\\ufffd]*"
+export const plainCharacters = "[\\t\\n -%'-;=?-\\ufffd]*"

@@ -43,7 +43,8 @@ interface ItemList {
 }
 
 /**
- * Parses a part, and yields after each block, so that the caller can take what the handler has got.
+ * Parses a part. It yields after each block, so that the caller can process the elements that the
+ * handler has received so far.
  *
  * @throws {DamageError} if the XML is not well-formed, or has what no workbook has
  */
@@ -79,9 +80,9 @@ class PartParser {
   /** The depth of the list while it is open. */
   #listDepth: number | undefined
   #isBetweenItems = false
-  /** How many UTF-16 units were given to saxes. */
+  /** How many UTF-16 units were written to saxes. */
   #fedLength = 0
-  /** How many of them saxes had read when it last called a handler. */
+  /** How many UTF-16 units saxes had read when it last called a handler. */
   #lastEventPosition = 0
 
   constructor(path: string, handler: ElementHandler) {
@@ -93,14 +94,14 @@ class PartParser {
   }
 
   write(text: string): void {
-    const whole = this.#remainder + text
+    const wholeText = this.#remainder + text
     let start = 0
-    while (start < whole.length) {
-      const end = this.#readPlainItem(whole, start) ?? this.#readByParser(whole, start)
+    while (start < wholeText.length) {
+      const end = this.#readPlainItem(wholeText, start) ?? this.#readByParser(wholeText, start)
       if (end === undefined) break
       start = end
     }
-    this.#remainder = whole.slice(start)
+    this.#remainder = wholeText.slice(start)
   }
 
   close(): void {
@@ -113,10 +114,10 @@ class PartParser {
   }
 
   /**
-   * Feeds saxes up to the next place where a plain item may begin, or else the whole text.
+   * Writes the text to saxes, up to the next index where a plain item may begin.
    *
-   * @returns the index after what it has fed; undefined if it has fed nothing, because an item
-   * begins here whose end is in the next block: then it may be plain
+   * @returns the index after the part that was written; undefined if nothing was written. Then the
+   * end of the item is in the next block, and with that block, the item may turn out to be plain.
    */
   #readByParser(text: string, start: number): number | undefined {
     const end = this.#findBoundary(text, start)
@@ -127,9 +128,9 @@ class PartParser {
   }
 
   /**
-   * Finds the place after which a plain item may begin: within the list, the end of a tag that
-   * closes an item, and before it, the end of the tag that opens the list. A comment may have such
-   * a text, too, so what saxes says about it decides (`#noteTag`).
+   * Finds the next index where a plain item may begin. Before the list, that is the index after the
+   * tag that opens the list. Within the list, it is the index after a tag that closes an item. A
+   * comment may have the same characters as a tag, so saxes decides whether it is one (`#noteTag`).
    */
   #findBoundary(text: string, start: number): number | undefined {
     const { list } = this.#handler
@@ -168,8 +169,9 @@ class PartParser {
   }
 
   /**
-   * Notes after each tag whether a plain item may follow. That is so if the tag is the end of what
-   * saxes was fed, so that it waits for nothing, and if it is on the level of the items.
+   * Notes after each tag whether a plain item may follow. Two conditions must hold: the tag is the
+   * end of the text that was written to saxes, so that saxes is not within another tag, and the tag
+   * is on the level of the items.
    */
   #noteTag(): void {
     this.#lastEventPosition = this.#parser.position
@@ -239,7 +241,7 @@ function removePrefix(name: string): string {
 /** The parts that Excel writes are nested at most ten deep. */
 const maxDepth = 100
 /**
- * The length is in UTF-16 units. A longer item goes to saxes at once, instead of waiting for its
- * end.
+ * The length is in UTF-16 units. An item that is longer than this is written to saxes without
+ * waiting for its end.
  */
 const maxHeldLength = 65_536

@@ -19,7 +19,7 @@ const table = { name: 'plants.csv', lineEnd: '\n', line: 1, remainder: '' }
 function createTableFormat(delimiter: string, names: readonly string[]) {
   const fields = (['id', 'name', 'tag'] as const).filter((field) => names.includes(field))
   const columns = new Map(fields.map((field) => [field, names.indexOf(field)] as const))
-  const header = { names, columns, unread: [], unnamed: [] }
+  const header = { names, columns, unreadNames: [], unnamedColumns: [] }
   const format = createPlainTableFormat({ ...table, delimiter, hasQuotes: true }, header)
   if (!format) throw new Error('No row of the table is plain')
   return { format, mapper: new Mapper(rules, header, {}) }

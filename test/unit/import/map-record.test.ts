@@ -37,7 +37,7 @@ test('the plain path maps a row of a table as the general path does', () =>
           .filter((name) => names.includes(name))
           .map((name) => [name, names.indexOf(name)] as const),
       )
-      const header = { names, columns, unread: [], unnamed: [] }
+      const header = { names, columns, unreadNames: [], unnamedColumns: [] }
       const key = isSent ? 'key-1' : undefined
       const plain = new Mapper(rules, header, {}).map(cells, key)
       // Without `idFrom`, the first id keeps none free, but each row takes the general path.

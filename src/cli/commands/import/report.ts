@@ -1,8 +1,8 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
 import { InvalidCheckpointError } from '../../../import/checkpoint.js'
-import { countDone, countRejected } from '../../../import/counts.js'
-import { describeRejected, type RejectedRecord } from '../../../import/format-rejects.js'
+import { countFinishedRecords, countRejectedRecords } from '../../../import/counts.js'
+import { describeRejectedRecord, type RejectedRecord } from '../../../import/format-rejects.js'
 import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
 import type { ImportPlan } from '../../../import/inputs.js'
@@ -49,8 +49,8 @@ export class ImportReport {
     { position: { counts, input }, progress }: Importer,
   ): Promise<void> {
     this.#progress.show({
-      done: countDone(counts),
-      rejected: countRejected(counts),
+      done: countFinishedRecords(counts),
+      rejected: countRejectedRecords(counts),
       part: progress,
     })
     const { reporter } = this.#context
@@ -73,7 +73,7 @@ export class ImportReport {
     const { shownRejections } = this.#plan
     if (shownRejections === undefined || this.#context.reporter.isJson) return rejections
     return rejections.filter(
-      ({ line, message }) => !shownRejections.has(describeRejected(file, line, message)),
+      ({ line, message }) => !shownRejections.has(describeRejectedRecord(file, line, message)),
     )
   }
 
@@ -105,8 +105,8 @@ export class ImportReport {
     const { counts } = position
     const { skipped, unknown, ...changed } = counts
     const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changed
-    const rejected = countRejected(counts)
-    const done = countDone(counts)
+    const rejected = countRejectedRecords(counts)
+    const done = countFinishedRecords(counts)
 
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
@@ -183,7 +183,7 @@ export class ImportReport {
         : `Import them ${againHint}`
       throw new PlantsError('unknownOutcome', message, { hint })
     }
-    const rejected = countRejected(counts)
+    const rejected = countRejectedRecords(counts)
     if (rejected === 0) return
     const stopped = importer.isComplete ? '' : ', and the import stopped there'
     const end = this.#plan.atomic ? ', so nothing was changed' : stopped
@@ -197,7 +197,7 @@ export class ImportReport {
     const { created, updated, skipped } = position.counts
     const isNothingStored = created + updated + skipped === 0
     const otherHint = this.#chooseOtherHint(rejects)
-    return this.#hints.choose(countRejected(position.counts), isNothingStored, otherHint)
+    return this.#hints.choose(countRejectedRecords(position.counts), isNothingStored, otherHint)
   }
 
   /** @param rejects the file with the rejected records */
@@ -222,7 +222,7 @@ export class ImportReport {
     // Nothing was stored, and the same command would fail again.
     if (error instanceof InvalidCheckpointError) return error
     const { atomic, dryRun } = this.#plan
-    const done = countDone(importer.position.counts)
+    const done = countFinishedRecords(importer.position.counts)
     const mayStore = !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
       if (mayStore && done > 0) await this.writeSummary(importer)

@@ -8,7 +8,7 @@
  */
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
-import { countDone } from '../../../import/counts.js'
+import { countFinishedRecords } from '../../../import/counts.js'
 import { hasImportableRecord } from '../../../import/find-importable.js'
 import { formatRejectsHeader } from '../../../import/format-rejects.js'
 import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
@@ -157,8 +157,8 @@ async function startImport(
   const { address } = context
   const store = findKind(address).format(address)
   const search = { checkpoints: target.checkpointStore, plan, hashes, source, store, isService }
-  const saved = await findSavedImport(search)
-  const decision = decideStart(saved, { plan, source, storeName: address.name, isService })
+  const savedImport = await findSavedImport(search)
+  const decision = decideStart(savedImport, { plan, source, storeName: address.name, isService })
   if (decision.type === 'reject') throw decision.error
   const isResumed = decision.type === 'resume'
   if (isResumed) await warnOfResuming(decision.checkpoint, plan, context)
@@ -167,7 +167,7 @@ async function startImport(
     : await beginImport(target, source, inputs)
   const checkpoint = prepareRejects(startCheckpoint, inputs)
   const names = plan.match && (await readPlantNames(target, context.io.handleSignals()))
-  return { plan, target, saved, checkpoint, names }
+  return { plan, target, savedImport, checkpoint, names }
 }
 
 /**
@@ -197,7 +197,7 @@ async function warnOfResuming(
   plan: ImportPlan,
   context: CommandContext,
 ): Promise<void> {
-  const doneCount = countDone(counts)
+  const doneCount = countFinishedRecords(counts)
   if (doneCount === 0) return
   const hasRejects = rejects !== undefined && rejects.length + rejects.rows.length > 0
   const isElsewhere = hasRejects && rejects.path !== plan.rejects
