@@ -8,7 +8,7 @@ export class DamageError extends Error {
   override readonly name = 'DamageError'
 }
 
-/** Converts a `DamageError` to an error that names the file. Any other error is returned as it is. */
+/** Converts a `DamageError` to an error that names the file. Other errors stay as they are. */
 export function explainDamage(file: string, error: unknown): unknown {
   if (!(error instanceof DamageError)) return error
   return inputError(

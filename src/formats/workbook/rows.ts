@@ -37,7 +37,7 @@ export class RowReader implements ElementHandler {
   readonly #width: number
   readonly #inlineString = new StringCollector()
   #isInData = false
-  /** How many elements of an extension (`extLst`) are open. An extension has no cell of the table. */
+  /** How many elements of an extension (`extLst`) are open. An extension has no cells. */
   #ignoredDepth = 0
   #rowNumber = 0
   #row: Cell[] | undefined
