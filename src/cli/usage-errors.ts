@@ -72,6 +72,18 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
 ])
 
 /**
+ * What to do instead of the option `--id` of `create`, which many people expect of these commands,
+ * too.
+ */
+const idHints: Readonly<Record<string, string>> = {
+  get: 'To choose the plants: plants get ID',
+  update:
+    'To choose the plants: plants update ID. The id of a plant cannot be changed: ' +
+    'create a plant with the new id, and delete the old one',
+  delete: 'To choose the plants: plants delete ID',
+}
+
+/**
  * What to do instead of an option with a secret, which other users would see in a list of
  * processes.
  */
@@ -123,7 +135,8 @@ function createUnknownOptionError(command: Command, option: string): PlantsError
     )
   const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
   if (names.includes(option)) return usageError(`${option} takes no value`, 'Leave it out')
-  const hint = suggestName(option, names) ?? findHintForOtherTool(option, names)
+  const idHint = option === '--id' ? idHints[getCommandPath(command)] : undefined
+  const hint = idHint ?? suggestName(option, names) ?? findHintForOtherTool(option, names)
   return createUnknownWordError('option', option, hint, command)
 }
 
