@@ -15,7 +15,7 @@ interface CredentialContext {
   tokenCommand: string | undefined
   /** The token command is ended when it takes longer. */
   timeoutMs: number
-  file: { path: string; saved: SavedSettings }
+  file: { path: string; savedSettings: SavedSettings }
 }
 
 export interface Credential {
@@ -47,7 +47,7 @@ export async function findToken(
     io.secrets.add(token)
     return { token, source: 'command', origin: `the token command of ${storeName}` }
   }
-  const { token, savedAt } = findSavedToken(file.saved, name) ?? {}
+  const { token, savedAt } = findSavedToken(file.savedSettings, name) ?? {}
   if (token === undefined) return undefined
   parseToken(token, 'The saved token')
   return { token, source: 'file', origin: file.path, savedAt }
@@ -65,7 +65,7 @@ export function createNoTokenError({ name }: TokenTarget, storeFlag: string): Pl
 
 /** @throws {PlantsError} `usage` if others could read the token in transit */
 export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void {
-  if (allowHttp || !isSentInTheClear(target)) return
+  if (allowHttp || !isSentUnencrypted(target)) return
   throw usageError(
     `The token was not sent to ${target.name}: without TLS, others could read it`,
     'Use an https:// address. On a network that only you use, add --allow-http',
@@ -73,6 +73,6 @@ export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void 
 }
 
 /** Whether the token would pass a network without TLS. */
-function isSentInTheClear({ url }: TokenTarget): boolean {
+function isSentUnencrypted({ url }: TokenTarget): boolean {
   return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

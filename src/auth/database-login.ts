@@ -14,7 +14,7 @@ interface PasswordSource {
   /** Where the password comes from, for people: `the address`, or the path of a file. */
   origin: string
   /** Returns the password for a host. A password file may have a different one for each host. */
-  findFor(host: PostgresHost): string | undefined
+  findForHost(host: PostgresHost): string | undefined
 }
 
 /**
@@ -29,9 +29,9 @@ export function findPassword(
   io: Io,
   log: (line: string) => void,
 ): PasswordSource | undefined {
-  const source = findGivenPassword(address, io) ?? readPasswordFile(address, io, log)
+  const source = findExplicitPassword(address, io) ?? readPasswordFile(address, io, log)
   for (const host of address.hosts) {
-    const secret = source?.findFor(host)
+    const secret = source?.findForHost(host)
     // A secret is redacted in all output. If the password is also a part of the address, such as
     // the name of the database, `***` in a printed address would reveal which part it is.
     if (secret && !address.href.includes(secret)) io.secrets.add(secret)
@@ -39,10 +39,13 @@ export function findPassword(
   return source
 }
 
-function findGivenPassword({ password }: PostgresAddress, { env }: Io): PasswordSource | undefined {
-  if (password !== undefined) return { origin: 'the address', findFor: () => password }
+function findExplicitPassword(
+  { password }: PostgresAddress,
+  { env }: Io,
+): PasswordSource | undefined {
+  if (password !== undefined) return { origin: 'the address', findForHost: () => password }
   const secret = env['PGPASSWORD']
-  return secret ? { origin: 'PGPASSWORD', findFor: () => secret } : undefined
+  return secret ? { origin: 'PGPASSWORD', findForHost: () => secret } : undefined
 }
 
 /** Returns undefined if the file has no password for any of the hosts. */
@@ -61,13 +64,14 @@ function readPasswordFile(
     return undefined
   }
   const text = ignoreSystemError(() => readFileSync(path, 'utf8')) ?? ''
-  const findFor = (host: PostgresHost) => parsePasswordFile(text, address, host)
-  return address.hosts.some(findFor) ? { origin: path, findFor } : undefined
+  const findForHost = (host: PostgresHost) => parsePasswordFile(text, address, host)
+  return address.hosts.some(findForHost) ? { origin: path, findForHost } : undefined
 }
 
 /**
- * Finds the password in a file with lines such as `db.example.com:5432:plants:ann:secret`, of which
- * the first that matches counts. `*` matches everything, and `\:` is a colon.
+ * Finds the password in the content of a password file. Its lines have the form
+ * `db.example.com:5432:plants:ann:secret`, and the first line that matches the login counts. `*`
+ * matches everything, and `\:` is a colon.
  * https://www.postgresql.org/docs/current/libpq-pgpass.html describes the format.
  */
 export function parsePasswordFile(
@@ -98,9 +102,9 @@ export function parsePasswordFile(
 const unescapedColon = /(?<=(?<!\\)(?:\\\\)*):/
 
 /**
- * Reads the certificates that a login needs: none without TLS. The server is verified with those of
- * `sslrootcert`, or else of --ca-cert. `sslmode=prefer` verifies no server, so --ca-cert, which may
- * be set for other stores, is not read for it.
+ * Reads the certificates that a login needs. Without TLS, it needs none. The server is verified
+ * with the certificates of `sslrootcert`, or else with those of --ca-cert. `sslmode=prefer`
+ * verifies no server, so --ca-cert, which may be set for other stores, is not read for it.
  *
  * @throws {PlantsError} `usage` for `verify-ca` without a root certificate, and `input` for files
  *   that cannot be used

@@ -4,8 +4,9 @@ import type { Io } from '../platform/io.js'
 import { findTokenProblem, omitSecrets } from './token.js'
 
 /**
- * A token command reads from this variable for which address it is asked. If this process has the
- * variable itself, it was started by a token command, and running that again would never end.
+ * A token command reads the address of the service from this variable. If this process has the
+ * variable, a token command has started this process, and to run the token command again would
+ * never end.
  */
 const loopVariable = 'PLANTS_TOKEN_FOR'
 
@@ -13,9 +14,9 @@ const loopVariable = 'PLANTS_TOKEN_FOR'
  * Runs the token command of a store, and returns the token that it prints.
  *
  * The command gets an empty stdin, because the stdin of this process may contain a plant. At the
- * timeout, only the shell of the command is ended, and what it has started may go on. In a separate
- * process group, all of them could be ended at once. But then the command could not ask for a
- * password, because only the foreground group may read from a terminal.
+ * timeout, only the shell of the command is ended, and the programs that it has started may go on.
+ * In a separate process group, all these processes could be ended at once. But then the command
+ * could not ask for a password, because only the foreground group may read from a terminal.
  *
  * @throws {PlantsError} `unauthorized`, without the output of the command, which may be a secret;
  *   `interrupted` or `terminated` after a signal
@@ -25,7 +26,7 @@ export async function runTokenCommand(
   { address, storeName, timeoutMs }: { address: string; storeName: string; timeoutMs: number },
   io: Io,
 ): Promise<string> {
-  const createFailure = (reason: string, cause?: unknown) =>
+  const createCommandError = (reason: string, cause?: unknown) =>
     new PlantsError(
       'unauthorized',
       `The token command of ${storeName} printed no token: ${reason}`,
@@ -35,7 +36,7 @@ export async function runTokenCommand(
       },
     )
   if (io.env[loopVariable] !== undefined)
-    throw createFailure('a token command cannot call plants with another token command')
+    throw createCommandError('a token command cannot call plants with another token command')
   const signal = io.handleSignals()
   const child = execa(command, {
     shell: true,
@@ -54,11 +55,11 @@ export async function runTokenCommand(
   child.once('exit', () => setTimeout(() => child.stdout.destroy(), 200).unref())
   const { stdout, exitCode, timedOut, cause } = await child
   signal.throwIfAborted()
-  if (timedOut) throw createFailure(`it did not finish within ${timeoutMs / 1000} s`, cause)
-  const end = exitCode === undefined ? 'a signal' : `exit code ${exitCode}`
-  if (exitCode !== 0) throw createFailure(`it failed with ${end}`, cause)
+  if (timedOut) throw createCommandError(`it did not finish within ${timeoutMs / 1000} s`, cause)
+  const exitDescription = exitCode === undefined ? 'a signal' : `exit code ${exitCode}`
+  if (exitCode !== 0) throw createCommandError(`it failed with ${exitDescription}`, cause)
   const token = stdout.trim()
   const problem = findTokenProblem(token)
-  if (problem !== undefined) throw createFailure(`its output ${problem}`)
+  if (problem !== undefined) throw createCommandError(`its output ${problem}`)
   return token
 }

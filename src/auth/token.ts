@@ -50,8 +50,8 @@ export function findTokenProblem(token: string): string | undefined {
 }
 
 /**
- * Copies the environment for another program, such as a pager, without the secrets that are meant
- * for this one. Secrets that other programs need, such as the password of a proxy, stay.
+ * Copies the environment for another program, such as a pager, without the secrets that only this
+ * program uses. Secrets that other programs need, such as the password of a proxy, stay.
  */
 export function omitSecrets(env: Io['env']): Io['env'] {
   const isSecret = (name: string, text = '') =>
@@ -62,7 +62,10 @@ export function omitSecrets(env: Io['env']): Io['env'] {
   )
 }
 
-/** Whether a store may be a database with its password, in `user:password@host` or `password=…`. */
+/**
+ * Returns true for an address that may be a database with its password, such as
+ * `user:password@host` or `password=…`.
+ */
 function mayContainPassword(address: string): boolean {
   return /[@=]/.test(address)
 }

@@ -6,7 +6,7 @@ import { describeUnknownFields } from '../output/output.js'
 import { isObject, parseJson } from '../plant/json.js'
 import {
   describeInvalidPlant,
-  listOtherFields,
+  listUnknownFields,
   parseDecimalId,
   parsePlant,
 } from '../plant/plant.js'
@@ -135,7 +135,7 @@ async function acceptPlant(
 ): Promise<InputPlant> {
   const value = isNext && isObject(input) ? { ...input, id: placeholderId } : input
   const plant = parsePlant(value)
-  const unknownFields = isObject(value) ? listOtherFields(value).map(shorten) : []
+  const unknownFields = isObject(value) ? listUnknownFields(value).map(shorten) : []
   if (!plant) {
     const { findProblems } = await import('../plant/schema.js')
     const problems = findProblems(value)

@@ -72,7 +72,7 @@ export class SettingsContext {
   ): Promise<SettingsContext> {
     const file = await readSettings(io)
     if (ignoresUserSettings)
-      for (const name of listSettings('user')) Reflect.deleteProperty(file.saved, name)
+      for (const name of listSettings('user')) Reflect.deleteProperty(file.savedSettings, name)
     const settings = new EffectiveSettings({ values: options.values, io, file })
     const context = new SettingsContext(settings, options, io, formats)
     const { permissionWarning: warning } = file

@@ -112,7 +112,7 @@ export async function findLogin(
   // name of the server, so that a certificate of any server would do.
   const trustsSystem = address.sslmode === 'verify-full' && certificates.ca === undefined
   return {
-    findPassword: (host) => password?.findFor(host),
+    findPassword: (host) => password?.findForHost(host),
     passwordHint: password
       ? `The password comes from ${password.origin}: change it there`
       : `Set PGPASSWORD, or write the password to ${passwordFile}`,

@@ -36,15 +36,16 @@ type Settings = Pick<Conf<SavedSettings>, 'get' | 'set' | 'has' | 'delete'>
  * Changes the settings file, and returns what `change` returns. If `change` throws, the file stays
  * as it was.
  *
- * @throws {PlantsError} `unwritable`, `input` for an invalid file, and `unavailable` when the
- *   lock is not free before the timeout
+ * @param timeoutMs how long to wait for the lock
+ * @throws {PlantsError} `unwritable`, `input` for an invalid file, and `unavailable` when the lock
+ *   is not free before the timeout
  */
 export async function changeSettings<Result>(
   io: Io,
   timeoutMs: number,
   change: (settings: Settings) => Result,
 ): Promise<Result> {
-  // To load conf takes long, and others would wait for the lock meanwhile.
+  // conf takes long to load, so it is loaded before the lock is taken.
   const conf = await import('conf')
   const path = await findSettingsPath(io)
   try {
@@ -53,7 +54,8 @@ export async function changeSettings<Result>(
     const release = await acquireLock(toLockPath(target), timeoutMs, io)
     try {
       recoverSettings(target)
-      // This rejects an invalid file, of which an error of conf would quote a part.
+      // This rejects an invalid file. The error of conf would quote a part of the file, which may
+      // be a token.
       await readLockedSettings(path, io)
       return changeWithCopy(target, conf.default, change)
     } finally {
@@ -82,7 +84,7 @@ function changeWithCopy<Result>(
   ConfClass: typeof Conf,
   change: (settings: Settings) => Result,
 ): Result {
-  let written: string | undefined
+  let writtenContent: string | undefined
   copySettings(target)
   try {
     const settings = new ConfClass<SavedSettings>({
@@ -92,18 +94,20 @@ function changeWithCopy<Result>(
       configFileMode: 0o600,
       accessPropertiesByDotNotation: false,
       serialize: (saved) => {
-        written = JSON.stringify(Object.assign({ version: 1 }, saved), undefined, '\t')
-        return written
+        writtenContent = JSON.stringify(Object.assign({ version: 1 }, saved), undefined, '\t')
+        return writtenContent
       },
       deserialize: (text) => parseSettings(Buffer.from(text)) ?? throwPartialWriteError(target),
     })
     const result = change(settings)
-    if (written !== undefined) assertWritten(target, written)
+    if (writtenContent !== undefined) verifyWrittenFile(target, writtenContent)
     removeCopy(target)
     return result
   } catch (error) {
     // If this fails, the copy stays, and the next run recovers the settings from it.
-    ignoreSystemError(() => (written === undefined ? removeCopy(target) : restoreCopy(target)))
+    ignoreSystemError(() =>
+      writtenContent === undefined ? removeCopy(target) : restoreCopy(target),
+    )
     throw error
   } finally {
     ignoreSystemError(() => removeTemporaryFiles(target))
@@ -114,7 +118,7 @@ function changeWithCopy<Result>(
  * Checks what conf has written, and completes it: conf does not always sync the file, and does not
  * set the mode of a file that it writes into.
  */
-function assertWritten(target: string, text: string): void {
+function verifyWrittenFile(target: string, text: string): void {
   const fd = openSync(target, 'r+') // Windows cannot sync a file that is open for reading only.
   try {
     if (readFileSync(fd, 'utf8') !== text) throwPartialWriteError(target)

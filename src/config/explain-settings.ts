@@ -47,7 +47,7 @@ function readPosition(text: string): number | undefined {
 function findUnreadableLine(text: string): number {
   const lines = text.trimEnd().split('\n')
   const index = lines.findIndex(
-    (_, lastIndex) => !isBeginning(lines.slice(0, lastIndex + 1).join('\n')),
+    (_, lastIndex) => !isJsonBeginning(lines.slice(0, lastIndex + 1).join('\n')),
   )
   return (index === -1 ? lines.length - 1 : index) + 1
 }
@@ -57,14 +57,18 @@ function findUnreadableLine(text: string): number {
  * because it becomes JSON with a value and the brackets `}}`. Strings are left out first, because
  * they may contain brackets.
  */
-function isBeginning(text: string): boolean {
+function isJsonBeginning(text: string): boolean {
   const closers: string[] = []
   for (const bracket of text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[[\]{}]/g) ?? []) {
     if (bracket === '{') closers.unshift('}')
     else if (bracket === '[') closers.unshift(']')
     else closers.shift()
   }
-  const start = text.trimEnd()
-  const complete = start.endsWith(':') ? `${start}null` : start.replace(/,$/, '')
-  return complete === '' || parseJsonText(complete + closers.join('')) !== undefined
+  const beginning = text.trimEnd()
+  const completedBeginning = beginning.endsWith(':')
+    ? `${beginning}null`
+    : beginning.replace(/,$/, '')
+  return (
+    completedBeginning === '' || parseJsonText(completedBeginning + closers.join('')) !== undefined
+  )
 }

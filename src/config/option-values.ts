@@ -76,9 +76,9 @@ export function isJson(format: string | undefined): boolean {
 }
 
 export function parseSwitch(name: string, text: string): boolean {
-  const typed = text.toLowerCase()
-  if (['1', 'true', 'yes', 'on'].includes(typed)) return true
-  if (['0', 'false', 'no', 'off'].includes(typed)) return false
+  const lowerCaseText = text.toLowerCase()
+  if (['1', 'true', 'yes', 'on'].includes(lowerCaseText)) return true
+  if (['0', 'false', 'no', 'off'].includes(lowerCaseText)) return false
   throw createValueError(name, 'true or false', text)
 }
 
@@ -111,8 +111,8 @@ export function findChoice<Choice extends string>(
   choices: readonly Choice[],
   text: string | undefined,
 ): Choice | undefined {
-  const typed = text?.toLowerCase()
-  return choices.find((choice) => choice === typed)
+  const lowerCaseText = text?.toLowerCase()
+  return choices.find((choice) => choice === lowerCaseText)
 }
 
 /**

@@ -27,9 +27,9 @@ export interface SettingSource {
 }
 
 /**
- * The part of a commander command that keeps the value of each option, and its source: commander
- * calls them `cli`, `env`, `config` and `default`. `store` is added here for what is saved with a
- * store.
+ * The methods of a commander command that keep the value and the source of each option. commander
+ * has the sources `cli`, `env`, `config` and `default`. This module adds the source `store` for a
+ * value that is saved with one store.
  */
 export interface OptionValues {
   getOptionValue(key: string): unknown
@@ -38,12 +38,13 @@ export interface OptionValues {
 }
 
 /**
- * The settings that are in effect. An option overrides an environment variable, which overrides
- * what is saved with the store, then what is saved for all stores, then the default.
+ * The settings that are in effect. A setting has the value of the first source that gives one: the
+ * option, the environment variable, the saved store, the settings that are saved for all stores,
+ * and the default.
  *
- * The saved values are added to those of commander, which has the options and variables already.
- * The settings of one saved store are added at most, and only if the store was named by its saved
- * name: its token command must not run for any other address.
+ * commander knows the options and the variables already, so the constructor adds the saved values.
+ * It adds the settings of a saved store only if the user chose the store by its saved name, because
+ * the token command of the store must not run for another address.
  */
 export class EffectiveSettings {
   readonly file: SettingsFile
@@ -56,16 +57,21 @@ export class EffectiveSettings {
     this.file = file
     this.#values = values
     this.#io = io
-    const { saved } = file
-    // The name of the store is known only when the settings for all stores are added.
-    for (const name of listSettings('user')) this.#addSaved(name, saved[name], 'config')
+    const { savedSettings } = file
+    // The settings for all stores come first, because one of them may name the store.
+    for (const name of listSettings('user'))
+      this.#addSavedValue(name, savedSettings[name], 'config')
     const name = this.getValue('store') ?? ''
-    const store = isStoreName(name) ? findSavedStore(saved, name) : undefined
+    const store = isStoreName(name) ? findSavedStore(savedSettings, name) : undefined
     this.storeName = store && name
-    for (const name of listSettings('store')) this.#addSaved(name, store?.[name], 'store')
+    for (const name of listSettings('store')) this.#addSavedValue(name, store?.[name], 'store')
   }
 
-  #addSaved(name: SettingName, value: string | boolean | undefined, source: 'config' | 'store') {
+  #addSavedValue(
+    name: SettingName,
+    value: string | boolean | undefined,
+    source: 'config' | 'store',
+  ) {
     const key = toOptionKey(name)
     const isOverridden = ['cli', 'env'].includes(this.#values.getOptionValueSource(key) ?? '')
     if (value !== undefined && !isOverridden)
@@ -114,19 +120,21 @@ export class EffectiveSettings {
    * @throws {PlantsError} `usage` for an unknown store
    */
   async resolveStore({ value = 'local', origin, source }: SettingSource): Promise<Address> {
-    const { saved, path } = this.file
+    const { savedSettings, path } = this.file
     const isArgument = source === 'flag'
     if (!isStoreName(value)) return resolveAddress(value, origin, this.#io, { isArgument })
-    const { address } = getSavedStore(value, saved, origin)
+    const { address } = getSavedStore(value, savedSettings, origin)
     return resolveAddress(address, `stores.${value}.address in ${path}`, this.#io)
   }
 }
 
 /**
- * Parses an address, relative to the directories and variables of this process.
+ * Parses an address. A relative path, and the variables of libpq, are those of this process.
  *
- * @param origin messages name the address by this, because it may contain a password
- * @param isArgument whether it is on the command line, where other users can see a password
+ * @param origin where the address comes from. Messages say this instead of the address, which may
+ *   contain a password.
+ * @param isArgument whether the address is on the command line, where other users can see a
+ *   password
  */
 export function resolveAddress(
   text: string,

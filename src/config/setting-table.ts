@@ -19,7 +19,7 @@ const settingsTable = {
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
-    default: { text: 'text on a terminal, otherwise JSON' },
+    default: { label: 'text on a terminal, otherwise JSON' },
     description: 'output format; csv and tsv only for plants',
   },
   timeout: {
@@ -36,7 +36,7 @@ const settingsTable = {
     scopes: ['user', 'store'],
     parse: parseText,
     needs: 'token',
-    default: { text: 'those of Node.js and the system' },
+    default: { label: 'those of Node.js and the system' },
     description: 'file of the PEM certificates to trust',
   },
   'allow-http': {
@@ -53,7 +53,7 @@ const settingsTable = {
     scopes: ['store'],
     parse: (source, text) => parseText(source, text.trim()),
     needs: 'token',
-    default: { text: 'none' },
+    default: { label: 'none' },
     description: 'shell command that prints the token',
   },
 } satisfies Record<string, Setting>
@@ -71,7 +71,7 @@ interface Setting {
    */
   parse(source: string, text: string): unknown
   /** The default value, or a text for people that says what happens without a value. */
-  default: string | { text: string }
+  default: string | { label: string }
   description: string
   /** The setting is saved as true or false, not as a string. */
   isSwitch?: boolean
@@ -100,7 +100,7 @@ export function listSettings(scope: Scope): SettingName[] {
 /** Returns the default for people: `30s`, or a description such as `none`. */
 export function getDefault(name: SettingName): string {
   const { default: defaultValue } = getSetting(name)
-  return typeof defaultValue === 'string' ? defaultValue : defaultValue.text
+  return typeof defaultValue === 'string' ? defaultValue : defaultValue.label
 }
 
 /** Returns the key under which commander keeps an option, such as `caCert` for `ca-cert`. */

@@ -9,10 +9,12 @@
  * 2. conf writes settings.json, which is then read back.
  * 3. `removeCopy` removes the copy. If step 2 failed, `restoreCopy` makes it the settings again.
  *
- * A process that holds the lock and sees a copy therefore knows that another one was killed in
- * between. Then a valid settings.json is complete, and its copy is removed, because it may hold a
- * token that was removed from the settings. An invalid settings.json is replaced by its copy.
- * docs/design/decisions.md says why conf is used nevertheless, and what the lock is.
+ * In each function, `target` is the path of settings.json itself, and not of a link to it.
+ *
+ * A process that holds the lock and sees a copy therefore knows that another process was killed
+ * between these steps. Then a valid settings.json is complete, and its copy is removed, because it
+ * may hold a token that was removed from the settings. An invalid settings.json is replaced by its
+ * copy. docs/design/decisions.md says why conf is used nevertheless, and what the lock is.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -68,8 +70,8 @@ function hasValidSettings(target: string): boolean {
 }
 
 /**
- * Whether a change that this user made has left the copy. A file that anybody else could have
- * written must not become the settings, and neither must one that is not settings.
+ * Returns true for a copy that a change of this user has left. A file that another user could have
+ * written must not become the settings, and neither must a file without valid settings.
  */
 function isOwnCopy(copy: string): boolean {
   const file = ignoreSystemError(() => readSmallFile(copy))
@@ -78,8 +80,8 @@ function isOwnCopy(copy: string): boolean {
 }
 
 /**
- * Removes the temporary files that killed processes have left. conf names its own like
- * `settings.json.tmp-1764347755f3a09c`: with the time in seconds and six random digits.
+ * Removes the temporary files that killed processes have left. conf gives its temporary files names
+ * such as `settings.json.tmp-1764347755f3a09c`: with the time in seconds and six random digits.
  */
 export function removeTemporaryFiles(target: string): void {
   const folder = dirname(target)

@@ -20,7 +20,7 @@ import { parseSettings, toCopyPath } from './settings-text.js'
 export interface SettingsFile {
   /** The absolute path of the file, which need not exist. */
   path: string
-  saved: SavedSettings
+  savedSettings: SavedSettings
   /**
    * Set if other users can read the file: a sentence that says so, and the command that ends it.
    */
@@ -39,7 +39,7 @@ export async function findSettingsPath({
 type Content =
   | { state: 'missing' }
   | { state: 'invalid'; bytes: Buffer; stats: Stats }
-  | { state: 'valid'; saved: SavedSettings; stats: Stats }
+  | { state: 'valid'; savedSettings: SavedSettings; stats: Stats }
 
 const defaultLockTimeoutMs = 30_000
 
@@ -93,8 +93,10 @@ function readContent(path: string, io: Io): Content {
   }
   const { bytes, stats } = file
   assertOnlyOwnerWrites(path, stats)
-  const saved = parseSettings(bytes)
-  return saved ? { state: 'valid', saved, stats } : { state: 'invalid', bytes, stats }
+  const savedSettings = parseSettings(bytes)
+  return savedSettings
+    ? { state: 'valid', savedSettings, stats }
+    : { state: 'invalid', bytes, stats }
 }
 
 function assertOnlyOwnerWrites(path: string, stats: Stats): void {
@@ -111,7 +113,7 @@ function toChmodCommand(path: string): string {
 }
 
 async function toSettingsFile(content: Content, path: string, io: Io): Promise<SettingsFile> {
-  if (content.state === 'missing') return { path, saved: { version: 1 } }
+  if (content.state === 'missing') return { path, savedSettings: { version: 1 } }
   if (content.state === 'invalid') {
     const { explainInvalidSettings } = await import('./explain-settings.js')
     const problem = explainInvalidSettings(content.bytes)
@@ -120,9 +122,9 @@ async function toSettingsFile(content: Content, path: string, io: Io): Promise<S
       'Correct the file, or move it to another place',
     )
   }
-  const { saved, stats } = content
-  for (const { token } of Object.values(saved.tokens ?? {})) io.secrets.add(token)
-  if (isWindows || (stats.mode & 0o077) === 0) return { path, saved }
+  const { savedSettings, stats } = content
+  for (const { token } of Object.values(savedSettings.tokens ?? {})) io.secrets.add(token)
+  if (isWindows || (stats.mode & 0o077) === 0) return { path, savedSettings }
   const message = `Other users can read the settings in ${path} ${formatMode(stats.mode)}`
-  return { path, saved, permissionWarning: { message, command: toChmodCommand(path) } }
+  return { path, savedSettings, permissionWarning: { message, command: toChmodCommand(path) } }
 }

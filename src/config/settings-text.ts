@@ -45,7 +45,7 @@ export function decodeSettings(bytes: Buffer): string {
   return bytes.toString().replace(/^\uFEFF/, '')
 }
 
-/** Whether a value is valid: the same values are valid for `settingsSchema`, as a test checks. */
+/** Returns true for the same values as `settingsSchema` accepts, which a test checks. */
 export function isSavedSettings(value: unknown): value is SavedSettings {
   if (!isObject(value) || value['version'] !== 1 || !hasSettings(value, 'user')) return false
   const { stores, tokens } = value

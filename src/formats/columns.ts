@@ -2,7 +2,7 @@
  * Finds the columns of a table that have the fields of a plant, by their names or by their numbers.
  */
 import { type FieldName, fieldNames } from '../plant/fields.js'
-import { foldText } from '../plant/folding.js'
+import { foldString } from '../plant/folding.js'
 import { shorten } from '../platform/escape.js'
 import type { Cells, InputOptions } from './chunk.js'
 
@@ -21,7 +21,7 @@ export function isRejectsName(name: string): boolean {
  */
 export function foldName(name: string): string {
   const visibleName = name.replace(/[\u00ad\u200b]/g, '')
-  return foldText(visibleName.trim().replace(/\s+/g, ' '))
+  return foldString(visibleName.trim().replace(/\s+/g, ' '))
 }
 
 /** Returns the texts of the cells of a header; an empty cell is an empty name. */

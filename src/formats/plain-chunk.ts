@@ -15,8 +15,8 @@
  */
 
 import { assertDefined } from '../errors.js'
-import { isText } from '../plant/fields.js'
-import type { PlainRows, RowTexts, RowValue } from '../plant/plant.js'
+import { isStorableString } from '../plant/fields.js'
+import type { PlainRows, RowFields, RowValue } from '../plant/plant.js'
 import { minus, zero } from '../platform/ascii.js'
 import { Chunk, type InputOptions, maxRecordBytes, type RawRecord } from './chunk.js'
 import { createRowArrays, growRowArrays, offsetsPerRow, type RowArrays } from './row-arrays.js'
@@ -127,7 +127,7 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
    * @returns the number of rows; undefined if none was added
    */
   addText(text: string, end: number, line: number): number | undefined {
-    if (!isText(text)) return undefined
+    if (!isStorableString(text)) return undefined
     const lengthBefore = this.#length
     const wasInOrder = this.#isInOrder
     const fields = new FieldOffsets()
@@ -167,7 +167,7 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
    * Rounded ids are exact enough: the order only decides which pages of the store are written one
    * after the other.
    */
-  listById(): Uint32Array | undefined {
+  listIndexesById(): Uint32Array | undefined {
     if (this.#isInOrder) return undefined
     const { ids } = this.#arrays
     const rows = Uint32Array.from({ length: this.#length }, (_, row) => row)
@@ -175,12 +175,12 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   }
 
   addValues(row: number, values: RowValue[]): boolean {
-    const texts = this.readTexts(row)
+    const texts = this.readFields(row)
     if (texts) values.push(BigInt(texts.id), texts.name, texts.tag)
     return texts !== undefined
   }
 
-  readTexts(row: number): RowTexts | undefined {
+  readFields(row: number): RowFields | undefined {
     const { offsets, textIndexes } = this.#arrays
     const { text } = assertDefined(this.#texts[assertDefined(textIndexes[row])])
     const at = row * offsetsPerRow

@@ -7,7 +7,7 @@
  * strings. `plain-chunk.ts` says what for.
  */
 
-import { isText } from '../plant/fields.js'
+import { isStorableString } from '../plant/fields.js'
 import { backslash, closingBrace, comma, lineFeed, quote, space, zero } from '../platform/ascii.js'
 import { type FieldOffsets, type PlainFormat, scanId } from './plain-chunk.js'
 
@@ -102,7 +102,7 @@ function readString(text: string, start: number, end: number): string | undefine
   if (!content.includes('\\')) return content
   try {
     const string: unknown = JSON.parse(text.slice(start, end))
-    return isText(string) ? string : undefined
+    return isStorableString(string) ? string : undefined
   } catch (error) {
     if (error instanceof SyntaxError) return undefined
     throw error

@@ -9,7 +9,7 @@ import { detectFormat, hasWorkbookStart, readTableHeads } from '../formats/detec
 import { countLineFeeds, findEncoding } from '../formats/encoding.js'
 import { maxHeaderRows, type TableHead } from '../formats/header.js'
 import { readDocument, readNdjson } from '../formats/json.js'
-import { isObject, NumberText, parseJson } from '../plant/json.js'
+import { isObject, NumberLiteral, parseJson } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
 import { type ImportInput, type ImportPlan, openContent } from './inputs.js'
 
@@ -64,7 +64,7 @@ function readExact(value: unknown, key: string, text: string): unknown {
   const parseResult = parseJson(text, { idKey: key })
   const exactValue =
     'value' in parseResult && isObject(parseResult.value) ? parseResult.value[key] : value
-  return exactValue instanceof NumberText ? exactValue.text : exactValue
+  return exactValue instanceof NumberLiteral ? exactValue.source : exactValue
 }
 
 /** @returns undefined for what no field can be: an object, an array, or null */

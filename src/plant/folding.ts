@@ -6,31 +6,31 @@
  */
 
 /**
- * Matches the marks that follow a Latin letter in decomposed text (NFD). The pattern means the same
+ * A pattern of the marks that follow a Latin letter in a decomposed string (NFD). It means the same
  * in JavaScript and in PostgreSQL.
  */
-export const latinMarks = '(?<=[A-Za-zªºÀ-ÖØ-öø-ʸᴀ-ᴥḀ-ỿⱠ-ⱿꜢ-ꞇＡ-Ｚａ-ｚ])[\u0300-\u036f]+'
+export const latinMarksPattern = '(?<=[A-Za-zªºÀ-ÖØ-öø-ʸᴀ-ᴥḀ-ỿⱠ-ⱿꜢ-ꞇＡ-Ｚａ-ｚ])[\u0300-\u036f]+'
 
-const allLatinMarks = RegExp(latinMarks, 'g')
+const allLatinMarks = RegExp(latinMarksPattern, 'g')
 
 /**
- * Whether a string has more than 30 marks in a row. The time to normalize such a run grows with the
- * square of its length, so the string stays as it is.
+ * Returns true for a string with more than 30 marks in a row. The time to normalize such a run
+ * grows with the square of its length, so such a string is not normalized.
  *
  * An unassigned code point counts as a mark, because a database with a newer version of Unicode may
  * know it as one. Planes 2 and above are excluded: their only marks are variation selectors.
  */
-function hasLongRun(text: string): boolean {
-  return /(?:(?![\u{20000}-\u{e00ff}\u{e01f0}-\u{10ffff}])[\p{M}\p{Cn}]){31}/u.test(text)
+function hasLongRun(string: string): boolean {
+  return /(?:(?![\u{20000}-\u{e00ff}\u{e01f0}-\u{10ffff}])[\p{M}\p{Cn}]){31}/u.test(string)
 }
 
-const surrogatesOfEmoji = '\ud83c\ud83d\udc00-\udfff'
+const emojiSurrogates = '\ud83c\ud83d\udc00-\udfff'
 /**
  * Matches a character that normalization may change, by itself or together with its neighbors. The
- * characters in the brackets are those that it never changes.
+ * brackets list the characters that normalization never changes.
  */
-const changeable = RegExp(
-  `[^\0-´¶-¿ÆÐØÞæðøþĐđŁłŒœΆΈ-ώЀ-҂Ҋ-ԯא-תء-ي\u200c-‧\u3000-〩ぁ-ゖ゠-ヿ一-龥가-힣！-～${surrogatesOfEmoji}]`,
+const normalizableCharacter = RegExp(
+  `[^\0-´¶-¿ÆÐØÞæðøþĐđŁłŒœΆΈ-ώЀ-҂Ҋ-ԯא-תء-ي\u200c-‧\u3000-〩ぁ-ゖ゠-ヿ一-龥가-힣！-～${emojiSurrogates}]`,
 )
 
 /**
@@ -38,60 +38,67 @@ const changeable = RegExp(
  * without the accents of Latin letters. The marks of other scripts stay, because they make another
  * letter: `й` is not `и`. The time is linear in the length of the string.
  */
-export function foldText(text: string): string {
-  if (ascii.test(text)) return text.toLowerCase()
-  let folded = ''
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index)
-    const folding = foldings.get(code) ?? addFolding(code)
-    if (folding === dependsOnNeighbors) return foldAny(text)
-    folded += folding
+export function foldString(string: string): string {
+  if (asciiOnly.test(string)) return string.toLowerCase()
+  let foldedString = ''
+  for (let index = 0; index < string.length; index += 1) {
+    const code = string.charCodeAt(index)
+    const folding = cachedFoldings.get(code) ?? cacheFolding(code)
+    if (folding === dependsOnNeighbors) return foldByNormalizing(string)
+    foldedString += folding
   }
-  return folded
+  return foldedString
 }
 
-const ascii = /^[\0-\x7f]*$/
+const asciiOnly = /^[\0-\x7f]*$/
 
-/** Stands for a form that depends on the neighbors. No plant has U+0000. */
+/**
+ * The cached folding of a code unit that folds differently next to other characters. No plant
+ * contains U+0000, so no code unit folds to it.
+ */
 const dependsOnNeighbors = '\0'
 
 /**
- * The folded form of each UTF-16 code unit that was met. A lookup takes a tenth of the time of
- * folding.
+ * The folded form of each UTF-16 code unit that has occurred. To look it up takes a tenth of the
+ * time that it takes to fold the code unit.
  */
-const foldings = new Map<number, string>()
+const cachedFoldings = new Map<number, string>()
 
-function addFolding(code: number): string {
-  const folded = foldAny(String.fromCharCode(code))
-  const folding = changeable.test(folded) ? dependsOnNeighbors : folded
-  foldings.set(code, folding)
+function cacheFolding(code: number): string {
+  const foldedString = foldByNormalizing(String.fromCharCode(code))
+  const folding = normalizableCharacter.test(foldedString) ? dependsOnNeighbors : foldedString
+  cachedFoldings.set(code, folding)
   return folding
 }
 
 /**
- * Returns a key whose order by `<` is that of the text by code points, as in UTF-8 and in a sorted
- * list: `<` compares code units, so it would put `🌿` (U+1F33F, of two surrogates) before U+FFFF.
+ * Returns a key by which `<` sorts strings in the order of their code points, which is also the
+ * order of their bytes in UTF-8. `<` compares UTF-16 code units, so without the key it would put
+ * `🌿` (U+1F33F, two surrogates) before U+FFFF.
  */
-export function toSortKey(text: string): string {
-  return text.replace(/[\ud800-\uffff]/g, (unit) => {
+export function toSortKey(string: string): string {
+  return string.replace(/[\ud800-\uffff]/g, (unit) => {
     const code = unit.charCodeAt(0)
     const isSurrogate = code < 0xe000
     return String.fromCharCode(isSurrogate ? code + 0x2000 : code - 0x800)
   })
 }
 
-/** Returns the string and its composed and decomposed forms, which a store may contain. */
-export function listNormalForms(text: string): string[] {
-  return hasLongRun(text) ? [text] : [text, text.normalize(), text.normalize('NFD')]
+/**
+ * Returns the string, its composed form (NFC) and its decomposed form (NFD). A store may contain
+ * each of the three.
+ */
+export function listNormalForms(string: string): string[] {
+  return hasLongRun(string) ? [string] : [string, string.normalize(), string.normalize('NFD')]
 }
 
-function foldAny(text: string): string {
-  const lower = toFoldedCase(text)
-  if (hasLongRun(lower)) return lower
-  return lower.normalize('NFD').replace(allLatinMarks, '').normalize('NFC')
+function foldByNormalizing(string: string): string {
+  const foldedCase = foldCase(string)
+  if (hasLongRun(foldedCase)) return foldedCase
+  return foldedCase.normalize('NFD').replace(allLatinMarks, '').normalize('NFC')
 }
 
 /** `toLowerCase` writes a final sigma as ς, so both forms become σ. */
-export function toFoldedCase(text: string): string {
-  return text.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')
+export function foldCase(string: string): string {
+  return string.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')
 }

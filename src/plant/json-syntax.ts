@@ -3,85 +3,89 @@
  *
  * `JSON.parse` only says whether a text is JSON. Its messages differ between versions of V8, call
  * an extra comma an unexpected end, and quote a part of the text that may begin or end within a
- * word. So a text that it has rejected is read again here, token by token, up to the first error.
- * The values are not built, and arrays are not entered by recursion, so that a million `[` do no
- * harm.
+ * word. So this module reads a rejected text again, token by token, up to the first error. The
+ * values are not built, and arrays are not entered by recursion, so that a million `[` do no harm.
  */
 import { assertDefined } from '../errors.js'
 import { shorten } from '../platform/escape.js'
 
-/** What may come next in the text. */
-type Expected = 'value' | 'valueOrEnd' | 'key' | 'keyOrEnd' | 'colon' | 'commaOrEnd'
+/** The tokens that JSON allows at the current offset. */
+type ExpectedToken = 'value' | 'valueOrEnd' | 'key' | 'keyOrEnd' | 'colon' | 'commaOrEnd'
 
 /**
  * Describes the first error of a text: `there is an extra comma before "]" (column 22)`.
  *
  * @param options.isSequence whether several values may follow each other, as `jq` prints them
  */
-export function describeSyntaxError(text: string, { isSequence = false } = {}): string {
-  const problem = new JsonReader(text, isSequence).findProblem()
+export function describeSyntaxError(source: string, { isSequence = false } = {}): string {
+  const problem = new JsonReader(source, isSequence).findProblem()
   if (!problem) return 'values are not separated'
-  return `${problem.reason} (${describePosition(text, problem.at)})`
+  return `${problem.reason} (${describePosition(source, problem.offset)})`
 }
 
 /** Counts characters as editors do, from 1 on. The line is left out if it is the first one. */
-function describePosition(text: string, at: number): string {
+function describePosition(source: string, offset: number): string {
   let line = 1
   let lineStart = 0
-  for (let end = text.indexOf('\n'); end !== -1 && end < at; end = text.indexOf('\n', end + 1)) {
+  for (
+    let end = source.indexOf('\n');
+    end !== -1 && end < offset;
+    end = source.indexOf('\n', end + 1)
+  ) {
     line += 1
     lineStart = end + 1
   }
   // A line may have hundreds of megabytes, so no array of its characters is made.
   let column = 1
-  for (let index = lineStart; index < at; column += 1)
-    index += assertDefined(text.codePointAt(index)) > 0xffff ? 2 : 1
+  for (let index = lineStart; index < offset; column += 1)
+    index += assertDefined(source.codePointAt(index)) > 0xffff ? 2 : 1
   return line === 1 ? `column ${column}` : `line ${line}, column ${column}`
 }
 
 interface Problem {
-  /** The index in the text. */
-  at: number
+  /** The index in the source, in UTF-16 code units. */
+  offset: number
   reason: string
 }
 
 /** A string, a number or a word that JSON has. */
 const scalar =
   /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])|(?:true|false|null)(?![\w.+-])/y
-const startOfString =
+const unclosedString =
   /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*/y
-const blank = /[ \t\n\r]*/y
+const whiteSpace = /[ \t\n\r]*/y
 const word = /[\p{L}\p{N}_$.+-]+/uy
 
 class JsonReader {
-  readonly #text: string
+  readonly #source: string
   readonly #isSequence: boolean
-  /** The brackets that are open. */
-  readonly #open: string[] = []
-  #expected: Expected = 'value'
-  #at = 0
+  /** The brackets without their closing brackets, from the outermost to the innermost one. */
+  readonly #openBrackets: string[] = []
+  #expectedToken: ExpectedToken = 'value'
+  #offset = 0
   /** The index of the last comma, if nothing but white space has followed it. */
-  #comma: number | undefined
+  #lastCommaOffset: number | undefined
 
-  constructor(text: string, isSequence: boolean) {
-    this.#text = text
+  constructor(source: string, isSequence: boolean) {
+    this.#source = source
     this.#isSequence = isSequence
   }
 
   findProblem(): Problem | undefined {
     for (;;) {
-      this.#at += this.#match(blank).length
-      const isDone = this.#open.length === 0 && this.#expected === 'commaOrEnd'
-      if (this.#at >= this.#text.length)
-        return isDone ? undefined : this.#describe('the text ends too early')
-      if (isDone && this.#isSequence) this.#expected = 'value'
+      this.#offset += this.#matchHere(whiteSpace).length
+      const isValueComplete =
+        this.#openBrackets.length === 0 && this.#expectedToken === 'commaOrEnd'
+      if (this.#offset >= this.#source.length)
+        return isValueComplete ? undefined : this.#createProblem('the text ends too early')
+      if (isValueComplete && this.#isSequence) this.#expectedToken = 'value'
       const problem = this.#readToken()
       if (problem) return problem
     }
   }
 
   #readToken(): Problem | undefined {
-    switch (this.#expected) {
+    switch (this.#expectedToken) {
       case 'value':
       case 'valueOrEnd':
         return this.#readValue()
@@ -89,7 +93,7 @@ class JsonReader {
       case 'keyOrEnd':
         return this.#readKey()
       case 'colon':
-        if (this.#character !== ':') return this.#describe('there is no colon after a key')
+        if (this.#character !== ':') return this.#createProblem('there is no colon after a key')
         return this.#advance(1, 'value')
       case 'commaOrEnd':
         return this.#readCommaOrEnd()
@@ -97,82 +101,87 @@ class JsonReader {
   }
 
   get #character(): string {
-    return this.#text.charAt(this.#at)
+    return this.#source.charAt(this.#offset)
   }
 
   #readValue(): Problem | undefined {
     const character = this.#character
     if (character === '[' || character === '{') {
-      this.#open.push(character)
+      this.#openBrackets.push(character)
       return this.#advance(1, character === '[' ? 'valueOrEnd' : 'keyOrEnd')
     }
-    if (character === ']' && this.#expected === 'valueOrEnd') return this.#close()
-    const { length } = this.#match(scalar)
-    if (length === 0) return this.#explain('value')
+    if (character === ']' && this.#expectedToken === 'valueOrEnd') return this.#closeBracket()
+    const { length } = this.#matchHere(scalar)
+    if (length === 0) return this.#explainInvalidToken('value')
     return this.#advance(length, 'commaOrEnd')
   }
 
   #readKey(): Problem | undefined {
-    if (this.#character === '}' && this.#expected === 'keyOrEnd') return this.#close()
-    const { length } = this.#character === '"' ? this.#match(scalar) : ''
-    if (length === 0) return this.#explain('key')
+    if (this.#character === '}' && this.#expectedToken === 'keyOrEnd') return this.#closeBracket()
+    const { length } = this.#character === '"' ? this.#matchHere(scalar) : ''
+    if (length === 0) return this.#explainInvalidToken('key')
     return this.#advance(length, 'colon')
   }
 
   #readCommaOrEnd(): Problem | undefined {
-    const bracket = this.#open.at(-1)
-    if (bracket === undefined) return this.#describe('more text follows the value')
+    const bracket = this.#openBrackets.at(-1)
+    if (bracket === undefined) return this.#createProblem('more text follows the value')
     const end = bracket === '[' ? ']' : '}'
-    if (this.#character === end) return this.#close()
+    if (this.#character === end) return this.#closeBracket()
     if (this.#character !== ',')
-      return this.#describe(`there is no comma or "${end}" after a value`)
+      return this.#createProblem(`there is no comma or "${end}" after a value`)
     this.#advance(1, bracket === '[' ? 'value' : 'key')
-    this.#comma = this.#at - 1
+    this.#lastCommaOffset = this.#offset - 1
     return undefined
   }
 
-  #close(): undefined {
-    this.#open.pop()
+  #closeBracket(): undefined {
+    this.#openBrackets.pop()
     return this.#advance(1, 'commaOrEnd')
   }
 
-  #advance(length: number, expected: Expected): undefined {
-    this.#at += length
-    this.#expected = expected
-    this.#comma = undefined
+  #advance(length: number, expected: ExpectedToken): undefined {
+    this.#offset += length
+    this.#expectedToken = expected
+    this.#lastCommaOffset = undefined
   }
 
-  /** Explains a character with which no value or key begins. */
-  #explain(what: 'value' | 'key'): Problem {
-    const character = String.fromCodePoint(assertDefined(this.#text.codePointAt(this.#at)))
-    if (this.#comma !== undefined && (character === ']' || character === '}'))
-      return { at: this.#comma, reason: `there is an extra comma before "${character}"` }
-    if (character === ',') return this.#describe(`there is no ${what} before a comma`)
-    if (character === '"') return this.#explainString()
+  /**
+   * Describes the character at the current offset, with which neither a value nor a key can begin.
+   */
+  #explainInvalidToken(expectedNoun: 'value' | 'key'): Problem {
+    const character = String.fromCodePoint(assertDefined(this.#source.codePointAt(this.#offset)))
+    if (this.#lastCommaOffset !== undefined && (character === ']' || character === '}'))
+      return {
+        offset: this.#lastCommaOffset,
+        reason: `there is an extra comma before "${character}"`,
+      }
+    if (character === ',') return this.#createProblem(`there is no ${expectedNoun} before a comma`)
+    if (character === '"') return this.#explainInvalidString()
     if (/['‘’‚“”„]/.test(character))
-      return this.#describe(`a ${what} is in other quotes than straight double ones`)
-    if (what === 'key') return this.#describe('a key is not in double quotes')
-    const quotedText = JSON.stringify(shorten(this.#match(word) || character).toWellFormed())
-    return this.#describe(`${quotedText} is not a value of JSON`)
+      return this.#createProblem(`a ${expectedNoun} is in other quotes than straight double ones`)
+    if (expectedNoun === 'key') return this.#createProblem('a key is not in double quotes')
+    const quotedText = JSON.stringify(shorten(this.#matchHere(word) || character).toWellFormed())
+    return this.#createProblem(`${quotedText} is not a value of JSON`)
   }
 
-  #explainString(): Problem {
-    const end = this.#at + this.#match(startOfString).length
-    const character = this.#text.charAt(end)
-    if (character === '') return this.#describe('a string is not closed')
-    if (character === '\\') return { at: end, reason: 'a string has an invalid escape' }
+  #explainInvalidString(): Problem {
+    const end = this.#offset + this.#matchHere(unclosedString).length
+    const character = this.#source.charAt(end)
+    if (character === '') return this.#createProblem('a string is not closed')
+    if (character === '\\') return { offset: end, reason: 'a string has an invalid escape' }
     const isLineEnd = character === '\n' || character === '\r'
-    const what = isLineEnd ? 'a line break' : 'a control character'
-    return { at: end, reason: `a string has ${what} that is not escaped` }
+    const characterNoun = isLineEnd ? 'a line break' : 'a control character'
+    return { offset: end, reason: `a string has ${characterNoun} that is not escaped` }
   }
 
-  #describe(reason: string): Problem {
-    return { at: this.#at, reason }
+  #createProblem(reason: string): Problem {
+    return { offset: this.#offset, reason }
   }
 
-  /** Returns what a pattern matches where the reader is, or an empty text. */
-  #match(pattern: RegExp): string {
-    pattern.lastIndex = this.#at
-    return pattern.exec(this.#text)?.[0] ?? ''
+  /** Returns what a pattern matches at the current offset, or an empty string. */
+  #matchHere(pattern: RegExp): string {
+    pattern.lastIndex = this.#offset
+    return pattern.exec(this.#source)?.[0] ?? ''
   }
 }

@@ -10,7 +10,7 @@
 
 /**
  * Parses JSON, and replaces a numeric id of the object by a bigint if it is an int64, and otherwise
- * by a `NumberText`.
+ * by a `NumberLiteral`.
  *
  * @param options.idKey the key of the id, as an import may rename it
  * @param options.isList whether the objects of an array have their ids replaced, too
@@ -39,28 +39,29 @@ export function parseJson(
 }
 
 /**
- * Matches in every number that `JSON.parse` may round: one with a fraction, an exponent or 16
- * digits. It may also match within a string, which costs time but changes nothing.
+ * Matches a part of each number that `JSON.parse` may round, which has a fraction, an exponent or
+ * at least 16 digits. It may also match within a string, which costs time but changes nothing.
  */
 const roundableNumber = /\d(?:[.eE]|\d{15})/
 
 /** @param digits the number as it was written, or undefined if `number` is exact */
-function toExactNumber(number: number, digits: string | undefined): bigint | NumberText {
-  return digits === undefined ? BigInt(number) : (parseInt64(digits) ?? new NumberText(digits))
+function toExactNumber(number: number, digits: string | undefined): bigint | NumberLiteral {
+  return digits === undefined ? BigInt(number) : (parseInt64(digits) ?? new NumberLiteral(digits))
 }
 
 /**
- * Returns the digits of a member that the object has. They are read after its name if that occurs
- * once: in `{"name":"id","id":1}`, the first `"id"` is no key, so the text is parsed again.
+ * Returns the number that is the value of a key, as it was written. If the key occurs once, the
+ * number follows it. Otherwise the JSON is parsed again: in `{"name":"id","id":1}`, the first
+ * `"id"` is a value.
  */
 function findDigits(json: string, key: string): string {
   const name = JSON.stringify(key)
-  const at = json.indexOf(name)
-  numberAfterKey.lastIndex = at + name.length
+  const keyOffset = json.indexOf(name)
+  numberAfterKey.lastIndex = keyOffset + name.length
   const digits = numberAfterKey.exec(json)?.[1]
   // An escape such as `\u0069d` could write the key in another way, and `\"` cannot.
-  const isOnly = json.indexOf(name, at + 1) === -1 && !/\\[^"]/.test(json)
-  if (isOnly && digits) return digits
+  const isOnlyOccurrence = json.indexOf(name, keyOffset + 1) === -1 && !/\\[^"]/.test(json)
+  if (isOnlyOccurrence && digits) return digits
   return JSON.parse(quoteNumbers(json))[key]
 }
 
@@ -83,11 +84,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** A JSON number that is no int64, such as 1.5, as it was written. */
-export class NumberText {
-  readonly text: string
+export class NumberLiteral {
+  readonly source: string
 
   constructor(text: string) {
-    this.text = text
+    this.source = text
   }
 }
 
@@ -127,7 +128,7 @@ export function isInt64(value: unknown): value is bigint {
  * terminal or a reader of lines may interpret is escaped.
  */
 export function toJson(fields: object): string {
-  return formatPlant(fields, quoteString) ?? escapeUnsafe(toWireJson(fields))
+  return formatPlant(fields, quoteString) ?? escapeUnsafeCharacters(toWireJson(fields))
 }
 
 /** Writes an object as JSON for a service, with only the escapes that JSON requires. */
@@ -143,36 +144,39 @@ export function toWireJson(fields: object): string {
 }
 
 /**
- * Writes a plant in half the time of any object, because a list has many. Returns undefined for
- * another object.
+ * Writes a plant in half of the time that `toWireJson` needs for other objects, because a list has
+ * many plants. Returns undefined for an object that is not a plant.
  */
-function formatPlant(fields: object, quote: (text: string) => string): string | undefined {
+function formatPlant(fields: object, quoteField: (text: string) => string): string | undefined {
   // The cast is safe, because the type of each field is checked below.
   const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown }
   if (typeof id !== 'bigint' || typeof name !== 'string') return undefined
   const { length } = Object.keys(fields)
-  const start = `{"id":${id},"name":${quote(name)}`
+  const start = `{"id":${id},"name":${quoteField(name)}`
   if (tag === undefined) return length === 2 ? `${start}}` : undefined
-  return length === 3 && typeof tag === 'string' ? `${start},"tag":${quote(tag)}}` : undefined
+  return length === 3 && typeof tag === 'string' ? `${start},"tag":${quoteField(tag)}}` : undefined
 }
 
-/** Few strings need an escape, so it takes half the time to search for one first. */
+/**
+ * Few strings contain a character to escape, so to search for such a character first saves half of
+ * the time.
+ */
 function quoteString(text: string): string {
-  return special.test(text) ? escapeUnsafe(JSON.stringify(text)) : `"${text}"`
+  return charactersToEscape.test(text) ? escapeUnsafeCharacters(JSON.stringify(text)) : `"${text}"`
 }
 
-function escapeUnsafe(json: string): string {
+function escapeUnsafeCharacters(json: string): string {
   return json.replace(
-    unsafe,
+    unsafeCharacters,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 }
 
 /** Matches line separators, DEL, C1 and direction marks, which `JSON.stringify` does not escape. */
-const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+const unsafeCharacters = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /** Matches whatever `unsafe` matches or JSON escapes, and lone surrogates. */
-const special =
+const charactersToEscape =
   /["\\\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
 
 /**

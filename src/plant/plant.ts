@@ -1,5 +1,5 @@
 import type * as z from 'zod/mini'
-import { fieldNames, isText } from './fields.js'
+import { fieldNames, isStorableString } from './fields.js'
 import { isInt64, isObject, parseInt64 } from './json.js'
 import type { errorSchema, PlantForm, plantSchema, schemas } from './schema.js'
 
@@ -15,7 +15,10 @@ export type StoredPlant = NewPlant
 /** The specification's Error. Its `error` is an int32. */
 export type ErrorBody = z.infer<typeof errorSchema>
 
-/** Plants that are still parts of a text. */
+/**
+ * Rows of an import whose values are still parts of the input, so that no object is built for each
+ * plant. The index of the first row is 0.
+ */
 export interface PlainRows {
   readonly length: number
   /**
@@ -24,23 +27,24 @@ export interface PlainRows {
    *
    * @returns undefined if the rows are in that order already
    */
-  listById(): Uint32Array | undefined
+  listIndexesById(): Uint32Array | undefined
   /**
-   * Adds the id, the name and the tag of a row.
+   * Appends the id, the name and the tag of a row to `values`.
    *
-   * @returns false if one of them is no text of a plant
+   * @returns false if the name or the tag is a string that no store can keep: see
+   *   `isStorableString`
    */
   addValues(row: number, values: RowValue[]): boolean
   /**
-   * Reads a row for a store that takes its id as text.
+   * Reads a row for a store that takes the id as a string of digits.
    *
-   * @returns undefined if a field is no text of a plant
+   * @returns undefined if the name or the tag is a string that no store can keep
    */
-  readTexts(row: number): RowTexts | undefined
+  readFields(row: number): RowFields | undefined
 }
 
 /** The id is an int64 in decimal digits, perhaps with leading zeros. */
-export interface RowTexts {
+export interface RowFields {
   id: string
   name: string
   tag: string | null
@@ -75,19 +79,25 @@ export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantP
   if (!isObject(value)) return undefined
   const { id, name, tag } = value
   if (!isInt64(id)) return undefined
-  const isTag = isText(tag) || (tag === null && form !== 'newPlant')
+  const isTag = isStorableString(tag) || (tag === null && form !== 'newPlant')
   if (form === 'patch' && !Object.hasOwn(value, 'name')) {
     if (tag === undefined) return { id }
     return isTag ? { id, tag } : undefined
   }
-  if (!isText(name)) return undefined
+  if (!isStorableString(name)) return undefined
   if (tag === undefined) return { id, name }
   return isTag ? { id, name, tag } : undefined
 }
 
-/** Returns the plant with the changes of a patch, or undefined if neither has a name. */
-export function applyPatch({ id, ...patch }: PlantPatch, stored?: Plant): StoredPlant | undefined {
-  const { name = stored?.name, tag = stored?.tag } = patch
+/**
+ * Returns the plant with the changes of a patch, or undefined if neither the patch nor the stored
+ * plant has a name.
+ */
+export function applyPatch(
+  { id, ...patch }: PlantPatch,
+  storedPlant?: Plant,
+): StoredPlant | undefined {
+  const { name = storedPlant?.name, tag = storedPlant?.tag } = patch
   return name == null ? undefined : buildPlant(id, name, tag)
 }
 
@@ -95,7 +105,7 @@ export function buildPlant(id: bigint, name: string, tag: string | null | undefi
   return tag == null ? { id, name } : { id, name, tag }
 }
 
-export function listOtherFields(value: object): string[] {
+export function listUnknownFields(value: object): string[] {
   return Object.keys(value).filter((key) => !fieldNames.some((name) => name === key))
 }
 
@@ -120,13 +130,13 @@ export function formatPlantCount(count: number | bigint): string {
   return `${groupDigits(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
 
-/** Returns the length of the name and the tag in UTF-16 code units. */
-export function measureFields({ name, tag = '' }: Plant): number {
+/** Returns the sum of the lengths of the name and the tag, in UTF-16 code units. */
+export function measureFieldLength({ name, tag = '' }: Plant): number {
   return name.length + tag.length
 }
 
-export function haveEqualFields(plant: Plant, stored: Plant): boolean {
-  return plant.name === stored.name && plant.tag === stored.tag
+export function haveEqualFields(plant: Plant, storedPlant: Plant): boolean {
+  return plant.name === storedPlant.name && plant.tag === storedPlant.tag
 }
 
 /** Whether a key has 1 to 255 visible ASCII characters. */

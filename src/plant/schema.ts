@@ -5,19 +5,19 @@
  */
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
-import { type FieldName, idRule, isText, type TextName } from './fields.js'
-import { NumberText } from './json.js'
+import { type FieldName, idRule, isStorableString, type StringFieldName } from './fields.js'
+import { NumberLiteral } from './json.js'
 
 /** Builds the `error` of a schema, such as "the name must be a string, but was null". */
 export function buildSentence(subject: string, rule: string) {
   return ({ input }: { input?: unknown }) =>
     input === undefined
       ? `${subject} is missing`
-      : `${subject} must ${rule}, but was ${describe(input)}`
+      : `${subject} must ${rule}, but was ${describeValue(input)}`
 }
 
-function describe(value: unknown): string {
-  if (value instanceof NumberText) return shorten(value.text)
+function describeValue(value: unknown): string {
+  if (value instanceof NumberLiteral) return shorten(value.source)
   if (typeof value === 'string') return JSON.stringify(shorten(value))
   if (typeof value === 'number') return 'a number'
   if (Array.isArray(value)) return 'an array'
@@ -34,14 +34,16 @@ const id = z
   })
   .check(z.describe('Identification number of the plant, kept exact'))
 
-function buildText(field: TextName, description: string) {
+function buildFieldSchema(field: StringFieldName, description: string) {
   const error = buildSentence(`the ${field}`, 'be a string')
-  const textError = buildSentence(`the ${field}`, 'not contain U+0000 or a lone surrogate')
-  return z.string({ error }).check(z.refine(isText, { error: textError }), z.describe(description))
+  const contentError = buildSentence(`the ${field}`, 'not contain U+0000 or a lone surrogate')
+  return z
+    .string({ error })
+    .check(z.refine(isStorableString, { error: contentError }), z.describe(description))
 }
 
-const name = buildText('name', 'The name of the plant')
-const tag = buildText('tag', 'Tag that specifies the type of the plant')
+const name = buildFieldSchema('name', 'The name of the plant')
+const tag = buildFieldSchema('tag', 'Tag that specifies the type of the plant')
 const error = buildSentence('it', 'be an object')
 
 export const plantSchema = z.object({ name, tag: z.optional(tag) }, { error })
@@ -68,7 +70,7 @@ export const errorSchema = z.object(
   { error },
 )
 
-/** Returns a sentence for each invalid field. */
+/** Returns a sentence for each invalid field, such as "the name is missing". */
 export function findProblems(value: unknown, form: PlantForm = 'newPlant'): string[] {
   const { error } = schemas[form].safeParse(value, { jitless: true })
   return error?.issues.map(({ message }) => message) ?? []

@@ -82,8 +82,8 @@ function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new HttpError(400, 'The body is empty')
   if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not UTF-8')
   const text = bytes.toString()
-  const parsed = parseJson(text)
-  if ('value' in parsed) return parsed.value
+  const result = parseJson(text)
+  if ('value' in result) return result.value
   throw new HttpError(400, `The body is not JSON: ${describeSyntaxError(text)}`)
 }
 

@@ -1,7 +1,7 @@
 /** Carries out the operations of the service in the store. */
 import type { ServerResponse } from 'node:http'
 import { toWireJson } from '../plant/json.js'
-import { measureFields, omitId, type StoredPlant } from '../plant/plant.js'
+import { measureFieldLength, omitId, type StoredPlant } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
 import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
@@ -26,18 +26,18 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       const key = parseIdempotencyKey(input.response.req.headers)
       const plant = parsePlantBody(input.body)
       input.plantId = plant.id
-      const { plant: created } = await writeOne(store, { type: 'create', plant, key })
-      return { outcome: 'created', status: 200, body: toWireJson(omitId(created)) }
+      const { plant: createdPlant } = await writeOne(store, { type: 'create', plant, key })
+      return { outcome: 'created', status: 200, body: toWireJson(omitId(createdPlant)) }
     },
     listPlants: async ({ response, query: { limit, ...query } }) => {
-      const signal = createClosedSignal(response)
+      const signal = createCloseSignal(response)
       const { plants, hasNext } = await readPage(store, { ...query, signal }, limit)
       const next = formatQuery({ ...query, limit, after: plants.at(-1)?.id })
       const headers = hasNext ? ['Link', `<plants?${next}>; rel="next"`] : []
       return { outcome: 'read', status: 200, body: `[${plants.map(toWireJson).join()}]`, headers }
     },
     countPlants: async ({ response, query: { tag, search } }) => {
-      const signal = createClosedSignal(response)
+      const signal = createCloseSignal(response)
       const count = await store.count({ tag, search, signal, inSteps: true })
       return { outcome: 'read', status: 200, body: `{"count":${count}}` }
     },
@@ -62,10 +62,10 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
 }
 
 /** The signal aborts when the response is closed: the client has left, or has all of it. */
-function createClosedSignal(response: ServerResponse): AbortSignal {
-  const closed = new AbortController()
-  response.once('close', () => closed.abort(createBusyError()))
-  return closed.signal
+function createCloseSignal(response: ServerResponse): AbortSignal {
+  const closeController = new AbortController()
+  response.once('close', () => closeController.abort(createBusyError()))
+  return closeController.signal
 }
 
 async function changePlant(
@@ -84,12 +84,12 @@ interface Page {
 
 async function readPage(store: DirectStore, query: ReadQuery, limit: number): Promise<Page> {
   const plants: StoredPlant[] = []
-  let characters = 0
+  let characterCount = 0
   // One plant more than the limit shows whether there is a next page.
   for await (const block of store.read({ ...query, limit: limit + 1, inPages: true })) {
-    if (characters >= maxPageCharacters) return { plants, hasNext: true }
+    if (characterCount >= maxPageCharacters) return { plants, hasNext: true }
     plants.push(...block)
-    characters += block.reduce((sum, plant) => sum + measureFields(plant), 0)
+    characterCount += block.reduce((sum, plant) => sum + measureFieldLength(plant), 0)
   }
   return { plants: plants.slice(0, limit), hasNext: plants.length > limit }
 }

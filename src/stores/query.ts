@@ -8,11 +8,11 @@ export interface ReadQuery {
   limit?: number | undefined
   /** Only plants with this tag are selected; with `false`, only plants without a tag. */
   tag?: string | false | undefined
-  /** The name or the tag must contain this, whatever its case and its accents: see `foldText`. */
+  /** The name or the tag must contain this, whatever its case and its accents: see `foldString`. */
   search?: string | undefined
   signal?: AbortSignal | undefined
   /**
-   * The default is `id`. Another field sorts by its folded text (`foldText`), then by its code
+   * The default is `id`. Another field sorts by its folded text (`foldString`), then by its code
    * points, then by id. Plants without the field come last.
    */
   sort?: FieldName | undefined

@@ -1,5 +1,5 @@
 import { PlantsError } from '../errors.js'
-import type { TextName } from '../plant/fields.js'
+import type { StringFieldName } from '../plant/fields.js'
 import type { PlainRows, StoredPlant } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CountQuery, ReadQuery, TextCounts } from './query.js'
@@ -15,7 +15,7 @@ export interface Store {
   readLines?(query: ReadQuery, format: LineFormat): AsyncIterable<PlantLines>
   count(query?: CountQuery): Promise<bigint>
   /** Counts the plants of each text, at one moment. All different texts are kept in memory. */
-  countBy?(field: TextName, query?: CountQuery): Promise<TextCounts>
+  countBy?(field: StringFieldName, query?: CountQuery): Promise<TextCounts>
   /**
    * Returns an outcome for each change, in the order of the changes. A direct store makes them in
    * one transaction: when this resolves, they are on the disk.

@@ -146,8 +146,8 @@ async function listValues(operand: Option | Argument, io: Io): Promise<Candidate
 /** Invalid settings only mean fewer candidates; the next command reports them. */
 async function listSavedStores(io: Io): Promise<Candidate[]> {
   try {
-    const { saved } = await readSettings(io, 0)
-    return listNamedStores(saved).map(([name]) => [name, 'a saved store'])
+    const { savedSettings } = await readSettings(io, 0)
+    return listNamedStores(savedSettings).map(([name]) => [name, 'a saved store'])
   } catch (error) {
     if (error instanceof PlantsError) return []
     throw error

@@ -72,7 +72,7 @@ export async function saveSetting(
   const { source, origin } = settings.findSource(name)
   if (source === 'variable') await context.warn(`${origin} is still set and takes precedence`)
   const value = isStore
-    ? await formatStore(String(savedValue), io, settings.file.saved)
+    ? await formatStore(String(savedValue), io, settings.file.savedSettings)
     : String(savedValue)
   await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
 }
@@ -126,8 +126,8 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 /** Finds what is printed of a setting. An address is printed without its password. */
 async function findEntry(name: SettingName, settings: EffectiveSettings, io: Io) {
   const { value, source } = settings.findSource(name)
-  const { saved } = settings.file
+  const { savedSettings } = settings.file
   const printedValue =
-    name === 'store' && value !== undefined ? await formatStore(value, io, saved) : value
+    name === 'store' && value !== undefined ? await formatStore(value, io, savedSettings) : value
   return { name, value: printedValue, source, description: getSetting(name).description }
 }

@@ -1,7 +1,7 @@
 import type { PlantRecord } from '../../formats/write.js'
 import { writeStdout } from '../../output/output.js'
-import type { TextName } from '../../plant/fields.js'
-import { foldText, toSortKey } from '../../plant/folding.js'
+import type { StringFieldName } from '../../plant/fields.js'
+import { foldString, toSortKey } from '../../plant/folding.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { addCount, type CountQuery, pageRows, type TextCounts } from '../../stores/query.js'
@@ -11,7 +11,7 @@ import { CommandContext } from '../command-context.js'
 import { addFilters, type FilterOptions } from '../options.js'
 
 interface CountOptions extends FilterOptions {
-  by?: TextName
+  by?: StringFieldName
 }
 
 export function define(command: PlantsCommand): void {
@@ -61,7 +61,7 @@ interface Group {
 /** Returns the most frequent text first. Equal counts are in the order of a sorted list. */
 function sortGroups(counts: TextCounts): Group[] {
   const groups = Array.from(counts, ([text, count]) => {
-    return { text, count, sortKey: toSortKey(foldText(text ?? '')) }
+    return { text, count, sortKey: toSortKey(foldString(text ?? '')) }
   })
   return groups.sort(compareGroups)
 }
@@ -78,7 +78,11 @@ function compareGroups(left: Group, right: Group): number {
  * Yields records. There may be as many texts as plants, so programs get them in small pages, which
  * need little memory at once.
  */
-function* toRecords(groups: Group[], by: TextName, isTable: boolean): Generator<PlantRecord[]> {
+function* toRecords(
+  groups: Group[],
+  by: StringFieldName,
+  isTable: boolean,
+): Generator<PlantRecord[]> {
   const noText = isTable ? '(none)' : undefined
   const toRecord = ({ text = noText, count }: Group): PlantRecord => ({ [by]: text, count })
   if (isTable) {
@@ -93,7 +97,11 @@ function* toRecords(groups: Group[], by: TextName, isTable: boolean): Generator<
 /**
  * A direct store counts itself. The API of a service has no such operation, so all plants are read.
  */
-async function findCounts(store: Store, by: TextName, query: CountQuery): Promise<TextCounts> {
+async function findCounts(
+  store: Store,
+  by: StringFieldName,
+  query: CountQuery,
+): Promise<TextCounts> {
   if (store.countBy) return store.countBy(by, query)
   const counts: TextCounts = new Map()
   for await (const plants of store.read(query))

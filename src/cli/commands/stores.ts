@@ -135,10 +135,12 @@ async function init(globalOptions: GlobalOptions, io: Io, value: string): Promis
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
-  const { saved } = context.settings.file
+  const { savedSettings } = context.settings.file
   const { value: selectedName = 'local' } = context.settings.findSource('store')
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
-  const sorted = listNamedStores(saved).toSorted(([left], [right]) => (left < right ? -1 : 1))
+  const sorted = listNamedStores(savedSettings).toSorted(([left], [right]) =>
+    left < right ? -1 : 1,
+  )
   const named = await Promise.all(sorted.map(([name, store]) => describeStore(name, store, io)))
   const rows = [local, ...named].map((row) => ({ ...row, inUse: row.name === selectedName }))
   const titles = ['', 'NAME', 'ADDRESS', 'SETTINGS']

@@ -37,10 +37,10 @@ export async function copyPlainRows(
  * @throws {PlainRowsRejectedError} if a field is no text of a plant
  */
 export function formatPlainRows(rows: PlainRows): string {
-  const order = rows.listById()
+  const order = rows.listIndexesById()
   let text = ''
   for (let index = 0; index < rows.length; index += 1) {
-    const row = rows.readTexts(order?.[index] ?? index)
+    const row = rows.readFields(order?.[index] ?? index)
     if (!row) throw new PlainRowsRejectedError()
     text += `${row.id}\t${formatCell(row.name)}\t${formatCell(row.tag)}\n`
   }

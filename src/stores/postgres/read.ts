@@ -1,11 +1,11 @@
 /**
- * Reads plants, and builds the SQL of searches and sorts, which fold texts as `foldText` does. The
- * database must fold them itself: otherwise it would have to send every plant for each search.
- * docs/design/search.md says how, and what was tried.
+ * Reads plants, and builds the SQL of searches and sorts, which folds names and tags as
+ * `foldString` does. The database must fold them itself: otherwise it would have to send every
+ * plant for each search. docs/design/search.md says how, and what was tried.
  */
 import { escapeLiteral } from 'pg'
-import type { TextName } from '../../plant/fields.js'
-import { foldText, latinMarks, listNormalForms } from '../../plant/folding.js'
+import type { StringFieldName } from '../../plant/fields.js'
+import { foldString, latinMarksPattern, listNormalForms } from '../../plant/folding.js'
 import {
   addCount,
   type CountQuery,
@@ -79,7 +79,7 @@ async function* streamSnapshot<T extends { length: number }>(
 
 export async function queryTextCounts(
   database: PostgresDatabase,
-  field: TextName,
+  field: StringFieldName,
   query: CountQuery,
 ): Promise<TextCounts> {
   const { where } = await buildClauses(database, query)
@@ -109,7 +109,7 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) conditions.push(`tag IN (${listNormalForms(tag).map(escapeLiteral)})`)
   if (search !== undefined) {
-    const folded = foldText(search)
+    const folded = foldString(search)
     const matches = ['name', 'tag'].map((column) =>
       buildSearchCondition(column, folded, `${collation}`),
     )
@@ -125,7 +125,7 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
 }
 
 /**
- * The SQL below folds as `foldText` does. It has the same result in any locale, for all letters
+ * The SQL below folds as `foldString` does. It has the same result in any locale, for all letters
  * that the database's version of Unicode has. The full case mapping of PostgreSQL 18, and of ICU in
  * older versions, differs from JavaScript's only in the final sigma (ς), which is therefore folded
  * to σ.
@@ -145,7 +145,7 @@ const composedLatin = 'À-ňŊ-ɏḀ-ẙẛ-ẝẟ-ỿ'
 export function buildFoldedText(column: string, collation: string): string {
   const inLowerCase = `lower(upper(${column} COLLATE "${collation}") COLLATE "${collation}") COLLATE "C"`
   const lower = `replace(replace(${inLowerCase}, 'ς', 'σ'), 'ß', 'ss')`
-  const bare = `regexp_replace(normalize(${lower}, NFD), '${latinMarks}', '', 'g')`
+  const bare = `regexp_replace(normalize(${lower}, NFD), '${latinMarksPattern}', '', 'g')`
   // The time to normalize a run of marks grows with the square of its length, and no timeout ends
   // it. So a text with more than 30 marks in a row is compared without normalization.
   return `(CASE WHEN ${buildAsciiTest(column)} THEN lower(${column} COLLATE "C")
@@ -180,7 +180,7 @@ const getVariants = computeOnce(() => {
   const simple = RegExp(`[${plain}${composedLatin}]`, 'u')
   for (let code = 1; code < 0x1f00; code += 1) {
     const letter = String.fromCodePoint(code)
-    const folded = foldText(letter)
+    const folded = foldString(letter)
     if (folded !== letter && simple.test(letter))
       variants.set(folded, `${variants.get(folded) ?? ''}${letter}`)
   }

@@ -5,7 +5,12 @@
  */
 
 import { PlantsError } from '../../errors.js'
-import { isText, largestId, smallestId, type TextName } from '../../plant/fields.js'
+import {
+  isStorableString,
+  largestId,
+  type StringFieldName,
+  smallestId,
+} from '../../plant/fields.js'
 import { buildPlant, type StoredPlant } from '../../plant/plant.js'
 import { buildToken, type Token } from '../tokens.js'
 import type { Row } from './connection.js'
@@ -20,8 +25,8 @@ export function toPlants(rows: readonly Row[], server: string): StoredPlant[] {
 export function parsePlantRow([id, name, tag]: Row, server: string): StoredPlant {
   const number = parseBigint(id)
   if (number === undefined) throw createInvalidRowError(server, 'a plant without a valid id')
-  if (!isText(name)) throw createInvalidRowError(server, 'a plant without a valid name')
-  if (tag !== null && !isText(tag))
+  if (!isStorableString(name)) throw createInvalidRowError(server, 'a plant without a valid name')
+  if (tag !== null && !isStorableString(tag))
     throw createInvalidRowError(server, 'a plant with an invalid tag')
   return buildPlant(number, name, tag)
 }
@@ -31,15 +36,15 @@ export function toToken(row: Row, server: string): Token {
   const [id, note, rights, createdAt, ...endTimes] = row
   const number = parseBigint(id)
   const areTimes = isTime(createdAt) && endTimes.length === 2 && endTimes.every(isTimeOrNull)
-  const areTexts = (note === null || isText(note)) && isText(rights)
+  const areTexts = (note === null || isStorableString(note)) && isStorableString(rights)
   const isComplete = number !== undefined && areTimes && areTexts
   const token = isComplete && buildToken(number, note, rights, [createdAt, ...endTimes])
   if (!token) throw createInvalidRowError(server, 'a token with an invalid value')
   return token
 }
 
-export function toText(field: TextName, cell: Cell, server: string): string | undefined {
-  if (isText(cell)) return cell
+export function toText(field: StringFieldName, cell: Cell, server: string): string | undefined {
+  if (isStorableString(cell)) return cell
   if (cell === null && field === 'tag') return undefined
   throw createInvalidRowError(server, `an invalid ${field}`)
 }

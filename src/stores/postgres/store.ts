@@ -1,6 +1,6 @@
 import { escapeLiteral } from 'pg'
 import { assertDefined, PlantsError } from '../../errors.js'
-import type { TextName } from '../../plant/fields.js'
+import type { StringFieldName } from '../../plant/fields.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
@@ -83,7 +83,7 @@ export class PostgresStore implements DirectStore {
     return toCount(count, this.#database.name)
   }
 
-  countBy(field: TextName, query: CountQuery = {}): Promise<TextCounts> {
+  countBy(field: StringFieldName, query: CountQuery = {}): Promise<TextCounts> {
     return queryTextCounts(this.#database, field, query)
   }
 

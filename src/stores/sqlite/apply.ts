@@ -107,7 +107,7 @@ function insertTogether(connection: Connection, creates: readonly Create[]): boo
  * inserted rolls back the transaction: `OR ROLLBACK`, also where a trigger ignores the row.
  */
 export function insertPlainRows({ prepare }: Connection, rows: PlainRows): void {
-  const order = rows.listById()
+  const order = rows.listIndexesById()
   for (let start = 0; start < rows.length; start += rowsPerInsert) {
     const end = Math.min(start + rowsPerInsert, rows.length)
     const values: RowValue[] = []

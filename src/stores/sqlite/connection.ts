@@ -5,7 +5,7 @@
 import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { assertDefined, getSystemCode, ignoreSystemError } from '../../errors.js'
-import { foldText } from '../../plant/folding.js'
+import { foldString } from '../../plant/folding.js'
 import {
   explainWriteAccess,
   isSameFile,
@@ -189,7 +189,7 @@ export class Connection {
 
 function addFoldFunction(db: Database): void {
   const options = { deterministic: true, directOnly: true }
-  db.function(foldFunction, options, (text: unknown) => foldText(String(text)))
+  db.function(foldFunction, options, (text: unknown) => foldString(String(text)))
 }
 
 /**

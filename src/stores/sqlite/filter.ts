@@ -2,7 +2,7 @@
  * Builds the SQL by which a list or a count selects and sorts plants. docs/design/search.md says
  * why a search first asks SQL which texts it must read.
  */
-import { foldText, listNormalForms, toFoldedCase } from '../../plant/folding.js'
+import { foldCase, foldString, listNormalForms } from '../../plant/folding.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { CountQuery } from '../query.js'
 import { foldFunction } from './connection.js'
@@ -22,7 +22,7 @@ export function buildFilter({ tag, search }: CountQuery) {
     conditions.push(`tag IN (${forms.map(() => '?')})`)
     values.push(...forms)
   }
-  const folded = foldText(search ?? '')
+  const folded = foldString(search ?? '')
   if (search !== undefined) {
     const characters = listAsciiCharacters(folded)
     conditions.push(
@@ -32,14 +32,17 @@ export function buildFilter({ tag, search }: CountQuery) {
     values.push(...parameters, ...parameters)
   }
   const matches = ({ name, tag = '' }: StoredPlant) =>
-    search === undefined || [name, tag].some((text) => foldText(text).includes(folded))
+    search === undefined || [name, tag].some((text) => foldString(text).includes(folded))
   return { where: conditions.join(' AND ') || everything, values, matches }
 }
 
 /** The SQL of a condition that every plant meets. */
 export const everything = 'true'
 
-/** Builds SQL that folds a text as `foldText` does, which it calls only for a text beyond ASCII. */
+/**
+ * Builds SQL that folds a field as `foldString` does. It calls `foldString` only for a field with
+ * characters beyond ASCII.
+ */
 export function buildSortText(column: string): string {
   const folded = `${foldFunction}(${column})`
   return `CASE WHEN ${buildNotAscii(column)} THEN ${folded} ELSE lower(${column}) END`
@@ -91,7 +94,7 @@ export function listFoldingStarts(character: string): string[] {
     for (let code = first; code <= last; code += 1) {
       const text = String.fromCharCode(code)
       // Its neighbors cannot add ASCII characters to its folding.
-      if (toFoldedCase(text).normalize('NFD').includes(character))
+      if (foldCase(text).normalize('NFD').includes(character))
         starts.add(Buffer.from(text).subarray(0, -1).toString('hex'))
     }
   return [...starts]

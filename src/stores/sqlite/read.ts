@@ -7,14 +7,14 @@
  * an iterator that stops when it has enough. So a first statement adds up the sizes of the next
  * rows, and says with which id the step ends (`IdRanges`).
  *
- * Searches and sorts compare folded texts (`foldText`). SQL can fold only ASCII, with `lower`. So
+ * Searches and sorts compare folded texts (`foldString`). SQL can fold only ASCII, with `lower`. So
  * SQL selects the plants that a search may find, which includes every plant with another character,
  * and then `matches` decides in JavaScript. A function that SQLite calls for each text would take
  * twice the time. docs/design/search.md says what else was tried.
  */
 
-import type { TextName } from '../../plant/fields.js'
-import { buildPlant, measureFields, type StoredPlant } from '../../plant/plant.js'
+import type { StringFieldName } from '../../plant/fields.js'
+import { buildPlant, measureFieldLength, type StoredPlant } from '../../plant/plant.js'
 import { addCount, type CountQuery, type ReadQuery, type TextCounts } from '../query.js'
 import type { Connection } from './connection.js'
 import { StoreDamageError } from './errors.js'
@@ -92,7 +92,7 @@ function createStepsByText({ prepare }: Connection, sort: 'name' | 'tag', query:
       if (done) break
       const plant = toPlant(value)
       plants.push(plant)
-      length += measureFields(plant)
+      length += measureFieldLength(plant)
     }
     return plants.length > 0 ? plants.filter(matches) : undefined
   }
@@ -132,7 +132,7 @@ async function countInSteps(connection: Connection, query: CountQuery): Promise<
 
 export async function countTexts(
   connection: Connection,
-  field: TextName,
+  field: StringFieldName,
   query: CountQuery,
 ): Promise<TextCounts> {
   const counts: TextCounts = new Map()
@@ -177,7 +177,7 @@ async function forEachRange(
 }
 
 /** @throws {StoreDamageError} for a type that only another program can have written */
-function toText(field: TextName, value: unknown): string | undefined {
+function toText(field: StringFieldName, value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (value === null && field === 'tag') return undefined
   throw new StoreDamageError(`a ${field} has a value of another type`)

@@ -2,7 +2,7 @@
  * A store in a SQLite file, which several processes of this machine may use at once. One connection
  * serves all calls; only a snapshot, which needs a read transaction, opens another one.
  */
-import type { TextName } from '../../plant/fields.js'
+import type { StringFieldName } from '../../plant/fields.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import { isWritableFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
@@ -142,7 +142,7 @@ export class SqliteStore implements DirectStore {
     return countPlants(this.#connection, query)
   }
 
-  async countBy(field: TextName, query: CountQuery = {}) {
+  async countBy(field: StringFieldName, query: CountQuery = {}) {
     const connection = await this.#openSnapshot()
     try {
       return await countTexts(connection, field, query)

@@ -211,9 +211,9 @@ test('a released chunk gives its arrays to the next chunk, which has its own row
   expect(freeArrays.map(({ ids }) => ids.length)).toEqual([32_768])
   const third = fill(3, 'Rose')
   expect([freeArrays.length, first.length, second.length, third.length]).toEqual([0, 0, 2, 3])
-  expect([second.readTexts(0), third.readTexts(2)]).toEqual([
+  expect([second.readFields(0), third.readFields(2)]).toEqual([
     { id: '2', name: 'Moss', tag: null },
     { id: '1', name: 'Rose', tag: null },
   ])
-  expect(third.listById()).toEqual(Uint32Array.of(2, 1, 0))
+  expect(third.listIndexesById()).toEqual(Uint32Array.of(2, 1, 0))
 })

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { NumberText, parseInt64, parseJson, toJson, toWireJson } from '../../../src/plant/json.js'
+import {
+  NumberLiteral,
+  parseInt64,
+  parseJson,
+  toJson,
+  toWireJson,
+} from '../../../src/plant/json.js'
 import { character, check, fc, int64 } from '../../helpers/expect/arbitraries.js'
 
 test('a number with a large exponent is parsed in no time', () => {
@@ -21,13 +27,16 @@ test('an int64 is parsed from exactly the numbers of JSON that have its value', 
 const big = 9007199254740993n
 
 test.each([
-  { text: '{"id":1e400}', value: { id: new NumberText('1e400') } },
+  { text: '{"id":1e400}', value: { id: new NumberLiteral('1e400') } },
   { text: '{"id":2,"a":{"id":3},"b":["id",4]}', value: { id: 2n, a: { id: 3 }, b: ['id', 4] } },
   {
     text: `{"a":{"id":1},"name":"\\"id\\":2","id":${big}}`,
     value: { a: { id: 1 }, name: '"id":2', id: big },
   },
-  { text: '{"id":1.0000000000000000001}', value: { id: new NumberText('1.0000000000000000001') } },
+  {
+    text: '{"id":1.0000000000000000001}',
+    value: { id: new NumberLiteral('1.0000000000000000001') },
+  },
 ])('the JSON $text is parsed with its id exact', ({ text, value }) => {
   expect(parseJson(text)).toStrictEqual({ value })
 })
@@ -60,7 +69,7 @@ test('an object is parsed as by JSON.parse, but with its last id exact, also in 
     const text = `{${some.map(([name, token, gap]) => `${gap}${name}${gap}:${gap}${token}${gap}`).join()}}`
     const expected = JSON.parse(text)
     const id = some.findLast(([name]) => JSON.parse(name) === 'id')?.[1] ?? ''
-    if (/^[-\d]/.test(id)) expected.id = exactInt64(id) ?? new NumberText(id)
+    if (/^[-\d]/.test(id)) expected.id = exactInt64(id) ?? new NumberLiteral(id)
     const parsed = parseJson(isList ? `[1,${text},[{"id":1}]]` : text, { isList })
     expect(parsed).toStrictEqual({ value: isList ? [1, expected, [{ id: 1 }]] : expected })
   })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { FieldName } from '../../../src/plant/fields.js'
-import { isObject, NumberText } from '../../../src/plant/json.js'
-import { isIdempotencyKey, listOtherFields, parsePlant } from '../../../src/plant/plant.js'
+import { isObject, NumberLiteral } from '../../../src/plant/json.js'
+import { isIdempotencyKey, listUnknownFields, parsePlant } from '../../../src/plant/plant.js'
 import { findFieldProblem, findProblems, schemas } from '../../../src/plant/schema.js'
 import { character, check, fc } from '../../helpers/expect/arbitraries.js'
 
@@ -21,14 +21,18 @@ test.each<{ value: unknown; problems: string[]; otherFields?: string[] }>([
   { value: null, problems: ['it must be an object, but was null'] },
 ])('the new plant $value has the problems $problems', ({ value, problems, otherFields = [] }) => {
   expect(findProblems(value)).toEqual(problems)
-  expect(isObject(value) ? listOtherFields(value) : []).toEqual(otherFields)
+  expect(isObject(value) ? listUnknownFields(value) : []).toEqual(otherFields)
 })
 
 test.each<{ field: FieldName; value: unknown; problem: string }>([
   { field: 'id', value: -(2n ** 63n) - 1n, problem: `${wrongId} -9223372036854775809` },
   { field: 'id', value: 2n ** 63n, problem: `${wrongId} 9223372036854775808` },
-  { field: 'id', value: new NumberText('1.5'), problem: `${wrongId} 1.5` },
-  { field: 'id', value: new NumberText('9'.repeat(41)), problem: `${wrongId} ${'9'.repeat(39)}…` },
+  { field: 'id', value: new NumberLiteral('1.5'), problem: `${wrongId} 1.5` },
+  {
+    field: 'id',
+    value: new NumberLiteral('9'.repeat(41)),
+    problem: `${wrongId} ${'9'.repeat(39)}…`,
+  },
   { field: 'id', value: '1', problem: `${wrongId} "1"` },
   { field: 'id', value: '１٢', problem: 'the id must use the digits 0 to 9, but was "１٢"' },
   { field: 'id', value: {}, problem: `${wrongId} an object` },
@@ -60,7 +64,7 @@ test.each([
   ['patch', (value: unknown) => parsePlant(value, 'patch')],
 ] as const)('the schema and the parser accept the same values as a %s', (form, parse) => {
   const odd = fc.constantFrom(
-    ...['', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')],
+    ...['', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberLiteral('1.5')],
   )
   const everything = fc.anything({
     ...{ withBigInt: true, withNullPrototype: true, withDate: true, withMap: true },

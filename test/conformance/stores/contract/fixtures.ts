@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { measureFields, type NewPlant, type PlantPatch } from '../../../../src/plant/plant.js'
+import { measureFieldLength, type NewPlant, type PlantPatch } from '../../../../src/plant/plant.js'
 import type { Change, Create, Outcome, Update } from '../../../../src/stores/change.js'
 import type { ReadQuery } from '../../../../src/stores/query.js'
 import type { Store } from '../../../../src/stores/store.js'
@@ -56,7 +56,7 @@ export function compareIds(left: NewPlant, right: NewPlant): number {
 
 /** What the fields of plants measure together, in the unit by which a store limits a page. */
 export function measurePage(plants: NewPlant[]): number {
-  return plants.reduce((sum, plant) => sum + measureFields(plant), 0)
+  return plants.reduce((sum, plant) => sum + measureFieldLength(plant), 0)
 }
 
 export async function readPages(store: Store, query: ReadQuery): Promise<NewPlant[][]> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { assertDefined } from '../../../../src/errors.js'
-import { foldText } from '../../../../src/plant/folding.js'
+import { foldString } from '../../../../src/plant/folding.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import type { ReadQuery } from '../../../../src/stores/query.js'
 import type { DirectStore } from '../../../../src/stores/store.js'
@@ -27,7 +27,7 @@ function buildQueries(): { query: ReadQuery; plants: NewPlant[] }[] {
   const byName = interleave(tagged)
   const reversed = tagged.toReversed()
   const untaggedById = untagged.toReversed()
-  const hasStr = ({ name }: NewPlant) => foldText(name).includes('str')
+  const hasStr = ({ name }: NewPlant) => foldString(name).includes('str')
   const limited: ReadQuery = { sort: 'name', limit: 5, after: 80n }
   return [
     { query: { sort: 'name' }, plants: byName },
@@ -64,7 +64,7 @@ export function describeOrder(open: OpenEmpty<DirectStore>): void {
     const strings = fc.sample(anySortedString(), { numRuns: countRounds(400), seed })
     const plants = strings.map((text, index) => ({ id: BigInt(index), name: text, tag: text }))
     await store.write(toCreates(plants))
-    const folded = new Map(strings.map((text) => [text, foldText(text)]))
+    const folded = new Map(strings.map((text) => [text, foldString(text)]))
     const fold = ({ name }: NewPlant) => assertDefined(folded.get(name))
     const sorted = plants.toSorted(
       (left, right) =>
@@ -77,7 +77,7 @@ export function describeOrder(open: OpenEmpty<DirectStore>): void {
     expect(read.map(describe)).toEqual(sorted.map(describe))
     for (const text of strings.slice(0, 5)) {
       const search = Array.from(text).slice(0, 3).join('')
-      const found = plants.filter((plant) => fold(plant).includes(foldText(search)))
+      const found = plants.filter((plant) => fold(plant).includes(foldString(search)))
       const ids = found.map(({ id }) => id)
       expect({ search, ids: await readIds(store, { search }) }).toEqual({ search, ids })
     }

@@ -1,6 +1,6 @@
 import { escapeLiteral as literal } from 'pg'
 import { describe, expect, test } from 'vitest'
-import { foldText } from '../../../../src/plant/folding.js'
+import { foldString } from '../../../../src/plant/folding.js'
 import { buildFoldedText } from '../../../../src/stores/postgres/read.js'
 import { shareDatabase } from '../../../helpers/postgres/database.js'
 import { installations } from '../../../helpers/postgres/server.js'
@@ -36,7 +36,7 @@ describe.each(installations)('$name', (installation) => {
     'PostgreSQL folds strings of the locale %s as JavaScript does',
     async (locale) => {
       const found = await folded(texts, locale)
-      expect(texts.filter((text, index) => found[index] !== foldText(text))).toEqual([])
+      expect(texts.filter((text, index) => found[index] !== foldString(text))).toEqual([])
     },
   )
 

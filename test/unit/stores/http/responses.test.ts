@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NumberText } from '../../../../src/plant/json.js'
+import { NumberLiteral } from '../../../../src/plant/json.js'
 import {
   parseResponseCount,
   parseResponseError,
@@ -19,7 +19,7 @@ const value = fc.oneof(
     true,
     [],
     {},
-    new NumberText('1.5'),
+    new NumberLiteral('1.5'),
     1.5,
     -1,
     2 ** 31,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { foldText } from '../../../../src/plant/folding.js'
+import { foldString } from '../../../../src/plant/folding.js'
 import { listFoldingStarts } from '../../../../src/stores/sqlite/filter.js'
 
 test('each character that folds to an ASCII character begins with a start that the filter lists', () => {
@@ -8,7 +8,7 @@ test('each character that folds to an ASCII character begins with a start that t
   const missing: string[] = []
   for (let code = 0x80; code < 0x110000; code += code === 0xd7ff ? 0x801 : 1) {
     const text = String.fromCodePoint(code)
-    const decomposed = `${foldText(text)}${text.toUpperCase().toLowerCase()}`.normalize('NFD')
+    const decomposed = `${foldString(text)}${text.toUpperCase().toLowerCase()}`.normalize('NFD')
     const bytes = Buffer.from(text).toString('hex')
     for (const character of decomposed.match(/[!-~]/g) ?? [])
       if (!starts.get(character)?.some((start) => bytes.startsWith(start))) missing.push(text)
