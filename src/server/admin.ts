@@ -32,7 +32,7 @@ export function createAdminServer(options: AdminOptions): Server {
     if (answeredConnections.has(request.socket)) return
     answeredConnections.add(request.socket)
     response.shouldKeepAlive = false
-    respond(response, await answerOrLog(request, options))
+    respond(response, await buildResponseOrError(request, options))
   })
   server.setTimeout(timeoutMs)
   limitConnections(server)
@@ -40,34 +40,37 @@ export function createAdminServer(options: AdminOptions): Server {
 }
 
 /**
- * At the limit, each new connection closes the oldest one that waits for no response, or the oldest
- * of all. If the new one were rejected, whoever holds many connections open would lock out a load
- * balancer, which would then take the service for dead. `ConnectionLimit` would not do here: it
- * decides by tokens, and no client of the admin port has one.
+ * At the limit, each new connection closes the oldest connection without a request, or the oldest
+ * of all connections if each has a request. If the new one were rejected, whoever holds many
+ * connections open would lock out a load balancer, which would then take the service for dead.
+ * `ConnectionLimit` would not do here: it decides by tokens, and no client of the admin port has
+ * one.
  */
 function limitConnections(server: Server): void {
   const connections = new Set<Socket>()
-  const waiting = new Set<Socket>()
+  const connectionsInRequest = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
-    const all = [...connections]
+    const openConnections = [...connections]
     connections.add(socket)
     socket.once('close', () => connections.delete(socket))
-    if (all.length < maxConnections) return
-    const oldest = all.find((connection) => !waiting.has(connection)) ?? all[0]
+    if (openConnections.length < maxConnections) return
+    const oldest =
+      openConnections.find((connection) => !connectionsInRequest.has(connection)) ??
+      openConnections[0]
     oldest?.destroy()
   })
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    waiting.add(socket)
-    response.once('close', () => waiting.delete(socket))
+    connectionsInRequest.add(socket)
+    response.once('close', () => connectionsInRequest.delete(socket))
   })
 }
 
-async function answerOrLog(
+async function buildResponseOrError(
   request: IncomingMessage,
   options: AdminOptions,
 ): Promise<ServiceResponse> {
   try {
-    return await answer(request, options)
+    return await buildResponse(request, options)
   } catch (failure) {
     if (failure instanceof HttpError) return failure
     options.log.error(failure)
@@ -75,7 +78,7 @@ async function answerOrLog(
   }
 }
 
-async function answer(
+async function buildResponse(
   { url, headers }: IncomingMessage,
   { metrics, readiness, host, redact }: AdminOptions,
 ): Promise<ServiceResponse> {
@@ -94,15 +97,15 @@ async function answer(
  * This prevents DNS rebinding: the owner of a web site can let its name lead to a loopback address,
  * so that a browser on this machine lets the page read what is there. The requests of that page
  * have the name of the site as Host. On an address that others can reach anyway, any name is
- * accepted, because it may be that of a service in a cluster.
+ * accepted, because it may be the name of a service in a cluster.
  *
  * @param name the header Host. It is undefined only in HTTP/1.0, which no browser sends.
  * @throws {HttpError} 421
  */
 function assertHost(name: string | undefined, listenHost: string): void {
   if (name === undefined || !isLoopback(listenHost)) return
-  const withoutPort = name.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')
-  if (withoutPort.toLowerCase() === 'localhost' || isIP(withoutPort) !== 0) return
+  const hostName = name.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')
+  if (hostName.toLowerCase() === 'localhost' || isIP(hostName) !== 0) return
   const rule = 'An admin port on a loopback address answers only requests whose Host is localhost'
   throw new HttpError(421, `${rule} or an IP address`)
 }
@@ -110,7 +113,7 @@ function assertHost(name: string | undefined, listenHost: string): void {
 /** The metrics are in the text format of Prometheus. */
 export class Metrics {
   readonly #registry = new Registry()
-  readonly #seconds = new Histogram({
+  readonly #durationSeconds = new Histogram({
     name: 'plants_request_duration_seconds',
     help: 'Time from the headers of a request to its response; 0 if none was handled',
     labelNames: ['outcome'],
@@ -122,7 +125,7 @@ export class Metrics {
   }
 
   record({ outcome, milliseconds = 0 }: AccessLogEntry): void {
-    this.#seconds.observe({ outcome }, milliseconds / 1000)
+    this.#durationSeconds.observe({ outcome }, milliseconds / 1000)
   }
 
   async format(): Promise<ServiceResponse> {

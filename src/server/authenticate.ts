@@ -8,7 +8,10 @@ export interface Caller {
   rights: readonly Right[]
 }
 
-/** A token source finds the caller of a token, and returns undefined if it does not accept it. */
+/**
+ * A token source finds the caller of a token. It returns undefined for a token that is not
+ * accepted.
+ */
 export type TokenSource = (token: string) => Caller | undefined | Promise<Caller | undefined>
 
 /**
@@ -40,15 +43,17 @@ export function createChallengeError(
 }
 
 /**
- * A store keeps only this of a token, so nobody can use what is in a backup. Tokens are random, so
- * they need no salt and no slow hash.
+ * A store keeps only the hash of a token, so nobody can use the tokens in a backup. Tokens are
+ * random, so they need no salt and no slow hash.
  */
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-/** The source accepts one token. Its comparison takes the same time for each wrong token. */
+/**
+ * Creates a source that accepts one token. Its comparison takes the same time for each wrong token.
+ */
 export function createFixedTokenSource(token: string, caller: Caller): TokenSource {
-  const expected = hashToken(token)
-  return (text) => (timingSafeEqual(expected, hashToken(text)) ? caller : undefined)
+  const expectedDigest = hashToken(token)
+  return (text) => (timingSafeEqual(expectedDigest, hashToken(text)) ? caller : undefined)
 }

@@ -16,9 +16,9 @@ export function validateBodyType({ method, headers }: IncomingMessage): void {
   const isPatch = method === 'PATCH'
   const mediaType = isPatch ? type.replace(/^application\/merge-patch\+/i, 'application/') : type
   if (!isJsonType(mediaType)) {
-    const accepted = ['Accept-Patch', 'application/merge-patch+json, application/json']
+    const acceptPatchHeader = ['Accept-Patch', 'application/merge-patch+json, application/json']
     const message = 'Content-Type must be application/json'
-    throw new HttpError(415, message, isPatch ? accepted : [])
+    throw new HttpError(415, message, isPatch ? acceptPatchHeader : [])
   }
   if (coding.toLowerCase() !== 'identity')
     throw new HttpError(415, 'The body must not have a Content-Encoding')
@@ -32,25 +32,28 @@ export function validateBodyType({ method, headers }: IncomingMessage): void {
 export function parseBodyLength(headers: IncomingHttpHeaders, limitBytes: number): number {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
   const bytes = coding === undefined ? Number(length) : limitBytes
-  if (bytes > limitBytes) throw createTooLargeError(limitBytes)
+  if (bytes > limitBytes) throw createBodyTooLargeError(limitBytes)
   return bytes
 }
 
 /**
- * The body of a request. Until `read` is called, its connection is paused, so that only the part is
- * in memory that came in the same read as the head.
+ * The body of a request. Until `read` is called, its connection is paused, so that memory holds no
+ * more of the body than came in the same read as the head.
  *
  * A body that comes in chunks is collected in one buffer from its first byte on. Otherwise
  * node:http would keep each chunk as an object of hundreds of bytes, even a chunk of one byte.
  */
 export class Body {
-  /** This is true once the request has its token and its quota: it will soon be with the store. */
+  /** This is true once the request has its token and its quota, and will soon be with the store. */
   isAdmitted = false
   readonly #response: ServerResponse
   readonly #onChunk: (bytes: number) => void
-  #received = new GrowingBuffer()
-  /** How the collecting ended. Undefined if the body is not collected here, but in node:http. */
-  #collected: Promise<'whole' | 'tooLarge'> | undefined
+  #receivedBuffer = new GrowingBuffer()
+  /**
+   * Resolves when all chunks are collected, or more than the limit. Undefined while the body stays
+   * in node:http.
+   */
+  #collectionEnd: Promise<'whole' | 'tooLarge'> | undefined
   #isDiscarded = false
   #limitBytes = Infinity
 
@@ -61,13 +64,14 @@ export class Body {
   constructor(response: ServerResponse, onChunk: (bytes: number) => void) {
     this.#response = response
     this.#onChunk = onChunk
-    if (response.req.headers['transfer-encoding'] !== undefined) this.#collected = this.#collect()
+    if (response.req.headers['transfer-encoding'] !== undefined)
+      this.#collectionEnd = this.#collectChunks()
     void this.#pauseAfterTick()
   }
 
   /** The bytes of the body that are in memory, here and in node:http. */
   get receivedBytes(): number {
-    return this.#received.length + this.#response.req.readableLength
+    return this.#receivedBuffer.length + this.#response.req.readableLength
   }
 
   /** This is true while the rest of the body must not be read, so its connection stays paused. */
@@ -80,21 +84,22 @@ export class Body {
     const { req: request } = this.#response
     this.isAdmitted = true
     // Most bodies came with their head, and node:http has them in one buffer.
-    if (request.complete && !this.#collected) return request.read() ?? Buffer.alloc(0)
+    if (request.complete && !this.#collectionEnd) return request.read() ?? Buffer.alloc(0)
     this.#limitBytes = limitBytes
-    this.#collected ??= this.#collect()
+    this.#collectionEnd ??= this.#collectChunks()
     if (!request.complete) request.socket.resume()
-    // Chunks that came before the limit was known may exceed it already. Then no other chunk need
-    // come, for which `#collected` would wait.
-    const isTooLarge = this.#received.length > limitBytes
-    if (isTooLarge || (await this.#collected) === 'tooLarge') throw createTooLargeError(limitBytes)
-    return this.#received.bytes
+    // Chunks that came before the limit was known may exceed the limit already. Then no other chunk
+    // need come, for which `#collectionEnd` would wait.
+    const isTooLarge = this.#receivedBuffer.length > limitBytes
+    if (isTooLarge || (await this.#collectionEnd) === 'tooLarge')
+      throw createBodyTooLargeError(limitBytes)
+    return this.#receivedBuffer.bytes
   }
 
   /** Frees the memory of a body that nobody will read any more. */
   discard(): void {
     this.#isDiscarded = true
-    this.#received = new GrowingBuffer()
+    this.#receivedBuffer = new GrowingBuffer()
   }
 
   /** Pauses the connection after this tick, unless the whole body has come with the head. */
@@ -103,31 +108,31 @@ export class Body {
     // undo this pause.
     await undefined
     const { headers, readableLength, socket } = this.#response.req
-    // node:http sets `complete` later than it has received the whole body. To pause the socket in
+    // node:http receives the whole body some time before it sets `complete`. To pause the socket in
     // between would only delay the request.
     const hasWholeBody = readableLength === Number(headers['content-length'])
     if (this.mustStayUnread && !hasWholeBody) socket.pause()
   }
 
-  #collect(): Promise<'whole' | 'tooLarge'> {
+  #collectChunks(): Promise<'whole' | 'tooLarge'> {
     const { req: request } = this.#response
     // node:http's `_read` would resume the socket after each chunk, whatever has paused it.
     request._read = () => undefined
-    const collected = new Promise<'whole' | 'tooLarge'>((resolve, reject) => {
+    const collectionEnd = new Promise<'whole' | 'tooLarge'>((resolve, reject) => {
       request.once('end', () => resolve('whole')).once('close', () => reject(createBusyError()))
       request.on('data', (chunk: Buffer) => {
         this.#onChunk(chunk.length)
         if (this.#response.writableEnded) return
-        this.#received.append(chunk)
-        if (this.#received.length > this.#limitBytes) resolve('tooLarge')
+        this.#receivedBuffer.append(chunk)
+        if (this.#receivedBuffer.length > this.#limitBytes) resolve('tooLarge')
       })
     })
     // If nobody calls `read`, nobody else handles this error, which would then end the process.
-    collected.catch(() => undefined)
-    return collected
+    collectionEnd.catch(() => undefined)
+    return collectionEnd
   }
 }
 
-function createTooLargeError(limitBytes: number): HttpError {
+function createBodyTooLargeError(limitBytes: number): HttpError {
   return new HttpError(413, `The body is larger than ${limitBytes} bytes`)
 }

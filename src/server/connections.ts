@@ -14,9 +14,10 @@
  * next pause, which includes the connections that have not resumed yet.
  *
  * The order in which connections resume decides who is kept waiting. Clients that have an accepted
- * token are always first. The order of all other clients alternates from pause to pause: once those
- * are first that have waited longest, and once those that have sent no more than a head, followed
- * by the newest. So neither many old connections nor many new ones keep a client out.
+ * token are always first. The order of all other clients alternates from pause to pause. After one
+ * pause, the clients that have waited longest are first. After the next one, the clients that have
+ * sent no more than a head are first, followed by the newest. So neither many old connections nor
+ * many new ones keep a client out.
  *
  * Two simpler rules were tried. When one connection resumed in each iteration, new clients waited
  * for twelve seconds where thousands of connections were idle. When the newest were always first, a
@@ -43,10 +44,13 @@ const maxHeadBytes = 16_384
 const maxIterationsToAccept = 511
 
 interface Connection {
-  /** Pauses are numbered from 1. This is the one since which it waits; 0 if it is not paused. */
+  /** The number of the pause since which the connection waits, from 1 on; 0 if it is not paused. */
   pausedSince: number
-  hasToken: boolean
-  /** Returns true while the body of its request must stay unread, as before it has its quota. */
+  hasAcceptedToken: boolean
+  /**
+   * Returns true while the body of its request must stay unread, because the request has no quota
+   * yet.
+   */
   mustStayPaused(): boolean
 }
 
@@ -58,7 +62,10 @@ export class Connections {
   #floodUnits = 0
   /** This is true from the start of a pause until the first batch resumes. */
   #isPausing = false
-  /** This is true from the start of a pause until all have resumed: new connections wait, too. */
+  /**
+   * This is true from the start of a pause until all connections have resumed: new connections
+   * wait, too.
+   */
   #isHolding = false
   #pauseCount = 0
 
@@ -73,12 +80,13 @@ export class Connections {
 
   /** @param mustStayPaused is called before the connection would resume after a pause */
   add(socket: Socket, mustStayPaused: () => boolean): void {
-    const connection = { pausedSince: 0, hasToken: false, mustStayPaused }
+    const connection = { pausedSince: 0, hasAcceptedToken: false, mustStayPaused }
     this.#connections.set(socket, connection)
     if (!this.#isHolding) return
     connection.pausedSince = this.#pauseCount
-    // node:http usually reads the socket's handle, and `pause` does not hold what it has received
-    // from that. A listener makes it read the stream instead, whose pause holds that, too.
+    // node:http usually reads bytes from the handle of the socket, and `pause` does not hold back
+    // bytes from there. With a listener for `data`, node:http reads from the stream, which holds
+    // them back while it is paused.
     socket.on('data', () => undefined).pause()
   }
 
@@ -90,7 +98,7 @@ export class Connections {
   /** After a pause, a connection whose client has an accepted token resumes first. */
   prefer(socket: Socket): void {
     const connection = this.#connections.get(socket)
-    if (connection) connection.hasToken = true
+    if (connection) connection.hasAcceptedToken = true
   }
 
   /**
@@ -111,8 +119,8 @@ export class Connections {
   }
 
   /**
-   * Waits until the event loop, which accepts one connection in each iteration, has accepted those
-   * that wait in the system: until an iteration has accepted none.
+   * Waits until the connections that wait in the system are accepted. The event loop accepts one
+   * connection in each iteration, so this ends after an iteration that has accepted none.
    */
   async acceptWaiting(): Promise<void> {
     let countBefore = -1
@@ -143,13 +151,13 @@ export class Connections {
 
   /**
    * Resumes 1, 2, 4 and so on of the paused connections, a batch in each iteration of the event
-   * loop. While a batch is read, all later ones are still paused. So even if it brings another
-   * flood, its own connections have made progress. That flood begins the next pause, which resumes
-   * the rest by a call of its own: this one ends.
+   * loop. While a batch is read, all later ones are still paused. So even if the batch brings
+   * another flood, its connections have made progress. That flood begins the next pause, which
+   * calls this method for the remaining connections, so the current call ends.
    */
   async #resumeInBatches(): Promise<void> {
     for (let size = 1; !this.#isPausing; size *= 2) {
-      const batch = takeBatch(this.#listPaused(), size)
+      const batch = takeBatch(this.#listPausedConnections(), size)
       const haveAllResumed = batch.length === 0
       if (haveAllResumed) {
         this.#isHolding = false
@@ -163,25 +171,41 @@ export class Connections {
     }
   }
 
-  /** Lists the paused connections in the order in which they resume, which libuv reads them in. */
-  #listPaused(): [Socket, Connection][] {
-    const paused = [...this.#connections].filter(([, { pausedSince }]) => pausedSince > 0)
-    const withToken = paused.filter(([, { hasToken }]) => hasToken)
-    const withoutToken = paused.filter(([, { hasToken }]) => !hasToken)
+  /**
+   * Lists the paused connections in the order in which they resume, and in which libuv then reads
+   * them.
+   */
+  #listPausedConnections(): [Socket, Connection][] {
+    const pausedConnections = [...this.#connections].filter(
+      ([, { pausedSince }]) => pausedSince > 0,
+    )
+    const connectionsWithToken = pausedConnections.filter(
+      ([, { hasAcceptedToken }]) => hasAcceptedToken,
+    )
+    const connectionsWithoutToken = pausedConnections.filter(
+      ([, { hasAcceptedToken }]) => !hasAcceptedToken,
+    )
     const prefersNewest = this.#pauseCount % 2 === 0
-    return [...withToken, ...(prefersNewest ? sortByAge(withoutToken) : sortByWait(withoutToken))]
+    return [
+      ...connectionsWithToken,
+      ...(prefersNewest ? sortByAge(connectionsWithoutToken) : sortByWait(connectionsWithoutToken)),
+    ]
   }
 }
 
 /**
- * Takes the first connections, at most `size`. A stream that resumes passes on all that it has
- * received before anything can pause it again. So a batch ends when its streams have received as
- * much as one read of one connection brings, and a pause is never later than that.
+ * Takes the first connections, at most `size`. A stream that resumes passes on all bytes that it
+ * has received before anything can pause it again. So the streams of a batch have received no more
+ * bytes than one read brings (`maxReadBytes`), and a pause never comes later than after so many
+ * bytes.
  */
-function takeBatch(paused: [Socket, Connection][], size: number): [Socket, Connection][] {
+function takeBatch(
+  pausedConnections: [Socket, Connection][],
+  size: number,
+): [Socket, Connection][] {
   let receivedBytes = 0
   const batch: [Socket, Connection][] = []
-  for (const connection of paused.slice(0, size)) {
+  for (const connection of pausedConnections.slice(0, size)) {
     receivedBytes += connection[0].readableLength
     if (receivedBytes > maxReadBytes && batch.length > 0) break
     batch.push(connection)
@@ -195,11 +219,11 @@ function sortByWait(connections: [Socket, Connection][]): [Socket, Connection][]
 
 /** Sorts those first that have sent no more than a head, and then the newest. */
 function sortByAge(connections: [Socket, Connection][]): [Socket, Connection][] {
-  const hasSentHead = ([{ readableLength }]: [Socket, Connection]) =>
+  const hasSentOnlyHead = ([{ readableLength }]: [Socket, Connection]) =>
     readableLength > 0 && readableLength <= maxHeadBytes
   const newestFirst = connections.toReversed()
   return [
-    ...newestFirst.filter(hasSentHead),
-    ...newestFirst.filter((connection) => !hasSentHead(connection)),
+    ...newestFirst.filter(hasSentOnlyHead),
+    ...newestFirst.filter((connection) => !hasSentOnlyHead(connection)),
   ]
 }

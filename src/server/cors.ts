@@ -6,16 +6,16 @@
 import type { IncomingMessage } from 'node:http'
 import type { ServiceResponse } from './respond.js'
 
-const methods = 'GET, POST, PATCH, DELETE'
+const allowedMethods = 'GET, POST, PATCH, DELETE'
 
 /** These are named one by one, because `*` does not cover Authorization. */
-const requestHeaders = 'Authorization, Content-Type, Idempotency-Key, Accept'
+const allowedRequestHeaders = 'Authorization, Content-Type, Idempotency-Key, Accept'
 
-const responseHeaders = 'Link, Retry-After, Request-Id, WWW-Authenticate'
+const exposedResponseHeaders = 'Link, Retry-After, Request-Id, WWW-Authenticate'
 
 /**
- * If origins are configured, each response has `Vary: Origin`, also one to a request without an
- * origin: otherwise a cache could give it to a page of another origin.
+ * If origins are configured, each response has `Vary: Origin`, even the response to a request
+ * without an origin. Otherwise a cache could give a response to a page of another origin.
  *
  * @param origins the pages of these may use the service; `*` stands for all
  * @returns names and values, which alternate
@@ -30,7 +30,7 @@ export function buildCorsHeaders(request: IncomingMessage, origins: readonly str
     'Access-Control-Allow-Origin',
     origin,
     'Access-Control-Expose-Headers',
-    responseHeaders,
+    exposedResponseHeaders,
   ]
 }
 
@@ -44,9 +44,9 @@ export function buildPreflightResponse(
   if (!isPreflight || !findAllowedOrigin(request, origins)) return undefined
   const headers = [
     'Access-Control-Allow-Methods',
-    methods,
+    allowedMethods,
     'Access-Control-Allow-Headers',
-    requestHeaders,
+    allowedRequestHeaders,
   ]
   return { status: 204, body: '', headers }
 }
@@ -56,5 +56,5 @@ function findAllowedOrigin(
   origins: readonly string[],
 ): string | undefined {
   if (!origin) return undefined
-  return origins.find((allowed) => allowed === '*' || allowed === origin)
+  return origins.find((allowedOrigin) => allowedOrigin === '*' || allowedOrigin === origin)
 }

@@ -1,9 +1,10 @@
 /**
  * Drains a server: it answers what clients have sent, and then ends.
  *
- * Each request that was sent within `graceMs` is answered, if it can be within the time of the
- * drain. A client that connects later may be closed without an answer. Clients learn of the drain
- * late, from a load balancer that polls /ready. So the drain has three steps:
+ * Each request that was sent within `graceMs` is answered, unless the time of the drain is over
+ * before its response is ready. A client that connects later may be closed without an answer.
+ * Clients learn of the drain late, from a load balancer that polls /ready. So the drain has three
+ * steps:
  *
  * 1. The server goes on accepting connections for `graceMs`, and answers each with
  *    `Connection: close`.
@@ -19,29 +20,29 @@ import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/p
 import type { ConnectionLimit } from './connection-limit.js'
 import type { Connections } from './connections.js'
 
-interface DrainedServer {
+interface DrainContext {
   server: Server | SecureServer
   connections: Pick<Connections, 'acceptedCount' | 'acceptWaiting'>
-  limit: Pick<ConnectionLimit, 'openCount' | 'report'>
+  limit: Pick<ConnectionLimit, 'openCount' | 'logClosedCount'>
   /** The keys are the open connections, and the values their requests that are in progress. */
   requests: ReadonlyMap<Socket, { response: ServerResponse } | undefined>
   /** These connections have not had a whole request head yet. */
-  silent: ReadonlySet<Socket>
+  silentConnections: ReadonlySet<Socket>
   /** Handles the requests that arrived while the port was being closed. */
-  handleArrived(): void
+  handleQueuedRequests(): void
 }
 
 /** How long a load balancer may send requests before it knows that the service drains. */
 const drainGraceMs = 500
 
 export class Drain {
-  readonly #drained: DrainedServer
+  readonly #context: DrainContext
   #hasBegun = false
   #isHolding = false
   #portClosing: Promise<void> | undefined
 
-  constructor(drained: DrainedServer) {
-    this.#drained = drained
+  constructor(context: DrainContext) {
+    this.#context = context
   }
 
   get hasBegun(): boolean {
@@ -60,21 +61,21 @@ export class Drain {
 
   /** Resolves when no connection is open, or `timeoutMs` is over. */
   async run(timeoutMs: number): Promise<void> {
-    const { requests, limit } = this.#drained
-    const end = performance.now() + timeoutMs
+    const { requests, limit } = this.#context
+    const endMs = performance.now() + timeoutMs
     const graceMs = Math.min(drainGraceMs, timeoutMs / 2)
     this.#hasBegun = true
-    // A response whose headers were sent already could not say that its connection will be closed.
-    // So the next request of that connection is answered, too.
+    // A response whose headers were sent already cannot say that its connection will be closed. So
+    // the next request of that connection is answered, too.
     for (const request of requests.values()) if (request) request.response.shouldKeepAlive = false
     await wait(graceMs)
     this.#portClosing = this.#closePort(Math.min(drainGraceMs, timeoutMs / 4))
     await this.#portClosing
     // A client may have sent a part of its request.
-    const silentEnd = Math.min(performance.now() + graceMs, end)
+    const silentEndMs = Math.min(performance.now() + graceMs, endMs)
     await wait(graceMs / 5)
-    await this.#finishRequests(end, silentEnd)
-    limit.report()
+    await this.#finishRequests(endMs, silentEndMs)
+    limit.logClosedCount()
   }
 
   /**
@@ -85,43 +86,43 @@ export class Drain {
    * time, so this ends after `maxHoldMs`.
    */
   async #closePort(maxHoldMs: number): Promise<void> {
-    const { server, connections, handleArrived } = this.#drained
+    const { server, connections, handleQueuedRequests } = this.#context
     this.#isHolding = true
-    const end = performance.now() + maxHoldMs
+    const endMs = performance.now() + maxHoldMs
     let countBefore: number
     do {
       countBefore = connections.acceptedCount
       await wait(maxHoldMs / 5)
       await connections.acceptWaiting()
-    } while (connections.acceptedCount > countBefore && performance.now() < end)
+    } while (connections.acceptedCount > countBefore && performance.now() < endMs)
     server.close()
     this.#isHolding = false
-    handleArrived()
+    handleQueuedRequests()
   }
 
   /**
    * Closes each connection when it has no request, until none is open or the time is over.
    *
-   * @param end on the clock of `performance.now`, as is `silentEnd`
-   * @param silentEnd until then, a connection that has had no request may bring its first one: a
-   * slow client may have connected, and not yet sent all of it
+   * @param endMs on the clock of `performance.now`, as is `silentEndMs`
+   * @param silentEndMs until then, a connection that has had no request stays open, because a slow
+   *   client may not have sent its whole first request yet
    */
-  async #finishRequests(end: number, silentEnd: number): Promise<void> {
-    const { requests, silent } = this.#drained
-    while (this.#mayHaveRequests(silentEnd) && performance.now() < end) {
-      const isSilenceOver = performance.now() >= silentEnd
+  async #finishRequests(endMs: number, silentEndMs: number): Promise<void> {
+    const { requests, silentConnections } = this.#context
+    while (this.#mayHaveRequests(silentEndMs) && performance.now() < endMs) {
+      const isSilenceOver = performance.now() >= silentEndMs
       // The system may have received a request that the next iteration of the event loop reads.
       await nextIteration()
       for (const [socket, request] of requests)
-        if (!request && (isSilenceOver || !silent.has(socket))) socket.destroy()
+        if (!request && (isSilenceOver || !silentConnections.has(socket))) socket.destroy()
       await wait(10)
     }
   }
 
-  #mayHaveRequests(silentEnd: number): boolean {
-    const { requests, limit } = this.#drained
+  #mayHaveRequests(silentEndMs: number): boolean {
+    const { requests, limit } = this.#context
     if (requests.size > 0) return true
-    // A connection in a TLS handshake may bring a request, and is only known to the limit.
-    return performance.now() < silentEnd && limit.openCount > 0
+    // A connection in a TLS handshake may bring a request, and only the limit knows it.
+    return performance.now() < silentEndMs && limit.openCount > 0
   }
 }

@@ -1,8 +1,8 @@
 /**
  * Handles a request from top to bottom: the checks, the operation, its response and its log line.
  * `runOperation` makes the checks in the order of docs/http-api.md, and throws an HttpError for one
- * that fails. `Call` collects what is known of the request meanwhile: the log line needs that,
- * even if a check fails.
+ * that fails. `Call` collects what the checks find out about the request, because its log line
+ * needs this even if a later check fails.
  */
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
@@ -47,7 +47,7 @@ export type OperationHandlers = Readonly<
 
 interface HandlerOptions {
   handlers: OperationHandlers
-  description: string
+  openApiJson: string
   basePath: string
   rights: readonly Right[]
   cors: readonly string[]
@@ -57,10 +57,16 @@ interface HandlerOptions {
   bodyLimitBytes: number
 }
 
-/** A request, with what is known of it so far. What is undefined has not been reached yet. */
+/**
+ * A request, and what the steps of `runOperation` have found out about it. A field is undefined
+ * until its step is done.
+ */
 interface Call {
-  received: ReceivedRequest
-  /** It is `9f86d081-3`, say: the first part is random for each run, the second counts requests. */
+  receivedRequest: ReceivedRequest
+  /**
+   * This is an id such as `9f86d081-3`: its first part is random for each run, and its second part
+   * counts requests.
+   */
   requestId: string
   /** This is on the clock of `performance.now`. */
   startedAtMs: number
@@ -75,15 +81,15 @@ const defaultQuery = parseListQuery('')
 export function createHandler(options: HandlerOptions): Handler {
   const runId = randomBytes(4).toString('hex')
   let requestCount = 0
-  return async (received) => {
+  return async (receivedRequest) => {
     requestCount += 1
     const requestId = `${runId}-${requestCount.toString(36)}`
-    const call: Call = { received, requestId, startedAtMs: performance.now() }
+    const call: Call = { receivedRequest, requestId, startedAtMs: performance.now() }
     const response = await runOperation(call, options).catch((error: unknown) =>
       buildErrorResponse(call, error, options),
     )
     // A response that is sent while a drain closes the port could be lost: `Drain` says why.
-    const portClosing = received.findPortClosing()
+    const portClosing = receivedRequest.findPortClosing()
     if (portClosing) await portClosing
     sendAndLog(call, response, options)
   }
@@ -91,7 +97,7 @@ export function createHandler(options: HandlerOptions): Handler {
 
 /** Checks the request in the order of docs/http-api.md, and carries out its operation. */
 async function runOperation(call: Call, options: HandlerOptions): Promise<LoggedResponse> {
-  const { response, body } = call.received
+  const { response, body } = call.receivedRequest
   const { req: request } = response
   const { method = '', url = '', headers } = request
   assertTrustworthy(response)
@@ -101,10 +107,10 @@ async function runOperation(call: Call, options: HandlerOptions): Promise<Logged
   if (preflight) return { ...preflight, outcome: 'preflight' }
   const operation = findOperation(route, method)
   if (operation === 'describe')
-    return { outcome: 'described', status: 200, body: options.description }
+    return { outcome: 'described', status: 200, body: options.openApiJson }
   call.operation = operation
   call.caller = await authenticate(headers.authorization, options.findCaller)
-  call.received.preferConnection()
+  call.receivedRequest.preferConnection()
   assertAllowed(operation.right, call.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
   const { parameters } = operation
@@ -112,7 +118,7 @@ async function runOperation(call: Call, options: HandlerOptions): Promise<Logged
   const isSearch = query.search !== undefined
   const endWork = await acquireQuota(call, { operation, caller: call.caller, isSearch }, options)
   try {
-    if (parameters) await call.received.acceptConnections()
+    if (parameters) await call.receivedRequest.acceptConnections()
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
     const bytes = await body.read(options.bodyLimitBytes)
@@ -124,9 +130,10 @@ async function runOperation(call: Call, options: HandlerOptions): Promise<Logged
 }
 
 /**
- * A proxy may have understood such a request differently, and seen its end at another place. What
- * follows on the connection may then be no request of its client, but a part of a body (request
- * smuggling; RFC 9112, 11.2). So this request is the last of its connection.
+ * Rejects a request that a proxy may have understood differently. The proxy may have seen the end
+ * of the request at another place, so the next bytes of the connection may be a part of a body
+ * instead of a request of its client (request smuggling; RFC 9112, 11.2). So the rejected request
+ * is the last of its connection.
  *
  * @throws {HttpError} 431 or 400
  */
@@ -144,9 +151,9 @@ function assertTrustworthy(response: ServerResponse): void {
 }
 
 /** @throws {HttpError} 403 */
-function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]): void {
+function assertAllowed(right: Right, caller: Caller, offeredRights: readonly Right[]): void {
   const error = ', error="insufficient_scope"'
-  if (!offered.includes(right))
+  if (!offeredRights.includes(right))
     throw createChallengeError(403, `This service does not ${right} plants`, error)
   if (caller.rights.includes(right)) return
   const message = `This token has no right to ${right} plants`
@@ -161,7 +168,7 @@ interface Work {
 
 /** @throws {HttpError} 413 or 503 */
 function acquireQuota(
-  { received: { response, body } }: Call,
+  { receivedRequest: { response, body } }: Call,
   { operation, caller, isSearch }: Work,
   { quotas, bodyLimitBytes }: HandlerOptions,
 ): Promise<() => void> {
@@ -189,13 +196,17 @@ function buildErrorResponse(call: Call, failure: unknown, { log }: HandlerOption
  * Sends the response, and logs the request. If the client has left meanwhile, nothing is sent, and
  * the outcome is `aborted`, although the store may have made the change.
  */
-function sendAndLog(call: Call, content: LoggedResponse, { cors, log }: HandlerOptions): void {
+function sendAndLog(
+  call: Call,
+  loggedResponse: LoggedResponse,
+  { cors, log }: HandlerOptions,
+): void {
   const { requestId, startedAtMs } = call
-  const { response } = call.received
+  const { response } = call.receivedRequest
   const { req: request, destroyed: isAborted } = response
-  const { status, outcome } = content
+  const { status, outcome } = loggedResponse
   const headers = [...buildCorsHeaders(request, cors), 'Request-Id', requestId]
-  if (!isAborted) respond(response, content, headers)
+  if (!isAborted) respond(response, loggedResponse, headers)
   log.record({
     requestId,
     status: isAborted ? undefined : status,

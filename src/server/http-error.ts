@@ -29,7 +29,7 @@ export function createBusyError(
 
 /**
  * @param code the code of an error of Node.js's HTTP parser, such as `HPE_HEADER_OVERFLOW`. Without
- *   one, the error is that of a request which is not HTTP/1.1.
+ *   a code, the error says that the request is not HTTP/1.1.
  */
 export function createParserError(code = ''): HttpError {
   if (code === 'HPE_HEADER_OVERFLOW')
@@ -44,11 +44,11 @@ export function createParserError(code = ''): HttpError {
 
 /**
  * Clients do not get the details of a failure of the service or its store, which may name its user
- * or its host. They are in the log, under the same id of the request.
+ * or its host. The log has the details, under the same id of the request.
  */
 export function toHttpError(failure: unknown, requestId: string): HttpError {
   if (failure instanceof HttpError) return failure
-  const ask = `Ask the operator of the service about request ${requestId}`
+  const advice = `Ask the operator of the service about request ${requestId}`
   const storeError = failure instanceof PlantsError ? failure : undefined
   switch (storeError?.kind) {
     case 'conflict':
@@ -57,10 +57,10 @@ export function toHttpError(failure: unknown, requestId: string): HttpError {
       return new HttpError(storeError.error, storeError.message)
     case 'unavailable':
     case 'accessDenied':
-      return createBusyError(`The store is not available, and nothing was stored. ${ask}`)
+      return createBusyError(`The store is not available, and nothing was stored. ${advice}`)
     case 'unknownOutcome':
-      return new HttpError(500, `Whether the plant is stored is unknown. ${ask}`)
+      return new HttpError(500, `Whether the plant is stored is unknown. ${advice}`)
     default:
-      return new HttpError(500, `Internal error. ${ask}`)
+      return new HttpError(500, `Internal error. ${advice}`)
   }
 }

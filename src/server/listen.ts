@@ -4,12 +4,13 @@
  * The file of a socket stays when its process is killed, and would prevent the next start. So a
  * socket on which nobody listens any more is replaced. When two services start at once, neither may
  * replace the new socket of the other, which it could take for an abandoned one. So each listens on
- * a temporary name first. Then, under a lock, it looks whether somebody listens on the final name,
- * and renames its socket to that: whatever has the final name is listened on from the start.
+ * a temporary name first. Then, under a lock, it checks that nobody listens on the final name, and
+ * renames its socket to the final name. So a socket with the final name has a listener from the
+ * start.
  *
- * When a server closes, Node.js removes the name that it was bound to, whatever file has that name
- * by then. Here that is the temporary name, which nothing has any more. So this module removes the
- * final name itself, and only if it is still the file of this server.
+ * When a server closes, Node.js removes the name to which the server was bound, whatever file has
+ * that name by then. Here that is the temporary name, which no file has any more. So this module
+ * removes the final name itself, but only if it still belongs to the socket of this server.
  */
 import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
@@ -49,7 +50,7 @@ interface ListenOptions {
 
 /**
  * @returns a URL such as `http://127.0.0.1:4010`, or `unix:` and the path of a socket. Its host is
- * the one that was asked for, such as `0.0.0.0`, so that it shows who can connect
+ *   the host of the address, such as `0.0.0.0`, so that it shows who can connect
  * @throws {PlantsError} `usage` for an address that this machine does not have, otherwise
  * `unavailable`. The caller must close the server even then: it may listen already.
  */
@@ -111,23 +112,23 @@ function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressF
 }
 
 async function listenOnSocket(server: Server, path: string): Promise<void> {
-  const temporary = join(dirname(path), `.plants-${crypto.randomUUID().slice(0, 6)}`)
-  assertUsablePath(path, Math.max(Buffer.byteLength(path), Buffer.byteLength(temporary)))
+  const temporaryPath = join(dirname(path), `.plants-${crypto.randomUUID().slice(0, 6)}`)
+  assertUsablePath(path, Math.max(Buffer.byteLength(path), Buffer.byteLength(temporaryPath)))
   try {
-    server.listen({ path: temporary })
+    server.listen({ path: temporaryPath })
     await once(server, 'listening')
     // The group may connect, because a proxy often runs as another user. A token is needed anyway.
-    chmodSync(temporary, 0o660)
+    chmodSync(temporaryPath, 0o660)
     const lock = join(dirname(path), `.plants-${basename(path)}.lock`)
     await runWithTransientLock(
       { path: lock, timeoutMs: lockTimeoutMs, runtime: lockRuntime },
       async () => {
         await assertReplaceable(path)
-        renameSync(temporary, path)
+        renameSync(temporaryPath, path)
       },
     )
   } catch (error) {
-    ignoreSystemError(() => rmSync(temporary, { force: true }))
+    ignoreSystemError(() => rmSync(temporaryPath, { force: true }))
     const hint = 'Choose a path with --socket in a directory that you can write to'
     throw toListenError(error, path, 'unavailable', hint)
   }
@@ -169,8 +170,8 @@ const lockRuntime: Runtime = {
 }
 
 /**
- * @throws {PlantsError} `unavailable` for what is not a socket, and for a socket unless an attempt
- * to connect shows that nobody listens any more
+ * @throws {PlantsError} `unavailable` for what is not a socket, and for a socket on which somebody
+ *   may still listen
  */
 async function assertReplaceable(path: string): Promise<void> {
   const stats = lstatSync(path, { throwIfNoEntry: false })
@@ -179,7 +180,7 @@ async function assertReplaceable(path: string): Promise<void> {
     const hint = 'Choose another path with --socket'
     throw new PlantsError('unavailable', `${path} exists, and is not a socket`, { hint })
   }
-  const code = await connectOnce(path)
+  const code = await findConnectError(path)
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return
   if (code === 'EACCES' || code === 'EPERM') {
     const hint = 'Choose another path with --socket'
@@ -190,7 +191,7 @@ async function assertReplaceable(path: string): Promise<void> {
 }
 
 /** Returns the code of the system's error, or undefined if somebody listens there. */
-async function connectOnce(path: string): Promise<string | undefined> {
+async function findConnectError(path: string): Promise<string | undefined> {
   const socket = connect(path)
   try {
     await once(socket, 'connect')
@@ -204,7 +205,7 @@ async function connectOnce(path: string): Promise<string | undefined> {
   }
 }
 
-/** An error that is not one of the system shows a defect, so it is returned as it is. */
+/** An error without a code of the system is an internal error, so it is returned unchanged. */
 function toListenError(
   error: unknown,
   name: string,

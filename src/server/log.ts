@@ -23,7 +23,10 @@ export type AccessLogEntry = Readonly<{
 
 export interface LogOptions {
   output: Output
-  /** Lines of this level and of more important ones are written; none with "silent". */
+  /**
+   * Lines of this level and of more important levels are written. With "silent", no lines are
+   * written.
+   */
   level: string
   /** How long lines of requests are collected before they are written. */
   delayMs: number
@@ -39,8 +42,8 @@ const levels = ['info', 'warn', 'error', 'silent']
 
 /**
  * When this many characters of lines are collected, they are written at once. If the reader of the
- * log is too slow, the output drops the whole block that would exceed its buffer of 1 MiB. So the
- * smaller a block is, the more of the buffer is used.
+ * log is too slow, the output drops the whole block of lines that would exceed its buffer of 1 MiB.
+ * So the smaller a block is, the fewer lines are dropped.
  */
 const blockLength = 65_536
 
@@ -50,9 +53,9 @@ export class Log {
   readonly #isText: boolean
   /** These lines are not written yet. */
   #lines = ''
-  /** The milliseconds since 1970 of the latest line, which `#time` has formatted. */
-  #now = 0
-  #time = ''
+  /** The milliseconds since 1970 of the latest line, which `#formattedTime` has formatted. */
+  #lineTimeMs = 0
+  #formattedTime = ''
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: LogOptions) {
@@ -102,22 +105,22 @@ export class Log {
     if (levels.indexOf(level) < levels.indexOf(this.#options.level)) return
     const now = Date.now()
     // Formatting the time takes a quarter of the time of a line, so it is done once a millisecond.
-    if (now !== this.#now) this.#time = new Date(now).toISOString()
-    this.#now = now
+    if (now !== this.#lineTimeMs) this.#formattedTime = new Date(now).toISOString()
+    this.#lineTimeMs = now
     this.#lines += this.#isText
-      ? formatText(level, this.#time, fields)
-      : formatJson(level, this.#time, fields)
+      ? formatTextLine(level, this.#formattedTime, fields)
+      : formatJsonLine(level, this.#formattedTime, fields)
     if (delayMs === 0 || this.#lines.length >= blockLength) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
 }
 
-function formatJson(level: string, time: string, fields: Fields): string {
+function formatJsonLine(level: string, time: string, fields: Fields): string {
   return `{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1)}\n`
 }
 
 /** Formats a line such as `12:30:00 warning: MESSAGE name=value`, with a stack on further lines. */
-function formatText(level: string, time: string, { msg, stack, ...details }: Fields): string {
+function formatTextLine(level: string, time: string, { msg, stack, ...details }: Fields): string {
   const label = { warn: 'warning:', error: 'error:' }[level]
   const pairs = Object.entries(details).filter(([, value]) => value !== undefined)
   const parts = [label, msg, ...pairs.map((pair) => pair.join('='))].filter((part) => part)

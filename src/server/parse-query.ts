@@ -3,8 +3,8 @@
  * encode them, so that "+" is a space (https://url.spec.whatwg.org/#urlencoded-parsing).
  *
  * `URLSearchParams` would accept two things that are errors here. It replaces bytes that are not
- * UTF-8 by U+FFFD, so that a search would be for another text. And it keeps each value of a
- * parameter that is repeated, of which a proxy may choose another one than the service does.
+ * UTF-8 by U+FFFD, so that a search would look for another string. And it accepts a repeated
+ * parameter, of which a proxy may use another value than the service.
  */
 import { maxSearchLength, type ReadQuery } from '../stores/query.js'
 import { HttpError } from './http-error.js'
@@ -43,7 +43,7 @@ function parseQuery<Name extends string>(
   // "a=1&" and "a=1&&b=2" are common, and have no parameter with an empty name.
   for (const pair of query.split('&').filter((text) => text !== '')) {
     const [encodedName = '', ...valueParts] = pair.split('=')
-    const name = names.find((known) => known === decode(encodedName))
+    const name = names.find((parameterName) => parameterName === decode(encodedName))
     if (name === undefined)
       throw new HttpError(
         400,
@@ -65,7 +65,7 @@ function decodeValue(name: string, text: string): string {
   return value
 }
 
-/** Returns undefined for what is not UTF-8, and for a "%" without two digits after it. */
+/** Returns undefined for bytes that are not UTF-8, and for a "%" without two digits after it. */
 function decode(text: string): string | undefined {
   // RFC 3986 allows only ASCII. Node.js rejects a target with other bytes; Bun may not.
   if (!/^[!-~]*$/.test(text)) return undefined

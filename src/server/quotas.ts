@@ -3,9 +3,10 @@
  *
  * Each token has a quota of memory, for which its requests wait in the order in which they came. A
  * request that is larger than the quota is admitted when no other one of its token is in progress.
- * Searches of a token run one after the other, because each keeps the store busy. So a request may
- * wait for memory or, if it is a search, for the search before it: requests pass searches that wait
- * for a search, but no request passes one that waits for memory, or a large one would wait forever.
+ * Searches of a token run one after the other, because each keeps the store busy. So a request
+ * waits for memory and, if it is a search, for the search before it. Other requests overtake a
+ * search that waits for a search. No request overtakes a request that waits for memory, because a
+ * large request would otherwise wait forever.
  *
  * docs/design/http-connections.md has the reasons.
  */
@@ -37,15 +38,16 @@ interface WaitingRequest {
 
 interface TokenQuota {
   /**
-   * The memory that the requests of the token take: of one that waits, its `receivedBytes`, and of
-   * one that is admitted, its `bytes`, until its response is closed. So an upload of 3 KiB whose
-   * first KiB came with its head counts as 1 KiB first, and then as 3 KiB.
+   * The memory that the requests of the token take. A waiting request counts with its
+   * `receivedBytes`, and an admitted request counts with its `bytes` until its response is closed.
+   * So an upload of 3 KiB whose first KiB came with its head counts as 1 KiB while it waits, and
+   * then as 3 KiB.
    */
   usedBytes: number
   admittedCount: number
   isSearching: boolean
   /** A Set keeps the order in which the requests came. */
-  waiting: Set<WaitingRequest>
+  waitingRequests: Set<WaitingRequest>
 }
 
 export class Quotas {
@@ -57,7 +59,7 @@ export class Quotas {
   }
 
   /**
-   * Waits until the request may begin. It keeps its memory until its response is closed.
+   * Waits until the request may begin. The request keeps its memory until its response is closed.
    *
    * @returns a function that the handler must call when the store has done its work. The response
    *   may be closed before that: if the client of a search leaves, the search goes on.
@@ -66,23 +68,28 @@ export class Quotas {
    */
   async acquire(token: string, needs: RequestNeeds, response: ServerResponse): Promise<() => void> {
     if (response.closed) throw createBusyError()
-    const quota = this.#findQuota(token)
+    const quota = this.#getOrCreateQuota(token)
     // These bytes are in memory already, also while the request waits for the rest.
     quota.usedBytes += needs.receivedBytes
-    if (quota.waiting.size === 0 && this.#hasRoom(quota, needs)) this.#admit(quota, needs, response)
-    else await this.#waitForRoom(quota, needs, response)
+    if (quota.waitingRequests.size === 0 && this.#hasRoom(quota, needs))
+      this.#admit(quota, needs, response)
+    else await this.#waitForAdmission(quota, needs, response)
     return () => {
       if (needs.isSearch) quota.isSearching = false
       this.#admitLater(quota)
     }
   }
 
-  #waitForRoom(quota: TokenQuota, needs: RequestNeeds, response: ServerResponse): Promise<void> {
+  #waitForAdmission(
+    quota: TokenQuota,
+    needs: RequestNeeds,
+    response: ServerResponse,
+  ): Promise<void> {
     return new Promise((resolve, reject) => {
       const endWait = () => {
         clearTimeout(timer)
-        response.off('close', giveUp)
-        quota.waiting.delete(request)
+        response.off('close', rejectRequest)
+        quota.waitingRequests.delete(request)
       }
       const admit = () => {
         endWait()
@@ -90,26 +97,32 @@ export class Quotas {
         resolve()
       }
       /** The time is over, the client has left, or too many requests wait. */
-      const giveUp = () => {
+      const rejectRequest = () => {
         endWait()
         quota.usedBytes -= needs.receivedBytes
         this.#admitLater(quota)
         reject(createBusyError())
       }
-      const timer = setTimeout(giveUp, this.#options.timeoutMs)
-      response.once('close', giveUp)
+      const timer = setTimeout(rejectRequest, this.#options.timeoutMs)
+      response.once('close', rejectRequest)
       const request = { needs, admit }
-      quota.waiting.add(request)
-      // If all that wait before it wait for a search, this admits it at once.
+      quota.waitingRequests.add(request)
+      // If all requests before this one are searches that wait for a search, this admits it at
+      // once.
       this.#admitWaiting(quota)
-      if (quota.waiting.size > maxWaitingRequests) giveUp()
+      if (quota.waitingRequests.size > maxWaitingRequests) rejectRequest()
     })
   }
 
-  #findQuota(token: string): TokenQuota {
-    const knownQuota = this.#quotas.get(token)
-    if (knownQuota) return knownQuota
-    const quota = { usedBytes: 0, admittedCount: 0, isSearching: false, waiting: new Set<never>() }
+  #getOrCreateQuota(token: string): TokenQuota {
+    const existingQuota = this.#quotas.get(token)
+    if (existingQuota) return existingQuota
+    const quota = {
+      usedBytes: 0,
+      admittedCount: 0,
+      isSearching: false,
+      waitingRequests: new Set<never>(),
+    }
     this.#quotas.set(token, quota)
     return quota
   }
@@ -121,23 +134,24 @@ export class Quotas {
   }
 
   #admitWaiting(quota: TokenQuota): void {
-    for (const { needs, admit } of quota.waiting) {
+    for (const { needs, admit } of quota.waitingRequests) {
       if (this.#hasRoom(quota, needs)) admit()
-      // A request may pass those that wait for a search, but not those that wait for memory.
+      // The next requests may overtake a search that waits for a search, but no request that waits
+      // for memory.
       else if (!(needs.isSearch && quota.isSearching)) return
     }
   }
 
   /**
    * Admits requests in the next iteration of the event loop. When many clients leave at once, their
-   * connections close one after the other: after the first, the requests of the next ones would be
-   * admitted, although nobody waits for their responses.
+   * connections close one after the other. If the first closing admitted requests at once, it would
+   * admit requests of clients that have left, too.
    */
   #admitLater(quota: TokenQuota): void {
-    if (quota.waiting.size > 0) setImmediate(() => this.#admitWaiting(quota))
+    if (quota.waitingRequests.size > 0) setImmediate(() => this.#admitWaiting(quota))
   }
 
-  /** Takes the memory of a request that has not arrived yet, and frees all with its response. */
+  /** Counts the memory of the request, and frees it when the response is closed. */
   #admit(quota: TokenQuota, needs: RequestNeeds, response: ServerResponse): void {
     const { bytes, receivedBytes, isSearch } = needs
     quota.usedBytes += bytes - receivedBytes

@@ -12,9 +12,9 @@ interface ReadinessOptions {
   /** Rejects if the store cannot do now what the service offers. */
   checkStore(): Promise<void>
   isDraining(): boolean
-  /** Returns why the store has not answered for a while; undefined if it has. */
+  /** Returns why the store has not answered for a while; undefined if the store answers. */
   findOutage(): PlantsError | undefined
-  /** This says why the service will not be ready before it is started again, if that is so. */
+  /** Why the service cannot become ready before it is started again; undefined if it can. */
   permanentReason?: string | undefined
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
@@ -24,34 +24,36 @@ const checkTimeoutMs = 1000
 
 export class Readiness {
   readonly #options: ReadinessOptions
-  #check: Promise<string | undefined> | undefined
-  /** The log has this reason already, so it is not logged again. */
-  #reported: string | undefined
+  #checkInProgress: Promise<string | undefined> | undefined
+  /** The reason that was logged last. */
+  #reportedReason: string | undefined
 
   constructor(options: ReadinessOptions) {
     this.#options = options
-    this.#reported = options.permanentReason
+    this.#reportedReason = options.permanentReason
   }
 
   /** @returns why the service is not ready, or undefined if it is */
   async explain(): Promise<string | undefined> {
     const { isDraining, permanentReason } = this.#options
-    const reason = isDraining() ? undefined : (permanentReason ?? (await this.#askStore()))
+    const reason = isDraining()
+      ? undefined
+      : (permanentReason ?? (await this.#checkWithinTimeout()))
     // A drain may have begun during the check.
     if (isDraining()) return 'The service is draining'
-    this.#report(reason)
+    this.#logReasonChange(reason)
     return reason
   }
 
-  #askStore(): Promise<string | undefined> {
-    this.#check ??= this.#checkStore()
-    const check = this.#check
+  #checkWithinTimeout(): Promise<string | undefined> {
+    this.#checkInProgress ??= this.#checkStore()
+    const check = this.#checkInProgress
     return new Promise((resolve) => {
-      const giveUp = () => {
+      const reportTimeout = () => {
         const outage = this.#options.findOutage()
         resolve(outage ? describeFailure(outage) : 'The store did not answer within a second')
       }
-      const timer = setTimeout(giveUp, checkTimeoutMs)
+      const timer = setTimeout(reportTimeout, checkTimeoutMs)
       void check.then(resolve).finally(() => clearTimeout(timer))
     })
   }
@@ -66,14 +68,14 @@ export class Readiness {
       this.#options.log.error(error)
       return 'The check of the store failed: the log of the service has the error'
     } finally {
-      this.#check = undefined
+      this.#checkInProgress = undefined
     }
   }
 
   /** Probes may come every second, so the log has a line only when the reason changes. */
-  #report(reason: string | undefined): void {
-    if (reason === this.#reported) return
-    this.#reported = reason
+  #logReasonChange(reason: string | undefined): void {
+    if (reason === this.#reportedReason) return
+    this.#reportedReason = reason
     const { log } = this.#options
     if (reason === undefined) log.info('The service is ready again')
     else log.warn(`The service is not ready: ${reason}`)

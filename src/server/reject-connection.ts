@@ -6,8 +6,8 @@ import type { Log } from './log.js'
 import { formatRawResponse } from './respond.js'
 
 /**
- * Closes a connection on which node:http found an error: a request that is late, or not HTTP. Where
- * that can still be done, the client gets an Error first.
+ * Closes a connection on which node:http found an error: a request that is late, or not HTTP. A
+ * client that can still read a response gets an Error first.
  */
 export function rejectConnection(connection: FailedConnection, log: Pick<Log, 'record'>): void {
   const { socket, code } = connection
@@ -21,7 +21,7 @@ export function rejectConnection(connection: FailedConnection, log: Pick<Log, 'r
       socket.destroy()
       return
     case 'responding':
-      closeAfter(state.response, socket)
+      closeAfterResponse(state.response, socket)
       return
     case 'receiving':
       respondWithError(connection, state.response, log)
@@ -29,7 +29,7 @@ export function rejectConnection(connection: FailedConnection, log: Pick<Log, 'r
 }
 
 /** Closes a connection when its response is written, and reads no more of it. */
-function closeAfter(response: ServerResponse, socket: Socket): void {
+function closeAfterResponse(response: ServerResponse, socket: Socket): void {
   // node:http itself closes the connection after a response that is not to keep it.
   if (response.shouldKeepAlive) response.once('close', () => socket.destroySoon())
   response.shouldKeepAlive = false

@@ -23,15 +23,15 @@ export interface ServiceResponse {
  */
 const maxTlsWriteBytes = 65_536
 
-/** @param moreHeaders every response has these headers, such as Request-Id */
+/** @param commonHeaders every response has these headers, such as Request-Id */
 export function respond(
   response: ServerResponse,
-  content: ServiceResponse,
-  moreHeaders: readonly string[] = [],
+  serviceResponse: ServiceResponse,
+  commonHeaders: readonly string[] = [],
 ): void {
-  const { body } = content
+  const { body } = serviceResponse
   const bodyBytes = Buffer.byteLength(body)
-  writeHead(response, content, bodyBytes, moreHeaders)
+  writeHead(response, serviceResponse, bodyBytes, commonHeaders)
   // The response to a HEAD has the Content-Length of the body that a GET would get, and no body
   // (RFC 9110, 9.3.2).
   if (response.req.method === 'HEAD') response.end()
@@ -44,11 +44,11 @@ function writeHead(
   response: ServerResponse,
   { status, contentType = 'application/json', headers = [] }: ServiceResponse,
   bodyBytes: number,
-  moreHeaders: readonly string[],
+  commonHeaders: readonly string[],
 ): void {
   const allHeaders = status === 204 ? [] : ['Content-Type', contentType]
   if (status !== 204) allHeaders.push('Content-Length', `${bodyBytes}`)
-  allHeaders.push(...headers, ...moreHeaders)
+  allHeaders.push(...headers, ...commonHeaders)
   response.writeHead(status, allHeaders)
 }
 
@@ -74,8 +74,8 @@ function writeInBlocks(response: ServerResponse, bytes: Buffer): void {
 }
 
 /**
- * Formats a response where node:http gives no response object, as for what is not a request. Its
- * connection must be closed after it.
+ * Formats a response for which node:http gives no response object, because the client did not send
+ * a valid request. The connection must be closed after this response.
  *
  * @param method undefined if node:http has not read the method of the request
  */

@@ -40,24 +40,34 @@ type Methods = Readonly<Record<string, Operation | 'describe'>>
  * of 1 MiB needs more: the 16 MiB of a token admit 128 requests at a time, whose responses can then
  * take 128 MiB.
  */
-const plantBytes = 131_072
-const listBytes = 4 * 1_048_576
+const plantResponseBytes = 131_072
+const listResponseBytes = 4 * 1_048_576
 
-const plants: Methods = {
+const plantsMethods: Methods = {
   // The response is shorter than the body of the request, for which the quota counts already.
   POST: { id: 'createPlant', right: 'create', hasBody: true, responseBytes: 0 },
-  GET: { id: 'listPlants', right: 'read', parameters: listParameters, responseBytes: listBytes },
+  GET: {
+    id: 'listPlants',
+    right: 'read',
+    parameters: listParameters,
+    responseBytes: listResponseBytes,
+  },
 }
 
 /** A count has a short response, but reads as much as a list does. */
-const count: Methods = {
-  GET: { id: 'countPlants', right: 'read', parameters: countParameters, responseBytes: listBytes },
+const countMethods: Methods = {
+  GET: {
+    id: 'countPlants',
+    right: 'read',
+    parameters: countParameters,
+    responseBytes: listResponseBytes,
+  },
 }
 
-const plant: Methods = {
-  GET: { id: 'getPlant', right: 'read', responseBytes: plantBytes },
-  PATCH: { id: 'updatePlant', right: 'update', hasBody: true, responseBytes: plantBytes },
-  DELETE: { id: 'deletePlant', right: 'delete', responseBytes: plantBytes },
+const plantMethods: Methods = {
+  GET: { id: 'getPlant', right: 'read', responseBytes: plantResponseBytes },
+  PATCH: { id: 'updatePlant', right: 'update', hasBody: true, responseBytes: plantResponseBytes },
+  DELETE: { id: 'deletePlant', right: 'delete', responseBytes: plantResponseBytes },
 }
 
 export interface Route {
@@ -72,11 +82,12 @@ export interface Route {
 export function findRoute(url: string, basePath: string): Route {
   const path = url.replace(/\?.*/s, '')
   const pathBelowBase = path.startsWith(basePath) ? path.slice(basePath.length) : ''
-  if (pathBelowBase === '/plants') return { path, idText: '', methods: plants }
-  if (pathBelowBase === '/plants/count') return { path, idText: '', methods: count }
+  if (pathBelowBase === '/plants') return { path, idText: '', methods: plantsMethods }
+  if (pathBelowBase === '/plants/count') return { path, idText: '', methods: countMethods }
   if (pathBelowBase === '/openapi.json') return { path, idText: '', methods: { GET: 'describe' } }
   const idText = /^\/plants\/(?<id>[^/]+)$/.exec(pathBelowBase)?.groups?.['id']
-  if (idText !== undefined) return { path: `${basePath}/plants/{id}`, idText, methods: plant }
+  if (idText !== undefined)
+    return { path: `${basePath}/plants/{id}`, idText, methods: plantMethods }
   const advice = `The API is described at ${basePath}/openapi.json`
   throw new HttpError(404, `There is nothing at this path. ${advice}`)
 }
@@ -86,11 +97,14 @@ export function findOperation({ path, methods }: Route, method: string): Operati
   // A HEAD is a GET whose response has no body (RFC 9110, 9.3.2).
   const operation = methods[method === 'HEAD' ? 'GET' : method]
   if (operation) return operation
-  const allowed = listAllowed(methods).join(', ')
-  throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
+  const allowedMethods = listAllowedMethods(methods).join(', ')
+  throw new HttpError(405, `${path} allows ${allowedMethods}, but not ${method}`, [
+    'Allow',
+    allowedMethods,
+  ])
 }
 
-function listAllowed(methods: Methods): string[] {
+function listAllowedMethods(methods: Methods): string[] {
   return Object.keys(methods).flatMap((name) => (name === 'GET' ? [name, 'HEAD'] : [name]))
 }
 

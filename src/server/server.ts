@@ -6,9 +6,10 @@
  * (RFC 9112, 9.3.2). Otherwise the server would have to hold what one read can contain: thousands
  * of parsed requests of a client that may have no token.
  *
- * A request goes through these steps: `#receive` decides whether it is the next one of its
- * connection; `#queue` collects the requests of one iteration of the event loop; `#handle` calls
- * the handler; `#release` frees the connection for the next request when the response is closed.
+ * A request goes through these steps: `#receiveRequest` decides whether it is the next one of its
+ * connection; `#queueRequest` collects the requests of one iteration of the event loop;
+ * `#handleRequest` calls the handler; `#releaseConnection` frees the connection for the next
+ * request when the response is closed.
  *
  * `connection-limit.ts` decides which connections are open, `connections.ts` which of them are
  * read, and `drain.ts` how the server ends. docs/design/http-connections.md says why.
@@ -75,7 +76,9 @@ interface PendingRequest {
   droppedCount: number
 }
 
-/** A connection that sends more is closed, unless its first request may be with the store. */
+/**
+ * A connection that sends more requests is closed, unless its first request may be with the store.
+ */
 const maxDroppedRequests = 100
 
 /** How long a client that has its response may go on sending the body, which is not kept. */
@@ -86,13 +89,13 @@ export class HttpServer {
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
   readonly #connections = new Connections()
-  readonly #limit: ConnectionLimit
+  readonly #connectionLimit: ConnectionLimit
   /** The keys are the open connections, and the values their requests that are in progress. */
   readonly #requests = new Map<Socket, PendingRequest | undefined>()
   /** These arrived in this iteration of the event loop, or while a drain was closing the port. */
-  #arrived: PendingRequest[] = []
+  #queuedRequests: PendingRequest[] = []
   /** These connections have not had a whole request head yet. */
-  readonly #silent = new Set<Socket>()
+  readonly #silentConnections = new Set<Socket>()
   readonly #drain: Drain
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
@@ -117,14 +120,18 @@ export class HttpServer {
     this.server = server
     this.#handler = handler
     this.#log = log
-    this.#limit = new ConnectionLimit({ limit: connectionLimit, usesTls: tls !== undefined, log })
+    this.#connectionLimit = new ConnectionLimit({
+      limit: connectionLimit,
+      usesTls: tls !== undefined,
+      log,
+    })
     this.#drain = new Drain({
       server,
       connections: this.#connections,
-      limit: this.#limit,
+      limit: this.#connectionLimit,
       requests: this.#requests,
-      silent: this.#silent,
-      handleArrived: () => this.#handleArrived(),
+      silentConnections: this.#silentConnections,
+      handleQueuedRequests: () => this.#handleQueuedRequests(),
     })
     this.#listenToEvents(server, tls !== undefined)
     server.setTimeout(requestTimeoutMs, (socket) => this.#closeSilent(socket))
@@ -133,16 +140,16 @@ export class HttpServer {
   #listenToEvents(server: Server | SecureServer, usesTls: boolean): void {
     server.on('connection', (socket: Socket) => {
       this.#connections.countAccepted()
-      this.#limit.add(socket)
+      this.#connectionLimit.add(socket)
     })
     const openEvent = usesTls ? 'secureConnection' : 'connection'
-    server.on(openEvent, (socket: Socket) => this.#add(socket))
+    server.on(openEvent, (socket: Socket) => this.#addConnection(socket))
     // Without a listener, node:http would itself answer an Expect that is not `100-continue`. This
     // server ignores it, as it may (RFC 9110, 10.1.1).
     for (const event of ['request', 'checkExpectation'])
-      server.on(event, (_, response: ServerResponse) => this.#receive(response))
+      server.on(event, (_, response: ServerResponse) => this.#receiveRequest(response))
     server.on('clientError', (error: Error, socket: Socket) =>
-      this.#reject(socket, getSystemCode(error) ?? ''),
+      this.#rejectConnection(socket, getSystemCode(error) ?? ''),
     )
   }
 
@@ -155,41 +162,41 @@ export class HttpServer {
     return this.#drain.run(timeoutMs)
   }
 
-  #add(socket: Socket): void {
+  #addConnection(socket: Socket): void {
     this.#requests.set(socket, undefined)
-    this.#silent.add(socket)
+    this.#silentConnections.add(socket)
     socket.once('close', () => {
       this.#requests.delete(socket)
-      this.#silent.delete(socket)
+      this.#silentConnections.delete(socket)
       this.#connections.remove(socket)
     })
     const mustStayPaused = () => this.#requests.get(socket)?.body.mustStayUnread ?? false
     this.#connections.add(socket, mustStayPaused)
   }
 
-  #receive(response: ServerResponse): void {
+  #receiveRequest(response: ServerResponse): void {
     const { req: request } = response
     const { socket, headers } = request
-    this.#silent.delete(socket)
-    const current = this.#requests.get(socket)
-    const isPipelined = current !== undefined && !current.response.headersSent
+    this.#silentConnections.delete(socket)
+    const currentRequest = this.#requests.get(socket)
+    const isPipelined = currentRequest !== undefined && !currentRequest.response.headersSent
     if (!socket.writable || isPipelined) {
-      this.#dropRequest(request, current)
+      this.#dropRequest(request, currentRequest)
       return
     }
     this.#countHead(request)
     const body = new Body(response, (bytes) => this.#connections.countFlood(1 + bytes / 1024))
-    // After a request with Upgrade, node:http drops bytes of the next one, and what is left of that
-    // could be taken for another request. So the connection is closed instead.
+    // After a request with Upgrade, node:http drops bytes of the next request, and the remaining
+    // bytes could be taken for another request. So the connection is closed instead.
     if (this.#drain.hasBegun || headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const pending = { response, body, droppedCount: 0 }
-    this.#requests.set(socket, pending)
-    response.on('close', () => this.#release(pending))
+    const pendingRequest = { response, body, droppedCount: 0 }
+    this.#requests.set(socket, pendingRequest)
+    response.on('close', () => this.#releaseConnection(pendingRequest))
     // A client that has the head of a response may send its next request. Over TLS, the end of that
     // response may not be written yet.
-    if (current && !current.response.closed)
-      current.response.once('close', () => this.#queue(pending))
-    else this.#queue(pending)
+    if (currentRequest && !currentRequest.response.closed)
+      currentRequest.response.once('close', () => this.#queueRequest(pendingRequest))
+    else this.#queueRequest(pendingRequest)
   }
 
   /** A client may send these without a token: too many header lines, and a large body. */
@@ -203,23 +210,24 @@ export class HttpServer {
    * Requests of one iteration are handled together, so that the store commits their changes
    * together. To handle each when it arrives takes three times as long.
    */
-  #queue(pending: PendingRequest): void {
-    const isFirst = this.#arrived.push(pending) === 1
-    if (isFirst) setImmediate(() => this.#handleArrived())
+  #queueRequest(pendingRequest: PendingRequest): void {
+    const isFirst = this.#queuedRequests.push(pendingRequest) === 1
+    if (isFirst) setImmediate(() => this.#handleQueuedRequests())
   }
 
   /** Drops a pipelined request, or one that cannot be answered. What comes with it is a flood. */
-  #dropRequest(request: IncomingMessage, current: PendingRequest | undefined): void {
+  #dropRequest(request: IncomingMessage, currentRequest: PendingRequest | undefined): void {
     const { socket, headers, rawHeaders } = request
     socket.pause()
     this.#connections.countFlood(1 + rawHeaders.length / 2)
     if (headers['transfer-encoding'] !== undefined)
       request.on('data', () => this.#connections.countFlood(1))
-    if (!current) return
-    current.response.shouldKeepAlive = false
-    if (current.droppedCount === 0) omitStacksAtClose(socket)
-    current.droppedCount += 1
-    if (current.droppedCount > maxDroppedRequests && !current.body.isAdmitted) socket.destroy()
+    if (!currentRequest) return
+    currentRequest.response.shouldKeepAlive = false
+    if (currentRequest.droppedCount === 0) omitStacksAtClose(socket)
+    currentRequest.droppedCount += 1
+    if (currentRequest.droppedCount > maxDroppedRequests && !currentRequest.body.isAdmitted)
+      socket.destroy()
   }
 
   /**
@@ -227,37 +235,37 @@ export class HttpServer {
    * does, the rest of the body is read and dropped first: to close the connection at once could
    * destroy the response on its way.
    */
-  #release(pending: PendingRequest): void {
-    const { req: request } = pending.response
+  #releaseConnection(pendingRequest: PendingRequest): void {
+    const { req: request } = pendingRequest.response
     const { socket } = request
-    const free = () => {
-      if (this.#requests.get(socket) === pending) this.#requests.set(socket, undefined)
+    const freeConnection = () => {
+      if (this.#requests.get(socket) === pendingRequest) this.#requests.set(socket, undefined)
     }
     if (request.complete) {
-      free()
+      freeConnection()
       return
     }
-    pending.body.discard()
-    request.once('end', free).resume()
+    pendingRequest.body.discard()
+    request.once('end', freeConnection).resume()
     socket.resume()
     setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
   }
 
-  #handleArrived(): void {
+  #handleQueuedRequests(): void {
     if (this.#drain.isHolding) return
-    const arrived = this.#arrived
-    this.#arrived = []
-    for (const pending of arrived) this.#handle(pending)
+    const queuedRequests = this.#queuedRequests
+    this.#queuedRequests = []
+    for (const pendingRequest of queuedRequests) this.#handleRequest(pendingRequest)
   }
 
-  #handle({ response, body }: PendingRequest): void {
+  #handleRequest({ response, body }: PendingRequest): void {
     const { socket } = response.req
     if (!socket.writable) {
       this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
       return
     }
     const preferConnection = () => {
-      this.#limit.keep(socket)
+      this.#connectionLimit.protect(socket)
       this.#connections.prefer(socket)
     }
     const acceptConnections = () => this.#connections.acceptWaiting()
@@ -269,7 +277,7 @@ export class HttpServer {
     })
   }
 
-  #reject(socket: Socket, code: string): void {
+  #rejectConnection(socket: Socket, code: string): void {
     const isOpen = this.#requests.has(socket)
     const response = this.#requests.get(socket)?.response
     rejectConnection({ socket, code, isOpen, response }, this.#log)
@@ -288,7 +296,8 @@ export class HttpServer {
 /**
  * When a connection closes, node:http creates an error for each of its requests, of which a flood
  * has thousands. Nobody reads their stacks, which take half of the time of a flood. So no stacks
- * are recorded while the listeners of `close` run, which node:http has between these two.
+ * are recorded while the listeners of `close` run: those of node:http run between the first
+ * listener and the last one.
  */
 function omitStacksAtClose(socket: Socket): void {
   const { stackTraceLimit } = Error

@@ -40,8 +40,8 @@ export interface ServiceOptions {
   /** The path of the plants begins with this, such as "/v1". It is "" for no prefix. */
   basePath: string
   /**
-   * The service offers these rights, as far as the store's own credentials have them. Without
-   * `allow`, it offers all rights that they have.
+   * The service offers these rights, as far as the credentials of the store have them. Without
+   * `allow`, it offers all rights of the credentials.
    */
   allow?: readonly Right[] | undefined
   /** Web pages of these origins may use the service. `*` stands for all origins. */
@@ -70,7 +70,7 @@ export interface Service {
 
 interface ServedStore {
   store: DirectStore
-  /** Returns why the store has not answered for a while; undefined if it has. */
+  /** Returns why the store has not answered for a while; undefined if the store answers. */
   findOutage(): PlantsError | undefined
 }
 
@@ -87,17 +87,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { limits, tls } = options
   const metrics = options.admin && new Metrics()
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
-  const pair = tls?.read()
+  const keyPair = tls?.read()
   const { store, findOutage } = await openStore(options, log)
   const servers: (Server | SecureServer)[] = []
   try {
-    const { offered, permanentReason } = await chooseRights(store, options.allow, log)
-    const handler = await buildHandler({ options, store, offered, log })
-    const server = new HttpServer(handler, { limits, tls: pair, log })
+    const { offeredRights, permanentReason } = await chooseRights(store, options.allow, log)
+    const handler = await buildHandler({ options, store, offeredRights, log })
+    const server = new HttpServer(handler, { limits, tls: keyPair, log })
     servers.push(server.server)
     const readiness = new Readiness({
       checkStore: async () => {
-        await store.check(offered)
+        await store.check(offeredRights)
         if (options.usesStoreTokens) await store.tokens.find(unknownDigest)
       },
       isDraining: () => server.isDraining,
@@ -111,7 +111,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     if (admin) servers.push(admin)
     const addresses = await startListening(options, server, admin)
     if (tls) watchCertificate(tls, server, log)
-    log.info('listening', { ...addresses, rights: offered })
+    log.info('listening', { ...addresses, rights: offeredRights })
     if (!isPrivate(options)) log.warn(exposureWarning)
     return {
       address: addresses.address,
@@ -148,7 +148,7 @@ async function stop(
 ): Promise<void> {
   await store.close()
   // A request that waited for the store fails now, and gets its response in this iteration of the
-  // event loop. Only then its connection may be closed.
+  // event loop. The connections must not be closed before that.
   await nextIteration()
   for (const server of servers) server.close().closeAllConnections()
 }
@@ -156,17 +156,22 @@ async function stop(
 interface HandlerContext {
   options: ServiceOptions
   store: DirectStore
-  offered: readonly Right[]
+  offeredRights: readonly Right[]
   log: Log
 }
 
-async function buildHandler({ options, store, offered, log }: HandlerContext): Promise<Handler> {
+async function buildHandler({
+  options,
+  store,
+  offeredRights,
+  log,
+}: HandlerContext): Promise<Handler> {
   const { basePath, cors, limits, timeoutMs } = options
   return createHandler({
     handlers: createOperationHandlers(store),
-    description: formatOpenApi(basePath),
+    openApiJson: formatOpenApi(basePath),
     basePath,
-    rights: offered,
+    rights: offeredRights,
     cors,
     findCaller: await options.openTokenSource(store.tokens, (message) => log.warn(message)),
     quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
@@ -210,14 +215,14 @@ function isPrivate({ listen: address, tls }: ServiceOptions): boolean {
 }
 
 interface ServiceRights {
-  offered: readonly Right[]
-  /** This says why the service will not be ready until it is started again, if that is so. */
+  offeredRights: readonly Right[]
+  /** Why the service cannot become ready before it is started again; undefined if it can. */
   permanentReason: string | undefined
 }
 
 /**
- * Without `allow`, a service offers what its store lets it do, and is ready. If the server of the
- * store is read-only, such as a standby of PostgreSQL, that is only to read.
+ * Without `allow`, a service offers all rights that its store gives it, and is ready. If the server
+ * of the store is read-only, such as a standby of PostgreSQL, the only such right is to read.
  *
  * A right that `allow` names is expected of the service. If the store does not give it, the service
  * is not ready until it is started again with that right.
@@ -229,20 +234,20 @@ async function chooseRights(
 ): Promise<ServiceRights> {
   const storeRights = await store.findRights()
   const server = await store.findServer()
-  const expected = allow ?? (server?.isReadOnly ? readOnlyRights : rights)
+  const expectedRights = allow ?? (server?.isReadOnly ? readOnlyRights : rights)
   if (server?.isReadOnly) reportReadOnlyServer(server, allow, log)
-  const offered = expected.filter((right) => storeRights.includes(right))
-  const missing = expected.filter((right) => !storeRights.includes(right))
-  if (missing.length === 0) return { offered, permanentReason: undefined }
-  const message = describeMissingRights(missing)
-  if (allow === undefined && offered.length > 0) {
+  const offeredRights = expectedRights.filter((right) => storeRights.includes(right))
+  const missingRights = expectedRights.filter((right) => !storeRights.includes(right))
+  if (missingRights.length === 0) return { offeredRights, permanentReason: undefined }
+  const message = describeMissingRights(missingRights)
+  if (allow === undefined && offeredRights.length > 0) {
     log.info(`${message}, so the service does not offer that`)
-    return { offered, permanentReason: undefined }
+    return { offeredRights, permanentReason: undefined }
   }
   const advice = 'Grant it, then restart the service'
   const permanentReason = `${message}, which the service should offer. ${advice}`
   log.warn(permanentReason)
-  return { offered, permanentReason }
+  return { offeredRights, permanentReason }
 }
 
 /**
@@ -254,10 +259,10 @@ function reportReadOnlyServer(
   allow: readonly Right[] | undefined,
   log: Log,
 ): void {
-  const missing = (allow ?? rights).filter((right) => !readOnlyRights.includes(right))
-  if (missing.length === 0) return
+  const missingRights = (allow ?? rights).filter((right) => !readOnlyRights.includes(right))
+  if (missingRights.length === 0) return
   const fact = `The server ${name} is read-only`
-  const changes = `${formatRights(missing)} plants`
+  const changes = `${formatRights(missingRights)} plants`
   if (allow === undefined)
     log.info(
       `${fact}, so the service does not offer to ${changes}. Restart the service when the server accepts writes`,
@@ -270,9 +275,9 @@ function watchCertificate(files: TlsFiles, { server }: HttpServer, log: Log): vo
   const { paths, read, intervalMs = 30_000 } = files
   const renew = () => {
     try {
-      const pair = read()
+      const keyPair = read()
       if ('setSecureContext' in server) {
-        server.setSecureContext(pair)
+        server.setSecureContext(keyPair)
         log.info('The certificate was reloaded')
       } else {
         // Bun cannot change the certificate of a server that listens.

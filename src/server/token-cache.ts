@@ -25,7 +25,7 @@ interface Clock {
   getTimeMs(): number
 }
 
-/** A lookup of a token that was found before, or the first one that has found it. */
+/** The first lookup that has found a token, or a later lookup of the same token. */
 interface Lookup {
   token: Promise<Token | undefined>
   /** The token is not looked up again until then, on the clock of `now`. */
@@ -42,7 +42,8 @@ export class TokenCache {
   readonly #firstLookups = new Slots(maxFirstLookups)
   /**
    * The latest lookup of each token that was found, by the SHA-256 of the token. A search by the
-   * token itself could take longer the more of it is right, and so help to guess it.
+   * token itself could take longer for a token that begins with the right characters, which would
+   * help to guess it.
    */
   readonly #lookups = new Map<string, Lookup>()
 
@@ -51,31 +52,31 @@ export class TokenCache {
     this.#clock = clock
   }
 
-  async findCaller(text: string): Promise<Caller | undefined> {
-    const token = await this.#findToken(hash('sha256', text, 'base64'), text)
+  async findCaller(bearerToken: string): Promise<Caller | undefined> {
+    const token = await this.#findToken(hash('sha256', bearerToken, 'base64'), bearerToken)
     const isAccepted = token !== undefined && isValid(token, this.#clock.getTimeMs())
     return isAccepted ? { name: String(token.id), rights: token.rights } : undefined
   }
 
   /** @param key the SHA-256 of the token, by which `#lookups` has it */
-  #findToken(key: string, text: string): Promise<Token | undefined> {
-    const latest = this.#lookups.get(key)
-    if (!latest) return this.#lookUpFirst(key, text)
-    const isFresh = this.#clock.now() < latest.freshUntilMs
-    return isFresh ? latest.token : this.#lookUpAgain(key, text)
+  #findToken(key: string, bearerToken: string): Promise<Token | undefined> {
+    const latestLookup = this.#lookups.get(key)
+    if (!latestLookup) return this.#lookUpFirst(key, bearerToken)
+    const isFresh = this.#clock.now() < latestLookup.freshUntilMs
+    return isFresh ? latestLookup.token : this.#lookUpAgain(key, bearerToken)
   }
 
-  async #lookUpFirst(key: string, text: string): Promise<Token | undefined> {
+  async #lookUpFirst(key: string, bearerToken: string): Promise<Token | undefined> {
     const freshUntilMs = this.#clock.now() + freshnessMs
-    const digest = hashToken(text)
+    const digest = hashToken(bearerToken)
     const token = await this.#firstLookups.run(() => this.#store.find(digest))
     if (token) this.#lookups.set(key, { token: Promise.resolve(token), freshUntilMs })
     return token
   }
 
-  async #lookUpAgain(key: string, text: string): Promise<Token | undefined> {
+  async #lookUpAgain(key: string, bearerToken: string): Promise<Token | undefined> {
     const freshUntilMs = this.#clock.now() + freshnessMs
-    const lookup = { token: this.#store.find(hashToken(text)), freshUntilMs }
+    const lookup = { token: this.#store.find(hashToken(bearerToken)), freshUntilMs }
     this.#lookups.set(key, lookup)
     let token: Token | undefined
     try {

@@ -60,7 +60,7 @@ test('a drain delays the response to a request until the port is closed', async 
       updatePlant: unused,
       deletePlant: unused,
     },
-    description: '{}',
+    openApiJson: '{}',
     basePath: '',
     rights,
     cors: [],
