@@ -19,6 +19,11 @@ export interface CommandLine {
 
 export type CommandDefinition = (command: PlantsCommand) => void
 
+interface ChoiceOptions {
+  defaultValue?: string
+  findHint?(text: string): string | undefined
+}
+
 /** The hint for options that exclude each other. */
 export const leaveOutHint = 'Leave one of them out'
 
@@ -88,17 +93,22 @@ export class PlantsCommand extends Command {
     )
   }
 
-  /** Adds an option whose value is one of the choices. */
+  /**
+   * Adds an option whose value is one of the choices.
+   *
+   * @param options.findHint finds what to do instead of a value that is none of them
+   */
   choice(
     flags: string,
     description: string,
     choices: readonly string[],
-    defaultValue?: string,
+    { defaultValue, findHint }: ChoiceOptions = {},
   ): this {
     // Completion offers the choices. The parser that commander adds with them is replaced below,
     // because it rejects JSON for json.
     const option = new Option(flags, description).choices(choices)
-    return this.#addParsed(option, (flag, text) => parseChoice(flag, text, choices), defaultValue)
+    const parse = (flag: string, text: string) => parseChoice(flag, text, choices, findHint?.(text))
+    return this.#addParsed(option, parse, defaultValue)
   }
 
   /** Adds an argument that is one of the choices. */

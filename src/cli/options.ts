@@ -48,7 +48,7 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; not at a service'
   const after = 'only plants after this id; with --desc, only those before it'
   command
-    .choice('--sort <field>', sort, fieldNames, 'id')
+    .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
     .option('--desc', 'sort in descending order')
     .value('--limit <count>', 'at most this many plants', parseCount)
     .value('--after <int64>', after, parseId)

@@ -65,9 +65,13 @@ export function parseOutput(
   text: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  const isWorkbook = /^(?:xlsx|excel)$/i.test(text)
-  const hint = isWorkbook ? 'To write a workbook: plants export FILE.xlsx' : undefined
+  const hint = namesWorkbook(text) ? 'To write a workbook: plants export FILE.xlsx' : undefined
   return parseChoice(flag, text, formats, hint)
+}
+
+/** Whether somebody asks for a workbook by an option whose values are the formats of text. */
+export function namesWorkbook(format: string): boolean {
+  return /^(?:xlsx|xlsm|xls|excel)$/i.test(format)
 }
 
 /** Whether the output consists of JSON values: one document, or one value for each line. */

@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs'
-import { outputFormats, parseChoice, parseText } from '../../config/option-values.js'
+import { namesWorkbook, outputFormats, parseChoice, parseText } from '../../config/option-values.js'
 import { usageError } from '../../errors.js'
 import { encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
@@ -41,8 +41,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
-  if (options.output !== undefined)
-    parseChoice('--output', options.output, formatNames, 'To a file: plants export FILE')
+  if (options.output !== undefined) assertDocumentFormat(options.output)
   const context = await CommandContext.from(options, io, outputFormats)
   const isStdout = /^(?:-|\/dev\/stdout)$/.test(name)
   const file = isStdout ? undefined : await prepareFile(name, options, context)
@@ -58,6 +57,14 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   } finally {
     await store?.close()
   }
+}
+
+/** @throws {PlantsError} `usage` for text, which is for people, and for what is no format */
+function assertDocumentFormat(output: string): void {
+  const hint = namesWorkbook(output)
+    ? 'To write a workbook, leave it out: plants export FILE.xlsx'
+    : 'To a file: plants export FILE'
+  parseChoice('--output', output, formatNames, hint)
 }
 
 /** A file that was checked, and that a person allows to be replaced. */

@@ -70,7 +70,7 @@ export function define(command: PlantsCommand): void {
       '--log-level <level>',
       'least severe messages to log',
       ['info', 'warn', 'error', 'silent'],
-      'info',
+      { defaultValue: 'info' },
     )
     .optionsGroup('Security:')
     .value('--tls-cert <path>', 'file of the PEM certificate and its chain', parseText)

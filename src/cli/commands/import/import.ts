@@ -2,6 +2,7 @@ import { Option } from 'commander'
 import {
   createNumberParser,
   createValueError,
+  namesWorkbook,
   parseCount,
   parseText,
 } from '../../../config/option-values.js'
@@ -29,12 +30,9 @@ export function define(command: PlantsCommand): void {
         'If the import is interrupted, the same command resumes it.',
     )
     .argument('[files...]', 'files to read, also compressed with .gz; "-" for stdin')
-    .choice(
-      '--if-exists <what>',
-      'what to do with a record whose id exists',
-      existsPolicies,
-      'same',
-    )
+    .choice('--if-exists <what>', 'what to do with a record whose id exists', existsPolicies, {
+      defaultValue: 'same',
+    })
     .value(
       '--rejects <path>',
       'write the rejected records, with the reasons, to this file',
@@ -70,6 +68,7 @@ function addReadingOptions(command: PlantsCommand): void {
       '--format <name>',
       'format of the input; by default, the file name or the content decides',
       formatNames,
+      { findHint: findFormatHint },
     )
     .repeatableValue(
       '--map <fields>',
@@ -162,6 +161,12 @@ async function importPlants(
 function resolveInput(file: string, io: Io): ImportInput {
   if (file === '-') return { path: '-', name: 'stdin' }
   return { path: io.resolvePath(parseText('file', file)), name: file }
+}
+
+function findFormatHint(format: string): string | undefined {
+  return namesWorkbook(format)
+    ? 'Leave it out for a workbook, which is recognized by its content'
+    : undefined
 }
 
 function parseDelimiter(flag: string, text: string): string {
