@@ -155,6 +155,8 @@ export function describeCode(code: string): string | undefined {
   // The system says "illegal operation on a directory" and "inappropriate file type or format".
   if (code === 'EISDIR') return 'it is a directory'
   if (code === 'EFTYPE') return 'it is not a file'
+  // Windows uses one code for a file that is open, and for one that is read-only.
+  if (code === 'EBUSY' && isWindows) return 'another program has it open, or it is read-only'
   for (const [name, reason] of getSystemErrorMap().values()) if (name === code) return reason
   return undefined
 }

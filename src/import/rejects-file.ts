@@ -22,7 +22,7 @@ import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { getSystemCode, ignoreSystemError, PlantsError, usageError } from '../errors.js'
 import { assertOwnFile, toWriteError } from '../platform/atomic-file.js'
-import { syncFolder } from '../platform/files.js'
+import { isSameFile, syncFolder } from '../platform/files.js'
 import type { RejectsFile } from './parse-checkpoint.js'
 
 /**
@@ -50,13 +50,21 @@ export function openRejects(
     return undefined
   }
   if (existsForWriting(path)) {
-    const isOfThisImport = savedFile?.path === path && savedFile.length + savedFile.rows.length > 0
+    const isOfThisImport =
+      savedFile !== undefined &&
+      isAtPath(savedFile, path) &&
+      savedFile.length + savedFile.rows.length > 0
     if (!isOfThisImport) throw createOverwriteError(path, 'already exists')
     return appendPendingRecords(savedFile, header)
   }
-  const hadOtherFile = savedFile !== undefined && savedFile.path !== path
+  const hadOtherFile = savedFile !== undefined && !isAtPath(savedFile, path)
   const rows = hadOtherFile ? appendToOtherFile(savedFile, header) : (savedFile?.rows ?? '')
   return appendPendingRecords({ path, length: 0, rows }, header)
+}
+
+/** Whether a rejects file is at a path, which may be written in another way, such as by a link. */
+export function isAtPath({ path }: RejectsFile, otherPath: string): boolean {
+  return path === otherPath || isSameFile(path, otherPath)
 }
 
 /** Returns the records that could not be written to the file of the interrupted run. */

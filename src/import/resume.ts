@@ -18,6 +18,7 @@
  */
 import { hostname } from 'node:os'
 import { type PlantsError, usageError } from '../errors.js'
+import { resolveRealPath } from '../platform/files.js'
 import type { DirectStore } from '../stores/store.js'
 import { buildCheckpointId, findsStoredByName, InvalidCheckpointError } from './checkpoint.js'
 import { countFinishedRecords } from './counts.js'
@@ -134,7 +135,8 @@ async function* listCandidates(
 
 /** Builds the id of the checkpoint from the paths; undefined if the import cannot be resumed. */
 function buildPathsId({ plan, hashes, store }: FileSearch): string | undefined {
-  const paths = plan.inputs.map(({ path }) => path)
+  // The directory of the command may have been entered by a link, or on Windows in another case.
+  const paths = plan.inputs.map(({ path }) => resolveRealPath(path))
   return hashes && buildCheckpointId(hostname(), store, ...paths)
 }
 

@@ -25,7 +25,13 @@ import {
   toDescriptorsHint,
   usageError,
 } from '../errors.js'
-import { explainImpossiblePath, isThisUser, makeFolderHint, syncFolder } from './files.js'
+import {
+  createSystemError,
+  explainImpossiblePath,
+  isThisUser,
+  makeFolderHint,
+  syncFolder,
+} from './files.js'
 
 /**
  * A file under a temporary name. `discard` must be called last, also after `commit` and `create`.
@@ -101,8 +107,10 @@ export function replaceFile(file: string, target: string): void {
       renameSync(file, target)
       break
     } catch (error) {
-      const isOpen = isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(getSystemCode(error) ?? '')
-      if (!isOpen || attempt === 20) throw error
+      const mayBeOpen =
+        isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(getSystemCode(error) ?? '')
+      if (!mayBeOpen) throw error
+      if (attempt === 20) throw createSystemError('EBUSY')
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
     }
   }

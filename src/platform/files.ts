@@ -136,6 +136,14 @@ export function explainWriteAccess({ uid, gid, mode }: Stats): string | undefine
 }
 
 /**
+ * Returns the path of a file without symbolic links, and on Windows with the case of its names.
+ * For a file that does not exist, the path is returned as it is.
+ */
+export function resolveRealPath(path: string): string {
+  return ignoreSystemError(() => realpathSync.native(path)) ?? path
+}
+
+/**
  * Returns the path that a symbolic link names, or any other path as it is.
  *
  * @throws the system error of a link to nothing
@@ -187,7 +195,7 @@ export function readSmallStream(path: string): Buffer {
   }
 }
 
-function createSystemError(code: string): Error {
+export function createSystemError(code: string): Error {
   return Object.assign(new Error(describeCode(code) ?? code), { code })
 }
 

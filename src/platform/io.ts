@@ -95,6 +95,8 @@ function resolvePath(path: string): string {
   // A URL or a PEM text may contain a secret, so the message does not repeat it.
   if (/^\s*\w[\w+.-]+:\/\/|-----BEGIN /.test(path))
     throw usageError('A path is expected, but this is a URL or PEM text', 'Give the path of a file')
+  // Every directory of Windows has the null device, but Node.js would create a file of its name.
+  if (isWindows && /^nul$/i.test(path)) return '\\\\.\\NUL'
   const home = () => ignoreSystemError(homedir) || throwNoHome()
   const expanded = path.replace(/^~(?=$|[\\/])/, home)
   return isAbsolute(expanded) ? expanded : resolveInCurrentFolder(expanded)

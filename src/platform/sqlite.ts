@@ -5,7 +5,6 @@
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { getSystemErrorMap } from 'node:util'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { getSystemCode, isWindows, PlantsError } from '../errors.js'
@@ -103,9 +102,14 @@ function loadPackage(): Driver {
   }
 }
 
-/** Builds the URI of an absolute path (https://sqlite.org/uri.html). */
-export function buildUri(path: string, query: string): string {
-  return `${pathToFileURL(path)}?${query}`
+/**
+ * Builds the URI of an absolute path (https://sqlite.org/uri.html). SQLite accepts no host, so the
+ * server of a Windows share is a part of the path: `file:////server/share/plants.db`.
+ */
+export function buildUri(path: string, query: string, system = { isWindows }): string {
+  const slashed = system.isWindows ? path.replaceAll('\\', '/') : path
+  const rooted = slashed.startsWith('/') ? slashed : `/${slashed}`
+  return `file://${rooted.replace(/[%?#]/g, encodeURIComponent)}?${query}`
 }
 
 export function isSqliteError(error: unknown): error is Error {

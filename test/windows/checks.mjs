@@ -118,14 +118,18 @@ const checks = {
     const { code, err } = runPlants(`export e.csv --store ${store} --yes`)
     closeSync(fd)
     // A newer Windows replaces it all the same.
-    if (code !== 0) assert.deepEqual([code, readFileSync('e.csv', 'utf8')], [74, oldContent], err)
+    if (code !== 0) {
+      assert.deepEqual([code, readFileSync('e.csv', 'utf8')], [74, oldContent], err)
+      assert.match(err, /another program has it open/)
+    }
     assert.deepEqual(listRemains(), [])
   },
   'the same file in another case is known': () => {
     const store = createStore(1)
     const name = store.slice(2)
     for (const path of [name.toUpperCase(), `${name}-WAL`, join(folder, name.toUpperCase())]) {
-      expectFailure(['export', path, '--store', store, '--yes'], 2, 'is a file of the store')
+      const exportArgs = ['export', path, '--output', 'csv', '--store', store, '--yes']
+      expectFailure(exportArgs, 2, 'is a file of the store')
       expectFailure(['backup', path, '--store', store], 2, 'is a file of the store')
     }
     writeFileSync('input.csv', 'id,name\r\n2,Moss\r\n')
@@ -148,7 +152,7 @@ const checks = {
     const fd = openSync('b.db', 'r')
     const { code, err } = runPlants(`backup b.db --store ${store}`)
     closeSync(fd)
-    if (code !== 0) assert.match(err, /another program has it open|permission denied/)
+    if (code !== 0) assert.match(err, /another program has it open/)
     assert.deepEqual(listRemains(), [])
   },
   'six processes change the settings at once': async () => {

@@ -2,9 +2,9 @@
  * Opens the file of a store, and runs statements on it: with the settings that a store needs, and
  * without the traps that another user may have put next to the file.
  */
-import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { chmodSync, closeSync, openSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { assertDefined, getSystemCode, ignoreSystemError } from '../../errors.js'
+import { assertDefined, getSystemCode } from '../../errors.js'
 import { foldString } from '../../plant/folding.js'
 import {
   explainWriteAccess,
@@ -12,6 +12,7 @@ import {
   isWritableFile,
   makeFolder,
   readBytes,
+  resolveRealPath,
   statIfExists,
   syncFolder,
 } from '../../platform/files.js'
@@ -207,10 +208,6 @@ export function findUnmergedFile(name: string): string | undefined {
   const path = resolveRealPath(name)
   const files = [`${path}-wal`, `${path}-journal`]
   return files.find((file) => statSync(file, { throwIfNoEntry: false })?.size)
-}
-
-function resolveRealPath(path: string): string {
-  return ignoreSystemError(() => realpathSync.native(path)) ?? path
 }
 
 /**

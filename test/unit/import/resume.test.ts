@@ -1,4 +1,4 @@
-import { renameSync, utimesSync } from 'node:fs'
+import { renameSync, symlinkSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -45,6 +45,17 @@ test('an import stops after the chunk that reaches --max-errors, and the same co
     err: resuming,
   })
   expect(sandbox.readRejected('bad').map(({ line }) => line)).toEqual([2, 8, 10, 13])
+  expect(readCheckpoints()).toEqual([])
+})
+
+test('an import is resumed from a directory that is entered by a symbolic link', async () => {
+  sandbox.write('plants', [1, '"x"', 2, '"y"'].map((id) => buildPlantLine(id, 'P')).join(nextChunk))
+  expect(await sandbox.import('plants --max-errors 1 --rejects bad')).toMatchObject({ created: 1 })
+  symlinkSync('.', resolvePath('link'))
+  const resumed = await sandbox.import('link/plants --max-errors 9 --rejects link/bad')
+  expect(resumed).toMatchObject({ code: 6, created: 2, rejected: { 422: 2 } })
+  expect(resumed.err).toMatch(/Resuming an interrupted import after \d plants\n/)
+  expect(sandbox.readRejected('bad')).toHaveLength(2)
   expect(readCheckpoints()).toEqual([])
 })
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { copyEnvironment } from '../../../src/platform/io.js'
-import { connect } from '../../../src/platform/sqlite.js'
+import { buildUri, connect } from '../../../src/platform/sqlite.js'
 
 test('a connection cannot change the schema of a file past the checks of SQLite', () => {
   const db = connect(':memory:', { readOnly: false })
@@ -16,4 +16,12 @@ test('the name of an environment variable has any case on Windows only', () => {
   const upper = { PLANTS_STORE: 'a.db', PATH: 'C:\\' }
   expect(copyEnvironment(env, { isWindows: true })).toEqual(upper)
   expect(copyEnvironment(env, { isWindows: false })).toEqual(env)
+})
+
+test('the URI of a Windows share has its server in the path, because SQLite accepts no host', () => {
+  const paths = ['\\\\nas\\garden\\50% #1.db', 'C:\\garden\\plants.db']
+  expect(paths.map((path) => buildUri(path, 'mode=ro', { isWindows: true }))).toEqual([
+    'file:////nas/garden/50%25 %231.db?mode=ro',
+    'file:///C:/garden/plants.db?mode=ro',
+  ])
 })

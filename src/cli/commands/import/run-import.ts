@@ -25,7 +25,7 @@ import {
 import { openJournal } from '../../../import/journal.js'
 import type { PlantNames } from '../../../import/map-record.js'
 import type { Checkpoint } from '../../../import/parse-checkpoint.js'
-import { openRejects } from '../../../import/rejects-file.js'
+import { isAtPath, openRejects } from '../../../import/rejects-file.js'
 import { decideStart, findSavedImport } from '../../../import/resume.js'
 import { describeSource } from '../../../import/source.js'
 import { formatPlantCount } from '../../../plant/plant.js'
@@ -200,7 +200,7 @@ async function warnOfResuming(
   const doneCount = countFinishedRecords(counts)
   if (doneCount === 0) return
   const hasRejects = rejects !== undefined && rejects.length + rejects.rows.length > 0
-  const isElsewhere = hasRejects && rejects.path !== plan.rejects
+  const isElsewhere = hasRejects && (plan.rejects === undefined || !isAtPath(rejects, plan.rejects))
   const location = isElsewhere ? `. Its rejected records are in ${rejects.path}` : ''
   await context.warn(
     `Resuming an interrupted import after ${formatPlantCount(doneCount)}${location}`,
