@@ -59,9 +59,11 @@ interface FileSearch {
   plan: ImportPlan
   /** The SHA-256 of each input; undefined for an import that cannot be resumed. */
   hashes: readonly string[] | undefined
-  /** The complete address of the store. */
-  store: string
-  isService: boolean
+  /**
+   * The complete address of the service, because a journal has entries about many of them. It is
+   * empty for a direct store, which has only entries about itself, and may be renamed or moved.
+   */
+  service: string
 }
 
 interface SearchOptions extends FileSearch {
@@ -134,10 +136,10 @@ async function* listCandidates(
 }
 
 /** Builds the id of the checkpoint from the paths; undefined if the import cannot be resumed. */
-function buildPathsId({ plan, hashes, store }: FileSearch): string | undefined {
+function buildPathsId({ plan, hashes, service }: FileSearch): string | undefined {
   // The directory of the command may have been entered by a link, or on Windows in another case.
   const paths = plan.inputs.map(({ path }) => resolveRealPath(path))
-  return hashes && buildCheckpointId(hostname(), store, ...paths)
+  return hashes && buildCheckpointId(hostname(), service, ...paths)
 }
 
 /** The schema of a checkpoint is loaded here: most imports find none, and need not load zod. */
@@ -149,17 +151,13 @@ async function parseState(state: string): Promise<ParsedCheckpoint> {
 async function findRememberedFiles({
   checkpoints,
   hashes = [],
-  store,
-  isService,
+  service,
 }: FileSearch): Promise<RememberedFile[]> {
-  // A journal has entries about many services, which their addresses tell apart. A direct store has
-  // only entries about itself, and may be renamed or moved.
-  const address = isService ? store : ''
   const files: RememberedFile[] = []
   for (const hash of hashes) {
     // The word tells the entry from a checkpoint, whose id is made of other strings. It is a part
     // of stored ids, so it must stay.
-    const id = buildCheckpointId('numbered', address, hash)
+    const id = buildCheckpointId('numbered', service, hash)
     files.push({ id, checkpointId: await checkpoints.findCheckpoint?.(id) })
   }
   return files

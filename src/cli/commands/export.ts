@@ -92,8 +92,9 @@ async function prepareFile(
   const shownName = quoteIfNeeded(name)
   if (oldStats?.isDirectory() || name.endsWith('/'))
     throw usageError(`${shownName} is a directory`, 'Give the path of a file in it')
+  if (!isDevice) await assertNotOfStore(path, context)
   if (oldStats?.isFile() && !isDevice) {
-    await assertReplaceable(path, oldStats, context)
+    assertOwnFile(path, oldStats, 'Choose another file')
     if (!options.yes) await confirmReplacement(shownName, context)
   }
   const isFormatChosen = options.output !== undefined || isDevice
@@ -110,15 +111,10 @@ function readOldStats(path: string): Stats | undefined {
   }
 }
 
-async function assertReplaceable(
-  path: string,
-  oldStats: Stats,
-  context: CommandContext,
-): Promise<void> {
-  const { address } = context
+/** The log of a store may be missing now, and exist when the file gets its name. */
+async function assertNotOfStore(path: string, { address }: CommandContext): Promise<void> {
   if (await findKind(address).ownsFile(address, path))
     throw usageError(`${path} is a file of the store`, 'Choose another file')
-  assertOwnFile(path, oldStats, 'Choose another file')
 }
 
 /** Chooses the format of the output. Text is for people only, so an export is NDJSON instead. */

@@ -23,8 +23,8 @@ export async function findSavedAnswers(
   if (!checkpoints) return undefined
   try {
     const hashes = await hashInputs(plan, io)
-    const store = findKind(address).format(address)
-    return await findEarlierAnswers({ checkpoints, plan, hashes, store, isService })
+    const service = isService ? findKind(address).format(address) : ''
+    return await findEarlierAnswers({ checkpoints, plan, hashes, service })
   } finally {
     await checkpoints.close()
   }

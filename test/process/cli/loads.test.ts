@@ -13,12 +13,12 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 132, []],
-  ['create --help', [['create', '--help']], 8, 139, []],
-  ['a Tab', [tab], 8, 139, []],
+  ['--help', [['--help']], 6, 133, []],
+  ['create --help', [['create', '--help']], 8, 140, []],
+  ['a Tab', [tab], 8, 140, []],
   ['create', [fern], 10, 167, drivers],
   ['get', [fern, ['get', '1']], 10, 166, drivers],
-  ['list', [fern, ['list']], 10, 161, drivers],
+  ['list', [fern, ['list']], 10, 162, drivers],
   ['create at a service', [service], 12, 172, ['http-store']],
   ['create in a database', [database], 12, 281, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {

@@ -155,8 +155,8 @@ async function startImport(
   const source = describeSource(plan, hashes, first)
   const isService = target.send !== undefined
   const { address } = context
-  const store = findKind(address).format(address)
-  const search = { checkpoints: target.checkpointStore, plan, hashes, source, store, isService }
+  const service = isService ? findKind(address).format(address) : ''
+  const search = { checkpoints: target.checkpointStore, plan, hashes, source, service }
   const savedImport = await findSavedImport(search)
   const decision = decideStart(savedImport, { plan, source, storeName: address.name, isService })
   if (decision.type === 'reject') throw decision.error
