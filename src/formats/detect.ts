@@ -106,11 +106,19 @@ async function openArchive(input: FormatInput, options: InputOptions): Promise<F
 }
 
 const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
+const exportTableHint =
+  'Export its table as CSV: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
+  'If it is a store of plants: plants export --store FILE > plants.ndjson'
+const dumpHint =
+  'Export the table as CSV from the database, and import that. ' +
+  'From SQLite: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
+  'In psql: \\copy TABLE TO plants.csv CSV HEADER'
 const unpackHint = 'Unpack it, and import the file in it'
 
 /** Files that are no lists of plants. `start` matches their first bytes, decoded as Latin-1. */
 const foreignFiles: readonly [start: RegExp, description: string, hint: string][] = [
-  [/^SQLite format 3/, 'a SQLite database', saveListHint],
+  [/^SQLite format 3/, 'a SQLite database', exportTableHint],
+  [/^PGDMP/, 'an archive of pg_dump', dumpHint],
   [/^%PDF-/, 'a PDF document', saveListHint],
   [/^\{\\rtf/, 'an RTF document', saveListHint],
   [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML', saveListHint],
@@ -184,6 +192,8 @@ function assertByteOrder(name: string, head: Buffer, encoding: string): void {
 /** @param text the beginning of the text, without white space before it */
 function guessFormat(text: string, name: string, options: InputOptions): FormatName {
   if (text.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveListHint)
+  if (/\.sql(?:\.gz)?$/i.test(name) || beginsWithSql(text))
+    throw inputError(`${name} is a SQL dump`, dumpHint)
   const { fileEnding } =
     /\.(?<fileEnding>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const lowerCaseEnding = fileEnding?.toLowerCase()
@@ -194,6 +204,19 @@ function guessFormat(text: string, name: string, options: InputOptions): FormatN
   if (text.startsWith('{')) return beginsWithWholeObject(text) ? 'ndjson' : 'json'
   return text.startsWith('[') || lowerCaseEnding === 'json' ? 'json' : 'csv'
 }
+
+/**
+ * Whether the first line that is no comment is a statement with which the dumps of sqlite3, pg_dump
+ * and mysqldump begin. Since 2025, pg_dump begins with a command of psql, `\restrict`.
+ */
+function beginsWithSql(text: string): boolean {
+  const lines = text.slice(0, 4000).split(/\r?\n/)
+  const firstStatement = lines.find((line) => !/^\s*(?:--|\/\*|$)/.test(line)) ?? ''
+  return sqlStatement.test(firstStatement)
+}
+
+const sqlStatement =
+  /^(?:(?:CREATE|DROP) TABLE |INSERT INTO |BEGIN TRANSACTION;|PRAGMA \w+ ?=|SET \w+ ?= |COPY \S+ \(|\\restrict )/i
 
 /**
  * Whether the first line is a whole object, as in NDJSON. If the line ends with any other character

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { listedCommands } from '../../../src/cli/commands/index.js'
@@ -170,6 +171,31 @@ test.skipIf(isWindows).each(failingCommands)(
       const stored = await runShell(user, `plants list -s ${store}`)
       expect(stored.out, proposal).toBe(end.map((plant) => `${toJson(plant)}\n`).join(''))
     }
+  },
+)
+
+const hasSqlite = spawnSync('sqlite3', ['--version']).status === 0
+const sqlDump = "CREATE TABLE plants (id, name); INSERT INTO plants VALUES (1, 'NAME');"
+
+test.skipIf(isWindows || !hasSqlite).each([
+  { file: 'my.db', way: /: (sqlite3 [^.]+\.csv)\./ },
+  { file: 'dump.sql', way: /: (sqlite3 [^.]+\.csv)\./ },
+  { file: 'store.db', way: /: (plants export [^.]+\.ndjson)$/m },
+])(
+  'the way that the error for $file names leads to a list of its plants: $way (needs sqlite3)',
+  async ({ file, way }) => {
+    const user = createUser({ title: '', command: '', ends: [], files: { 'dump.sql': sqlDump } })
+    const makeFiles = 'sqlite3 my.db ".read dump.sql"; plants create --id 1 --name NAME -s store.db'
+    expect(await runShell(user, makeFiles)).toMatchObject({ code: 0 })
+    const failure = await runShell(user, `plants import ${file} -s garden.db`)
+    expect(failure.code).toBe(2)
+    const [, command = ''] = way.exec(failure.err) ?? []
+    const database = file.replace('dump.sql', 'my.db')
+    const followed = command.replace('FILE', database).replace('TABLE', 'plants')
+    expect(await runShell(user, followed), followed).toMatchObject({ code: 0 })
+    const list = followed.split(' > ').at(-1)
+    expect(await runShell(user, `plants import ${list} -s garden.db`)).toMatchObject({ code: 0 })
+    expect((await runShell(user, 'plants list -s garden.db')).out).toBe(`${toJson(named)}\n`)
   },
 )
 

@@ -40,6 +40,13 @@ test.each<{ input: string | Buffer; what: string }>([
   { input: latin1('\x28\xb5\x2f\xfd\x04'), what: 'compressed with zstd' },
   { input: latin1('7z\xbc\xaf\x27\x1c'), what: 'an archive of 7-Zip or RAR' },
   { input: `${'plants.csv'.padEnd(257, '\0')}ustar`, what: 'a tar archive' },
+  { input: latin1('PGDMP\x01\x0f\0'), what: 'an archive of pg_dump' },
+  { input: '\nPRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n', what: 'a SQL dump' },
+  { input: 'CREATE TABLE plants (id INTEGER, name TEXT);\n', what: 'a SQL dump' },
+  { input: "insert into plants values (1, 'Fern');\n", what: 'a SQL dump' },
+  { input: '--\n-- PostgreSQL dump\n\nSET statement_timeout = 0;\n', what: 'a SQL dump' },
+  { input: '--\n\n\\restrict x1\n\nCOPY plants (id) FROM stdin;\n', what: 'a SQL dump' },
+  { input: '/*M!999999 */\r\n-- MariaDB\r\nDROP TABLE `x`;\r\n', what: 'a SQL dump' },
   { input: 'id,name\n\0\x01\x02', what: 'a binary file' },
 ])(
   'the error for the input $input says that it is $what, which is no list',
@@ -50,6 +57,21 @@ test.each<{ input: string | Buffer; what: string }>([
     }
   },
 )
+
+test.each(['plants.sql', 'plants.SQL.gz'])(
+  'the file %s is a SQL dump, whatever its text, unless --format says what it is',
+  async (name) => {
+    const error: Partial<PlantsError> = { kind: 'input', message: `${name} is a SQL dump` }
+    await expect(readRecords('id,name\n1,a\n', { name })).rejects.toMatchObject(error)
+    const records = await readRecords('id,name\n1,a\n', { name, format: 'csv' })
+    expect(formatRecords(records)).toEqual(['2: 1 a'])
+  },
+)
+
+test('a table whose header resembles a statement of SQL is no SQL dump', async () => {
+  for (const header of ['Created,id,name', 'Set,id,name', '-- list --,id,name', 'Use,id,name'])
+    expect(formatRecords(await readRecords(`${header}\n,1,a\n`))).toEqual(['2: 1 a'])
+})
 
 test('--format csv reads a table that begins like another kind of file', async () => {
   for (const first of ['version https://git-lfs', '-- SQL dump'])
