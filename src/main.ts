@@ -10,8 +10,8 @@ export async function start(): Promise<number> {
     import('./platform/io.js'),
     import('./cli/program/run.js'),
   ])
-  const { argv, io, endWith } = createProcessIo()
+  const { argv, io, exitWith } = createProcessIo()
   const exitCode = await run(argv, io)
-  endWith(exitCode)
+  exitWith(exitCode)
   return exitCode
 }

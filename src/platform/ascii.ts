@@ -1,6 +1,6 @@
 /*
- * The codes of ASCII characters, which are the same in UTF-8 and in UTF-16. Scanners of texts and
- * of bytes compare them, because that is faster than strings.
+ * The codes of ASCII characters, which are the same in UTF-8 and in UTF-16. Scanners compare these
+ * codes, because comparing numbers is faster than comparing strings.
  */
 export const tab = 0x09
 export const lineFeed = 0x0a

@@ -1,10 +1,11 @@
 /*
- * Writes a file that exists as a whole or not at all, whatever ends the program or the machine.
+ * Writes a file completely or not at all, even if the program is killed or the power fails.
  *
  * The file is written under a temporary name next to its target, because a rename is atomic only
- * within one file system. Its bytes are synced before the rename and the directory after it:
- * otherwise a power failure could leave an empty file, or the old one. A file that must replace
- * nothing gets its name by a hard link, which fails where a file exists.
+ * within one file system. The bytes of the file are synced before the rename, and the directory is
+ * synced after the rename. Otherwise a power failure could leave an empty file, or the old file. A
+ * file that must not replace another one gets its name by a hard link, which fails if the name
+ * exists.
  */
 import {
   closeSync,
@@ -47,8 +48,10 @@ export class AtomicFile {
    * Creates the temporary file, with mode 0600 by default.
    *
    * @param target an absolute path; a symbolic link there is replaced and not followed
-   * @param options.followsUmask whether the mode is that of a file which a shell creates
-   * @param options.path a fixed temporary name, which the holder of a lock finds again after a kill
+   * @param options.followsUmask whether the file gets the mode 0666 without the bits of the umask,
+   * like a file that a shell creates
+   * @param options.path the path of the temporary file, if the holder of a lock must find the file
+   * again after a kill
    */
   constructor(
     target: string,
@@ -65,10 +68,11 @@ export class AtomicFile {
   /**
    * Replaces the target, if it exists.
    *
-   * @param replaced the status of the target, whose mode the file gets; by default it keeps its own
+   * @param replacedStats the status of the target, whose mode the file gets; by default, the file
+   * keeps its own mode
    */
-  commit(replaced?: Stats): void {
-    if (replaced) fchmodSync(this.fd, replaced.mode & 0o777)
+  commit(replacedStats?: Stats): void {
+    if (replacedStats) fchmodSync(this.fd, replacedStats.mode & 0o777)
     this.#finish()
     replaceFile(this.path, this.#target)
   }
@@ -128,25 +132,31 @@ function createFile(file: string, target: string): void {
     linkSync(file, target)
   } catch (error) {
     if (getSystemCode(error) === 'EEXIST') throw error
-    closeSync(openSync(target, 'wx')) // the file system has no hard links
+    closeSync(openSync(target, 'wx')) // The file system has no hard links.
     isLinked = false
   }
   try {
     if (isLinked) syncFolder(dirname(target))
     else replaceFile(file, target)
   } catch (error) {
-    rmSync(target, { force: true }) // so that a failure leaves nothing
+    rmSync(target, { force: true }) // A failure must not leave an empty file.
     throw error
   }
 }
 
 /**
- * Returns the error of a file that could not be written. An error that is not the system's is
- * returned as it is.
+ * Converts the error of a system call to the error for a file that could not be written. It returns
+ * any other error as it is.
  *
- * @param hint what to do, unless the directory is missing or no descriptor is left
+ * @param subject the beginning of the message, such as `The rejects file /tmp/list.csv`
+ * @param hint what to do, unless the directory is missing or the process has too many open files
  */
-export function toWriteError(what: string, target: string, cause: unknown, hint: string): unknown {
+export function toWriteError(
+  subject: string,
+  target: string,
+  cause: unknown,
+  hint: string,
+): unknown {
   const systemReason = describeSystemError(cause)
   if (systemReason === undefined) return cause
   const folder = dirname(target)
@@ -154,7 +164,7 @@ export function toWriteError(what: string, target: string, cause: unknown, hint:
   const reason = impossibility ?? systemReason
   const isMissing = getSystemCode(cause) === 'ENOENT' && impossibility === undefined
   const missingHint = isMissing ? makeFolderHint(folder) : undefined
-  return new PlantsError('unwritable', `${what} could not be written: ${reason}`, {
+  return new PlantsError('unwritable', `${subject} could not be written: ${reason}`, {
     hint: toDescriptorsHint(getSystemCode(cause)) ?? missingHint ?? hint,
     cause,
   })
@@ -166,8 +176,8 @@ export function assertOwnFile(path: string, { uid }: Stats, hint: string): void 
 }
 
 /**
- * Whether output to a path must be written into what is there, and not replace it: a device, a
- * pipe, or a file that the shell has opened.
+ * Whether output must be written into the existing file at a path instead of replacing this file.
+ * That is so for a device, a pipe, and a file that the shell has opened.
  */
 export function isWrittenInPlace(path: string, stats: Stats | undefined): boolean {
   if (stats === undefined || stats.isDirectory()) return false

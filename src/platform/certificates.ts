@@ -39,10 +39,10 @@ export function readKeyPair(
   }
   const options = `${optionNames.cert} and ${optionNames.key}`
   const hint = `Use PEM files for ${options}, the key without a passphrase`
-  const why = explainWriteAccess(statSync(keyPath))
-  if (why !== undefined)
+  const reason = explainWriteAccess(statSync(keyPath))
+  if (reason !== undefined)
     throw inputError(
-      `The key ${keyPath} ${why}`,
+      `The key ${keyPath} ${reason}`,
       'Make sure that only you can change the key: chmod 600',
     )
   let cause: unknown
@@ -61,14 +61,15 @@ export function readKeyPair(
 }
 
 /**
- * Builds a TLS context that trusts the certificates of Node.js and of the system. Node.js lists the
- * latter from 22.15 on. Before that, they are read on Linux from the file that OpenSSL and curl
- * read.
+ * Builds a TLS context that trusts the certificates of Node.js and of the system. From 22.15 on,
+ * Node.js lists the certificates of the system. For an older Node.js on Linux, they are read from
+ * the file that OpenSSL and curl read.
  *
- * It takes about 50 ms, so it is called only after a handshake without them failed.
+ * This takes about 50 ms, so it is called only after a handshake with the certificates of Node.js
+ * has failed.
  *
  * @param pair the certificate of the client and its key in PEM, if it has one
- * @returns undefined if the system has no certificates, or it is not known where they are
+ * @returns undefined if no certificates of the system are found
  */
 export function createSystemContext(
   env: Io['env'],
@@ -88,7 +89,10 @@ const { getCACertificates: listCertificates } = tls as {
   getCACertificates?: (type: 'default' | 'system') => string[]
 }
 
-/** Lists where Debian, Alpine and SUSE, and where Fedora and Red Hat keep their certificates. */
+/**
+ * Lists the files that may have the certificates of the system. The first path is that of Debian,
+ * Alpine and SUSE, and the second one is that of Fedora and Red Hat.
+ */
 function getSystemBundles({ SSL_CERT_FILE }: Io['env']): string[] {
   if (process.platform !== 'linux') return []
   if (SSL_CERT_FILE) return [SSL_CERT_FILE]

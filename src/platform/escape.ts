@@ -1,11 +1,14 @@
 import type { Io } from './io.js'
 
 /**
- * Writes as `\u{…}` each character that would move, color or reorder the output of a terminal, or
- * that is invisible.
+ * Replaces each invisible character by its escape, such as `\u{7}`, and also each character with
+ * which a text could move, color or reorder the output of a terminal.
  */
 export function escapeControlChars(text: string): string {
-  return text.replace(unsafe, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+  return text.replace(
+    unsafeCharacters,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+  )
 }
 
 export function escapeControlCharsInLines(text: string): string {
@@ -13,11 +16,11 @@ export function escapeControlCharsInLines(text: string): string {
 }
 
 /**
- * Matches Unicode's Cc, Zl, Zp and Bidi_Control, and invisible characters such as tags. The joiners
- * that some scripts need are not among them. The list is written out because V8 is slow to parse
- * `\p{…}`.
+ * Matches the characters of the Unicode classes Cc, Zl, Zp and Bidi_Control, and invisible ones,
+ * such as tags. It does not match the joiners that some scripts need. The characters are listed
+ * one by one, because V8 takes long to parse `\p{…}`.
  */
-const unsafe =
+const unsafeCharacters =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb]|\u034f|\ud834[\udd73-\udd7a]|\udb40[\udc00-\uddef]/g
 
 /** Cuts a long text to 40 characters. */
@@ -42,22 +45,25 @@ export function toPrintable(text: string, io: Io): string {
   return escapeControlChars(redact(text, io))
 }
 
-/** Replaces the secrets that the program has read, also in JSON, percent-encoded, or cut short. */
+/**
+ * Replaces the secrets that the program has read by `***`. It also finds a secret that is escaped
+ * for JSON, percent-encoded, or cut after its first ten characters.
+ */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = listForms): string {
-  let redacted = text
-  // The longest secret comes first, because another one may be its beginning.
+  let redactedText = text
+  // The longest secret is replaced first, because a shorter secret may be the beginning of it.
   for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
     if (secret.length < minSecretLength) continue
-    for (const form of forms(secret)) redacted = redacted.replaceAll(form, '***')
-    const beginning = takeCharacters(secret, startLength)
-    if (secret === beginning) continue
-    for (const start of forms(beginning)) {
-      // The characters that follow the beginning belong to the secret, too.
+    for (const form of forms(secret)) redactedText = redactedText.replaceAll(form, '***')
+    const secretStart = takeCharacters(secret, startLength)
+    if (secret === secretStart) continue
+    for (const start of forms(secretStart)) {
+      // The characters after the beginning belong to the secret, too.
       const cutSecret = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g')
-      redacted = redacted.replace(cutSecret, '***')
+      redactedText = redactedText.replace(cutSecret, '***')
     }
   }
-  return redacted
+  return redactedText
 }
 
 /**
@@ -71,7 +77,7 @@ export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
 /** A shorter secret would match parts of ordinary words. */
 const minSecretLength = 4
 
-/** Messages may cut a secret, so as many characters of its beginning are redacted, too. */
+/** A message may cut a secret, so the first ten characters of a secret are redacted, too. */
 const startLength = 10
 
 function listForms(secret: string): string[] {
@@ -87,8 +93,8 @@ function escapeRegExp(text: string): string {
 }
 
 /**
- * Whether a text is a plain word, which an error may repeat. Anything else may be a secret that was
- * typed in the wrong place.
+ * Whether a text is a plain word, which an error may repeat. Any other text may be a secret that
+ * somebody has typed in the wrong place.
  */
 export function isPlainWord(text: string): boolean {
   return /^[a-z-]{1,20}$/i.test(text)

@@ -1,7 +1,8 @@
 /*
- * Locks of this machine for settings and imports. Node.js has no lock on files, and a file whose
- * existence is the lock stays after a kill, so that somebody must guess its age. SQLite locks with
- * the system's own locks, which end with the process: docs/design/decisions.md says more.
+ * Locks between the processes of this machine, for settings and imports. Node.js cannot lock a
+ * file. A lock that is the existence of a file would stay after a kill, and the next process would
+ * have to guess how old it is. So this uses SQLite, which locks files with the locks of the system.
+ * The system releases them when the process ends: see docs/design/decisions.md.
  */
 import { closeSync, constants, existsSync, lstatSync, openSync, rmSync } from 'node:fs'
 import { PlantsError } from '../errors.js'
@@ -34,14 +35,15 @@ export async function acquireLock(
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   let db: Database | undefined
   const release = () => {
-    if (db?.isTransaction) db.exec('ROLLBACK') // a driver may keep the file open after `close`
+    // The driver may keep the file open after `close`, and with it the lock.
+    if (db?.isTransaction) db.exec('ROLLBACK')
     db?.close()
   }
   try {
-    const opened = connect(buildUri(path, 'mode=rw'), { readOnly: false })
-    db = opened
+    const lockDatabase = connect(buildUri(path, 'mode=rw'), { readOnly: false })
+    db = lockDatabase
     // Neither statement writes to the disk, so the file stays empty.
-    const lock = () => opened.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
+    const lock = () => lockDatabase.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
     const backoff = { firstMs: 2, longestMs: 200 }
     await retryWhileBusy(lock, { backoff, timeoutMs, runtime })
     return release
@@ -112,7 +114,7 @@ async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock)
   }
 }
 
-/** Makes sure that the file, which is removed at the end, is nobody's data. */
+/** Makes sure that the file is empty: it is removed at the end, and must not be somebody's data. */
 function assertIsLockFile(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats === undefined || (stats.isFile() && stats.size === 0)) return

@@ -35,15 +35,15 @@ export function makeFolder(folder: string): void {
 }
 
 /**
- * Says why no file can be created at a path, where the words of the system leave that open. For a
- * missing directory, which can be created, and for any other error, it returns undefined.
+ * Explains why no file can be created at a path, if the message of the system does not say so.
  *
  * @param path an absolute path
+ * @returns undefined for a missing directory, which somebody can create, and for any other error
  */
 export function explainImpossiblePath(error: unknown, path: string): string | undefined {
   const code = getSystemCode(error)
   const folder = dirname(path)
-  if (code === 'ENOTDIR') return `${findExisting(folder)} is not a directory`
+  if (code === 'ENOTDIR') return `${findExistingPath(folder)} is not a directory`
   if (code !== 'ENOENT') return undefined
   // A directory such as /proc exists, but creates no files: the system then says "no such file".
   if (isFailedMkdir(error)) return `the directory ${error.path} could not be created`
@@ -54,8 +54,8 @@ export function explainImpossiblePath(error: unknown, path: string): string | un
 }
 
 /**
- * Returns undefined for a missing file. The option `throwIfNoEntry` of Node.js 24 does so for a
- * path below a file, too, which is an error.
+ * Returns the status of a file, or undefined for a missing file. `throwIfNoEntry` is not used: in
+ * Node.js 24, it also hides the error for a path below a file.
  */
 export function statIfExists(path: string): Stats | undefined {
   try {
@@ -66,9 +66,9 @@ export function statIfExists(path: string): Stats | undefined {
   }
 }
 
-/** Returns the path, or the nearest one above it that exists. */
-function findExisting(path: string): string {
-  return existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path))
+/** Returns the path if it exists, or else the nearest folder above it that exists. */
+function findExistingPath(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : findExistingPath(dirname(path))
 }
 
 function isFailedMkdir(error: unknown): error is NodeJS.ErrnoException {
@@ -79,7 +79,10 @@ export function makeFolderHint(folder: string): string {
   return `Create it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${quoteWord(folder)}`
 }
 
-/** Makes the names in a directory durable, where the system can do that. */
+/**
+ * Syncs a directory, so that names that were added or renamed in it survive a power failure. Where
+ * the system cannot sync a directory, nothing happens.
+ */
 export function syncFolder(folder: string): void {
   let fd: number | undefined
   try {
@@ -95,14 +98,16 @@ export function syncFolder(folder: string): void {
 }
 
 /** Whether both paths name one existing file. */
-export function isSameFile(path: string, other: string): boolean {
+export function isSameFile(path: string, otherPath: string): boolean {
   const identity = findFileIdentity(path)
-  return identity !== undefined && identity === findFileIdentity(other)
+  return identity !== undefined && identity === findFileIdentity(otherPath)
 }
 
 /**
- * Returns a string that two paths share if they name one file. It is undefined for a missing file,
- * and on a file system without inodes, such as some of networks.
+ * Returns the device and the inode of a file, such as `2049:131`. They are equal for two paths of
+ * the same file.
+ *
+ * @returns undefined for a missing file, and on a file system without inodes, as of some networks
  */
 export function findFileIdentity(path: string): string | undefined {
   const stats = ignoreSystemError(() => statSync(path, { bigint: true }))
@@ -124,9 +129,11 @@ export function isThisUser(uid: number): boolean {
 }
 
 /**
- * Says why others than the user and root can change a file, or returns undefined if they cannot. A
- * group counts as others unless it has the number of the owner, because many systems give each user
- * a group of the same number.
+ * Explains why users other than this user and root can change a file. A group that may write counts
+ * as other users, unless it has the number of the owner: many systems give each user a group of
+ * their own with the same number.
+ *
+ * @returns undefined if no other user can change the file
  */
 export function explainWriteAccess({ uid, gid, mode }: Stats): string | undefined {
   if (isWindows) return undefined
@@ -144,7 +151,7 @@ export function resolveRealPath(path: string): string {
 }
 
 /**
- * Returns the path that a symbolic link names, or any other path as it is.
+ * Returns the path to which a symbolic link leads, or any other path as it is.
  *
  * @throws the system error of a link to nothing
  */
@@ -157,10 +164,10 @@ export function resolveLink(path: string): string {
 const maxSmallFileBytes = 16 * 1_048_576
 
 /**
- * Reads a file whole, and says what it was in the same moment: nobody can put another file in its
- * place in between. A pipe or a device may have no end, so it is not read.
+ * Reads a file with its status. Both come from one descriptor, so nobody can replace the file
+ * between the two. A pipe or a device is not read, because it may have no end.
  *
- * @throws a system error: EFTYPE for what is no file, EFBIG for one above 16 MiB
+ * @throws a system error: EFTYPE for anything but a regular file, EFBIG for a file above 16 MiB
  */
 export function readSmallFile(path: string): { bytes: Buffer; stats: Stats } {
   // Without O_NONBLOCK, which Windows does not have, this waits until somebody writes to a pipe.
@@ -176,7 +183,11 @@ export function readSmallFile(path: string): { bytes: Buffer; stats: Stats } {
   }
 }
 
-/** Reads anything that ends, such as the output of another program, up to 16 MiB. */
+/**
+ * Reads a file or a pipe to its end, such as the output of another program.
+ *
+ * @throws EFBIG above 16 MiB
+ */
 export function readSmallStream(path: string): Buffer {
   const fd = openSync(path, 'r')
   const parts: Buffer[] = []
@@ -227,6 +238,6 @@ export function isWritableFile(path: string): boolean {
 /** Returns how many files this process may have open at once, where Linux says so. */
 export function findOpenFileLimit(): number | undefined {
   const limits = ignoreSystemError(() => readFileSync('/proc/self/limits', 'latin1')) ?? ''
-  const soft = /^Max open files +(?<soft>\d+)/m.exec(limits)?.groups?.['soft']
-  return soft === undefined ? undefined : Number(soft)
+  const softLimit = /^Max open files +(?<soft>\d+)/m.exec(limits)?.groups?.['soft']
+  return softLimit === undefined ? undefined : Number(softLimit)
 }

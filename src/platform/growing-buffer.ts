@@ -11,7 +11,7 @@ export class GrowingBuffer {
     const start = this.length
     this.length += piece.length
     if (start === 0) {
-      this.#buffer = piece // most bodies arrive in one piece
+      this.#buffer = piece // Most bodies of requests arrive in one piece, which is not copied.
       return
     }
     const isFull = this.length > this.#buffer.length

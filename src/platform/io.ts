@@ -2,7 +2,13 @@ import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { getSystemCode, ignoreSystemError, isWindows, usageError } from '../errors.js'
 import type { Runtime } from './runtime.js'
-import { createInput, createOutput, type Input, type Output, Signals } from './streams.js'
+import {
+  createStandardInput,
+  createStandardOutput,
+  type Input,
+  type Output,
+  Signals,
+} from './streams.js'
 
 export type { Input, Output }
 
@@ -30,39 +36,41 @@ export interface Io extends Runtime {
   getTimeMs(): number
 }
 
-/** Returns the same `Io` with other streams, such as those of a pager, and with their signal. */
+/**
+ * Returns an `Io` with the streams and the signal of a pager, for example, and all else as it is.
+ */
 export function replaceOutput(
   io: Io,
-  replaced: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>,
+  replacement: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>,
 ): Io {
-  return Object.assign(Object.create(io) as Io, replaced)
+  return Object.assign(Object.create(io) as Io, replacement)
 }
 
 /**
  * Builds the `Io` of this process.
  *
- * `endWith` says with which code the process exits, and lets it exit by itself, when
- * nothing is left to write. Until it is called, the code is 70, so that a crash or a promise that
- * never settles is an internal error.
+ * `exitWith` sets the exit code. The process then exits by itself when it has written everything.
+ * Until `exitWith` is called, the exit code is 70 (internal error), for a crash or a promise that
+ * never settles.
  */
 export function createProcessIo(): {
   argv: string[]
   io: Io
-  endWith(exitCode: number): void
+  exitWith(exitCode: number): void
 } {
   const env = copyEnvironment(process.env)
-  // The driver of PostgreSQL would use PGPASSWORD for every database, but a password is for one.
+  // The driver of PostgreSQL would send PGPASSWORD to every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
   const io: Io = {
-    stdin: createInput(signals),
-    stdout: createOutput(1, signals),
-    stderr: createOutput(2, signals),
+    stdin: createStandardInput(signals),
+    stdout: createStandardOutput(1, signals),
+    stderr: createStandardOutput(2, signals),
     env,
     resolvePath,
     findDataFolder: () => findFolder('data'),
     findConfigFolder: () => findFolder('config'),
-    // env-paths calls it `log`. That is XDG_STATE_HOME on Linux, and elsewhere only for logs.
+    // The `log` folder of env-paths is XDG_STATE_HOME on Linux. Elsewhere it is only for logs.
     findStateFolder: () => findFolder(process.platform === 'linux' ? 'log' : 'data'),
     getProxyForUrl: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href),
     findUserName: () => ignoreSystemError(() => userInfo().username),
@@ -76,16 +84,19 @@ export function createProcessIo(): {
   process.once('exit', () => {
     process.exitCode = currentCode
   })
-  const endWith = (exitCode: number) => {
+  const exitWith = (exitCode: number) => {
     currentCode = exitCode
-    // A reader of stderr that has stalled would keep the process alive. After half a second, the
-    // lines of the log that it has not taken are given up.
+    // A reader of stderr that has stalled would keep the process alive. So the lines of the log
+    // that are not written after half a second are dropped.
     setTimeout(() => process.exit(exitCode), 500).unref()
   }
-  return { argv: process.argv.slice(2), io, endWith }
+  return { argv: process.argv.slice(2), io, exitWith }
 }
 
-/** Windows ignores the case of the names of variables, so a copy has them in upper case. */
+/**
+ * Copies the variables of the environment. On Windows, their names become upper case, because
+ * Windows ignores the case of a name, and a JavaScript object does not.
+ */
 export function copyEnvironment(env: Io['env'], system = { isWindows }): Io['env'] {
   if (!system.isWindows) return { ...env }
   return Object.fromEntries(Object.entries(env).map(([name, text]) => [name.toUpperCase(), text]))
@@ -98,8 +109,8 @@ function resolvePath(path: string): string {
   // Every directory of Windows has the null device, but Node.js would create a file of its name.
   if (isWindows && /^nul$/i.test(path)) return '\\\\.\\NUL'
   const home = () => ignoreSystemError(homedir) || throwNoHome()
-  const expanded = path.replace(/^~(?=$|[\\/])/, home)
-  return isAbsolute(expanded) ? expanded : resolveInCurrentFolder(expanded)
+  const expandedPath = path.replace(/^~(?=$|[\\/])/, home)
+  return isAbsolute(expandedPath) ? expandedPath : resolveInCurrentFolder(expandedPath)
 }
 
 /** Node.js cannot name a current directory that was deleted. */

@@ -9,7 +9,7 @@ interface LineOptions {
   findLineEnd?(block: Buffer): number
 }
 
-/** Joins blocks so that each one yielded ends with a line, except the last one. */
+/** Regroups blocks so that each block ends at the end of a line, except the last one. */
 export async function* joinWholeLines(
   blocks: AsyncIterable<Uint8Array>,
   {

@@ -1,6 +1,7 @@
 /*
- * The only loop of the program that repeats an action which may succeed later. Its callers decide
- * which errors those are and how long to repeat. The stores share `stores/retry.ts` for that.
+ * The only loop of the program that repeats an action after an error. The callers of `retry` decide
+ * which errors may go away, and how long the action is repeated. For stores, `stores/retry.ts`
+ * decides that.
  */
 import { type Runtime, wait } from './runtime.js'
 

@@ -3,8 +3,9 @@ import { once } from 'node:events'
 /** The part of `Io` that stores and loops need: time, randomness and cancellation. */
 export interface Runtime {
   /**
-   * Returns a signal that the signals of the system abort, with a `PlantsError`, and that the end
-   * of a pager aborts, with EPIPE. Until the first call, the signals of the system end the process.
+   * Returns a signal that aborts with a `PlantsError` when the system sends a signal such as
+   * SIGINT, and with EPIPE when a pager ends. Until the first call, a signal of the system ends the
+   * process.
    */
   handleSignals(): AbortSignal
   /** Returns the milliseconds since a fixed moment. They never go back. */
@@ -13,7 +14,11 @@ export interface Runtime {
   random(): number
 }
 
-/** @throws the reason of a signal that aborts */
+/**
+ * Waits until the time is over.
+ *
+ * @throws the reason of the first signal that aborts
+ */
 export async function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
   for (const signal of signals) signal.throwIfAborted()
   await runWithin(milliseconds, signals, (signal) => once(signal, 'abort'))
@@ -27,9 +32,9 @@ export async function checkSignal(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Runs an action with a signal that aborts with the reason of the first of `signals` that aborts,
- * or with a `TimeoutError`. `AbortSignal.any` would do the same, but leaks 2 kB a call in Node.js
- * 20.
+ * Runs an action with a signal. The signal aborts with a `TimeoutError` when the time is over, or
+ * earlier with the reason of the first of `signals` that aborts. `AbortSignal.any` is not used,
+ * because each call leaks 2 kB in Node.js 20.
  */
 export async function runWithin<T>(
   milliseconds: number,

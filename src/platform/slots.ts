@@ -8,12 +8,12 @@ interface WaitLimits {
 
 /** Limits how many calls run at once. Further calls wait in the order in which they came. */
 export class Slots {
-  #free: number
-  /** Each of these functions gives a slot to one call that waits. */
-  readonly #waiting = new Set<() => void>()
+  #freeCount: number
+  /** For each call that waits, the function that gives it a slot. The first call waits longest. */
+  readonly #waitingCalls = new Set<() => void>()
 
   constructor(count: number) {
-    this.#free = count
+    this.#freeCount = count
   }
 
   /**
@@ -31,26 +31,26 @@ export class Slots {
 
   async #acquire(limits: WaitLimits | undefined): Promise<void> {
     for (const signal of limits?.signals ?? []) signal.throwIfAborted()
-    if (this.#free > 0) this.#free -= 1
+    if (this.#freeCount > 0) this.#freeCount -= 1
     else if (limits === undefined) await this.#waitForSlot()
     else await runWithin(limits.timeoutMs, limits.signals, (signal) => this.#waitForSlot(signal))
   }
 
   #waitForSlot(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.add(resolve)
+      this.#waitingCalls.add(resolve)
       signal?.addEventListener('abort', () => {
         // The abort has no effect if the call already has its slot.
-        if (this.#waiting.delete(resolve)) reject(signal.reason)
+        if (this.#waitingCalls.delete(resolve)) reject(signal.reason)
       })
     })
   }
 
   #release(): void {
-    const [giveSlot] = this.#waiting
-    if (giveSlot === undefined) this.#free += 1
+    const [giveSlot] = this.#waitingCalls
+    if (giveSlot === undefined) this.#freeCount += 1
     else {
-      this.#waiting.delete(giveSlot)
+      this.#waitingCalls.delete(giveSlot)
       giveSlot()
     }
   }

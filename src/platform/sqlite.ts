@@ -1,7 +1,7 @@
 /*
- * SQLite through Node.js where `node:sqlite` is stable and has a version without known corruption,
- * and otherwise through @photostructure/sqlite, which has the same interface. No other file knows
- * which of them is used.
+ * Opens SQLite databases. `node:sqlite` is used where it is stable and its SQLite has no bug that
+ * is known to damage files. Otherwise @photostructure/sqlite is used, which has the same interface.
+ * No other file knows which of the two drivers is used.
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -28,8 +28,8 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
     timeout: 0,
     enableForeignKeyConstraints: false,
     defensive: true,
-    // In bytes. The first limit also holds for the SQL in the schema of a file, the second one for
-    // what the expression of an index in the file makes of a row.
+    // These limits are in bytes. `sqlLength` also applies to the SQL in the schema of a file, and
+    // `length` to the values that an index on an expression computes from a row.
     limits: { sqlLength: 100_000, length: 67_108_864 },
   })
   db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1')
@@ -54,8 +54,8 @@ function loadDriver(): Driver {
 }
 
 /**
- * The driver is kept because `process.dlopen`, unlike `require`, creates new classes each time,
- * which are never freed.
+ * The driver is loaded once, because each call of `process.dlopen`, unlike `require`, creates new
+ * classes, which are never freed.
  */
 let driver: Driver | undefined
 
@@ -71,8 +71,8 @@ function isBuiltIn(): boolean {
 }
 
 /**
- * Loads the package. Only its native file is loaded where that is possible, because its JavaScript
- * takes 4 ms of a start.
+ * Loads the package. Where it is possible, only the native file of the package is loaded, because
+ * its JavaScript takes 4 ms of each start.
  */
 function loadPackage(): Driver {
   const machine = `${process.platform}-${process.arch}`
@@ -129,15 +129,15 @@ export function findPrimaryCode(error: unknown): number | undefined {
     : codesByText[error.message]
 }
 
-/** Returns an extended result code, or undefined where the driver does not tell it. */
+/** Returns an extended result code, or undefined if the driver does not report it. */
 export function findExtendedCode(error: unknown): number | undefined {
   if (!isSqliteError(error) || !('errcode' in error)) return undefined
   return typeof error.errcode === 'number' ? error.errcode : undefined
 }
 
 /**
- * Returns the code of the system call that failed within SQLite, such as `EMFILE`. The driver of
- * Node.js does not tell it.
+ * Returns the code of the system call that failed within SQLite, such as `EMFILE`, or undefined if
+ * the driver does not report it: the driver of Node.js does not.
  */
 export function findSystemCode(error: unknown): string | undefined {
   if (isWindows || !isSqliteError(error) || !('systemErrno' in error)) return undefined
@@ -146,8 +146,8 @@ export function findSystemCode(error: unknown): string | undefined {
 }
 
 /**
- * `all` and `iterate` of the package throw only the text of SQLite (`sqlite3_errstr`), so the code
- * is found by it.
+ * The result codes by their messages. The errors of `all` and `iterate` of the package have no
+ * code, but only the message that SQLite has for it (`sqlite3_errstr`).
  */
 const codesByText: Record<string, number> = {
   'database is locked': 5,

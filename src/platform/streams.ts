@@ -1,11 +1,13 @@
 /*
  * The standard streams and the signals of the process.
  *
- * The stream that Node.js has for a file does not notice when a full disk takes only a part of a
- * write. So output is written with `writeSync` until a pipe has no room (EAGAIN), and only the rest
- * goes through the stream. But `writeSync` waits for the reader of a blocking pipe, and a signal
- * that the program handles would have to wait with it. Therefore pipes are left to the stream once
- * signals are handled, and always for the log.
+ * On a full disk, the system may write only a part of the bytes, which the streams of Node.js do
+ * not notice. So output is written with `writeSync`. If a pipe has no room (EAGAIN), the remaining
+ * bytes are written to the stream.
+ *
+ * But `writeSync` waits until the reader of a blocking pipe reads, and the program cannot handle a
+ * signal in the meantime. So output to a pipe is written to the stream as soon as the program
+ * handles signals, and the log is always written to the stream.
  */
 import { closeSync, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
@@ -26,13 +28,14 @@ export interface Output {
   /** Resolves when the system has accepted every byte, or rejects with its error. */
   write(text: string | Uint8Array): Promise<void>
   /**
-   * Drops the line if more than 1 MiB would wait for the reader, and ignores the system's errors.
+   * Writes a line of a log. The line is dropped if more than 1 MiB would wait for the reader, and
+   * errors of the system are ignored.
    */
   log(line: string): Promise<void>
   openStream(): NodeJS.WritableStream
 }
 
-export function createInput(signals: Signals): Input {
+export function createStandardInput(signals: Signals): Input {
   process.once('exit', closeLostTerminals)
   return {
     get isTerminal() {
@@ -43,8 +46,8 @@ export function createInput(signals: Signals): Input {
     },
     async *readChunks() {
       yield* process.stdin
-      // Ctrl-C also ends the program that writes to the pipe. The signal for this process may come
-      // milliseconds after the end of that program's data.
+      // Ctrl-C also ends the program that writes to the pipe, and so ends the pipe. The signal may
+      // reach this process some milliseconds later, so this waits for it.
       if (signals.areHandled && !readStats(0)?.isFile())
         await new Promise((resolve) => setTimeout(resolve, 20))
     },
@@ -54,16 +57,16 @@ export function createInput(signals: Signals): Input {
 
 const maxWaitingBytes = 1_048_576
 
-export function createOutput(fd: 1 | 2, signals: Signals): Output {
+export function createStandardOutput(fd: 1 | 2, signals: Signals): Output {
   /** The bytes in the queue of the stream, which Bun does not report for stderr. */
   let waitingBytes = 0
-  let opened: NodeJS.WriteStream | undefined
+  let openedStream: NodeJS.WriteStream | undefined
   const openStream = () => {
     // Each write reports its own error, so the event is not needed.
-    opened ??= process[fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined)
-    return opened
+    openedStream ??= process[fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined)
+    return openedStream
   }
-  const queue = (bytes: Uint8Array) => {
+  const writeToStream = (bytes: Uint8Array) => {
     waitingBytes += bytes.length
     return new Promise<void>((resolve, reject) => {
       openStream().write(bytes, (error) => {
@@ -75,7 +78,7 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
   }
   /** Whether output may be written by `writeSync` now: the head of this file says when. */
   const mayWriteSync = () => {
-    // What waits in the queue of the stream comes first.
+    // The bytes that wait in the queue of the stream must be written first.
     if (waitingBytes > 0) return false
     // `fs.write` would print UTF-8 in the code page of the console of Windows.
     if (isWindows && isTerminal(fd)) return false
@@ -97,19 +100,22 @@ export function createOutput(fd: 1 | 2, signals: Signals): Output {
       } catch (error) {
         if (getSystemCode(error) !== 'EAGAIN') throw error
       }
-      if (remainder.length > 0) await queue(remainder)
+      if (remainder.length > 0) await writeToStream(remainder)
     },
     async log(line) {
       const bytes = Buffer.from(line)
       if (waitingBytes + bytes.length > maxWaitingBytes) return
-      await queue(bytes).catch((error: unknown) => {
+      await writeToStream(bytes).catch((error: unknown) => {
         if (getSystemCode(error) === undefined) throw error
       })
     },
   }
 }
 
-/** Node.js would restore the mode of a terminal that has closed, and fail with SIGABRT. */
+/**
+ * Closes the descriptors of a terminal that has closed. Otherwise Node.js would try to restore the
+ * mode of the terminal, and fail with SIGABRT.
+ */
 function closeLostTerminals(): void {
   for (const fd of [0, 1, 2])
     if (readStats(fd)?.isCharacterDevice() && !isTerminal(fd)) closeSync(fd)
@@ -133,8 +139,8 @@ const endingSignals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 if (isWindows) endingSignals.push('SIGBREAK')
 
 /**
- * `nohup` makes a program ignore SIGHUP, but Node.js resets that. Shells write the program that
- * they start into the variable `_`.
+ * Whether `nohup` has started this process. It makes a program ignore SIGHUP, but Node.js resets
+ * that. Shells set the variable `_` to the path of the program that they start.
  */
 const isUnderNohup = /(?:^|\/)nohup$/.test(process.env['_'] ?? '')
 
@@ -150,7 +156,7 @@ export class Signals {
   listen(): AbortSignal {
     if (!this.areHandled) for (const name of endingSignals) process.on(name, this.#receive)
     this.areHandled = true
-    this.#controller ??= new AbortController() // loads 29 modules
+    this.#controller ??= new AbortController() // It is created late, because it loads 29 modules.
     return this.#controller.signal
   }
 
@@ -167,7 +173,8 @@ export class Signals {
       // `timeout` and shells send one signal to the process and one to its group, so two within a
       // tenth of a second count as one.
       for (const signal of endingSignals) process.off(signal, this.#receive)
-      process.kill(process.pid, name === 'SIGINT' ? name : 'SIGTERM') // Windows cannot send another one
+      // Windows can send only these two.
+      process.kill(process.pid, name === 'SIGINT' ? name : 'SIGTERM')
     }
   }
 }

@@ -14,8 +14,8 @@ export const maxDocumentBytes = 1_048_576
 /**
  * Reads a file, or stdin if the path is `-`, as UTF-8 without its byte order mark.
  *
- * @throws {PlantsError} `tooLarge` for more than 1 MiB, and `input` for what is not UTF-8 or cannot
- * be read
+ * @throws {PlantsError} `tooLarge` above 1 MiB, and `input` if the file cannot be read, or is not
+ * UTF-8
  */
 export async function readText(path: string, io: Io, hint: string): Promise<string> {
   const isStdin = path === '-'
@@ -39,7 +39,7 @@ export async function readText(path: string, io: Io, hint: string): Promise<stri
   return createUtf8Decoder(source)(Buffer.concat(parts))
 }
 
-/** Reads a file as UTF-8, with U+FFFD for bytes that are not. */
+/** Reads a file as UTF-8, and replaces bytes that are not UTF-8 by U+FFFD. */
 export function readTextFile(path: string, hint: string): string {
   try {
     return readSmallStream(path).toString()
@@ -48,7 +48,7 @@ export function readTextFile(path: string, hint: string): string {
   }
 }
 
-/** Turns a system error into `input`. Other errors are returned as they are. */
+/** Converts an error of the system to a `PlantsError` `input`. It returns any other error as is. */
 export function explainRead(path: string, error: unknown, hint: string): unknown {
   const code = getSystemCode(error)
   if (code === undefined || code.startsWith('ERR_')) return error

@@ -15,11 +15,14 @@ interface Written {
 /** Fails if a program has shown a token on stderr, or on stdout where no token belongs. */
 export function checkSecrets({ argv, out, err }: Written): void {
   const command = argv.join(' ')
-  const found =
+  const foundSecrets =
     secret.exec(`${err ?? ''}`) ??
     (commandsThatShowTokens.test(command) ? null : secret.exec(`${out ?? ''}`))
-  if (found === null) return
-  const context = found.input.slice(Math.max(0, found.index - 60), found.index + 100)
+  if (foundSecrets === null) return
+  const context = foundSecrets.input.slice(
+    Math.max(0, foundSecrets.index - 60),
+    foundSecrets.index + 100,
+  )
   throw new Error(`plants ${command.replace(secret, '***')} has shown a token: ${context}`)
 }
 
