@@ -10,7 +10,7 @@ import type { DirectStore, Store } from '../stores/store.js'
 import type { DirectStoreOpener, OpenContext, StoreOpener } from '../stores/store-kind.js'
 import { type ContextOptions, SettingsContext } from './settings-context.js'
 
-/** What a command works with: its store, its settings, its output and its terminal. */
+/** The store, the settings, the output and the terminal of a command. */
 export class CommandContext extends SettingsContext {
   readonly address: Address
   readonly openContext: OpenContext
@@ -50,8 +50,8 @@ export class CommandContext extends SettingsContext {
   }
 
   /**
-   * Returns a context for changes. If the store has several servers, its address is that of a
-   * server which accepts them.
+   * Returns a context for changes. If the store has several servers, the context has the address of
+   * a server that accepts changes.
    */
   async forWrites(): Promise<CommandContext> {
     const { settings, options, io } = this
@@ -59,7 +59,7 @@ export class CommandContext extends SettingsContext {
     return new CommandContext(settings, address, options, io)
   }
 
-  /** Returns the context of a command that prints plants: it has all formats, also CSV and TSV. */
+  /** Creates the context of a command that prints plants, in all formats, also CSV and TSV. */
   static forPlants(options: ContextOptions, io: Io): Promise<CommandContext> {
     return CommandContext.from(options, io, outputFormats)
   }
@@ -98,7 +98,7 @@ export class CommandContext extends SettingsContext {
   }
 
   /**
-   * @param changes replaces members of `openContext`, such as where events are reported
+   * @param changes members that replace those of `openContext`, such as listeners of events
    * @throws {PlantsError} `usage` for a service
    */
   async createDirectOpener(changes: Partial<OpenContext> = {}): Promise<DirectStoreOpener> {
@@ -107,8 +107,8 @@ export class CommandContext extends SettingsContext {
   }
 
   /**
-   * Describes the store in a question, such as `prod (/srv/garden.db)`. For `local`, which is what
-   * people expect, this returns undefined.
+   * Describes the store for a question, such as `prod (/srv/garden.db)`. It returns undefined for
+   * the default store, because people expect that store.
    */
   describeStore(): string | undefined {
     const { address, settings } = this
@@ -126,7 +126,10 @@ export class CommandContext extends SettingsContext {
   }
 }
 
-/** Loads what finds tokens and passwords. A store in a file needs neither, so it starts sooner. */
+/**
+ * Loads the module that finds tokens and passwords. A store in a file needs neither, so a command
+ * on such a store starts sooner.
+ */
 function loadStoreAccess() {
   return import('./store-access.js')
 }

@@ -12,7 +12,7 @@ export interface CommandLine {
   command?: PlantsCommand
   /**
    * The error of the first wrong argument. It is thrown only when the whole line is parsed, because
-   * an option that follows may say how errors are printed: `--limit x --output json`.
+   * a later option may choose the format of errors: `--limit x --output json`.
    */
   firstError?: PlantsError
 }
@@ -28,17 +28,17 @@ interface ChoiceOptions {
 export const leaveOutHint = 'Leave one of them out'
 
 /**
- * A command of commander, with what commander lacks: examples in the help, settings from `io`
- * instead of the process, and errors that are thrown instead of printed. It also rejects mistakes
- * that commander accepts: an option that is given twice, and an option that became the value of the
- * one before it, because a variable of the shell was empty.
+ * A command of commander. It adds examples to the help, reads the environment from `io` instead of
+ * the process, and throws errors instead of printing them. It also rejects two mistakes that
+ * commander accepts: an option that is given twice, and a flag that is taken for the value of the
+ * option before it, because a variable of the shell was empty.
  */
 export class PlantsCommand extends Command {
   /** Help shows these lines below the usage. There are three at most. */
   examples: readonly string[] = []
   readonly #io: Io
   readonly #line: CommandLine
-  readonly #repeatable = new Set<Option>()
+  readonly #repeatableOptions = new Set<Option>()
 
   constructor(name: string | undefined, io: Io, line: CommandLine) {
     super(name)
@@ -86,7 +86,7 @@ export class PlantsCommand extends Command {
     parse: (flag: string, text: string, previousValue: T | undefined) => T,
   ): this {
     const option = new Option(flags, description)
-    this.#repeatable.add(option)
+    this.#repeatableOptions.add(option)
     const flag = option.long ?? option.flags
     return this.addOption(
       option.argParser((text, previousValue) => parse(flag, text, previousValue as T | undefined)),
@@ -148,9 +148,10 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Returns the options of the command line, before and after the name of the command. Those that
-   * only the environment has are in `values`, because a command tells the two apart: `plants doctor
-   * --output csv` is an error, and with PLANTS_OUTPUT=csv, `plants doctor` prints its default.
+   * Returns the options of the command line, before and after the name of the command. Options that
+   * only the environment has are in `values`, because a command treats them differently: `plants
+   * doctor --output csv` is an error, but with PLANTS_OUTPUT=csv, `plants doctor` prints its
+   * default.
    */
   readOptions(): GlobalOptions {
     this.#inheritOptions()
@@ -205,7 +206,7 @@ export class PlantsCommand extends Command {
     return super.addOption(option.argParser(parse))
   }
 
-  /** Records the error of `parse` in the line, and then returns the value that was there before. */
+  /** Runs `parse`. If it fails, the error is recorded in the line, and the previous value stays. */
   #recordFailure(parse: () => unknown, previousValue?: unknown): unknown {
     try {
       return parse()
@@ -233,7 +234,7 @@ export class PlantsCommand extends Command {
   /** Rejects `--name Fern --name Moss`, and `--no-tag --tag shade`. */
   #rejectRepetition(option: Option): void {
     const name = option.attributeName()
-    const mayRepeat = option.variadic || this.#repeatable.has(option)
+    const mayRepeat = option.variadic || this.#repeatableOptions.has(option)
     if (mayRepeat || !this.#isOnCommandLine(name)) return
     const isNegated = this.getOptionValue(name) === false
     const problem = isNegated ? `cannot be used with --no-${name}` : 'was given twice'
@@ -249,28 +250,29 @@ export class PlantsCommand extends Command {
 
   /**
    * Rejects `plants create --name $UNSET --tag shade`. The shell removes an empty variable, and
-   * commander takes `--tag` for the name. `--name=--tag` is accepted: there, somebody means it.
+   * commander takes `--tag` for the name. `--name=--tag` is accepted, because nobody writes that by
+   * mistake.
    */
   #rejectSwallowedFlag({ long = '', short }: Option, text: string): void {
     const [flag = ''] = text.split('=', 1)
-    const swallowed = this.options.find((option) => option.long === flag)
-    if (!swallowed && flag !== '--help') return
+    const swallowedOption = this.options.find((option) => option.long === flag)
+    if (!swallowedOption && flag !== '--help') return
     // The flag before the text may be --name, or end short flags that are joined, such as -qn.
     const flagPattern = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`)
     const { argv } = this.#line
     const index = argv.findIndex(
-      (word, position) => word === text && flagPattern.test(argv[position - 1] ?? ''),
+      (argument, position) => argument === text && flagPattern.test(argv[position - 1] ?? ''),
     )
     if (index === -1) return
     const hint = `If that is the value, write: ${long}=VALUE`
     this.#line.firstError ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
     const swallowedValue = text === flag ? argv[index + 1] : text.slice(flag.length + 1)
-    if (swallowed?.required) this.#setSwallowedOption(swallowed, swallowedValue)
+    if (swallowedOption?.required) this.#setSwallowedOption(swallowedOption, swallowedValue)
   }
 
   /**
-   * Sets an option that was taken for a value, because it may say how the error is printed:
-   * `--name --output json`. If its own value is missing, too, it stays unset.
+   * Sets an option that was taken for a value, because it may choose the format of the error:
+   * `--name --output json`. If the value of this option is missing, too, it stays unset.
    */
   #setSwallowedOption(option: Option, value: string | undefined): void {
     if (value !== undefined && !value.startsWith('-'))
@@ -292,14 +294,14 @@ export class PlantsCommand extends Command {
     this.optionsGroup('Options:')
     for (const option of createGlobalOptions()) {
       const { long = '' } = option
-      if (this.options.some((existing) => existing.long === long)) continue
+      if (this.options.some((ownOption) => ownOption.long === long)) continue
       this.addOption(option.hideHelp(!visibleFlags.includes(long)))
     }
     this.addHelpText('after', '\nGlobal options: plants --help')
   }
 
   /**
-   * Throws an error, which commander would print: all errors are printed in one place, `run`.
+   * Throws an error that commander would print. `run` prints all errors of the program.
    */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
     throw this.#line.firstError ?? new RejectedLine(this, code, message)

@@ -40,8 +40,11 @@ const linesHint = 'Pipe one id per line, or plants from: plants list --output nd
 
 /** Parses a line that has an id, or a plant as JSON, as `plants list --output ndjson` prints it. */
 function parseIdLine(text: string, lineNumber: number): bigint {
-  const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: parseDecimalId(text) } }
-  const id = 'value' in parsed && isObject(parsed.value) ? parsed.value['id'] : undefined
+  const parseResult = text.startsWith('{')
+    ? parseJson(text)
+    : { value: { id: parseDecimalId(text) } }
+  const id =
+    'value' in parseResult && isObject(parseResult.value) ? parseResult.value['id'] : undefined
   if (typeof id === 'bigint') return id
   const quotedText = JSON.stringify(shorten(text))
   const message = `Line ${lineNumber} of stdin is neither an id nor a plant with an id: ${quotedText}`
@@ -49,9 +52,9 @@ function parseIdLine(text: string, lineNumber: number): bigint {
 }
 
 /**
- * Yields the lines of stdin, which end only at a line feed. `readline` also ends a line at U+2028,
- * which may be in the name of a plant: if 7 follows it there, `plants delete -` would delete plant
- * 7.
+ * Yields the lines of stdin, which end only at a line feed. `readline` is not used, because it also
+ * ends a line at U+2028. If the name of a plant had U+2028 and a 7 after it, `plants delete -`
+ * would delete plant 7.
  */
 async function* readStdinLines(io: Io): AsyncGenerator<string> {
   const decode = createUtf8Decoder('Stdin')

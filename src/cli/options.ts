@@ -15,7 +15,7 @@ import { type Right, rights } from '../stores/tokens.js'
 import type { PlantsCommand } from './command.js'
 import type { GlobalOptions } from './global-options.js'
 
-/** Help lists the options that few people need below this heading, after all others. */
+/** The heading in help for the options that few people need, below all other options. */
 export const rareOptionsHeading = 'Rare options:'
 
 export interface FilterOptions extends GlobalOptions {
@@ -106,7 +106,7 @@ export function parseId(name: string, text: string): bigint {
   throw usageError(message, chooseIdHint(text))
 }
 
-/** Chooses the hint for what somebody probably meant by a text that is not an id. */
+/** Chooses a hint for a text that is not an id, by what the text probably was meant to be. */
 function chooseIdHint(text: string): string {
   if (beginsWithLongDash(text)) return hyphensHint
   if (/[,;]/.test(text)) return 'Separate ids by spaces: 1 2 3'

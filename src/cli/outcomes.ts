@@ -1,8 +1,8 @@
 /*
- * Changes or shows several plants, page by page: a page of changes goes to the store, and its
- * outcomes are printed before the next page begins. So after a crash or a full disk, the output
- * tells which plants were changed, except for one page. The failure of one plant does not end the
- * others. Each error is reported when it occurs, and the worst one decides the exit code.
+ * Changes or shows several plants, page by page. The outcomes of a page are printed before the next
+ * page is sent to the store. So after a crash or a full disk, the output lacks the changes of at
+ * most one page. If one plant fails, the others are changed nevertheless. Each error is reported
+ * when it occurs, and the worst error decides the exit code.
  */
 import { assertDefined, getExitCode, getSystemCode, PlantsError } from '../errors.js'
 import { describeChange, describePlant } from '../output/output.js'
@@ -31,7 +31,7 @@ interface ChangeOptions {
    * Ids that no plant had when a person was asked to confirm. They are reported as not found, even
    * if a plant with such an id was created since: nobody has confirmed its change.
    */
-  missing?: readonly bigint[]
+  missingIds?: readonly bigint[]
 }
 
 /** A plant after its change, or as the change of a dry run would leave it. */
@@ -70,7 +70,7 @@ export async function changePlants(
     isSilent ? '' : plants.map((plant) => `${formatLine(plant)}\n`).join('')
   const results = applyPages(changes, store, options, context)
   const printer = context.createPrinter({ text: formatText }, isSingle)
-  return printResults(results, printer, context, options)
+  return printAndReport(results, printer, context, options)
 }
 
 /**
@@ -87,7 +87,7 @@ export function* splitIntoPages<T>(items: readonly T[]): Generator<T[]> {
 async function* applyPages(
   changes: readonly Change[],
   store: Store | undefined,
-  { isDryRun, missing = [] }: ChangeOptions,
+  { isDryRun, missingIds = [] }: ChangeOptions,
   context: CommandContext,
 ): AsyncGenerator<PlantResult[]> {
   const signal = context.io.handleSignals()
@@ -100,13 +100,13 @@ async function* applyPages(
     )
     if (outcomes.some(({ type }) => type === 'notSent')) return
   }
-  yield missing.map((id) => ({ problem: createNotFoundProblem(id) }))
+  yield missingIds.map((id) => ({ problem: createNotFoundProblem(id) }))
 }
 
-/** Finds the outcomes that changes would have, without making them. */
+/** Finds the outcomes that changes would have, without applying the changes. */
 async function planOutcomes(page: Change[], store: Store | undefined): Promise<Outcome[]> {
-  const stored = await store?.get(page.map(getTargetId))
-  const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
+  const storedPlants = await store?.get(page.map(getTargetId))
+  const plants = Array.from(storedPlants?.values() ?? [], (plant) => ({ plant }))
   return planChanges(plants, page).outcomes
 }
 
@@ -138,14 +138,14 @@ function toResult(
  * @returns how many plants had no error
  * @throws {PlantsError} the worst error after the last page. It is reported already.
  */
-export async function printResults(
+export async function printAndReport(
   pages: AsyncIterable<PlantResult[]>,
   printer: Printer<PrintedPlant>,
   context: CommandContext,
   { ignoresMissing = false, isDryRun = true }: Partial<ChangeOptions> = {},
 ): Promise<number> {
-  let succeeded = 0
-  let worst: PlantsError | undefined
+  let successCount = 0
+  let worstError: PlantsError | undefined
   // A reader of stdout that ends early, as `head` does, must not stop changes halfway.
   const ignoreClosedReader = (error: unknown) => {
     if (isDryRun || getSystemCode(error) !== 'EPIPE') throw error
@@ -153,22 +153,22 @@ export async function printResults(
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))
     if (plants.length > 0) await printer.printRows(plants).catch(ignoreClosedReader)
-    succeeded += plants.length
+    successCount += plants.length
     for (const problem of findProblems(page, ignoresMissing)) {
-      const error = toStoreError(problem, context)
+      const error = addStoreToError(problem, context)
       await context.reporter.reportError(error)
-      worst = chooseWorse(worst, error)
+      worstError = chooseWorse(worstError, error)
     }
   }
   // If everything failed, there is no list to end: JSON output would be an empty array.
-  if (succeeded > 0 || !worst) await printer.end().catch(ignoreClosedReader)
-  if (worst) throw new PlantsError(worst.kind, worst.message, { isReported: true })
-  return succeeded
+  if (successCount > 0 || !worstError) await printer.end().catch(ignoreClosedReader)
+  if (worstError) throw new PlantsError(worstError.kind, worstError.message, { isReported: true })
+  return successCount
 }
 
 /**
- * Returns each problem once. When a service fails, all changes that are not sent share one problem,
- * and several requests in flight may fail for the same reason.
+ * Returns each problem once. When a service fails, all changes that are not sent have the same
+ * problem, and several requests in flight may fail for the same reason.
  */
 function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Problem[] {
   const problems = new Map<unknown, Problem>()
@@ -189,9 +189,10 @@ function chooseWorse(first: PlantsError | undefined, second: PlantsError): Plant
 }
 
 /**
- * Adds the store to the error of a missing plant, because somebody may have chosen the wrong one.
+ * Converts a problem to an error. The error of a missing plant also names the store, because
+ * somebody may have chosen the wrong store.
  */
-function toStoreError(problem: Problem, { address, storeFlag }: CommandContext): PlantsError {
+function addStoreToError(problem: Problem, { address, storeFlag }: CommandContext): PlantsError {
   const { kind, message } = problem
   if (kind !== 'notFound') return toError(problem)
   const addressHint = findKind(address).findAddressHint(address)

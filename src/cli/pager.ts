@@ -1,13 +1,14 @@
 /*
- * Shows long output in a pager, such as less. An action writes to it instead of stdout, and there
- * are three ways to end:
+ * Shows long output in a pager, such as less. An action writes to the pager instead of stdout. It
+ * can end in three ways:
  *
  * - The action has written everything. The pager runs on until the person quits it.
  * - The person quits the pager. Then the action ends with EPIPE.
  * - A signal arrives, such as Ctrl-C. Then the action ends with the error of the signal.
  *
- * The pager is started with the first text, because an action without output needs none. Its end is
- * awaited in every case, because it owns the terminal until then.
+ * The pager is started when the action writes for the first time, because an action without output
+ * needs no pager. The program always waits for the end of the pager, which owns the terminal until
+ * then.
  */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -18,24 +19,24 @@ import { type Io, type Output, replaceOutput } from '../platform/io.js'
 import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 /**
- * Shows the output of an action in a pager, if stdout is a terminal. Warnings and errors go to the
- * pager, too, as those of git do. If a person quits the pager, the next text that the action writes
- * fails with EPIPE, as if a pipe were closed. After Ctrl-C, the action ends with the interruption,
- * which is not reported.
+ * Shows the output of an action in a pager, if stdout is a terminal. Warnings and errors are shown
+ * in the pager, too, as git does. If a person quits the pager, the next write of the action fails
+ * with EPIPE, as if a pipe were closed. After Ctrl-C, the action ends with an error that is not
+ * reported.
  */
 export async function runInPager(
   options: Pick<GlobalOptions, 'input'>,
   io: Io,
   action: (io: Io) => Promise<void>,
 ): Promise<void> {
-  const isWanted = io.stdout.isTerminal && mayWaitForPerson(options, io)
-  const command = isWanted ? findPager(io) : undefined
+  const mayUsePager = io.stdout.isTerminal && mayWaitForPerson(options, io)
+  const command = mayUsePager ? findPager(io) : undefined
   if (command === undefined) return action(io)
 
   const { execa } = await import('execa')
-  const quit = new AbortController()
-  const signal = AbortSignal.any([io.handleSignals(), quit.signal])
-  const start = () => {
+  const pagerEnd = new AbortController()
+  const signal = AbortSignal.any([io.handleSignals(), pagerEnd.signal])
+  const startPager = () => {
     const child = execa(command, {
       shell: true,
       stdin: 'pipe',
@@ -48,14 +49,14 @@ export async function runInPager(
       extendEnv: false,
     })
     child.once('exit', () =>
-      quit.abort(Object.assign(new Error('The pager has ended'), { code: 'EPIPE' })),
+      pagerEnd.abort(Object.assign(new Error('The pager has ended'), { code: 'EPIPE' })),
     )
     return child
   }
-  let pager: ReturnType<typeof start> | undefined
+  let pager: ReturnType<typeof startPager> | undefined
   const write = async (text: string) => {
     signal.throwIfAborted()
-    pager ??= start()
+    pager ??= startPager()
     if (pager.stdin.write(text)) return
     // A person who reads slowly must not make the output pile up in memory.
     await once(pager.stdin, 'drain', { signal }).catch((error: unknown) => {
@@ -80,8 +81,10 @@ export async function runInPager(
 }
 
 /**
- * Finds the command of the pager: PAGER, or else less. Returns undefined if there is to be none, or
- * if its program is not installed: a shell would print an error instead of the text.
+ * Finds the command of the pager: PAGER, or else less.
+ *
+ * @returns undefined if no pager is wanted, or its program is not installed. In the latter case, a
+ * shell would print an error instead of the output.
  */
 function findPager({ env }: Io): string | undefined {
   const command = env['PAGER']?.trim() ?? (env['TERM'] === 'dumb' ? '' : 'less')

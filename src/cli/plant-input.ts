@@ -25,7 +25,7 @@ export interface PlantOptions extends GlobalOptions {
 }
 
 /** The fields of a plant as the options give them. An id that is not a number stays a string. */
-interface GivenFields {
+interface OptionFields {
   id: bigint | string | undefined
   name: string | undefined
   tag: string | undefined
@@ -43,8 +43,8 @@ const plainIdHint = 'Give the id in plain digits. To let the store choose it: --
  * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. This
  * must happen before the store is opened, because a person may take long to answer.
  *
- * Stdin is read if neither options nor a file have the plant, and stdin is not a terminal. This
- * is so with `--id next`, too, which is no field of the plant: it only says who chooses the id.
+ * Stdin is read if there is no `--file`, no option has a field of the plant, and stdin is not a
+ * terminal. `--id next` is not a field: it only means that the store chooses the id.
  *
  * Example: `echo '{"name":"Fern"}' | plants create --id next`
  *
@@ -55,25 +55,25 @@ export async function readPlant(
   context: CommandContext,
 ): Promise<InputPlant> {
   const { id, name, tag, file, idempotencyKey } = options
-  const isNext = id === 'next'
-  const hasFields = name !== undefined || tag !== undefined || (id !== undefined && !isNext)
+  const usesNextId = id === 'next'
+  const hasFields = name !== undefined || tag !== undefined || (id !== undefined && !usesNextId)
   if (file !== undefined && hasFields)
     throw usageError(
       'A plant from JSON cannot be combined with --name, --tag or --id, except --id next',
       'Leave them out',
     )
-  if (isNext && idempotencyKey !== undefined)
+  if (usesNextId && idempotencyKey !== undefined)
     throw usageError('--id next cannot be used with --idempotency-key', 'Give a number as the id')
   const isOnStdin = file === undefined && !hasFields && !context.io.stdin.isTerminal
   const path = isOnStdin ? '-' : file
   if (path === undefined) return readPlantFromOptions(options, context)
   const value = await readPlantJson(path, context)
-  if (isNext && isObject(value) && Object.hasOwn(value, 'id'))
+  if (usesNextId && isObject(value) && Object.hasOwn(value, 'id'))
     throw usageError('--id next cannot be used for a plant that has an id', 'Leave one of them out')
-  return acceptPlant(value, isNext, onePlantHint, context)
+  return acceptPlant(value, usesNextId, onePlantHint, context)
 }
 
-/** Takes the plant from options, and asks for the fields that are missing, if a person is there. */
+/** Reads the plant from options. If a person is there, it asks for the missing fields. */
 async function readPlantFromOptions(
   options: PlantOptions,
   context: CommandContext,
@@ -83,12 +83,12 @@ async function readPlantFromOptions(
   const isComplete = id !== undefined && name !== undefined
   // An id that is not a number stays a string, so that all wrong fields are reported at once.
   const fields = { id: knownId ?? id, name, tag }
-  // If a field that is there is wrong, nobody is asked for the others first.
+  // If an option has a wrong value, the command fails before it asks for other fields.
   const asksForOthers = !isComplete && context.mayAsk && areValid(fields)
   if (asksForOthers) {
     const { askForPlant } = await import('./prompts.js')
-    // When a create with an idempotency key is repeated, it must have the same id. The store would
-    // choose another one.
+    // A create that is repeated with its idempotency key must have the same id again, but the store
+    // would choose another one.
     const mayBeNext = idempotencyKey === undefined
     return askForPlant({ id: knownId, name, tag }, mayBeNext, context.io)
   }
@@ -97,14 +97,14 @@ async function readPlantFromOptions(
   return acceptPlant(fields, id === 'next', isComplete ? wrongFieldHint : incompleteHint, context)
 }
 
-/** An id that is valid, for a check of the other fields of a plant that has none yet. */
+/** A valid id, with which the other fields of a plant are checked before it has its id. */
 const placeholderId = 0n
 
 /**
- * Whether the fields that are there are valid. `parsePlant` accepts only complete plants, so it
- * gets valid fields for those that are missing.
+ * Whether the options that were given are valid. `parsePlant` accepts only complete plants, so a
+ * missing field is replaced by a valid one.
  */
-function areValid({ id = 'next', name = '', tag }: GivenFields): boolean {
+function areValid({ id = 'next', name = '', tag }: OptionFields): boolean {
   return parsePlant({ id: id === 'next' ? placeholderId : id, name, tag }) !== undefined
 }
 
@@ -115,8 +115,8 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
   const text = await readText(path, io, isStdin ? onePlantHint : fileHint)
   const source = isStdin ? 'Stdin' : path
   if (text.trim() === '') throw inputError(`${source} is empty`, onePlantHint)
-  const parsed = parseJson(text)
-  if ('value' in parsed) return parsed.value
+  const parseResult = parseJson(text)
+  if ('value' in parseResult) return parseResult.value
   const { describeSyntaxError } = await import('../plant/json-syntax.js')
   throw inputError(`${source} is not JSON: ${describeSyntaxError(text)}`, onePlantHint)
 }
@@ -124,29 +124,31 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
 /**
  * Accepts a plant, and warns of fields that plants do not have.
  *
- * @param isNext whether the store chooses the id. The other fields are then checked
+ * @param usesNextId whether the store chooses the id. The other fields are then checked
  * @throws {PlantsError} `invalid` with a sentence for each wrong field
  */
 async function acceptPlant(
   input: unknown,
-  isNext: boolean,
+  usesNextId: boolean,
   hint: string,
   { reporter }: CommandContext,
 ): Promise<InputPlant> {
-  const value = isNext && isObject(input) ? { ...input, id: placeholderId } : input
+  const value = usesNextId && isObject(input) ? { ...input, id: placeholderId } : input
   const plant = parsePlant(value)
   const unknownFields = isObject(value) ? listUnknownFields(value).map(shorten) : []
   if (!plant) {
     const { findProblems } = await import('../plant/schema.js')
     const problems = findProblems(value)
-    // A field that is missing may be there under a name that is misspelled.
+    // The name of a missing field may be misspelled in the input.
     const isMissing = problems.some((problem) => problem.endsWith('is missing'))
-    const unknown =
+    const unknownFieldReasons =
       isMissing && unknownFields.length > 0 ? [`unknown: ${quote(unknownFields)}`] : []
-    throw new PlantsError('invalid', describeInvalidPlant([...problems, ...unknown]), { hint })
+    throw new PlantsError('invalid', describeInvalidPlant([...problems, ...unknownFieldReasons]), {
+      hint,
+    })
   }
   if (unknownFields.length > 0) await reporter.warn(describeUnknownFields(unknownFields), 'warning')
-  return isNext ? { ...plant, id: 'next' } : plant
+  return usesNextId ? { ...plant, id: 'next' } : plant
 }
 
 function quote(names: readonly string[]): string {

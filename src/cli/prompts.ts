@@ -1,7 +1,7 @@
 /*
- * Asks questions on stderr with @inquirer/prompts. All of them go through `prompt`, which adds what
- * that package lacks: Ctrl-D and Escape end a question, a signal ends it with the error of the
- * signal, and what is typed after an answer is kept for the next question.
+ * Asks questions on stderr with @inquirer/prompts. Every question is asked through `prompt`, which
+ * adds what the package lacks: Ctrl-D and Escape end a question, a signal ends a question with the
+ * error of the signal, and bytes that are typed after an answer are kept for the next question.
  */
 import { confirm, input, password, search, select } from '@inquirer/prompts'
 import { PlantsError } from '../errors.js'
@@ -53,12 +53,16 @@ export function askForSecret(message: string, check: Check, io: Io): Promise<str
 /**
  * Asks a question to which Enter answers no.
  *
- * @param declined the message of the error if the answer is no
+ * @param declinedMessage the message of the error if the answer is no
  * @throws {PlantsError} `interrupted` without a confirmation, or what `askForPlant` throws
  */
-export async function askToConfirm(message: string, declined: string, io: Io): Promise<void> {
+export async function askToConfirm(
+  message: string,
+  declinedMessage: string,
+  io: Io,
+): Promise<void> {
   const isConfirmed = await prompt(io, (context) => confirm({ message, default: false }, context))
-  if (!isConfirmed) throw new PlantsError('interrupted', declined)
+  if (!isConfirmed) throw new PlantsError('interrupted', declinedMessage)
 }
 
 export interface Choice<T> {
@@ -97,10 +101,10 @@ export function askToChoose<T>(question: ChoiceQuestion<T>, io: Io): Promise<T> 
  */
 export function askToSearch<T>(
   message: string,
-  find: (typed: string | undefined) => readonly Choice<T>[],
+  find: (typedText: string | undefined) => readonly Choice<T>[],
   io: Io,
 ): Promise<T> {
-  const source = (typed: string | undefined) => find(typed).map(escapeChoice)
+  const source = (typedText: string | undefined) => find(typedText).map(escapeChoice)
   const config = { message: escapeControlChars(message), source, pageSize: maxListLines }
   return prompt(io, (context) => search(config, context), { endsOnEscape: true })
 }
@@ -115,7 +119,7 @@ function escapeChoice<T>({ value, name, short = name }: Choice<T>): Required<Cho
   return { value, name: escapeControlChars(name), short: escapeControlChars(short) }
 }
 
-/** Returns what is wrong with an answer, or undefined for one that is accepted. */
+/** Returns the reason why an answer is not accepted, or undefined if it is accepted. */
 type Check = (text: string) => string | undefined
 
 async function ask(
@@ -141,22 +145,22 @@ type PromptContext = NonNullable<Parameters<typeof input>[1]>
 
 async function prompt<T>(
   io: Io,
-  show: (context: PromptContext) => Promise<T>,
+  showPrompt: (context: PromptContext) => Promise<T>,
   { endsOnEscape = false } = {},
 ): Promise<T> {
   const stdin = io.stdin.openStream()
-  const ending = new AbortController()
-  // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
-  const close = () => ending.abort()
-  stdin.once('pause', close)
-  // An arrow key sends bytes that begin with those of Escape. Readline tells the two apart.
+  const questionEnd = new AbortController()
+  // Ctrl-D closes readline, which pauses its input. The promise of the prompt would never settle.
+  const endQuestion = () => questionEnd.abort()
+  stdin.once('pause', endQuestion)
+  // The bytes of an arrow key begin with the byte of Escape. Readline tells the two keys apart.
   const closeOnEscape = (_: unknown, key?: { name?: string }) => {
-    if (endsOnEscape && key?.name === 'escape') close()
+    if (endsOnEscape && key?.name === 'escape') endQuestion()
   }
   stdin.on('keypress', closeOnEscape)
-  // Readline drops what is typed or pasted after the end of an answer. So what follows the first
-  // line break of the last bytes is put back, for the next prompt. Latin-1 keeps every byte as it
-  // is, also those of a character that is cut.
+  // Readline drops the bytes that are typed or pasted after an answer. So the bytes after the first
+  // line break of the last block are put back for the next prompt. They are decoded as Latin-1,
+  // which keeps every byte, even if a block ends within a character.
   let typeAhead = ''
   const keepTypeAhead = (bytes: Buffer) => {
     const match = /(?:\r\n?|\n)(?<typeAhead>.*)/s.exec(bytes.toString('latin1'))
@@ -164,15 +168,15 @@ async function prompt<T>(
   }
   stdin.on('data', keepTypeAhead)
   try {
-    const signal = AbortSignal.any([io.handleSignals(), ending.signal])
-    return await show({ input: stdin, output: io.stderr.openStream(), signal })
+    const signal = AbortSignal.any([io.handleSignals(), questionEnd.signal])
+    return await showPrompt({ input: stdin, output: io.stderr.openStream(), signal })
   } catch (error) {
     io.handleSignals().throwIfAborted()
     const promptErrors = ['ExitPromptError', 'AbortPromptError']
     if (!(error instanceof Error) || !promptErrors.includes(error.name)) throw error
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {
-    stdin.off('pause', close)
+    stdin.off('pause', endQuestion)
     stdin.off('keypress', closeOnEscape)
     stdin.off('data', keepTypeAhead)
     if (typeAhead !== '') stdin.unshift(Buffer.from(typeAhead, 'latin1'))

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** A command line that commander rejects. `explainRejectedLine` makes a PlantsError of it. */
+/** A command line that commander rejects. `explainRejectedLine` converts it to a `PlantsError`. */
 export class RejectedLine extends Error {
   readonly command: Command
   readonly code: string

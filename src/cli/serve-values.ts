@@ -18,11 +18,11 @@ export const parseTimer = createDurationParser(
 
 /**
  * Parses one more value of --cors. An origin must be written as `new URL(…).origin` writes it,
- * because browsers send it like that, and it is compared as a text:
+ * because it is compared with the string that browsers send:
  * https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin.
  */
-export function parseOrigin(text: string, before: string[] = []): string[] {
-  if (text === '*' || parseUrl(text)?.origin === text) return [...before, text]
+export function parseOrigin(text: string, previousOrigins: string[] = []): string[] {
+  if (text === '*' || parseUrl(text)?.origin === text) return [...previousOrigins, text]
   throw createValueError(
     '--cors',
     'an origin without a path, or *',
@@ -44,7 +44,7 @@ export function parseSize(flag: string, text: string): number {
 /** Returns a path such as `/v1` without a slash at its end; of `/`, nothing remains. */
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
-  // Clients resolve `.` and `..` before they send a path, so that no request could have such a one.
+  // Clients resolve `.` and `..` before they send a path, so no request would have this path.
   const hasDotSegment = /\/\.{1,2}(?:\/|$)/.test(path)
   if (/^(?:\/[\w.~-]+)*$/.test(path) && !hasDotSegment) return path
   throw createValueError(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')

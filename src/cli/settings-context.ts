@@ -17,8 +17,8 @@ import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 export interface ContextOptions extends GlobalOptions, Pick<OpenContext, 'retry' | 'concurrency'> {}
 
 /**
- * What a command works with that needs no store: its settings, its output and its terminal. A
- * command with a store has a `CommandContext`.
+ * The settings, the output and the terminal of a command. A command that uses a store has a
+ * `CommandContext`, which also has the address of the store.
  */
 export class SettingsContext {
   readonly settings: EffectiveSettings
@@ -27,14 +27,14 @@ export class SettingsContext {
   readonly output: OutputFormat
   readonly reporter: Reporter
   /**
-   * The option --store of this command line, such as " --store ./garden.db", or "" without it.
-   * Hints add it to commands, so that they are about the same store.
+   * The option --store of this command line, such as " --store ./garden.db", or "" without it. The
+   * commands in hints have the same option, so that they use the same store.
    */
   readonly storeFlag: string
 
   /**
-   * @param formats the formats of the command. A setting with another format is ignored, because it
-   *   was made for other commands
+   * @param formats the formats that the command can print. A setting with another format is
+   *   ignored, because somebody has chosen the format for other commands
    * @throws {PlantsError} `usage` for an option --output with another format
    */
   constructor(
@@ -58,8 +58,9 @@ export class SettingsContext {
    * Reads the settings.
    *
    * @param formats the formats of the command
-   * @param ignoresUserSettings whether the settings for all stores are ignored. `config set` does
-   *   that: a wrong value, which somebody edited into the file, would prevent its own correction
+   * @param ignoresUserSettings whether the settings for all stores are ignored. `config set`
+   * ignores
+   *   them: otherwise it could not correct a wrong value that somebody has written into the file
    * @throws {PlantsError} `usage` for an invalid setting, and `input` for an invalid file
    */
   static async read(
@@ -98,35 +99,36 @@ export class SettingsContext {
   /**
    * @throws {PlantsError} `interrupted` with the message `declined`, unless a person answers yes
    */
-  async confirm(question: string, declined: string): Promise<void> {
+  async confirm(question: string, declinedMessage: string): Promise<void> {
     const { askToConfirm } = await import('./prompts.js')
-    await askToConfirm(question, declined, this.io)
+    await askToConfirm(question, declinedMessage, this.io)
   }
 
   /**
-   * Prints what was done: fields for programs, or a sentence for people, which --quiet suppresses.
+   * Prints what a command has changed: fields for programs, or a sentence for people. --quiet
+   * suppresses the sentence.
    */
   async print(fields: object, sentence: string, format = this.output): Promise<void> {
     if (format !== 'text' || !this.reporter.isQuiet)
       await this.printResult(fields, sentence, format)
   }
 
-  /** Prints what was asked for: fields for programs, or a text for people, also with --quiet. */
+  /** Prints the result of a command, also with --quiet: fields for programs, a text for people. */
   async printResult(fields: object, text: string, format = this.output): Promise<void> {
     if (format === 'text') return writeStdout(this.io, `${text}\n`)
     if (isJson(format)) return writeStdout(this.io, `${toJson(fields)}\n`)
-    // Only CSV and TSV are left. They have a column for the id only if the plant has one, because
-    // the Plant of the specification has none.
+    // The format is CSV or TSV. The columns include the id only if the fields do: the Plant of the
+    // specification has no id.
     const names = fieldNames.filter((name) => name !== 'id' || name in fields)
     await this.createPrinter({ fields: names }).printRows([fields])
   }
 
   /**
-   * Prints one value, such as a token. Stdout is often a variable of a shell, so it is JSON only if
-   * somebody has asked for that.
+   * Prints one value, such as a token. Scripts often assign the output to a variable of a shell, so
+   * it is JSON only if somebody has chosen that format.
    */
-  printWord(word: string, fields: object): Promise<void> {
-    const text = this.io.stdout.isTerminal ? quoteIfNeeded(word) : word
+  printValue(value: string, fields: object): Promise<void> {
+    const text = this.io.stdout.isTerminal ? quoteIfNeeded(value) : value
     return writeStdout(this.io, `${this.reporter.isJson ? toJson(fields) : text}\n`)
   }
 
@@ -148,7 +150,7 @@ export class SettingsContext {
     return this.createPrinter({ ...layout, text })
   }
 
-  /** @param firstRows the widths of a table are those of this many plants */
+  /** @param firstRows how many plants determine the widths of the columns of a table */
   createPlantPrinter<Row extends PlantRecord = StoredPlant>(
     fields: readonly Column[] = fieldNames,
     firstRows = 0,

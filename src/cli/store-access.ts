@@ -73,8 +73,8 @@ export async function findAccess(
 }
 
 /**
- * Creates a function that runs the token command again, at most once a minute. A service may reject
- * the tokens of many requests in flight at once, and each of them asks for a new one.
+ * Creates a function that runs the token command again, at most once a minute. When a token
+ * expires, a service rejects many requests in flight, and each of them asks for a new token.
  */
 function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
   const { io } = context
@@ -121,7 +121,7 @@ export async function findLogin(
   }
 }
 
-/** Warns if others could read or change what the connection to a store carries. */
+/** Warns if others on the network could read or change the requests to a store. */
 export async function warnOfExposure(address: Address, reporter: Reporter): Promise<void> {
   const risk = await findKind(address).findNetworkRisk(address)
   if (risk !== undefined) await reporter.warn(risk)

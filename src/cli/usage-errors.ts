@@ -1,13 +1,13 @@
 /*
  * Explains command lines that commander rejects.
  *
- * A hint is a fixed sentence. There is one for each command that is often given a wrong argument,
- * and one for each word that comes from another program, such as `search`. For a typing error, it
- * names the one command or option that was probably meant. No hint is ever executed.
+ * A hint is a fixed sentence. A command that often gets a wrong argument has a hint, and so has a
+ * word that people know from other programs, such as `search`. The hint for a typing error names
+ * the one command or option that was probably meant.
  *
- * A part of the line may be a token or a password in the wrong place, so an error repeats nothing
- * but a word of letters and dashes. An earlier version rebuilt the line that was meant, with all of
- * its arguments. That took 33 functions, and each word had to be checked for secrets.
+ * An argument may be a token or a password in the wrong place, so an error repeats only words of
+ * letters and dashes. An earlier version rebuilt the whole line that was probably meant. That took
+ * 33 functions, and each argument had to be checked for secrets.
  */
 import type { Command } from 'commander'
 import { type PlantsError, usageError } from '../errors.js'
@@ -22,8 +22,8 @@ import type { RejectedLine } from './rejected-line.js'
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
 
 /**
- * What to do instead of an argument that a command, or a subcommand of it, does not take. The key
- * `list ID` is for arguments that are all ids, as in `plants list 7`.
+ * The hints for arguments that a command or its subcommands do not take. The key `list ID` is for
+ * arguments that are all ids, as in `plants list 7`.
  */
 const argumentHints: Readonly<Record<string, string>> = {
   create: 'Use --id and --name "Bleeding Heart", in quotes if it has spaces, or --file for JSON',
@@ -37,13 +37,13 @@ const argumentHints: Readonly<Record<string, string>> = {
 }
 
 const searchHint = 'To search: plants list --search TEXT'
-const changePlants = 'For plants that exist: --if-exists update'
-const changePlantsByImport = 'For plants that exist: plants import --if-exists update'
+const changePlantsHint = 'For plants that exist: --if-exists update'
+const changeByImportHint = 'For plants that exist: plants import --if-exists update'
 
 /**
- * What to do instead of a command or an option that other programs have. The list stays short,
- * because a wrong hint is worse than none. Of several hints, the first one applies whose options
- * the command has.
+ * The hints for commands and options that other programs have. The list stays short, because a
+ * wrong hint is worse than none. If a word has several hints, the first hint is used of which the
+ * command has all options.
  */
 const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new Map<
   string,
@@ -61,19 +61,19 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
   ['--csv', 'For CSV: --output csv'],
   ['--format', 'To choose the format: --output FORMAT'],
   ['--filter', 'To filter plants: --tag TEXT, --no-tag or --search TEXT'],
-  ['--force', ['To skip the confirmation: --yes', changePlants]],
+  ['--force', ['To skip the confirmation: --yes', changePlantsHint]],
   ['--debug', 'To log requests and responses: --verbose'],
   ['-n', 'To limit the number of plants: --limit NUMBER'],
   ['--offset', 'To list the plants after an id: --after ID'],
-  ['--overwrite', [changePlants, 'To skip the confirmation: --yes', changePlantsByImport]],
-  ['--upsert', [changePlants, changePlantsByImport]],
-  ['--update', [changePlants, changePlantsByImport]],
+  ['--overwrite', [changePlantsHint, 'To skip the confirmation: --yes', changeByImportHint]],
+  ['--upsert', [changePlantsHint, changeByImportHint]],
+  ['--update', [changePlantsHint, changeByImportHint]],
   ['--out', 'To write a file: plants export FILE'],
 ])
 
 /**
- * What to do instead of the option `--id` of `create`, which many people expect of these commands,
- * too.
+ * The hints for the option `--id`, which only `create` has, but which many people expect of these
+ * commands, too.
  */
 const idHints: Readonly<Record<string, string>> = {
   get: 'To choose the plants: plants get ID',
@@ -84,8 +84,8 @@ const idHints: Readonly<Record<string, string>> = {
 }
 
 /**
- * What to do instead of an option with a secret, which other users would see in a list of
- * processes.
+ * The hints for options with a secret. They are not accepted, because other users can see the
+ * arguments of a process.
  */
 const hintsForSecrets: ReadonlyMap<string, string> = new Map([
   [
@@ -96,17 +96,18 @@ const hintsForSecrets: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Makes an error for people of what commander throws. Its codes are part of commander's interface.
+ * Converts the error of commander to an error for people. The codes of the errors are documented by
+ * commander.
  */
 export function explainRejectedLine({ command, code, message }: RejectedLine): PlantsError {
   const [word = ''] = command.args
   if (command.args.some(beginsWithLongDash))
     return usageError('An argument starts with a long dash', hyphensHint)
   if (code === 'commander.unknownCommand') return createUnknownCommandError(command, word)
-  if (code === 'commander.excessArguments') return createExcessError(command)
+  if (code === 'commander.excessArguments') return createExcessArgumentError(command)
   if (code === 'commander.unknownOption') {
-    // Only the sentence of commander has the option, in quotes: "unknown option '--tokn=s3cret'".
-    // The value that is joined to it is left out, because it may be a secret.
+    // Only the message of commander has the option, in quotes: "unknown option '--tokn=s3cret'".
+    // The value after `=` is left out, because it may be a secret.
     const quotedOption = message.slice(message.indexOf("'") + 1, -1)
     return createUnknownOptionError(command, quotedOption.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
@@ -161,7 +162,7 @@ function createUnknownWordError(
   )
 }
 
-function createExcessError(command: Command): PlantsError {
+function createExcessArgumentError(command: Command): PlantsError {
   const name = getCommandPath(command)
   const [group = ''] = name.split(' ')
   const areIds = command.args.every((word) => parseDecimalId(word) !== undefined)
@@ -182,18 +183,19 @@ function formatHelpHint(command: Command): string {
 }
 
 /**
- * Suggests the name that differs least, if it is the only one: by one letter, or by two if the word
- * has six letters or more. A word of three letters resembles many names, so it must begin like the
- * name: `lst` is probably `list`, but `set` is not `get`.
+ * Suggests the name that was probably meant. The word may have one typing error, or two errors if
+ * it has six letters or more. If several names are equally similar, none is suggested. A word of
+ * three letters resembles many names, so its first letter must be right: `lst` is probably `list`,
+ * but `set` is not `get`.
  */
 function suggestName(word: string, names: readonly string[]): string | undefined {
-  const typed = word.toLowerCase()
-  const { length } = typed.replace(/^--/, '')
+  const typedWord = word.toLowerCase()
+  const { length } = typedWord.replace(/^--/, '')
   if (length < 3) return undefined
-  const start = length === 3 ? typed.slice(0, -2) : ''
+  const start = length === 3 ? typedWord.slice(0, -2) : ''
   for (const maxEdits of length < 6 ? [0, 1] : [0, 1, 2]) {
     const similar = names.filter(
-      (name) => name.startsWith(start) && isWithinEdits(typed, name, maxEdits),
+      (name) => name.startsWith(start) && isWithinEdits(typedWord, name, maxEdits),
     )
     if (similar.length > 0) return similar.length === 1 ? `Did you mean ${similar[0]}?` : undefined
   }
@@ -201,19 +203,20 @@ function suggestName(word: string, names: readonly string[]): string | undefined
 }
 
 /**
- * Whether a name becomes what was typed by at most `maxEdits` typing errors: a letter that is too
- * many, missing, wrong, or exchanged with the next one. This is the optimal string alignment
- * distance. Both words are compared from their first letters on, and each call removes some.
+ * Whether a name and a typed word differ by at most `maxEdits` typing errors, which is the optimal
+ * string alignment distance. A typing error is an additional, missing or wrong letter, or two
+ * letters that are exchanged. The function compares the first letters, and calls itself with the
+ * rest of both words.
  */
-function isWithinEdits(typed: string, name: string, maxEdits: number): boolean {
-  if (typed === name) return true
-  if (maxEdits === 0 || Math.abs(typed.length - name.length) > maxEdits) return false
-  if (typed[0] === name[0]) return isWithinEdits(typed.slice(1), name.slice(1), maxEdits)
-  const isExchanged = typed[0] === name[1] && typed[1] === name[0]
+function isWithinEdits(typedWord: string, name: string, maxEdits: number): boolean {
+  if (typedWord === name) return true
+  if (maxEdits === 0 || Math.abs(typedWord.length - name.length) > maxEdits) return false
+  if (typedWord[0] === name[0]) return isWithinEdits(typedWord.slice(1), name.slice(1), maxEdits)
+  const isExchanged = typedWord[0] === name[1] && typedWord[1] === name[0]
   return (
-    isWithinEdits(typed.slice(1), name, maxEdits - 1) ||
-    isWithinEdits(typed, name.slice(1), maxEdits - 1) ||
-    isWithinEdits(typed.slice(1), name.slice(1), maxEdits - 1) ||
-    (isExchanged && isWithinEdits(typed.slice(2), name.slice(2), maxEdits - 1))
+    isWithinEdits(typedWord.slice(1), name, maxEdits - 1) ||
+    isWithinEdits(typedWord, name.slice(1), maxEdits - 1) ||
+    isWithinEdits(typedWord.slice(1), name.slice(1), maxEdits - 1) ||
+    (isExchanged && isWithinEdits(typedWord.slice(2), name.slice(2), maxEdits - 1))
   )
 }

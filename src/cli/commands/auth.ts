@@ -84,10 +84,10 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
 }
 
 /**
- * Rejects a token that would be of no use. A token is saved for exactly one address. So if the
- * check shows that this address is wrong, such as `http://` for a port that speaks TLS, no command
- * would find the token again after the address is corrected. A service that is unreachable now is
- * no reason: somebody may save tokens before it runs.
+ * Rejects a token that would be of no use: the service does not accept it, or the address is wrong,
+ * such as `http://` for a port with TLS. A token is saved for exactly one address, so no command
+ * would find it after the address is corrected. A token for a service that is unreachable is saved,
+ * because somebody may save tokens before the service runs.
  *
  * @throws {PlantsError} the error of the check, with the hint that nothing was saved
  */
@@ -132,7 +132,7 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { token, source, savedAt } = await requireToken(findTokenTarget(context), context)
-  await context.printWord(token, { token, source, savedAt })
+  await context.printValue(token, { token, source, savedAt })
 }
 
 async function requireToken(store: TokenTarget, context: CommandContext): Promise<Credential> {

@@ -1,8 +1,8 @@
 /*
- * Completion of command lines. A script for each shell calls `plants __complete SHELL LINE` with
- * the line up to the cursor. The candidates come from the commands and options of commander, so
- * that no script needs a change when one is added. Commander itself cannot say what may follow in a
- * line that is not complete, so `findPosition` goes through its words.
+ * Completes command lines. A script for each shell calls `plants __complete SHELL LINE` with the
+ * line up to the cursor. The candidates come from the commands and options of commander, so a new
+ * option needs no change in the scripts. Commander cannot say what may follow in an incomplete
+ * line, so `findPosition` goes through the words of the line.
  */
 import type { Argument, Command, Option } from 'commander'
 import { listNamedStores } from '../../config/resolve.js'
@@ -44,10 +44,10 @@ export async function printCompletions(
   const [, ...words] = splitWords(line)
   const text = words.pop() ?? ''
   const candidates = await findCandidates(text, words, await buildProgram(words), io)
-  const matching = candidates.filter(([word]) => word.startsWith(text))
-  // For bash, `=` and `:` end a word, so that of `--output=json` it replaces only what follows `=`.
+  const matchingCandidates = candidates.filter(([word]) => word.startsWith(text))
+  // For bash, `=` and `:` end a word. So of `--output=json`, bash replaces only `json`.
   const insertFrom = shell === 'bash' ? text.search(/[^=:]*$/) : 0
-  const lines = matching.map(([word, description]) =>
+  const lines = matchingCandidates.map(([word, description]) =>
     shell === 'bash' ? `${word.slice(insertFrom)}\n` : `${word}\t${description}\n`,
   )
   await writeStdout(io, lines.join(''))
@@ -73,8 +73,8 @@ async function findCandidates(
 ): Promise<readonly Candidate[]> {
   const position = findPosition(wordsBefore, program)
   if (position === undefined) return []
-  const { command, operandCount, pending } = position
-  if (pending) return listValues(pending, io)
+  const { command, operandCount, pendingOption } = position
+  if (pendingOption) return listValues(pendingOption, io)
   const [flag = ''] = /^--[^=]+(?==)/.exec(text) ?? []
   if (flag !== '') return listJoinedValues(command, flag, io)
   if (text.startsWith('-')) return listOptions(command)
@@ -86,29 +86,29 @@ async function findCandidates(
   return argument ? listValues(argument, io) : listOptions(command)
 }
 
-/** What the words before the one that is being typed say about it. */
+/** What may be at the cursor, as the words before it say. */
 interface Position {
   command: Command
-  /** The number of operands of the command before this word. */
+  /** The number of operands of the command before the cursor. */
   operandCount: number
   /** The option whose value this word is, as after `--output`. */
-  pending: Option | undefined
+  pendingOption: Option | undefined
 }
 
 /** Returns undefined after `--`, where nothing is an option or a command. */
 function findPosition(wordsBefore: readonly string[], program: Command): Position | undefined {
   let command = program
   let operandCount = 0
-  let pending: Option | undefined
+  let pendingOption: Option | undefined
   for (const word of wordsBefore) {
     const subcommand = command.commands.find((candidate) => isNamed(candidate, word))
     if (word === '--') return undefined
-    if (pending) pending = undefined
-    else if (word.startsWith('-')) pending = findOptionWithValue(command, word)
+    if (pendingOption) pendingOption = undefined
+    else if (word.startsWith('-')) pendingOption = findOptionWithValue(command, word)
     else if (subcommand && operandCount === 0) command = subcommand
     else operandCount += 1
   }
-  return { command, operandCount, pending }
+  return { command, operandCount, pendingOption }
 }
 
 /** Lists candidates such as `--output=json`. */
@@ -132,8 +132,8 @@ function listCommands({ commands }: Command): Candidate[] {
 }
 
 /**
- * Lists the choices of an option or an argument. One that is called `<store>` or `<address>` has
- * the names of stores.
+ * Lists the choices of an option or an argument. If it is called `<store>` or `<address>`, the
+ * choices are the names of stores.
  */
 async function listValues(operand: Option | Argument, io: Io): Promise<Candidate[]> {
   if (operand.argChoices) return operand.argChoices.map((word) => [word, ''])

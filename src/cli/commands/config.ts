@@ -51,7 +51,7 @@ async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<v
   const entry = await findEntry(name, context.settings, io)
   const hint = `The default applies: ${getDefault(name)}`
   if (entry.value === undefined) throw new PlantsError('notFound', `${name} is not set`, { hint })
-  await context.printWord(entry.value, entry)
+  await context.printValue(entry.value, entry)
 }
 
 /** Saves a setting for all stores. `stores use` calls this for the setting `store`. */
@@ -123,7 +123,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   await printer.printAll([entries])
 }
 
-/** Finds what is printed of a setting. An address is printed without its password. */
+/** Finds the fields of a setting that are printed. An address is printed without its password. */
 async function findEntry(name: SettingName, settings: EffectiveSettings, io: Io) {
   const { value, source } = settings.findSource(name)
   const { savedSettings } = settings.file

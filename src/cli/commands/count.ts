@@ -50,15 +50,15 @@ async function count(options: CountOptions, io: Io): Promise<void> {
   }
 }
 
-/** The plants with the same name or tag. The text is undefined for plants without a tag. */
+/** The plants with the same name or tag. `text` is undefined for plants without a tag. */
 interface Group {
   text: string | undefined
   count: bigint
-  /** Texts with the same key differ only in case and accents, such as Fern and fern. */
+  /** Names with the same key differ only in case and accents, such as Fern and fern. */
   sortKey: string
 }
 
-/** Returns the most frequent text first. Equal counts are in the order of a sorted list. */
+/** Sorts by frequency, most frequent first, and then as `list --sort` does. */
 function sortGroups(counts: TextCounts): Group[] {
   const groups = Array.from(counts, ([text, count]) => {
     return { text, count, sortKey: toSortKey(foldString(text ?? '')) }
@@ -75,8 +75,8 @@ function compareGroups(left: Group, right: Group): number {
 }
 
 /**
- * Yields records. There may be as many texts as plants, so programs get them in small pages, which
- * need little memory at once.
+ * Yields the records to print. There may be as many names as plants, so programs get the records in
+ * small pages, which need little memory.
  */
 function* toRecords(
   groups: Group[],
@@ -95,7 +95,8 @@ function* toRecords(
 }
 
 /**
- * A direct store counts itself. The API of a service has no such operation, so all plants are read.
+ * Counts the plants for each value of a field. A direct store counts them itself. The API of a
+ * service has no such operation, so all plants are read.
  */
 async function findCounts(
   store: Store,

@@ -71,12 +71,12 @@ async function createAndPrint(
 ): Promise<void> {
   const store = await context.openOrCreateStore()
   try {
-    const created = await createPlant(store, plant, idempotencyKey)
-    // The Plant of the specification has no id. One that the store chose is printed nevertheless,
+    const createdPlant = await createPlant(store, plant, idempotencyKey)
+    // The Plant of the specification has no id. An id that the store chose is printed nevertheless,
     // because the caller cannot know it.
-    const fields = plant.id === 'next' ? created : omitId(created)
+    const fields = plant.id === 'next' ? createdPlant : omitId(createdPlant)
     const style = await context.createStreamStyle()
-    await context.print(fields, `Planted ${describePlant(created, style)}`)
+    await context.print(fields, `Planted ${describePlant(createdPlant, style)}`)
   } finally {
     await store.close()
   }
@@ -89,8 +89,8 @@ async function createPlant(
 ): Promise<StoredPlant> {
   if (id === 'next') return createNext(store, { name, tag })
   const plant = buildPlant(id, name, tag)
-  const { plant: created } = await writeOne(store, { type: 'create', plant, key })
-  return created
+  const { plant: createdPlant } = await writeOne(store, { type: 'create', plant, key })
+  return createdPlant
 }
 
 /** What a dry run prints: fields for programs, and the parts of a sentence for people. */
@@ -150,8 +150,8 @@ async function previewInStore(
 }
 
 /**
- * Adds a hint to the conflict of a create: how to look at the plant that has the id already.
- * Returns any other error unchanged, and so a conflict with a hint, such as one from a service.
+ * Adds a hint to the error of a conflict: how to show the plant that already has the id. Any other
+ * error is returned unchanged, and so is a conflict that has a hint already.
  */
 function addLookupHint(error: unknown, { id }: InputPlant, { storeFlag }: CommandContext): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'

@@ -55,12 +55,12 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
     // Only what was confirmed is deleted. Without a question, the store finds what is missing.
     const idsToDelete = new Set(needsConfirmation ? plantsToConfirm.map(({ id }) => id) : ids)
     const changes = Array.from(idsToDelete, (id) => ({ type: 'delete' as const, id }))
-    const missing = ids.filter((id) => !idsToDelete.has(id))
+    const missingIds = ids.filter((id) => !idsToDelete.has(id))
     const changeOptions = {
       isDryRun,
       isSingle: isSingle(args) && !ignoresMissing,
       ignoresMissing,
-      missing,
+      missingIds,
     }
     const count = await changePlants('delete', changes, store, changeOptions, context)
     if (hasFilter(options))

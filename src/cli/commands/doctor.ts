@@ -40,11 +40,11 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const text = (findings: Finding[]) =>
     findings.map((finding) => formatFinding(finding, style)).join('')
   const printer = new Printer<Finding>(io, format, { text })
-  // People send this output to whoever helps them, so it must not contain any secret.
+  // People send this output to others who help them, so it must not contain any secret.
   const redactText = (text: string) => redact(text, io)
-  let failures = 0
+  let failureCount = 0
   for await (const { check, state, message, hint } of examine(context, options)) {
-    if (state === 'failed') failures += 1
+    if (state === 'failed') failureCount += 1
     await printer.printRows([
       {
         check: redactText(check),
@@ -55,8 +55,8 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
     ])
   }
   await printer.end()
-  if (failures === 0) return
-  const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
+  if (failureCount === 0) return
+  const message = failureCount === 1 ? 'One check failed' : `${failureCount} checks failed`
   throw new PlantsError('checkFailed', message, { hint: 'Follow the hints above' })
 }
 
@@ -68,8 +68,8 @@ function formatFinding({ check, state, message, hint }: Finding, style: Style): 
 }
 
 /**
- * Reads all settings, so that a wrong one is found even if no check uses it. Their first error is
- * returned instead of thrown, because the doctor reports it as a finding.
+ * Reads all settings, so that a wrong setting is found even if no check uses it. The first error is
+ * returned, not thrown, because the doctor reports it as a finding.
  */
 async function findContext(options: DoctorOptions, io: Io): Promise<CommandContext | PlantsError> {
   try {
@@ -89,7 +89,7 @@ async function findContext(options: DoctorOptions, io: Io): Promise<CommandConte
 /**
  * Yields each finding as soon as its check is done. No check changes anything.
  *
- * @param context the error of wrong settings replaces it. The store is then unknown and not checked
+ * @param context the context; or the error of wrong settings, and then the store is not checked
  */
 async function* examine(
   context: CommandContext | PlantsError,

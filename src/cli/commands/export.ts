@@ -67,7 +67,7 @@ function assertDocumentFormat(output: string): void {
   parseChoice('--output', output, formatNames, hint)
 }
 
-/** A file that was checked, and that a person allows to be replaced. */
+/** The file of an export. If it exists, it may be replaced. */
 interface ExportFile {
   path: string
   /** The name for messages, as it was given. */
@@ -89,20 +89,20 @@ async function prepareFile(
   const path = context.io.resolvePath(name)
   const oldStats = readOldStats(path)
   const isDevice = isWrittenInPlace(path, oldStats)
-  const shownName = quoteIfNeeded(name)
+  const quotedName = quoteIfNeeded(name)
   if (oldStats?.isDirectory() || name.endsWith('/'))
-    throw usageError(`${shownName} is a directory`, 'Give the path of a file in it')
+    throw usageError(`${quotedName} is a directory`, 'Give the path of a file in it')
   if (!isDevice) await assertNotOfStore(path, context)
   if (oldStats?.isFile() && !isDevice) {
     assertOwnFile(path, oldStats, 'Choose another file')
-    if (!options.yes) await confirmReplacement(shownName, context)
+    if (!options.yes) await confirmReplacement(quotedName, context)
   }
   const isFormatChosen = options.output !== undefined || isDevice
   const chosenFormat = isFormatChosen ? findDocumentFormat(context) : undefined
-  return { path, name: shownName, format: chooseFileFormat(name, chosenFormat) }
+  return { path, name: quotedName, format: chooseFileFormat(name, chosenFormat) }
 }
 
-/** @throws {PlantsError} `unwritable` for a path where no file can be, such as one below a file */
+/** @throws {PlantsError} `unwritable` for an impossible path, such as one below a file */
 function readOldStats(path: string): Stats | undefined {
   try {
     return statIfExists(path)

@@ -8,7 +8,7 @@ import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { idsDescription, isSingle, readIds } from '../ids.js'
-import { type PlantResult, printResults, splitIntoPages } from '../outcomes.js'
+import { type PlantResult, printAndReport, splitIntoPages } from '../outcomes.js'
 
 export function define(command: PlantsCommand): void {
   command
@@ -29,7 +29,7 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
     const printer = isSingle(args)
       ? context.createPrinter({ text }, true)
       : await context.createPlantPrinter<StoredPlant>()
-    await printResults(getPlants(ids, store, io), printer, context)
+    await printAndReport(getPlants(ids, store, io), printer, context)
   } finally {
     await store?.close()
   }

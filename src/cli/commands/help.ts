@@ -11,12 +11,12 @@ export function define(command: PlantsCommand): void {
 
 async function help(command: PlantsCommand, argv: readonly string[]): Promise<void> {
   // Commander does not know that `createCommand` makes every command of the program.
-  let described = command.parent as PlantsCommand
+  let describedCommand = command.parent as PlantsCommand
   for (const name of argv) {
-    const subcommand = described.commands.find((candidate) => isNamed(candidate, name))
+    const subcommand = describedCommand.commands.find((candidate) => isNamed(candidate, name))
     if (!subcommand)
-      throw (await import('../usage-errors.js')).createUnknownCommandError(described, name)
-    described = subcommand as PlantsCommand
+      throw (await import('../usage-errors.js')).createUnknownCommandError(describedCommand, name)
+    describedCommand = subcommand as PlantsCommand
   }
-  described.outputHelp()
+  describedCommand.outputHelp()
 }

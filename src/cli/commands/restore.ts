@@ -25,7 +25,9 @@ export function define(command: PlantsCommand): void {
     .handler(restore)
 }
 
-/** Commander wraps descriptions, and a wrapped command cannot be copied, so this comes after. */
+/**
+ * This is not a part of the description, which commander wraps: a wrapped command cannot be copied.
+ */
 const rescueHelp = [
   '\nIf a damaged store has no backup, copy what can be read of it, move the store away, ',
   "and restore the copy:\n  sqlite3 damaged.db '.clone plants-rescued.db' ",

@@ -103,7 +103,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
   const { startService } = await import('../../server/service.js')
   const service = await startService(buildServiceOptions(options, context))
   try {
-    // A program that reads the address may send a signal at once, so they are handled before that.
+    // A program that has read the address may send a signal at once, so signals are handled first.
     const signal = io.handleSignals()
     const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
     // Nothing waits for the reader of the address: a slow one must not keep the service from a
@@ -214,8 +214,9 @@ function formatCreateToken({ storeFlag }: CommandContext): string {
 }
 
 /**
- * The files that are reserved for what is no connection of a client: the store with its log, the
- * log of the service, the admin port, and what Node.js has open, with a margin.
+ * How many open files are reserved for everything but the connections of clients: the store with
+ * its log, the log of the service, the admin port, and the files that Node.js has open, with a
+ * margin.
  */
 const reservedFiles = 128
 
@@ -232,14 +233,14 @@ function fitConnections(connectionLimit: number, openFileLimit: number | undefin
 }
 
 function warnOfConnectionLimit(
-  requested: number,
-  effective: number,
+  requestedLimit: number,
+  effectiveLimit: number,
   warn: (text: string) => void,
 ): void {
-  if (effective < requested)
+  if (effectiveLimit < requestedLimit)
     warn(
-      `This process may have open files for only ${effective} connections. ` +
-        `For ${requested}, raise LimitNOFILE= in systemd, or ulimit -Hn as root`,
+      `This process may have open files for only ${effectiveLimit} connections. ` +
+        `For ${requestedLimit}, raise LimitNOFILE= in systemd, or ulimit -Hn as root`,
     )
 }
 

@@ -94,7 +94,8 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
 }
 
 /**
- * Builds what is saved of a store: its address without a password, and its settings.
+ * Builds the entry of a store in the settings file: its address without a password, and its
+ * settings.
  *
  * @throws {PlantsError} `usage` for a setting that is wrong, or has no effect at the address
  */
@@ -138,11 +139,13 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   const { savedSettings } = context.settings.file
   const { value: selectedName = 'local' } = context.settings.findSource('store')
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
-  const sorted = listNamedStores(savedSettings).toSorted(([left], [right]) =>
+  const sortedStores = listNamedStores(savedSettings).toSorted(([left], [right]) =>
     left < right ? -1 : 1,
   )
-  const named = await Promise.all(sorted.map(([name, store]) => describeStore(name, store, io)))
-  const rows = [local, ...named].map((row) => ({ ...row, inUse: row.name === selectedName }))
+  const namedRows = await Promise.all(
+    sortedStores.map(([name, store]) => describeStore(name, store, io)),
+  )
+  const rows = [local, ...namedRows].map((row) => ({ ...row, inUse: row.name === selectedName }))
   const titles = ['', 'NAME', 'ADDRESS', 'SETTINGS']
   const formatCells = ({ name, inUse, address, ...settings }: (typeof rows)[number]) => [
     inUse ? '*' : '',
@@ -182,7 +185,7 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   await context.print({ name, address: location, removed: true }, text)
 }
 
-/** Returns what is printed of a saved store: its name, its address and its settings. */
+/** Returns the fields of a saved store that are printed: its name, its address and its settings. */
 async function describeStore(name: string, store: SavedStore, io: Io) {
   const values = Object.fromEntries(
     listSettings('store').map((setting) => [setting, store[setting]]),

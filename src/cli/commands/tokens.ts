@@ -70,10 +70,10 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const store = await (await context.createDirectOpener()).open()
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }
-    const stored = await store.tokens.add(hashToken(token), fields)
-    await context.printWord(token, { ...stored, token })
+    const savedToken = await store.tokens.add(hashToken(token), fields)
+    await context.printValue(token, { ...savedToken, token })
     if (io.stdout.isTerminal && !context.reporter.isJson)
-      await context.warn(`This is token ${stored.id}. Save it now: it is not shown again`)
+      await context.warn(`This is token ${savedToken.id}. Save it now: it is not shown again`)
   } finally {
     await store.close()
   }
@@ -123,7 +123,7 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
   }
 }
 
-/** A unit is required, because 90 would mean seconds, and somebody who writes it means days. */
+/** A unit is required: 90 would mean 90 seconds, but somebody who writes it means 90 days. */
 const parseLifetime = createDurationParser(
   'a duration with its unit, such as 90d or 12h, up to 36525d',
   1,
@@ -133,8 +133,8 @@ const parseLifetime = createDurationParser(
 )
 
 /**
- * Finds a token by its id or its note. A note that is a number is less likely than an id, so an id
- * comes first. Of tokens with the same note, the one that is not revoked is meant.
+ * Finds a token by its id or its note. A number is more likely an id than a note, so the ids are
+ * compared first. If several tokens have the note, only one of them may be not revoked.
  *
  * @throws {PlantsError} `usage` if several tokens with this note are not revoked
  */
@@ -145,10 +145,10 @@ async function findTokenId(name: string, tokens: TokenStore): Promise<bigint | u
     if (page.some((token) => token.id === id)) return id
     tokensWithNote.push(...page.filter(({ note }) => note === name))
   }
-  const active = tokensWithNote.filter(({ revokedAt }) => !revokedAt)
-  if (active.length > 1)
+  const activeTokens = tokensWithNote.filter(({ revokedAt }) => !revokedAt)
+  if (activeTokens.length > 1)
     throw usageError('Several tokens have this note', 'Give the id of one of them')
-  return (active[0] ?? tokensWithNote.at(-1))?.id
+  return (activeTokens[0] ?? tokensWithNote.at(-1))?.id
 }
 
 function describeState({ revokedAt, expiresAt }: Token, time: number): string {

@@ -54,9 +54,9 @@ async function buildPatch({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch
     ...(tag !== undefined && { tag: tag === false ? null : tag }),
   }
   // A patch is only valid with an id. The real ids are checked by `readIds`.
-  const value = { id: 0n, ...patch }
-  if (parsePlant(value, 'patch')) return patch
+  const patchWithId = { id: 0n, ...patch }
+  if (parsePlant(patchWithId, 'patch')) return patch
   const { findProblems } = await import('../../plant/schema.js')
-  const message = describeInvalidPlant(findProblems(value, 'patch'))
+  const message = describeInvalidPlant(findProblems(patchWithId, 'patch'))
   throw new PlantsError('invalid', message, { hint: 'Correct the options' })
 }

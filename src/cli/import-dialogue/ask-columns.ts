@@ -2,10 +2,11 @@
  * Asks which sheet of a workbook has the plants, and which column of a table, or key of JSON
  * objects, is the id, the name and the tag.
  *
- * The result are options, such as `--map` and `--columns`, so an answer must be what an option can
- * say. A column is named by its name, or by its number if the name is not unique. A table without a
- * header is recognized by a person only, who then answers that the first row is a plant already:
- * that starts the questions again.
+ * The answers become options, such as `--map` and `--columns`, so an option must be able to express
+ * each answer. An option names a column by its name, or by its number if the name is not unique.
+ *
+ * Only a person can tell that a table has no header. The person then answers that the first row is
+ * a plant already, and the questions start again.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import type { Cells, Chunk } from '../../formats/chunk.js'
@@ -47,9 +48,9 @@ export async function askForColumns(
   const { sheet, rows } = await selectHead(sample, plan, io)
   const { records } = rows
   const headerIndex = findHeader(rows, plan)?.row ?? findLikeliestRow(records, plan)
-  const missing = findFieldsToAsk(listColumns(records, headerIndex), plan)
-  if (records.length === 0 || plan.columns || missing === undefined) throw failure
-  const table = { rows: records, headerIndex, missing, type: sample.type }
+  const fieldsToAsk = findFieldsToAsk(listColumns(records, headerIndex), plan)
+  if (records.length === 0 || plan.columns || fieldsToAsk === undefined) throw failure
+  const table = { rows: records, headerIndex, fieldsToAsk, type: sample.type }
   const columnAnswers = await new ColumnDialogue(table, plan, io).ask()
   const answers = sheet === undefined ? columnAnswers : { sheet, ...columnAnswers }
   return { answers, headerLine: answers.columns ? undefined : rows.lines[headerIndex] }
@@ -72,13 +73,13 @@ async function selectHead(
   io: Io,
 ): Promise<{ sheet?: string; rows: Chunk<Cells> }> {
   const completeHead = heads.find(({ rows }) => findHeader(rows, plan) !== undefined)
-  const likeliest = completeHead ?? findLikeliestHead(heads)
-  if (type !== 'workbook' || completeHead || heads.length === 1) return { rows: likeliest.rows }
+  const likeliestHead = completeHead ?? findLikeliestHead(heads)
+  if (type !== 'workbook' || completeHead || heads.length === 1) return { rows: likeliestHead.rows }
   const sheets = heads.map(({ sheet = '', rows: { records } }) => {
     const header = records[findLikeliestRow(records, plan)] ?? []
-    return { name: sheet, texts: readNames(header).filter(Boolean) }
+    return { name: sheet, headerTexts: readNames(header).filter(Boolean) }
   })
-  const sheet = await askForSheet(sheets, likeliest.sheet, io)
+  const sheet = await askForSheet(sheets, likeliestHead.sheet, io)
   return { sheet, rows: assertDefined(heads.find((head) => head.sheet === sheet)).rows }
 }
 
@@ -107,12 +108,14 @@ function findFieldsToAsk(
     const wantedName = foldName(plan.map[field] ?? field)
     return columns.filter(({ name }) => foldName(name) === wantedName).length
   }
-  // A field with several columns of its name is as unclear as one with none.
-  const unclear = fieldNames.filter((field) => plan.map[field] !== '' && countColumns(field) !== 1)
+  // A field is unclear if no column has its name, and also if several columns have its name.
+  const unclearFields = fieldNames.filter(
+    (field) => plan.map[field] !== '' && countColumns(field) !== 1,
+  )
   // If an option names a column that is not there, the option is wrong, and no answer changes it.
-  if (unclear.some((field) => plan.map[field] !== undefined)) return undefined
+  if (unclearFields.some((field) => plan.map[field] !== undefined)) return undefined
   const needsNoIds = (plan.idFrom ?? plan.match) !== undefined && countColumns('id') === 0
-  const fieldsToAsk = unclear.filter((field) => field !== 'id' || !needsNoIds)
+  const fieldsToAsk = unclearFields.filter((field) => field !== 'id' || !needsNoIds)
   // A plant needs no tag, so a file that only lacks tags can be imported without a question.
   const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns('tag') === 0
   return fieldsToAsk.length === 0 || isOnlyTagMissing ? undefined : fieldsToAsk
@@ -139,7 +142,7 @@ interface Table {
   /** The row of the header; -1 if the table has none. */
   headerIndex: number
   /** The fields to ask for. */
-  missing: readonly FieldName[]
+  fieldsToAsk: readonly FieldName[]
   type: Sample['type']
 }
 
@@ -156,7 +159,7 @@ class ColumnDialogue {
   readonly #io: Io
   #columns: readonly SampleColumn[]
   #isHeaderless = false
-  #chosen = new Map<FieldName, ColumnAnswer>()
+  #answersByField = new Map<FieldName, ColumnAnswer>()
 
   constructor(table: Table, plan: ImportPlan, io: Io) {
     this.#table = table
@@ -166,12 +169,12 @@ class ColumnDialogue {
   }
 
   async ask(): Promise<ImportAnswers> {
-    for (const field of this.#table.missing) {
+    for (const field of this.#table.fieldsToAsk) {
       const columns = this.#findRemainingColumns()
       if (columns.length === 0 && field === 'tag') continue
       const answer = await this.#askForField(field, columns)
       if (answer === 'firstRow') return this.#askHeaderless()
-      this.#chosen.set(field, answer)
+      this.#answersByField.set(field, answer)
     }
     return this.#buildAnswers()
   }
@@ -180,12 +183,12 @@ class ColumnDialogue {
   #askHeaderless(): Promise<ImportAnswers> {
     this.#isHeaderless = true
     this.#columns = listColumns(this.#table.rows, -1)
-    this.#chosen.clear()
+    this.#answersByField.clear()
     return this.ask()
   }
 
   #findRemainingColumns(): readonly SampleColumn[] {
-    const takenColumns = [...this.#chosen.values(), ...this.#findKnownColumns()]
+    const takenColumns = [...this.#answersByField.values(), ...this.#findKnownColumns()]
     return this.#columns.filter(({ index }) => !takenColumns.includes(index))
   }
 
@@ -205,7 +208,7 @@ class ColumnDialogue {
   /** Finds the columns that need no question: they have the name of their field, or of `--map`. */
   #findKnownColumns(): number[] {
     const { map } = this.#plan
-    const knownFields = fieldNames.filter((field) => !this.#table.missing.includes(field))
+    const knownFields = fieldNames.filter((field) => !this.#table.fieldsToAsk.includes(field))
     const names = knownFields.map((field) => foldName(map[field] ?? field))
     return this.#columns
       .filter(({ name }) => names.includes(foldName(name)))
@@ -216,29 +219,28 @@ class ColumnDialogue {
     const choices: Choice<ColumnAnswer>[] = []
     if (field === 'id') choices.push(...noIdChoices)
     if (field === 'tag') choices.push(noTagChoice)
-    if (this.#chosen.size === 0 && this.#mayBeHeaderless)
+    if (this.#answersByField.size === 0 && this.#mayBeHeaderless)
       choices.push({ value: 'firstRow', name: 'The first row is a plant already' })
     return choices
   }
 
   /** Whether it makes sense to answer that the table has no header. */
-
   get #mayBeHeaderless(): boolean {
-    const { headerIndex, type, missing } = this.#table
-    const hasNoName = missing.length === fieldNames.length || missing.includes('name')
+    const { headerIndex, type, fieldsToAsk } = this.#table
+    const hasNoName = fieldsToAsk.length === fieldNames.length || fieldsToAsk.includes('name')
     const isTyped = Object.keys(this.#plan.map).length > 0
     return headerIndex === 0 && type !== 'objects' && hasNoName && !isTyped && !this.#isHeaderless
   }
 
   #guess(field: FieldName, columns: readonly SampleColumn[]): ColumnAnswer | undefined {
-    const isFirst = this.#chosen.size === 0 && this.#mayBeHeaderless
+    const isFirst = this.#answersByField.size === 0 && this.#mayBeHeaderless
     if (isFirst && guessIsHeaderless(this.#table.rows[0] ?? [], this.#columns)) return 'firstRow'
     if (field === 'id') return guessIdColumn(columns) ?? 'generate'
     return field === 'name' ? guessNameColumn(columns) : (guessTagColumn(columns) ?? 'none')
   }
 
   #buildAnswers(): ImportAnswers {
-    const id = this.#chosen.get('id')
+    const id = this.#answersByField.get('id')
     const answers: ImportAnswers = this.#isHeaderless
       ? { columns: this.#nameColumns() }
       : { map: this.#mapFields() }
@@ -249,7 +251,7 @@ class ColumnDialogue {
 
   /** Names the columns of a table without a header; a column that is not read has an empty name. */
   #nameColumns(): string[] {
-    const fields = [...this.#chosen]
+    const fields = [...this.#answersByField]
     return this.#columns.map(
       ({ index }) => fields.find(([, answer]) => answer === index)?.[0] ?? '',
     )
@@ -257,10 +259,10 @@ class ColumnDialogue {
 
   #mapFields(): ImportPlan['map'] {
     const map: ImportPlan['map'] = {}
-    for (const [field, answer] of this.#chosen) {
+    for (const [field, answer] of this.#answersByField) {
       const column = this.#columns.find(({ index }) => index === answer)
       if (column) map[field] = this.#nameColumn(column)
-      // A column has the name of the field, but the answer is another one: so it is not read.
+      // A column has the name of the field, but was not chosen. So an empty name excludes it.
       else if (this.#columns.some(({ name }) => foldName(name) === field)) map[field] = ''
     }
     return map

@@ -1,9 +1,9 @@
 /*
  * Asks in which encoding the files of an import are.
  *
- * Nobody knows the name of an encoding, but everybody sees whether a text is right. So the dialogue
- * shows the beginning of the file in the likeliest encoding, and if that is wrong, a list of
- * encodings with the same line in each of them.
+ * Few people know the name of an encoding, but everybody sees whether a text is right. So the
+ * dialogue shows the beginning of the file in the likeliest encoding. If it is wrong, the dialogue
+ * shows a list of encodings, each with one line of the file as the encoding decodes the line.
  */
 import { assertDefined, inputError, type PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
@@ -21,7 +21,7 @@ import { findForeignLine, type SampleLine, sampleInput } from '../../import/samp
 import { formatTable } from '../../output/text-table.js'
 import { truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { askForEncoding, askWhetherRight, type EncodingReading, tell } from './questions.js'
+import { askForEncoding, askIfTextIsRight, type EncodingReading, writeLines } from './questions.js'
 
 /**
  * Asks in which encoding the first file is, if it is not UTF-8. An encoding is accepted only if it
@@ -33,16 +33,16 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   const input = assertDefined(plan.inputs[0])
   if (plan.encoding !== undefined) return undefined
   const failure = await findReadError(input, plan, io)
-  const detected = failure instanceof EncodingError ? failure.encodings : []
-  // None is detected for a text that is mostly UTF-8: a line is damaged, and no encoding is right.
-  let [encoding] = detected
+  const detectedEncodings = failure instanceof EncodingError ? failure.encodings : []
+  // If the file is UTF-8 except for a damaged line, no encoding is right, and none is detected.
+  let [encoding] = detectedEncodings
   if (encoding === undefined) return undefined
-  const encodings = [...new Set([...detected, ...commonEncodings.map(({ name }) => name)])]
+  const encodings = [...new Set([...detectedEncodings, ...commonEncodings.map(({ name }) => name)])]
   for (;;) {
-    await tell([`${input.name} is not UTF-8. Read as ${encoding}, it begins:`], io)
-    await tell(await describeBeginning(input, { ...plan, encoding }, io), io)
-    if (await askWhetherRight(io)) break
-    encoding = await askForReadable(encodings, input, plan, io)
+    await writeLines([`${input.name} is not UTF-8. Read as ${encoding}, it begins:`], io)
+    await writeLines(await describeBeginning(input, { ...plan, encoding }, io), io)
+    if (await askIfTextIsRight(io)) break
+    encoding = await askForReadableEncoding(encodings, input, plan, io)
   }
   await assertNoneIsUtf8(plan, io)
   return encoding
@@ -71,16 +71,16 @@ async function findReadError(
 }
 
 /**
- * Describes the first rows. If they have only letters of ASCII, which read the same in most
- * encodings, the first line with another letter is added.
+ * Describes the first rows. Most encodings decode letters of ASCII alike, so if the rows have only
+ * such letters, the first line with another letter is added.
  */
 async function describeBeginning(input: ImportInput, plan: ImportPlan, io: Io): Promise<string[]> {
   const { heads } = await sampleInput(input, plan, io)
   const rows = heads[0]?.rows.records ?? []
   const lines = layOutRows(rows.slice(0, maxRows).map(readNames), io)
   if (lines.some((line) => /[^\0-\x7f]/.test(line))) return lines
-  const foreign = await readForeignLine(input, plan, io)
-  return foreign ? [...lines, `  line ${foreign.line}: ${foreign.text}`] : lines
+  const foreignLine = await readForeignLine(input, plan, io)
+  return foreignLine ? [...lines, `  line ${foreignLine.line}: ${foreignLine.text}`] : lines
 }
 
 const maxRows = 4
@@ -121,22 +121,25 @@ async function readForeignLine(
   }
 }
 
-async function askForReadable(
+async function askForReadableEncoding(
   encodings: readonly string[],
   input: ImportInput,
   plan: ImportPlan,
   io: Io,
 ): Promise<string> {
-  const readings = await readInEach(encodings, input, plan, io)
+  const readings = await readLineInEachEncoding(encodings, input, plan, io)
   for (;;) {
     const encoding = await askForEncoding(readings, io)
     if (await isReadable(input, { ...plan, encoding }, io)) return encoding
-    await tell([`${input.name} is not ${encoding}: another line does not fit that encoding`], io)
+    await writeLines(
+      [`${input.name} is not ${encoding}: another line does not fit that encoding`],
+      io,
+    )
   }
 }
 
-/** Reads the same line in each encoding that can decode it. */
-async function readInEach(
+/** Decodes the first line beyond ASCII in each encoding. An encoding that cannot is left out. */
+async function readLineInEachEncoding(
   encodings: readonly string[],
   input: ImportInput,
   plan: ImportPlan,
@@ -166,17 +169,17 @@ async function tryForeignLine(
 
 /**
  * Checks that no further file is UTF-8. All files are read in the same encoding, and most encodings
- * read UTF-8 without an error, but with wrong letters.
+ * decode UTF-8 without an error, but to wrong letters.
  *
  * @throws {PlantsError} `input` if a further file is UTF-8, and not only ASCII
  */
 async function assertNoneIsUtf8({ inputs, ...plan }: ImportPlan, io: Io): Promise<void> {
-  const [first, ...furtherInputs] = inputs
+  const [firstInput, ...furtherInputs] = inputs
   for (const input of furtherInputs) {
     const isUtf8 = await isReadable(input, { inputs, ...plan }, io)
     if (!isUtf8 || !(await readForeignLine(input, { inputs, ...plan }, io))) continue
     throw inputError(
-      `${input.name} is UTF-8, and ${assertDefined(first).name} is not`,
+      `${input.name} is UTF-8, and ${assertDefined(firstInput).name} is not`,
       'Import each file with its own command',
     )
   }

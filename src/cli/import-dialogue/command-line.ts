@@ -2,8 +2,8 @@ import { isWindows } from '../../errors.js'
 import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 
 /**
- * Builds the command that imports the same without questions, for a script or the next time: the
- * command line that was typed, and an option for each answer.
+ * Builds the command that runs the same import without questions. It is the command line that was
+ * typed, with an option for each answer.
  *
  * @param argv the arguments after the name of the program
  */
@@ -23,8 +23,8 @@ export function buildCommandLine(
 }
 
 /**
- * Replaces the value of `--store`, which may have a password. A shell keeps the lines that are
- * copied into it, and other people may see them.
+ * Replaces the value of `--store`, because the address may have a password. A person may copy the
+ * command into a shell, whose history other people may see.
  */
 export function replaceStore(
   argv: readonly string[],
@@ -53,9 +53,10 @@ function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
 }
 
 /**
- * Quotes an argument so that bash, zsh and fish all read the same, or PowerShell on Windows. Within
- * single quotes, fish reads `\\` as one backslash, and the other shells read two, so backslashes
- * are put outside of the quotes. PowerShell also takes typographic quotes for single quotes.
+ * Quotes an argument for PowerShell on Windows, and elsewhere so that bash, zsh and fish read the
+ * same argument. Within single quotes, fish reads `\\` as one backslash, and the other shells read
+ * it as two, so backslashes are written outside of the quotes. PowerShell takes typographic quotes
+ * for single quotes.
  */
 export function quoteForShell(argument: string, system = { isWindows }): string {
   if (/^(?![=@])[\w./:@+=-]+$/.test(argument)) return argument

@@ -1,13 +1,14 @@
 /*
- * The dialogue of an import. On a terminal, it asks for what the files do not say, such as which
- * column is the name, and returns the plan with the options that would have said it. After the
- * dialogue, the import runs as any other.
+ * The dialogue of an import. On a terminal, it asks for what an import cannot find in the files,
+ * such as the column of the names. It adds the answers to the plan as the options that have the
+ * same meaning, and then the import runs like any other.
  *
- * The dialogue begins only when the import has failed to open the files without it. So it asks for
- * nothing that an import finds by itself, and if no answer helps, it ends with that failure.
+ * The dialogue begins only if the import could not open the files. So it asks for nothing that an
+ * import finds by itself. If no answer helps, the import ends with the error that it had without
+ * the dialogue.
  *
- * At its end, it shows the command that needs no questions, which records will be rejected, and
- * asks whether to import. Nothing is stored before that.
+ * At its end, the dialogue shows the command that asks no questions and the records that will be
+ * rejected, and asks whether to import. Nothing is stored before this last answer.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
@@ -24,7 +25,7 @@ import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { buildCommandLine, replaceStore } from './command-line.js'
 import { previewImport } from './preview-import.js'
-import { askToImport, tell } from './questions.js'
+import { askToImport, writeLines } from './questions.js'
 import { findSavedAnswers } from './saved-answers.js'
 
 interface DialogueOptions {
@@ -39,8 +40,8 @@ interface DialogueOptions {
 }
 
 /**
- * Asks for what the plan lacks. If an interrupted import of the same files has answers, they are
- * taken without asking.
+ * Asks for what the plan lacks. If a person has answered the questions before, and that import was
+ * interrupted, its answers are used.
  *
  * @throws {PlantsError} `interrupted` if a person does not answer, and the failure if no answer
  * would prevent it
@@ -48,24 +49,24 @@ interface DialogueOptions {
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
   const { plan, failure, context, argv } = options
   const { io } = context
-  const saved = await findSavedAnswers(plan, context)
-  if (saved) {
+  const savedAnswers = await findSavedAnswers(plan, context)
+  if (savedAnswers) {
     await context.warn('The interrupted import continues with the answers that you gave before')
-    return { ...applyAnswers(plan, saved), answers: saved }
+    return { ...applyAnswers(plan, savedAnswers), answers: savedAnswers }
   }
   const answers = await askForAnswers(plan, failure, io)
-  const answered = { ...applyAnswers(plan, answers), answers }
-  const preview = await previewImport(answered, io)
-  const complete = { ...answered, shownRejections: new Set(preview.reasons) }
-  await tell(
+  const answeredPlan = { ...applyAnswers(plan, answers), answers }
+  const preview = await previewImport(answeredPlan, io)
+  const complete = { ...answeredPlan, shownRejections: new Set(preview.reasons) }
+  await writeLines(
     [
       'The same without questions:',
-      `  ${buildCommandLine(nameStore(argv, context), answers)}`,
+      `  ${buildCommandLine(replaceStoreAddress(argv, context), answers)}`,
       ...describeRejections(preview),
     ],
     io,
   )
-  if (!plan.dryRun) await confirmImport(complete, preview.accepted, options)
+  if (!plan.dryRun) await confirmImport(complete, preview.acceptedCount, options)
   return complete
 }
 
@@ -77,18 +78,25 @@ async function askForAnswers(
   const answers: ImportAnswers = {}
   const encoding = await askForFileEncoding(plan, io)
   if (encoding !== undefined) answers.encoding = encoding
-  const decoded = applyAnswers(plan, answers)
-  const remaining = encoding === undefined ? failure : await findFailure(decoded, io)
-  if (!remaining) return answers
-  if (remaining instanceof NoListError || remaining instanceof EncodingError) throw remaining
-  const sample = await sampleInput(assertDefined(plan.inputs[0]), decoded, io)
-  const { answers: columnAnswers, headerLine } = await askForColumns(sample, decoded, remaining, io)
+  const planWithEncoding = applyAnswers(plan, answers)
+  const remainingFailure =
+    encoding === undefined ? failure : await findFailure(planWithEncoding, io)
+  if (!remainingFailure) return answers
+  if (remainingFailure instanceof NoListError || remainingFailure instanceof EncodingError)
+    throw remainingFailure
+  const sample = await sampleInput(assertDefined(plan.inputs[0]), planWithEncoding, io)
+  const { answers: columnAnswers, headerLine } = await askForColumns(
+    sample,
+    planWithEncoding,
+    remainingFailure,
+    io,
+  )
   const complete = { ...answers, ...columnAnswers }
-  const reader = await openFirst(applyAnswers(plan, complete), io)
+  const reader = await openFirstInput(applyAnswers(plan, complete), io)
   // If all columns are answered by their numbers, the import guesses which row is the header. It
   // must be the row that the person has seen.
   const { guessedLine = headerLine } = reader.header ?? {}
-  if (guessedLine !== headerLine) throw remaining
+  if (guessedLine !== headerLine) throw remainingFailure
   // The import may choose another delimiter than the one by which the table was shown.
   const shownDelimiter = sample.heads[0]?.delimiter
   const isSameDelimiter = reader.delimiter === shownDelimiter
@@ -97,7 +105,7 @@ async function askForAnswers(
 
 async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
   try {
-    await openFirst(plan, io)
+    await openFirstInput(plan, io)
     return undefined
   } catch (error) {
     if (isInputError(error)) return error
@@ -106,20 +114,20 @@ async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | unde
 }
 
 /** Opens the first file, and closes it again: only its header is needed. */
-async function openFirst(plan: ImportPlan, io: Io): Promise<OpenInput> {
+async function openFirstInput(plan: ImportPlan, io: Io): Promise<OpenInput> {
   const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   reader.close()
   return reader
 }
 
 function describeRejections({
-  rejected,
+  rejectedCount,
   reasons,
 }: Awaited<ReturnType<typeof previewImport>>): string[] {
-  if (rejected === 0) return []
-  const first = rejected > reasons.length ? `, the first ${reasons.length} of them` : ''
+  if (rejectedCount === 0) return []
+  const first = rejectedCount > reasons.length ? `, the first ${reasons.length} of them` : ''
   return [
-    `${formatPlantCount(rejected)} will be rejected${first}:`,
+    `${formatPlantCount(rejectedCount)} will be rejected${first}:`,
     ...reasons.map((text) => `  ${text}`),
   ]
 }
@@ -137,7 +145,10 @@ async function confirmImport(
 }
 
 /** Returns the arguments with an address of the store that has no password. */
-function nameStore(argv: readonly string[], { options, address }: CommandContext): string[] {
+function replaceStoreAddress(
+  argv: readonly string[],
+  { options, address }: CommandContext,
+): string[] {
   const { store } = options
   const isAddress = store?.includes('://') === true
   return isAddress ? replaceStore(argv, store, findKind(address).format(address)) : [...argv]

@@ -1,6 +1,6 @@
 /*
- * Guesses which column has which field, for the answer that Enter gives. A wrong guess costs a
- * person a few keys. An import without the dialogue uses none of these guesses.
+ * Guesses which column has which field. The guess is the answer that Enter gives, so a wrong guess
+ * costs a person only a few keys. An import without the dialogue uses none of these guesses.
  */
 import type { Cells } from '../../formats/chunk.js'
 import { foldName } from '../../formats/columns.js'
@@ -19,9 +19,9 @@ export interface SampleColumn {
 }
 
 /**
- * Names of the columns of plant lists, in the languages in which such lists are found. Chinese and
- * Japanese have no spaces between words, so a word of another script than Latin is looked for
- * anywhere in the name of a column.
+ * The words by which a field is found in the names of columns, in the languages in which plant
+ * lists are written. Chinese and Japanese have no spaces between words, so a word that is not in
+ * Latin letters may be anywhere in the name of a column.
  */
 export const columnWords: Record<FieldName, readonly string[]> = {
   id: 'id nr no number № номер 番号 编号 編號 번호'.split(' '),
@@ -42,21 +42,22 @@ export function guessIdColumn(columns: readonly SampleColumn[]): number | undefi
   return findByWords(integerColumns, 'id') ?? integerColumns[0]?.index ?? findByWords(columns, 'id')
 }
 
-/** Finds a column that is called a name, or else the one with the most different texts. */
+/** Finds a column that is called a name, or else the column with the most different strings. */
 export function guessNameColumn(columns: readonly SampleColumn[]): number | undefined {
-  const namedColumn = findByWords(columns, 'name')
-  if (namedColumn !== undefined) return namedColumn
-  const counts = columns.map(countTexts)
+  const columnWithName = findByWords(columns, 'name')
+  if (columnWithName !== undefined) return columnWithName
+  const counts = columns.map(countDistinctTexts)
   return columns[counts.indexOf(Math.max(...counts))]?.index
 }
 
 /**
- * Finds a column that is called a tag, a family or a place, or else the only column that is left,
- * if it has short texts: a list of three such columns has nothing else than plants with a tag.
+ * Finds a column that is called a tag, a family or a place. If there is none, but only one column
+ * remains, and its strings are short, it is this column: a list of three columns most likely has
+ * the id, the name and the tag.
  */
 export function guessTagColumn(columns: readonly SampleColumn[]): number | undefined {
-  const namedColumn = findByWords(columns, 'tag')
-  if (namedColumn !== undefined || columns.length !== 1) return namedColumn
+  const columnWithName = findByWords(columns, 'tag')
+  if (columnWithName !== undefined || columns.length !== 1) return columnWithName
   return columns.find(hasShortTexts)?.index
 }
 
@@ -64,14 +65,14 @@ export function guessTagColumn(columns: readonly SampleColumn[]): number | undef
 function hasShortTexts(column: SampleColumn): boolean {
   const { values } = column
   const isShort = values.every((value) => value.length <= maxTagLength)
-  return isShort && countTexts(column) === new Set(values).size && values.length > 0
+  return isShort && countDistinctTexts(column) === new Set(values).size && values.length > 0
 }
 
 const maxTagLength = 40
 
 /**
- * Whether the first row is most likely a plant, and not a header: it has an integer in a column in
- * which all rows below have one. A header would have a name there.
+ * Whether the first row is most likely a plant, and not a header. That is so if a column has an
+ * integer in all rows, because a header would have the name of the column in the first row.
  */
 export function guessIsHeaderless(firstRow: Cells, columns: readonly SampleColumn[]): boolean {
   return columns.some((column) => {
@@ -88,21 +89,24 @@ function isInteger(text: string): boolean {
   return /^\s*-?\d{1,19}\s*$/.test(text)
 }
 
-function countTexts({ values }: SampleColumn): number {
+function countDistinctTexts({ values }: SampleColumn): number {
   return new Set(values.filter((value) => /\p{L}/u.test(value))).size
 }
 
 function findByWords(columns: readonly SampleColumn[], field: FieldName): number | undefined {
   const words = columnWords[field]
   const scores = columns.map(({ name }) => Math.max(...words.map((word) => rateName(name, word))))
-  const best = Math.max(0, ...scores)
-  return best === 0 ? undefined : columns[scores.indexOf(best)]?.index
+  const bestScore = Math.max(0, ...scores)
+  return bestScore === 0 ? undefined : columns[scores.indexOf(bestScore)]?.index
 }
 
-/** Returns 2 if the name has the word, 1 if a longer word has it, as "Pflanzenname" has "name". */
+/**
+ * Rates how well the name of a column fits a word: 2 if the word is in the name, 1 if it is a part
+ * of a longer word, as "name" is in "Pflanzenname", and 0 otherwise.
+ */
 function rateName(name: string, word: string): number {
-  const folded = foldName(name)
-  if (folded.split(/[^\p{L}\p{N}№]+/u).includes(word)) return 2
+  const foldedName = foldName(name)
+  if (foldedName.split(/[^\p{L}\p{N}№]+/u).includes(word)) return 2
   const mayBePart = word.length > 3 || !/^\p{sc=Latin}+$/u.test(word)
-  return mayBePart && folded.includes(word) ? 1 : 0
+  return mayBePart && foldedName.includes(word) ? 1 : 0
 }

@@ -6,9 +6,9 @@ import { smallestId } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 
 interface ImportPreview {
-  /** How many records are valid. The store may still reject some, such as those whose id exists. */
-  accepted: number
-  rejected: number
+  /** How many records are valid. The store may reject one of them, such as one whose id exists. */
+  acceptedCount: number
+  rejectedCount: number
   /** The first rejected records: their file, line and reason. */
   reasons: readonly string[]
 }
@@ -21,12 +21,12 @@ interface ImportPreview {
  */
 export async function previewImport(plan: ImportPlan, io: Io): Promise<ImportPreview> {
   const reasons: string[] = []
-  const counts = { accepted: 0, rejected: 0 }
-  // Only the count is shown, so the generated ids can be any.
+  const counts = { acceptedCount: 0, rejectedCount: 0 }
+  // Only the counts are shown, so it does not matter which ids are generated.
   const state: MapperState = plan.idFrom === undefined ? {} : { nextId: smallestId }
   for (const input of plan.inputs)
     for await (const reason of readReasons(input, plan, state, io)) {
-      counts[reason === undefined ? 'accepted' : 'rejected'] += 1
+      counts[reason === undefined ? 'acceptedCount' : 'rejectedCount'] += 1
       if (reason !== undefined && reasons.length < maxReasons) reasons.push(reason)
     }
   return { ...counts, reasons }

@@ -25,7 +25,7 @@ export function askForColumn(question: ColumnQuestion, io: Io): Promise<ColumnAn
   const columnChoices = columns.map((column) => ({
     value: column.index,
     name: truncate(describeColumn(column), io.stderr.columns - 4),
-    short: nameColumn(column),
+    short: getColumnLabel(column),
   }))
   return ask(message, [...columnChoices, ...otherAnswers], guess, io)
 }
@@ -36,32 +36,32 @@ function describeColumn(column: SampleColumn): string {
   const firstValues = values.slice(0, maxValues).map((value) => truncate(value, maxValueLength))
   const ellipsis = values.length > maxValues ? '…' : ''
   const list = firstValues.length > 0 ? firstValues.join(', ') + ellipsis : 'empty'
-  return `${nameColumn(column)} (${list})`
+  return `${getColumnLabel(column)} (${list})`
 }
 
 const maxValues = 3
 const maxValueLength = 20
 
-function nameColumn({ name, index }: SampleColumn): string {
+function getColumnLabel({ name, index }: SampleColumn): string {
   return name === '' ? `Column ${index + 1}` : name
 }
 
-/** @param sheets the names of the sheets, and the texts of the likeliest header of each */
+/** @param sheets the names of the sheets, each with the columns of its likeliest header */
 export function askForSheet(
-  sheets: readonly { name: string; texts: readonly string[] }[],
+  sheets: readonly { name: string; headerTexts: readonly string[] }[],
   guess: string | undefined,
   io: Io,
 ): Promise<string> {
-  const choices = sheets.map(({ name, texts }) => ({
+  const choices = sheets.map(({ name, headerTexts }) => ({
     value: name,
-    name: truncate(`${name} (${texts.join(', ') || 'empty'})`, io.stderr.columns - 4),
+    name: truncate(`${name} (${headerTexts.join(', ') || 'empty'})`, io.stderr.columns - 4),
     short: name,
   }))
   return ask('Which sheet has the plants?', choices, guess, io)
 }
 
 /** Resolves to true if the text is right, and to false to choose another encoding. */
-export async function askWhetherRight(io: Io): Promise<boolean> {
+export async function askIfTextIsRight(io: Io): Promise<boolean> {
   const answer = await ask(
     'Is that right?',
     [
@@ -76,7 +76,7 @@ export async function askWhetherRight(io: Io): Promise<boolean> {
   return answer === 'yes'
 }
 
-/** An encoding, and a line of the file as it reads in this encoding. */
+/** An encoding, and a line of the file as this encoding decodes the line. */
 export interface EncodingReading {
   encoding: string
   text: string
@@ -93,7 +93,7 @@ export function askForEncoding(readings: readonly EncodingReading[], io: Io): Pr
       keywords: listLanguages(encoding),
     }
   })
-  return askToSearch('Which encoding?', (typed) => filterChoices(choices, typed), io)
+  return askToSearch('Which encoding?', (typedText) => filterChoices(choices, typedText), io)
 }
 
 /** Resolves to true to import, and to false to see what would happen. */
@@ -118,7 +118,7 @@ export async function askToImport(
 }
 
 /** Writes lines that belong to a question, and so are not hidden by `--quiet`. */
-export async function tell(lines: readonly string[], io: Io): Promise<void> {
+export async function writeLines(lines: readonly string[], io: Io): Promise<void> {
   await io.stderr.write(lines.map((line) => `${toPrintable(line, io)}\n`).join(''))
 }
 
@@ -127,8 +127,8 @@ function createStoppedError(): PlantsError {
 }
 
 /**
- * Asks to choose from a list. A long list is filtered by what a person types, and begins with the
- * choice that Enter takes.
+ * Asks to choose from a list. If the list is long, a person can type to filter it, and the choice
+ * that Enter takes is first.
  */
 function ask<T>(
   message: string,
@@ -139,18 +139,18 @@ function ask<T>(
   if (choices.length <= maxListed) return askToChoose({ message, choices, initial }, io)
   const initialChoice = choices.filter(({ value }) => value === initial)
   const otherChoices = choices.filter(({ value }) => value !== initial)
-  const sorted = [...initialChoice, ...otherChoices]
-  return askToSearch(message, (typed) => filterChoices(sorted, typed), io)
+  const sortedChoices = [...initialChoice, ...otherChoices]
+  return askToSearch(message, (typedText) => filterChoices(sortedChoices, typedText), io)
 }
 
 const maxListed = 12
 
-/** @param choices may have keywords, which are not shown, and by which a choice is also found */
+/** @param choices may have keywords, by which a choice is found, but which are not shown */
 function filterChoices<T>(
   choices: readonly (Choice<T> & { keywords?: string })[],
-  typed: string | undefined,
+  typedText: string | undefined,
 ): readonly Choice<T>[] {
-  const foldedText = foldName(typed ?? '')
+  const foldedText = foldName(typedText ?? '')
   return choices.filter(({ name, keywords = '' }) =>
     foldName(`${name} ${keywords}`).includes(foldedText),
   )

@@ -8,7 +8,7 @@ import type { CommandContext } from '../command-context.js'
 
 /**
  * Finds the answers that a person gave when an interrupted import of the same files began. It opens
- * the store, and closes it again: a store must not be open while a person thinks.
+ * and closes the store for that, because a store must not be open while a person thinks.
  *
  * @throws {PlantsError} `usage` if a finished import has generated ids for the same files
  */

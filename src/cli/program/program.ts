@@ -7,7 +7,9 @@ import { commandGroups, type ListedCommand, listedCommands } from '../commands/i
 import { createGlobalOptions } from '../global-options.js'
 import { RejectedLine } from '../rejected-line.js'
 
-/** What a command line asks commander for. Every other output is written by the command itself. */
+/**
+ * The text that commander has built for a command line. A command writes all other output itself.
+ */
 interface Page {
   type: 'help' | 'version' | 'none'
   text: string
@@ -20,11 +22,11 @@ interface Page {
  */
 export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
   let text = ''
-  const program = await buildProgram(io, line, (written) => {
-    text += written
+  const program = await buildProgram(io, line, (page) => {
+    text += page
   })
   const pageError = await parseLine(program, line.argv)
-  // Commander writes the help for a line without a command, too, and takes that for a failure.
+  // For a line without a command, commander also builds the help, and ends with a failure.
   const isFailure = pageError !== undefined && pageError.exitCode !== 0
   if (isFailure && program.args.length === 0)
     throw usageError('A command is missing', 'See: plants --help')
@@ -56,8 +58,8 @@ async function parseLine(
 }
 
 /**
- * Builds the program with the commands that a line names. To load all of them would take a third of
- * the time of a start.
+ * Builds the program with the commands that a line names. Loading all commands would take a third
+ * of the time of a start.
  *
  * @param line the command line; without it, the program has all commands
  * @param write receives help and the version
@@ -69,12 +71,14 @@ export async function buildProgram(
 ): Promise<PlantsCommand> {
   const program = createProgram(io, line, write)
   for (const option of createGlobalOptions()) program.addOption(option)
-  for (const [name, listed] of listCommands(line)) {
-    const { group, summary, aliases = [] } = listed
+  for (const [name, listedCommand] of listCommands(line)) {
+    const { group, summary, aliases = [] } = listedCommand
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
-    // The help of the program needs no more of a command than this. A word of the line may be a
-    // value that is called like a command, whose file is then loaded in vain.
-    if (!line || mentionsCommand(line.argv, name, aliases)) await defineCommand(command, listed)
+    // The help of the program needs no more than this, so the file of a command is loaded only if
+    // the line mentions the command. A value such as `--name list` may load a file that is not
+    // used.
+    if (!line || mentionsCommand(line.argv, name, aliases))
+      await defineCommand(command, listedCommand)
   }
   if (line?.argv[0] === '__complete') addCompletion(program, io)
   return program
@@ -134,13 +138,15 @@ async function defineCommand(
 }
 
 /**
- * Lists the commands that must be added for a line. A line that begins with a command needs no
- * other one. Help and the hint for a wrong name need all of them, which takes a millisecond.
+ * Lists the commands that are added for a line. A line that begins with a command needs only this
+ * one. Help, and the hint for a wrong name, need all commands, which take a millisecond.
  */
 function listCommands(line: CommandLine | undefined) {
   const commands = Object.entries(listedCommands)
-  const first = line?.argv.slice(0, 1) ?? []
-  const command = commands.find(([name, { aliases = [] }]) => mentionsCommand(first, name, aliases))
+  const firstWord = line?.argv.slice(0, 1) ?? []
+  const command = commands.find(([name, { aliases = [] }]) =>
+    mentionsCommand(firstWord, name, aliases),
+  )
   return command && command[0] !== 'help' ? [command] : commands
 }
 
@@ -167,7 +173,7 @@ function addCompletion(program: PlantsCommand, io: Io): void {
     })
 }
 
-/** Describes an option without its variable, which `plants config list` shows. */
+/** Describes an option without its variable of the environment: `plants config list` shows that. */
 function describeOption(option: Option): string {
   return new Help().optionDescription(Object.create(option, { envVar: { value: undefined } }))
 }

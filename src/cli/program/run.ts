@@ -25,7 +25,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     await runLine(line, io)
     return 0
   } catch (error) {
-    // The reader of stdout has seen enough, as `head` does.
+    // The reader of stdout has ended, as `head` ends after ten lines. That is not an error.
     if (getSystemCode(error) === 'EPIPE') return 0
     const failure = error instanceof PlantsError ? error : createDefectError(error)
     if (!failure.isReported) await reportFailure(failure, line, io)

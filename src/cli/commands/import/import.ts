@@ -136,8 +136,8 @@ async function importPlants(
   // A dry run does not ask a service which names it has. So a record without an id counts as a new
   // plant there, for which an id is generated.
   const asksForNames = !options.dryRun || hasCapability(address, 'direct')
-  const takesAllForNew = options.match !== undefined && !asksForNames
-  const { map = {}, maxErrors = Infinity, idFrom = takesAllForNew ? 'next' : undefined } = options
+  const treatsAllAsNew = options.match !== undefined && !asksForNames
+  const { map = {}, maxErrors = Infinity, idFrom = treatsAllAsNew ? 'next' : undefined } = options
   const inputs = (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io))
   const rejects = options.rejects && io.resolvePath(options.rejects)
   const { runImport } = await import('./run-import.js')
@@ -180,8 +180,12 @@ function parseDelimiter(flag: string, text: string): string {
  * Parses `id=Nr,name=Kind`. A column may have "," and "=" in its name, so the option is divided
  * only before the name of a field and "=".
  */
-function parseMap(flag: string, text: string, before: ImportPlan['map'] = {}): ImportPlan['map'] {
-  const map = { ...before }
+function parseMap(
+  flag: string,
+  text: string,
+  previousMap: ImportPlan['map'] = {},
+): ImportPlan['map'] {
+  const map = { ...previousMap }
   for (const pair of text.split(/,(?=\s*(?:id|name|tag)\s*=)/)) {
     const [name = '', ...parts] = pair.split('=')
     const field = fieldNames.find((fieldName) => fieldName === name.trim())

@@ -1,6 +1,6 @@
 /*
- * Chooses what an import that rejected records says at its end. Records are often rejected for one
- * cause, and then one option, or one change of the input, stores all of them.
+ * Chooses the hint of an import that has rejected records. Often all records are rejected for one
+ * cause, and then one option, or one change of the input, helps for all of them.
  */
 
 import type { RejectedRecord } from '../../../import/format-rejects.js'
@@ -21,7 +21,7 @@ export class RejectionHints {
   }
 
   /** @param file the name of the input, for commands */
-  note(rejections: readonly RejectedRecord[], file: string): void {
+  noteRejections(rejections: readonly RejectedRecord[], file: string): void {
     for (const { error, rejectionCause } of rejections) {
       const cause = rejectionCause ?? (error === 409 ? 'conflict' : undefined)
       if (cause === undefined) continue
@@ -37,7 +37,7 @@ export class RejectionHints {
    * @param isNothingStored whether all records were rejected
    * @param otherHint the hint for records that no cause explains
    */
-  choose(rejectedCount: number, isNothingStored: boolean, otherHint: string): string {
+  chooseHint(rejectedCount: number, isNothingStored: boolean, otherHint: string): string {
     const causes = [...this.#files]
     // An id that is wrong in one record of many is an error in that record.
     const areAllExplained = this.#explainedCount === rejectedCount
@@ -74,7 +74,7 @@ function describeUnquoting(file: string, key: string): string {
     return 'In JSON, write ids as numbers, without quotes'
   const pattern = key === 'id' ? '[iI][dD]' : key
   const command = `sed -E 's/("${pattern}" *: *)"(-?[0-9]+)"/\\1\\2/g'`
-  const use = 'To write ids as numbers, as JSON needs them, pipe'
-  if (file === 'stdin') return `${use} the input through this first: ${command}`
-  return `${use} this into the same command, with - instead of ${file}: ${command} ${quoteWord(file)}`
+  const pipeAdvice = 'To write ids as numbers, as JSON needs them, pipe'
+  if (file === 'stdin') return `${pipeAdvice} the input through this first: ${command}`
+  return `${pipeAdvice} this into the same command, with - instead of ${file}: ${command} ${quoteWord(file)}`
 }

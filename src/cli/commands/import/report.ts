@@ -55,7 +55,7 @@ export class ImportReport {
     })
     const { reporter } = this.#context
     const file = assertDefined(this.#plan.inputs[input]).name
-    this.#hints.note(rejections, file)
+    this.#hints.noteRejections(rejections, file)
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#rejectedShown
     const reported = this.#omitShown(rejections, file).slice(0, maxRejections)
     this.#rejectedShown += reported.length
@@ -197,7 +197,7 @@ export class ImportReport {
     const { created, updated, skipped } = position.counts
     const isNothingStored = created + updated + skipped === 0
     const otherHint = this.#chooseOtherHint(rejects)
-    return this.#hints.choose(countRejectedRecords(position.counts), isNothingStored, otherHint)
+    return this.#hints.chooseHint(countRejectedRecords(position.counts), isNothingStored, otherHint)
   }
 
   /** @param rejects the file with the rejected records */

@@ -45,15 +45,15 @@ export async function runImport(
   argv: readonly string[],
 ): Promise<void> {
   const { io } = context
-  const { plan, first, examined } = await openInputs(typedPlan, context, argv)
+  const { plan, firstReader, examinedInputs } = await openInputs(typedPlan, context, argv)
   let target: ImportTarget | undefined
   try {
-    target = await openTarget(examined !== undefined, plan, context)
-    const start = await startImport(target, { examined, first, plan }, context)
+    target = await openTarget(examinedInputs !== undefined, plan, context)
+    const start = await startImport(target, { examinedInputs, firstReader, plan }, context)
     const report = new ImportReport(plan, context)
     const importer = new Importer(start, report.reportChunk.bind(report), io)
     try {
-      await importAll(importer, target, first, plan)
+      await importAll(importer, target, firstReader, plan)
       // This deletes the checkpoint. If it fails, so does the import: there is no summary, and the
       // same command resumes at the end.
       if (importer.isComplete) await importer.finish()
@@ -67,26 +67,26 @@ export async function runImport(
     report.assertComplete(importer)
   } finally {
     if (target) await closeTarget(target)
-    first.close()
+    firstReader.close()
   }
 }
 
 /** A direct store is also its own checkpoint store. The set makes sure that it is closed once. */
 async function closeTarget({ checkpointStore, store }: ImportTarget): Promise<void> {
   const stores = new Set<{ close?(): Promise<void> } | undefined>([checkpointStore, store])
-  for (const opened of stores) await opened?.close?.()
+  for (const openedTarget of stores) await openedTarget?.close?.()
 }
 
 interface Inputs {
   /** The options, with the answers of the dialogue. */
   plan: ImportPlan
   /** The hashes of the inputs; undefined if an input can be read only once. */
-  examined: ExaminedInputs | undefined
+  examinedInputs: ExaminedInputs | undefined
   /**
    * The first input, whose format and header say how the import is found again. It stays open, and
    * is imported when its turn comes.
    */
-  first: OpenInput
+  firstReader: OpenInput
 }
 
 /** Opens the first input, and examines all. If that fails on a terminal, a dialogue may help. */
@@ -108,11 +108,11 @@ async function openInputs(
 }
 
 async function examinePlan(plan: ImportPlan, io: Io): Promise<Inputs> {
-  const first = await openInput(assertDefined(plan.inputs[0]), plan, io)
+  const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
-    return { plan, first, examined: await examineInputs(plan, io) }
+    return { plan, firstReader, examinedInputs: await examineInputs(plan, io) }
   } catch (error) {
-    first.close()
+    firstReader.close()
     throw error
   }
 }
@@ -135,11 +135,11 @@ async function showOutcomes(
 async function importAll(
   importer: Importer,
   { checkpointStore }: ImportTarget,
-  first: OpenInput,
+  firstReader: OpenInput,
   { atomic }: ImportPlan,
 ): Promise<void> {
-  if (!atomic) return importer.run(first)
-  await checkpointStore.transaction((transaction) => importer.run(first, transaction), {
+  if (!atomic) return importer.run(firstReader)
+  await checkpointStore.transaction((transaction) => importer.run(firstReader, transaction), {
     shouldCommit: () => !importer.isRolledBack,
   })
 }
@@ -150,9 +150,9 @@ async function startImport(
   inputs: Inputs,
   context: CommandContext,
 ): Promise<ImportStart> {
-  const { plan, examined, first } = inputs
-  const hashes = plan.dryRun ? undefined : examined?.hashes
-  const source = describeSource(plan, hashes, first)
+  const { plan, examinedInputs, firstReader } = inputs
+  const hashes = plan.dryRun ? undefined : examinedInputs?.hashes
+  const source = describeSource(plan, hashes, firstReader)
   const isService = target.send !== undefined
   const { address } = context
   const service = isService ? findKind(address).format(address) : ''
@@ -176,19 +176,19 @@ async function startImport(
  *
  * @returns the checkpoint with what it says about the file from now on
  */
-function prepareRejects(checkpoint: Checkpoint, { plan, first }: Inputs): Checkpoint {
+function prepareRejects(checkpoint: Checkpoint, { plan, firstReader }: Inputs): Checkpoint {
   const { position } = checkpoint
   const path = plan.dryRun ? undefined : plan.rejects
-  const rejects = openRejects(path, position.rejects, formatRejectsHeader(first))
+  const rejects = openRejects(path, position.rejects, formatRejectsHeader(firstReader))
   return { ...checkpoint, position: { ...position, rejects } }
 }
 
 async function beginImport(
   { store }: ImportTarget,
   source: string,
-  { plan: { idFrom, restart, answers }, examined }: Inputs,
+  { plan: { idFrom, restart, answers }, examinedInputs }: Inputs,
 ): Promise<Checkpoint> {
-  const firstId = idFrom === 'next' ? await findNextId(store, examined?.greatestId) : idFrom
+  const firstId = idFrom === 'next' ? await findNextId(store, examinedInputs?.greatestId) : idFrom
   return createCheckpoint({ source, firstId: firstId?.toString(), restart, answers })
 }
 
@@ -252,10 +252,10 @@ async function openDirectStore(
   const opener = await context.createDirectOpener()
   const { direct } = findKind(context.address).capabilities
   const mayBeMissing = isExamined && 'isCreatedOnOpen' in direct
-  const existing = mayBeMissing ? await opener.openExisting() : undefined
-  if (mayBeMissing && !existing && !(await hasImportableRecord(plan, context.io)))
+  const existingStore = mayBeMissing ? await opener.openExisting() : undefined
+  if (mayBeMissing && !existingStore && !(await hasImportableRecord(plan, context.io)))
     return { checkpointStore: createTransactions((changes) => planOutcomes(changes, false)) }
-  const store = existing ?? (await opener.open())
+  const store = existingStore ?? (await opener.open())
   return { store, checkpointStore: store }
 }
 
