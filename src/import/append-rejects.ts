@@ -4,10 +4,10 @@ import type { Position } from './parse-checkpoint.js'
 import { appendRejectedRecords, disownFile } from './rejects-file.js'
 
 /**
- * Appends the rejected records of a chunk, which is committed, to their file. Then the checkpoint
- * is saved without them.
+ * Appends the rejected records of a committed chunk to the rejects file, and then saves the
+ * checkpoint without these records.
  *
- * @param header the header of the file, which precedes the first record
+ * @param header the header of the file, which is written before the first record
  * @returns the position without these records
  */
 export async function appendRejects(
@@ -21,8 +21,8 @@ export async function appendRejects(
   try {
     nextPosition.rejects = appendRejectedRecords(rejects, header)
   } catch (error) {
-    // The file belongs to another program, and the checkpoint must say so. If that program is a
-    // process that has resumed this import, saving fails, and its error says that.
+    // The file belongs to another program, and the checkpoint must say so. The other program may be
+    // another process with this import. Then saving the checkpoint fails with the right error.
     if (error instanceof PlantsError && error.kind === 'usage')
       await entries.saveCheckpoint({ ...position, rejects: disownFile(rejects) })
     throw error

@@ -3,11 +3,11 @@ import { PlantsError } from '../errors.js'
 import type { ImportPlan } from './inputs.js'
 import type { Checkpoint, Position } from './parse-checkpoint.js'
 
-/** The error for a checkpoint that no import has saved like this, for example a damaged one. */
+/** The checkpoint of an import is not valid. For example, another program has changed it. */
 export class InvalidCheckpointError extends PlantsError {
   constructor(message: string, plan: ImportPlan) {
-    // With `--restart`, records without ids would be stored again under other ids. With `--match
-    // name`, those that are stored are found by their names.
+    // With `--restart`, plants with generated ids would be stored again under other ids. With
+    // `--match name`, the stored plants are found by their names.
     const firstHint =
       plan.idFrom === undefined
         ? 'Start over with --restart'
@@ -19,14 +19,14 @@ export class InvalidCheckpointError extends PlantsError {
 }
 
 /**
- * Whether an import that generates ids may begin again without `--restart`: what it has stored is
- * found by its name, and so gets no second id.
+ * Whether an import finds the plants with generated ids that it has stored. It finds them by their
+ * names, so it may begin again, and no plant gets a second id.
  */
 export function findsStoredByName({ idFrom, match }: ImportPlan): boolean {
   return idFrom !== undefined && match !== undefined
 }
 
-/** Creates the checkpoint of an import that is at its beginning. */
+/** Creates the checkpoint of a new import. */
 export function createCheckpoint(
   properties: Pick<Checkpoint, 'source' | 'firstId' | 'restart' | 'answers'>,
 ): Checkpoint {
@@ -38,14 +38,17 @@ export function createCheckpoint(
 /**
  * Returns the position after further records, and changes nothing.
  *
- * @param rejectedRows what these records add to the rejects file
+ * @param records how many records follow the position
+ * @param rejectedRows the rows of these records for the rejects file
  */
 export function movePosition(position: Position, records: number, rejectedRows: string): Position {
   const rejects = position.rejects && { ...position.rejects, rows: rejectedRows }
   return { ...position, records: position.records + records, rejects }
 }
 
-/** Builds the id of a row from what the row is about, such as the paths of the files. */
+/**
+ * Builds the id of an entry in the table `imports` from strings, such as the paths of the files.
+ */
 export function buildCheckpointId(...strings: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(strings)).digest('hex').slice(0, 32)
 }

@@ -12,7 +12,7 @@ export function countRejectedRecords({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
 }
 
-/** Counts the records that have an outcome, whichever it is. */
+/** Counts the records that have an outcome. */
 export function countFinishedRecords(counts: Counts): number {
   return (
     counts.created + counts.updated + counts.skipped + counts.unknown + countRejectedRecords(counts)

@@ -4,8 +4,8 @@ import { type ImportPlan, isInputError, openInput } from './inputs.js'
 import { Mapper } from './map-record.js'
 
 /**
- * Whether a record of the files can become a change, so that a store is needed. It reads up to the
- * first such record, which most files begin with.
+ * Whether any record of the files can become a change. It stops reading at the first such record,
+ * which most files begin with.
  */
 export async function hasImportableRecord(plan: ImportPlan, io: Io): Promise<boolean> {
   const nextId = plan.idFrom === undefined ? undefined : smallestId
@@ -18,7 +18,7 @@ export async function hasImportableRecord(plan: ImportPlan, io: Io): Promise<boo
       for await (const { records } of reader.chunks)
         if (records.some((raw) => !('error' in mapper.map(raw)))) return true
     } catch (error) {
-      // The import finds the same error, and reports the records before it.
+      // The import will find the same error, and report the records before the error.
       if (isInputError(error)) return true
       throw error
     } finally {

@@ -1,6 +1,6 @@
 /*
- * Formats rejected records for the file of `--rejects`, and for people. The file is a table or
- * NDJSON, as the input was, so that it can be corrected and imported.
+ * Formats rejected records for the file of `--rejects`, and for people. Like its input, the file is
+ * a table or NDJSON, so that a person can correct the records and import the file.
  */
 import { usageError } from '../errors.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
@@ -60,8 +60,8 @@ export function assertSameHeader(
 }
 
 /**
- * Formats a row of a table. A cell that was rejected, such as `#N/A`, is written without quotes. So
- * it is rejected again until somebody has corrected it; in quotes, it would be a name.
+ * Formats a row of a table. A cell that was rejected, such as `#N/A`, is written without quotes, so
+ * that an import rejects it again until somebody has corrected it. In quotes, it would be a name.
  */
 function formatRow(cells: readonly Cell[], delimiter = ','): string {
   const fields = cells.map((cell) =>
@@ -71,8 +71,9 @@ function formatRow(cells: readonly Cell[], delimiter = ','): string {
 }
 
 /**
- * Formats a line of NDJSON. An object keeps its members as they were written, except those that the
- * rejects file of an earlier import has added. Anything else becomes the string `rejected_text`.
+ * Formats a line of NDJSON. An object keeps its members as they were written, except the members
+ * that an earlier rejects file has added. A line that is no object becomes the string
+ * `rejected_text`.
  */
 function formatJsonLine({ line, kind, message }: RejectedRecord, raw: string): string {
   const text = raw.replace(/[\r\n]/g, ' ').trim()

@@ -1,10 +1,10 @@
 /*
- * Saves the entries of an import in the table `imports`, each of which is an id and a text: its
- * checkpoint, and an entry for each file that is remembered.
+ * Saves the entries of an import in the table `imports`. An entry has an id and a state, which is a
+ * string. One entry is the checkpoint, and there is one for each file that is remembered.
  *
- * An entry is replaced only if it still has the text that this process has read or saved there. If
- * another process has resumed the same import in the meantime, the text is another one, and the
- * transaction fails. Nothing else keeps two processes with the same import apart.
+ * An entry is replaced only if it still has the state that this process has read or saved. If
+ * another process has resumed the same import in the meantime, the entry has another state, and the
+ * transaction fails. Only this check prevents two processes from running the same import.
  */
 import type { CheckpointChange, Transaction } from '../stores/store.js'
 import type { ImportStart, ImportTarget } from './import-start.js'
@@ -17,7 +17,7 @@ export class ImportEntries {
   readonly #checkpoint: Checkpoint
   /** The id of the checkpoint; undefined for an import that cannot be resumed. */
   readonly #checkpointId: string | undefined
-  /** The text of each entry by its id; undefined for an entry that does not exist. */
+  /** The state of each entry by its id; undefined for an entry that does not exist. */
   readonly #states = new Map<string, string | undefined>()
 
   constructor({ plan, target, savedImport, checkpoint }: ImportStart) {
@@ -40,7 +40,7 @@ export class ImportEntries {
   }
 
   /**
-   * Builds the change of the checkpoint, which a transaction saves with its plants.
+   * Builds the change of the checkpoint, which is saved in the same transaction as the plants.
    *
    * @param position undefined to delete the checkpoint
    * @returns one change, or none if the import cannot be resumed, or the checkpoint has the
@@ -79,13 +79,13 @@ export class ImportEntries {
     this.noteSavedChange(change)
   }
 
-  /** Notes a change when the transaction that has saved it is committed. */
+  /** Notes the new state of an entry. It must be called after the commit. */
   noteSavedChange({ id, to }: CheckpointChange): void {
     this.#states.set(id, to)
   }
 }
 
-/** Saves changes in a transaction. When it is committed, `noteSaved` must be called with each. */
+/** Saves changes in a transaction. After the commit, each must be given to `noteSavedChange`. */
 export async function saveEntries(
   changes: readonly CheckpointChange[],
   { saveCheckpoint }: Transaction,

@@ -4,13 +4,14 @@ import type { PlantNames } from './map-record.js'
 import type { Checkpoint } from './parse-checkpoint.js'
 import type { SavedImport } from './resume.js'
 
-/** Where an import sends its changes, and keeps its checkpoint. */
+/** The stores to which an import sends its changes, and in which it keeps its checkpoint. */
 export interface ImportTarget {
   /** Sends changes to a service; undefined for a direct store, which writes them itself. */
   send?: Store['write']
   /**
    * The direct store itself, or the journal of a service. It keeps the checkpoint, and each chunk
-   * is a transaction of it. It lacks `findCheckpoint` where no checkpoint is kept, as in a dry run.
+   * is one of its transactions. If no checkpoint is kept, as in a dry run, it has no
+   * `findCheckpoint`.
    */
   checkpointStore: Pick<DirectStore, 'transaction'> &
     Partial<Pick<DirectStore, 'findCheckpoint' | 'close'>>
@@ -18,7 +19,7 @@ export interface ImportTarget {
   store?: Pick<Store, 'read' | 'close'>
 }
 
-/** What an import begins with. */
+/** Everything that an `Importer` needs to run an import. */
 export interface ImportStart {
   plan: ImportPlan
   target: ImportTarget

@@ -1,21 +1,21 @@
 /*
  * Runs an import, which is a loop over chunks of records.
  *
- * A chunk is one transaction with its checkpoint. So at any moment, there are whole chunks on disk,
- * and the position after them, from which the same command resumes. That holds because of the order
- * of the steps:
+ * A chunk and the checkpoint after it are one transaction. So at any moment, whole chunks are on
+ * disk, together with the position from which the same command resumes. The order of the steps
+ * guarantees that:
  *
  * 1. The records are mapped to changes (`map-chunks.ts`), and the changes are written.
- * 2. The checkpoint is compared with what this process saved last, and replaced. If another process
- *    has resumed the same import, the transaction fails.
- * 3. A file is remembered by its contents, once one of its records gets a generated id.
+ * 2. The checkpoint is replaced, if it is still the one that this process has saved last. If
+ *    another process has resumed the same import, the transaction fails.
+ * 3. If a record of a file gets a generated id, the file is remembered by its contents.
  * 4. The transaction is committed. With `--atomic`, one transaction is around all chunks.
- * 5. The chunk is reported, and its rejected records, which the checkpoint has, are appended to
- *    their file.
+ * 5. The chunk is reported, and its rejected records are appended to the rejects file. Until then,
+ *    the checkpoint has these records.
  *
- * A service has no transactions. Its changes are sent before the checkpoint is replaced, which is
- * in the journal. Each create has a key made of the import and the record, so a chunk that is sent
- * again creates nothing twice.
+ * A service has no transactions. The changes are sent to the service first, and then the checkpoint
+ * in the journal is replaced. If a chunk is sent again, it creates nothing twice, because each
+ * create has an idempotency key of the import and the record.
  *
  * There are two shortcuts. While a PostgreSQL server stores a chunk, the next one is read and
  * mapped (`ReadAhead`). And the plants of a plain chunk are created in a direct store without
@@ -63,7 +63,7 @@ interface CurrentInput {
   prepareNext(): void
 }
 
-/** A chunk with what its transaction saves about the import. */
+/** The result of a chunk, with the entries of the import that its transaction has saved. */
 interface CommittedChunk extends ChunkResult {
   savedChanges: readonly CheckpointChange[]
 }
@@ -74,13 +74,13 @@ export class Importer {
   readonly #io: Io
   readonly #mapperState: MapperState
   readonly #entries: ImportEntries
-  /** Whether a run that was interrupted may have sent the next chunk to a service. */
+  /** Whether an interrupted run may already have sent the next chunk to a service. */
   #mayBeSentAgain: boolean
-  /** Where transactions begin; with `--atomic`, the one transaction around all chunks. */
+  /** It runs each chunk in a transaction; with `--atomic`, in the one transaction of all chunks. */
   #checkpointStore: Pick<DirectStore, 'transaction'>
   #reader: OpenInput | undefined
   position: Position
-  /** How many records this run has rejected, without those of an interrupted one. */
+  /** How many records this run has rejected, without the records of an interrupted run. */
   #rejectedCount = 0
   /** Whether all records have outcomes. */
   isComplete = false
@@ -131,8 +131,8 @@ export class Importer {
   async run(firstReader: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
-    // The id of the import, of which the keys are made, is saved before a service gets a request.
-    // And records that were just appended to the rejects file must leave the checkpoint.
+    // The idempotency keys begin with the id of the import, so the id is saved before the first
+    // request. Records that were just appended to the rejects file must leave the checkpoint.
     const mustSave = target.send !== undefined || this.#entries.hasCheckpoint
     if (mustSave) await this.#entries.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
@@ -282,8 +282,8 @@ export class Importer {
   }
 
   /**
-   * Runs `store` in a transaction, which may be repeated. Only when it is committed, the importer
-   * moves past the chunk, and reports it.
+   * Runs `store` in a transaction, which may be repeated. Only after the commit, the importer moves
+   * its position past the chunk, and reports the chunk.
    */
   async #commit(store: (transaction: Transaction) => Promise<CommittedChunk>): Promise<void> {
     const chunk = await this.#checkpointStore.transaction(store, { isRepeatable: true })

@@ -3,8 +3,8 @@ import { isRejectsName } from '../formats/columns.js'
 import type { ImportPlan, OpenInput } from './inputs.js'
 
 /**
- * Gathers what an import notices in its inputs, and a person should know: what is not read, and
- * what the reader has chosen where a file is not clear. The summary warns of it.
+ * Gathers notes about the inputs, of which the summary warns: data that is not read, and choices
+ * that the reader has made because a file was not clear.
  */
 export class InputNotes {
   /** How many rows without an id, a name and a tag were left out. */
@@ -24,7 +24,7 @@ export class InputNotes {
   /** For each tab-separated file, the first row with a cell that has line ends. */
   readonly multilineRows: { file: string; line: number }[] = []
 
-  /** Notes what the reader has chosen when it opened a file. */
+  /** Notes the choices that the reader has made when it opened a file. */
   noteChoices(reader: OpenInput, file: string, plan: ImportPlan): void {
     const { otherSheet, header } = reader
     const options = listUnusedOptions(reader, plan)
@@ -41,8 +41,9 @@ export class InputNotes {
   }
 
   /**
-   * Many programs write tab-separated values without quotes. A quote is then a character of the
-   * text, and must not join rows to one cell. A rejects file always has quotes around such a cell.
+   * Notes the first cell of a TSV file that has several lines. Many programs write TSV without
+   * quotes. A quote is then an ordinary character, and must not join several rows to one cell. A
+   * rejects file always has quotes around a cell with several lines.
    */
   #noteMultilineRow({ multilineRow }: Chunk, { delimiter, header }: OpenInput, file: string): void {
     if (multilineRow === undefined || delimiter !== '\t') return
@@ -52,9 +53,8 @@ export class InputNotes {
 }
 
 /**
- * Lists the options that do not apply to the format of an input. A rejects file is a table or
- * NDJSON, whatever its input was, and is imported with the options of the input. So its options are
- * as they should be.
+ * Lists the options that do not apply to the format of an input. A rejects file is imported with
+ * the options of its input, which may have had another format, so none is listed for it.
  */
 function listUnusedOptions({ header, delimiter }: OpenInput, plan: ImportPlan): string[] {
   if (header?.names.some(isRejectsName)) return []

@@ -1,10 +1,10 @@
 /*
  * Opens the files and pipes that an import reads, and unpacks them if they are packed by gzip.
  *
- * Each file is read twice. The first time, before anything is stored, it is examined: its encoding
- * is checked, and its SHA-256 is computed, by which an interrupted import is found. The second
- * time, its records are imported. A pipe can be read only once, so an import of a pipe may find
- * bytes of another encoding when it has stored the records before them, and it cannot be resumed.
+ * Each file is read twice. The first time, it is examined before anything is stored: its encoding
+ * is checked, and its SHA-256 is computed, by which an interrupted import is recognized. The second
+ * time, its records are imported. A pipe can be read only once. So an import of a pipe may find
+ * bytes in a wrong encoding after it has stored records, and it cannot be resumed.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
@@ -33,7 +33,7 @@ export interface ImportPlan extends InputOptions {
   /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
   restart?: true
-  /** The options above that a person has answered in the dialogue. */
+  /** The options that are answers of a person in the dialogue. The plan has them, too. */
   answers?: ImportAnswers
   /** The rejected records that the dialogue has shown, as `describeRejected` describes them. */
   shownRejections?: ReadonlySet<string>
@@ -55,7 +55,7 @@ interface Closable {
 
 export type OpenInput = FormatReader & Closable
 
-/** The bytes of an input as the system gives them: packed, and in pieces of any size. */
+/** The bytes of an input before they are unpacked, in pieces of any size. */
 interface Source extends Closable {
   pieces: AsyncIterable<Uint8Array>
 }
@@ -139,7 +139,7 @@ const checkNameHint = 'Check the name of the file, or use "-" for stdin'
 
 const blockBytes = 196_608
 
-/** Gathers whole blocks: a pipe gives pieces of a few kilobytes, and each block has its costs. */
+/** Joins pieces to blocks. A pipe gives pieces of a few kilobytes, and each block has its cost. */
 async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let gatheredPieces: Uint8Array[] = []
   let gatheredBytes = 0
@@ -154,13 +154,17 @@ async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
   if (gatheredBytes > 0) yield joinPieces(gatheredPieces)
 }
 
-/** A file is read in whole blocks, which are not copied. */
+/**
+ * Joins pieces to one buffer. A piece that is a whole block, as those of files are, is not copied.
+ */
 function joinPieces(pieces: readonly Uint8Array[]): Buffer {
   const [first] = pieces
   return pieces.length === 1 && first instanceof Buffer ? first : Buffer.concat(pieces)
 }
 
-/** Unpacks gzip, whose first two bytes are 1f 8b (RFC 1952). Anything else passes as it is. */
+/**
+ * Unpacks gzip, whose first two bytes are 1f 8b (RFC 1952). Other bytes are yielded as they are.
+ */
 async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
   const { first, all } = await peek(blocks)
   if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all
@@ -189,9 +193,9 @@ export interface ExaminedInputs {
 /**
  * Reads all files before anything is stored, checks their encoding, and computes their hashes.
  *
- * An import that generates ids also reads all records, for two reasons: `--id-from next` must
- * generate ids above those in the files, and an import that ended at broken syntax could not be
- * resumed with the corrected file, whose records would get other ids.
+ * An import that generates ids also reads all records, for two reasons. First, `--id-from next`
+ * must generate ids above all ids in the files. Second, if the import ended at a syntax error, it
+ * could not be resumed with the corrected file, because the records would get other ids.
  *
  * @returns undefined if an input can be read only once
  */
@@ -217,10 +221,10 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
 }
 
 /**
- * Checks the encoding of a file. UTF-8 is only validated, which is ten times as fast as decoding
- * it. If a file is not valid, it is read again and decoded, to say in which line that is.
+ * Checks the encoding of a file. UTF-8 is only validated, which is ten times as fast as decoding. A
+ * file that is not valid is read again and decoded, so that the error can name the line.
  *
- * @throws {PlantsError} `input` for bytes of another encoding
+ * @throws {PlantsError} `input` if bytes are not in the encoding
  */
 async function examineEncoding(
   content: FormatInput,

@@ -7,12 +7,12 @@ import { Mapper, type MapperState } from './map-record.js'
 import type { MappedChange } from './mapped-change.js'
 
 /**
- * A chunk whose records are mapped to changes. It may be mapped before the chunk before it is
- * stored, and may never be stored, so it depends on nothing that is saved.
+ * A chunk whose records are mapped to changes. It may be mapped before the previous chunk is
+ * stored, or may never be stored itself. So it must not depend on anything in the store.
  */
 export interface MappedChunk {
   chunk: Chunk
-  /** What each record became: its change, or why it is rejected. */
+  /** For each record, its change, or the reason why it is rejected. */
   results: readonly (MappedChange | Problem)[]
   /** The changes among the results, which are written. */
   changes: readonly MappedChange[]
@@ -35,7 +35,10 @@ interface MapOptions {
   state: MapperState
   /** How many records of the input are skipped, because they have outcomes. */
   skippedRecords: number
-  /** An idempotency key is this and the number of the record; undefined for a direct store. */
+  /**
+   * The beginning of the idempotency keys. The number of the record follows. It is undefined for a
+   * direct store.
+   */
   keyPrefix: string | undefined
 }
 
@@ -57,8 +60,8 @@ export async function* mapChunks(
 }
 
 /**
- * Divides a chunk if it has too many records for one transaction, and maps each part when it is
- * asked for.
+ * Divides a chunk if it has too many records for one transaction. Each part is mapped only when the
+ * caller takes it.
  *
  * @param firstNumber how many records of the input precede the chunk
  */
@@ -99,7 +102,9 @@ async function* skipImportedRecords(
     )
 }
 
-/** A service answers this many requests in less than a second, after which Ctrl-C has an effect. */
+/**
+ * A service answers this many requests in less than a second, so that Ctrl-C has an effect then.
+ */
 const maxRequests = 500
-/** A record of one byte that is not valid takes hundreds of bytes of memory. */
+/** An invalid record of one byte takes hundreds of bytes of memory as a problem. */
 const maxRecordsAtOnce = 24_000

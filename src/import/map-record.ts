@@ -1,12 +1,13 @@
 /*
  * Maps records to changes of plants. A record is the text of a JSON object, or the cells of a row.
  *
- * First the fields are read, by their keys or by the header. A record without an id then gets one:
- * that of the plant with its name (`--match name`), or a generated id (`--id-from`), or it is
- * rejected. At last it becomes a create or an update.
+ * First, the fields are read by their keys, or by the header. A record without an id then gets the
+ * id of the plant with its name (`--match name`), or a generated id (`--id-from`), or is rejected.
+ * Last, the record becomes a create or an update.
  *
- * Each input has its own mapper, because it has its own header. What the mappers remember from one
- * record to the next, such as the next generated id, is in a `MapperState`, which they share.
+ * Each input has its own mapper, because it has its own header. All mappers share a `MapperState`,
+ * which has everything that they remember from one record to the next, such as the next generated
+ * id.
  */
 import { assertDefined } from '../errors.js'
 import {
@@ -43,7 +44,8 @@ export type PlantNames = Map<string, bigint | bigint[]>
 
 export interface MapperState {
   /**
-   * The first generated id. No record may have an id that the import has generated or may still.
+   * The first generated id. No record may have an id that the import has generated or may still
+   * generate.
    */
   firstId?: bigint | undefined
   /** The id for the next valid record without one; undefined if no ids are generated. */
@@ -56,7 +58,9 @@ export interface MapperState {
   otherColumns?: Set<string>
 }
 
-/** The id that a record without an id gets. It is undefined if the record has one, or gets none. */
+/**
+ * The id for a record without an id. It is undefined if the record has its own id, or gets none.
+ */
 interface AssignedId {
   id: bigint | undefined
   idSource: IdSource
@@ -71,9 +75,9 @@ export class Mapper {
   readonly #state: MapperState
   readonly #hasMap: boolean
   readonly #keyFinder: KeyFinder
-  /** Whether objects as exports write them are read the short way: see `plain-record.ts`. */
+  /** Whether objects that are written as exports write them are read by `plain-record.ts`. */
   readonly #readsPlainJson: boolean
-  /** The key of the id in the record before, which most likely is that of the next record, too. */
+  /** The key of the id in the previous record. Most likely, the next record has the same key. */
   #idKey: string
 
   constructor(options: InputOptions, header: Header | undefined, state: MapperState) {
@@ -149,7 +153,7 @@ export class Mapper {
     const { id, idSource } = assignedId
     const recordWithId = id === undefined || !isObject(record) ? record : addId(record, id)
 
-    // A plant that gets a generated id is new, so there are no stored fields to keep.
+    // A plant that gets a generated id is new, so the store has no fields of it to keep.
     const isUpdate = this.#options.ifExists === 'update' && idSource !== 'generated'
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(recordWithId, form)
@@ -187,9 +191,10 @@ export class Mapper {
   }
 
   /**
-   * Whether the import has generated this id, or may still generate it. With `--id-from next`, the
-   * ids from the first one on are reserved, because no id in the files was that large when they
-   * were examined. With a number, ids that are still to come are not: the conflict is found then.
+   * Whether the import has generated this id, or may still generate it. With `--id-from next`, all
+   * ids from the first generated one on are reserved: when the files were examined, no id in them
+   * was as large. With `--id-from NUMBER`, only the ids that were generated are reserved. A later
+   * conflict is found when the id is generated.
    */
   #isReserved(id: bigint): boolean {
     const { firstId, nextId } = this.#state
@@ -201,8 +206,8 @@ export class Mapper {
   #rememberName({ id, name }: PlantPatch): void {
     const { names } = this.#state
     if (!names || name == null || names.has(name)) return
-    // In V8, a substring keeps the whole string in memory, which may be a block of the input. A
-    // copy does not.
+    // In V8, a substring keeps the string from which it was cut in memory, here a block of the
+    // input. A copy does not.
     names.set(Buffer.from(name).toString(), id)
   }
 
@@ -252,7 +257,7 @@ export class Mapper {
   }
 }
 
-/** @param ids the plants that have the name; undefined if there is none, and it must not be new */
+/** @param ids the ids of the plants that have the name; undefined if no plant has it */
 function createNameProblem(name: string, ids: readonly bigint[] | undefined): Problem {
   const quotedName = JSON.stringify(shorten(name))
   const message = ids
@@ -276,7 +281,7 @@ function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): bo
   return id === 'id' && name === 'name' && tag === 'tag'
 }
 
-/** Adds the keys that are not read to a problem: one of them may be the name, misspelled. */
+/** Adds the keys that are not read to a problem, because one of them may be a misspelled `name`. */
 function addUnknownKeys(problem: Problem, record: object, { id, tag }: FieldKeys): Problem {
   const otherKeys = Object.keys(record).filter((key) => key !== id && key !== tag)
   // An empty key has no name that could be listed.

@@ -1,5 +1,5 @@
 /*
- * Builds the change that a record becomes, a create or an update, once its id is known.
+ * Builds the change of a record whose id is known: a create or an update.
  */
 import { assertDefined } from '../errors.js'
 import type { InputOptions } from '../formats/chunk.js'
@@ -12,9 +12,9 @@ import type { Change } from '../stores/change.js'
  * - `given`: the record has it.
  * - `foundByName`: it is the id of the plant that has the name of the record.
  * - `generated`: the import assigns it.
- * - `generatedBefore`: the plant was found by its name, and its id is just the next one that the
- *   import generates. So it is a plant of this import: a run that was killed had sent it to a
- *   service, and had not saved its checkpoint yet.
+ * - `generatedBefore`: the plant was found by its name, and has exactly the next id that the import
+ *   would generate. So this import has created the plant: it was killed after it had sent the plant
+ *   to a service, and before it saved its checkpoint.
  */
 export type IdSource = 'given' | 'foundByName' | 'generated' | 'generatedBefore'
 
@@ -25,7 +25,7 @@ export function isGenerated(idSource: IdSource): boolean {
   return idSource === 'generated' || idSource === 'generatedBefore'
 }
 
-/** Whether the record has no id, and a plant was found that has its name. */
+/** Whether the record has no id, but the name of an existing plant. */
 export function isFoundByName(idSource: IdSource): boolean {
   return idSource === 'foundByName' || idSource === 'generatedBefore'
 }
@@ -66,10 +66,10 @@ export function buildCreate(
 /**
  * Chooses what happens if a plant with the id of a create exists.
  *
- * Usually `--if-exists` says so. But if the id is generated, the plant that has it is another one,
- * even if it is equal: two plants of a list may have the same name and tag. So it is neither
- * skipped nor changed. The exception is a service, where an equal plant is the one that the same
- * request stored when it was sent before.
+ * Usually `--if-exists` decides that. But a plant that has a generated id already is another plant,
+ * even if it is equal, because two plants of a list may have the same name and tag. So the existing
+ * plant is neither skipped nor changed. At a service, however, an equal plant was created by the
+ * same request when it was sent before.
  *
  * @returns undefined if the create is then rejected
  */

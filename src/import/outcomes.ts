@@ -1,5 +1,6 @@
 /*
- * What the outcomes of changes mean for an import: which records are rejected, and what is counted.
+ * Computes the result of a chunk from the outcomes of its changes: the rejected records, the counts
+ * and the next position.
  */
 import { assertDefined } from '../errors.js'
 import type { Chunk, FormatReader } from '../formats/chunk.js'
@@ -22,8 +23,8 @@ export interface ChunkResult {
 }
 
 /**
- * Finds out what became of the records of a chunk, and the position after them. It changes
- * nothing, because the transaction of the chunk may be repeated.
+ * Computes the outcomes of the records of a chunk, and the position after them. It changes nothing,
+ * because the transaction of the chunk may be repeated.
  *
  * @param changeOutcomes the outcomes of the changes, in their order
  * @param input.position the position before the chunk
@@ -46,9 +47,9 @@ export function computeChunkResult(
 
 /**
  * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
- * rejected; each other one has the next of the outcomes.
+ * rejected. Any other record has the outcome of its change.
  *
- * @param results what each record became: its change, or why it has none
+ * @param results for each record, its change, or the reason why it has none
  * @param outcomes the outcomes of the changes
  * @throws {PlantsError} if a service was not asked, or is no Plant Store
  */
@@ -71,8 +72,9 @@ function assertAnswered(outcome: Outcome): void {
 }
 
 /**
- * Whether all other records would have the same outcome, so that the import should end: something
- * else than a Plant Store answers at the address, or the hint says what must be changed first.
+ * Whether all later records would have the same outcome, so that the import should end. That is so
+ * if another program than a Plant Store answers at the address, or if a hint says how to correct
+ * the cause.
  */
 function wouldAffectAllRecords(
   outcome: Outcome,

@@ -1,9 +1,9 @@
 /*
- * The format of a checkpoint, and how it is read.
+ * Defines the format of a checkpoint, and parses it.
  *
- * A checkpoint is a text in a store, where any program may have written it, or another version of
- * this one. So it is checked by a schema before it is used. A change that gives an old checkpoint
- * another meaning needs another `version`.
+ * A checkpoint is JSON in a store. Any program, or another version of this one, may have written
+ * it, so a schema checks it before it is used. If a change of this file gives an old checkpoint
+ * another meaning, `version` must change, too.
  */
 import * as z from 'zod/mini'
 import { fieldNames } from '../plant/fields.js'
@@ -20,8 +20,8 @@ const importAnswersSchema = z.object({
 })
 
 /**
- * The answers that a person gave about the files of an import, as the options that would have said
- * the same. The checkpoint keeps them, so that the same command resumes without questions.
+ * The answers of a person about the files of an import, as the options that have the same meaning.
+ * The checkpoint keeps them, so that the same command resumes without questions.
  */
 export type ImportAnswers = z.infer<typeof importAnswersSchema>
 
@@ -38,15 +38,15 @@ const countsSchema = z.object({
 const rejectsFileSchema = z.object({
   path: z.string(),
   /**
-   * The device and the inode of the file, such as `2049:131`. They are undefined as long as this
-   * import has not written to it, and empty if the file turned out to be another program's.
+   * The device and the inode of the file, such as `2049:131`. The value is undefined as long as
+   * this import has not written to the file, and empty if the file belongs to another program.
    */
   file: z.exactOptional(z.string()),
-  /** The length of the file in bytes, as this import has left it. */
+  /** The length of the file in bytes after this import has written to it. */
   length: count,
   /**
-   * The rejected records of the last chunk as the file gets them, while they may not be in the file
-   * yet; then empty. This is a stored member, so it keeps its name.
+   * The rows that must be appended to the file for the last chunk. It is empty when they are in the
+   * file. The checkpoint is stored, so this member keeps its name.
    */
   rows: z.string(),
 })
@@ -104,8 +104,8 @@ export type Checkpoint = z.infer<typeof checkpointSchema>
 const otherVersionSchema = z.object({ version: z.number().check(z.refine((n) => n !== 1)) })
 
 /**
- * @returns `otherVersion` if another version of this program has written the checkpoint, whose
- * format is then unknown, and `invalid` if no version has
+ * @returns `otherVersion` if another version of this program has written the checkpoint in a format
+ * that this version does not know; `invalid` if no version has written it
  */
 export function parseCheckpoint(state: string): Checkpoint | 'otherVersion' | 'invalid' {
   let value: unknown

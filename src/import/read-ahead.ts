@@ -4,7 +4,7 @@
  */
 export class ReadAhead<T> {
   readonly #items: AsyncGenerator<T, void, undefined>
-  /** The item that is being read ahead; undefined if that has not begun. */
+  /** The promise of the item that is read ahead; undefined if none is read ahead. */
   #nextItem: Promise<IteratorResult<T, void>> | undefined
 
   constructor(items: AsyncGenerator<T, void, undefined>) {
@@ -12,8 +12,8 @@ export class ReadAhead<T> {
   }
 
   /**
-   * Begins to read the next item, unless that has begun. If it fails, only the next call of `read`
-   * rejects: the chunk before the failure must be stored first.
+   * Begins to read the next item, unless it is read already. A failure does not reject this call,
+   * but the next call of `read`: the chunk before the failure must be stored first.
    */
   prepare(): void {
     if (this.#nextItem !== undefined) return

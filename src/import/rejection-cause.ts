@@ -1,6 +1,6 @@
 /*
- * Finds out whether only the id of a record is wrong, and how: then an option, or a change of the
- * whole input, may help more than to correct one record after the other.
+ * Finds out whether only the id of a record is wrong, and for which cause. Then an option, or one
+ * change of the whole input, may help more than correcting each record.
  */
 import { isObject } from '../plant/json.js'
 import { parsePlant } from '../plant/plant.js'
@@ -16,7 +16,7 @@ export function findIdCause(
   const { id } = record
   if (!parsePlant({ ...record, id: 0n }, form)) return undefined
   if (id === undefined || id === null) return 'missingId'
-  // The reader of a table has parsed the cells with integers, so this is a string in JSON.
+  // Integers in the cells of a table are parsed before this, so such a string is one of JSON.
   const isQuoted = typeof id === 'string' && /^-?\d{1,19}$/.test(id)
   return isQuoted ? 'quotedId' : 'otherId'
 }

@@ -1,20 +1,20 @@
 /*
  * Writes the file of `--rejects`, which gets the rejected records with the reasons.
  *
- * The rejected records of a chunk are saved in its checkpoint, and appended to the file after its
- * commit (with `--atomic`, before it). So the file never has a record that a resumed import may
- * still create. A run that is killed between the two leaves them in its checkpoint, and the resumed
- * run appends them. The import never overwrites anything that it has not written itself.
+ * The rejected records of a chunk are saved in the checkpoint, and appended to the file after the
+ * commit (with `--atomic`, before the commit). So the file never has a record that a resumed import
+ * may still create. If a run is killed after the commit, and before it has appended the records,
+ * the resumed run appends them. The import never overwrites bytes that it has not written itself.
  *
  * Two imports never share a file, although neither of them holds a lock:
  *
  * - A run creates the file with its first records (O_EXCL). If the file has appeared since the run
  *   began, it belongs to another program, and the checkpoint says so from then on.
  * - A run may be killed after it has created the file, and before its checkpoint says so. So a
- *   resumed run also takes a file that is empty, or begins like its own records. Another import may
- *   have created that file a moment ago, and be about to write to it. Therefore the first records
- *   are appended (O_APPEND), so that the system decides which import is first, and then they are
- *   read back: an import that does not find its own at the beginning leaves the file to the other.
+ *   resumed run also uses a file that is empty, or begins with the records of this run. But another
+ *   import may just have created this file, and not have written to it yet. Therefore the first
+ *   records are appended (O_APPEND), so that the system decides which import is first, and then
+ *   they are read back. An import whose records are not at the beginning does not use the file.
  * - From then on, the checkpoint has the identity and the length of the file. Two processes with
  *   the same import would write the same records at the same offset.
  */
@@ -31,9 +31,10 @@ import type { RejectsFile } from './parse-checkpoint.js'
  *
  * - Without `--rejects`, to the file of the interrupted run, if it had one.
  * - If the file exists, to it. It must be the file of the interrupted run.
- * - If it does not exist, and the interrupted run had none, or its file was deleted, to a new file.
- * - If another file was named then, to that one. If they cannot be written there, because its disk
- *   is full for example, they go to the new file.
+ * - If the file does not exist, and the interrupted run had none, or its file was deleted, to a new
+ *   file.
+ * - If the interrupted run had another file, to that file. If the records cannot be written there,
+ *   because the disk is full for example, they are written to the new file.
  *
  * @param path the file of `--rejects`; undefined without that option
  * @param savedFile what the checkpoint says about the file; undefined for a new import
@@ -78,7 +79,9 @@ function appendToOtherFile(savedFile: RejectsFile, header: string): string {
   }
 }
 
-/** Appends what an interrupted run has left. It may have created the file, and written a part. */
+/**
+ * Appends the records of an interrupted run, which may have created the file, and written a part.
+ */
 function appendPendingRecords(savedFile: RejectsFile, header: string): RejectsFile {
   return appendRows(savedFile, header, { mayExist: true })
 }
@@ -170,14 +173,14 @@ function createFile(path: string, mayExist: boolean): number {
 }
 
 /**
- * Notes for the next checkpoint that the file turned out to belong to another program. A resumed
- * run then rejects whatever it finds at the path.
+ * Notes for the next checkpoint that the file belongs to another program. A resumed run then
+ * rejects any file at the path.
  */
 export function disownFile(savedFile: RejectsFile): RejectsFile {
   return { ...savedFile, file: identityOfNoFile }
 }
 
-/** A stored member, so it stays a string. The identity of a file is `device:inode`, never empty. */
+/** An empty string in the checkpoint. The identity of a file, `device:inode`, is never empty. */
 const identityOfNoFile = ''
 
 /**
@@ -193,7 +196,8 @@ function countWrittenBytes(fd: number, { path, length }: RejectsFile, bytes: Buf
 }
 
 /**
- * Writes the bytes that are not in the file yet. If that fails, the file is cut to what it was.
+ * Writes the bytes that are not in the file yet. If that fails, the file is truncated to its
+ * previous length.
  *
  * @param writtenBytes how many of the bytes are in the file
  * @param length the length of the file without any of the bytes
@@ -202,14 +206,14 @@ function writeRemainder(fd: number, bytes: Buffer, writtenBytes: number, length:
   let end = writtenBytes
   try {
     while (end < bytes.length) {
-      // A new file was opened to append. On some systems, a write with a position ignores that.
+      // A new file was opened with O_APPEND, which a write with a position ignores on some systems.
       const position = length === 0 ? null : length + end
       end += fs.writeSync(fd, bytes, end, bytes.length - end, position)
     }
     fs.fdatasyncSync(fd)
   } catch (error) {
-    // A part of a row would look like a row. The file is not cut if another program has appended to
-    // it in the meantime.
+    // An incomplete row would look like a row, so it is removed. If another program has appended to
+    // the file in the meantime, nothing is removed.
     const isAtEnd = ignoreSystemError(() => fs.fstatSync(fd).size) === length + end
     if (isAtEnd) ignoreSystemError(() => fs.ftruncateSync(fd, length))
     throw error

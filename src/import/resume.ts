@@ -4,11 +4,11 @@
  * - An interrupted import is found by the paths of its files. If their contents and the options are
  *   the same, the import resumes. If not, a position in the old files says nothing about the new
  *   ones, so the command is rejected, unless nothing of the interrupted import is stored.
- * - A file whose records got generated ids is remembered by its contents, also when its import is
- *   finished. A second import would store all plants again under other ids, so it is rejected,
- *   unless `--match name` finds the plants by their names.
- * - A checkpoint that is damaged says nothing. So the command is rejected, unless the plants that
- *   are stored are found by their names.
+ * - A file whose records got generated ids is remembered by its contents, also after its import is
+ *   finished. A second import of the file would store all plants again under other ids, so the
+ *   command is rejected, unless `--match name` finds the plants by their names.
+ * - If the checkpoint is damaged, the position is lost. So the command is rejected, unless
+ *   `--match name` finds the stored plants by their names.
  * - `--restart` begins again, whatever is saved. If an import that was begun with `--restart` is
  *   interrupted, the same command resumes it.
  *
@@ -39,7 +39,7 @@ export interface SavedImport {
   id: string | undefined
   /** The text of the checkpoint. It is replaced only if nobody else has replaced it before. */
   state: string | undefined
-  /** The parsed text; undefined if there is no checkpoint. */
+  /** The parsed `state`; undefined if there is no checkpoint. */
   checkpoint: ParsedCheckpoint | undefined
   /** The entry of each input, in their order. It is empty for an import that generates no ids. */
   rememberedFiles: readonly RememberedFile[]
@@ -239,8 +239,8 @@ function findMismatchError(
 }
 
 /**
- * Creates the error for a file whose records got generated ids in another import: they would get
- * other ids, and be stored twice.
+ * Creates the error for a file whose records got generated ids in another import. This import would
+ * store the same plants again under other ids.
  */
 function findRepetitionError(
   { id, rememberedFiles }: SavedImport,

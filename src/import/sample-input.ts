@@ -1,7 +1,7 @@
 /*
- * Reads what the dialogue of an import shows of a file that cannot be imported yet: its first rows,
- * whatever their columns are, and the first line by which a person sees whether the encoding is
- * right.
+ * Reads the sample that the dialogue of an import shows of a file that cannot be imported yet: its
+ * first rows, whatever their columns are, and the first line with a letter beyond ASCII, by which a
+ * person sees whether the encoding is right.
  */
 import { type Cells, Chunk, type FormatInput } from '../formats/chunk.js'
 import { decodeText } from '../formats/decode-text.js'
@@ -90,8 +90,8 @@ export async function findForeignLine(
   name: string,
 ): Promise<SampleLine | undefined> {
   let line = 1
-  // The error must not cost the search for other encodings, which it would not show. There is none
-  // for a text whose encoding is certain, so this one is said to have a mark.
+  // If decoding fails, the error must not search for other encodings, because nobody would see
+  // them. It does not search if the source of the encoding is a byte order mark.
   const encoding = { encoding: await findEncoding(name), source: 'mark' } as const
   for await (const text of decodeText(input, encoding)) {
     const index = text.search(/[^\0-\x7f]/)

@@ -3,10 +3,10 @@ import { formatRejectsHeader } from './format-rejects.js'
 import type { ImportPlan, OpenInput } from './inputs.js'
 
 /**
- * Describes what an import reads: the contents of its files, the options that say what a record is,
- * and the format and the header that were detected. Two imports with the same description have the
- * same records at the same positions. Options that only change how an import runs, such as
- * `--concurrency`, are no part of it.
+ * Describes the source of an import: the contents of its files, the options that decide what a
+ * record is, and the format and the header that were detected. Two imports with the same
+ * description have the same records at the same positions. Options that only decide how an import
+ * runs, such as `--concurrency`, are not a part of the description.
  */
 export function describeSource(
   plan: ImportPlan,
