@@ -31,7 +31,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
   const { address } = context
   const { backUp } = requireCapability(address, 'backup')
   const file = io.resolvePath(path)
-  // A backup with far fewer plants than the one before it may be that of the wrong store.
+  // If the backup has far fewer plants than the older one, the store may be the wrong one.
   const onLarger = async (message: string) => {
     if (!options.yes) await confirmReplacement(message, context)
   }
@@ -50,9 +50,9 @@ export function parseBackupPath(text: string): string {
 /**
  * Asks whether something may be replaced.
  *
- * @param reason a sentence that says what exists
+ * @param reason a sentence that says what would be replaced
  * @param addition continues the question, such as `, and keep a copy next to it`
- * @throws {PlantsError} `usage` where nobody can be asked, and `interrupted` for no
+ * @throws {PlantsError} `usage` if nobody can be asked, and `interrupted` if the answer is no
  */
 export async function confirmReplacement(
   reason: string,

@@ -21,7 +21,7 @@ import { findForeignLine, type SampleLine, sampleInput } from '../../import/samp
 import { formatTable } from '../../output/text-table.js'
 import { truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { askForEncoding, askIfTextIsRight, type EncodingReading, writeLines } from './questions.js'
+import { askForEncoding, askIfTextIsRight, type EncodingReading, showLines } from './questions.js'
 
 /**
  * Asks in which encoding the first file is, if it is not UTF-8. An encoding is accepted only if it
@@ -39,8 +39,8 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   if (encoding === undefined) return undefined
   const encodings = [...new Set([...detectedEncodings, ...commonEncodings.map(({ name }) => name)])]
   for (;;) {
-    await writeLines([`${input.name} is not UTF-8. Read as ${encoding}, it begins:`], io)
-    await writeLines(await describeBeginning(input, { ...plan, encoding }, io), io)
+    await showLines([`${input.name} is not UTF-8. Read as ${encoding}, it begins:`], io)
+    await showLines(await describeBeginning(input, { ...plan, encoding }, io), io)
     if (await askIfTextIsRight(io)) break
     encoding = await askForReadableEncoding(encodings, input, plan, io)
   }
@@ -131,7 +131,7 @@ async function askForReadableEncoding(
   for (;;) {
     const encoding = await askForEncoding(readings, io)
     if (await isReadable(input, { ...plan, encoding }, io)) return encoding
-    await writeLines(
+    await showLines(
       [`${input.name} is not ${encoding}: another line does not fit that encoding`],
       io,
     )

@@ -25,7 +25,7 @@ import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { buildCommandLine, replaceStore } from './command-line.js'
 import { previewImport } from './preview-import.js'
-import { askToImport, writeLines } from './questions.js'
+import { askToImport, showLines } from './questions.js'
 import { findSavedAnswers } from './saved-answers.js'
 
 interface DialogueOptions {
@@ -58,7 +58,7 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
   const answeredPlan = { ...applyAnswers(plan, answers), answers }
   const preview = await previewImport(answeredPlan, io)
   const complete = { ...answeredPlan, shownRejections: new Set(preview.reasons) }
-  await writeLines(
+  await showLines(
     [
       'The same without questions:',
       `  ${buildCommandLine(replaceStoreAddress(argv, context), answers)}`,

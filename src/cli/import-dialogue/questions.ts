@@ -118,7 +118,7 @@ export async function askToImport(
 }
 
 /** Writes lines that belong to a question, and so are not hidden by `--quiet`. */
-export async function writeLines(lines: readonly string[], io: Io): Promise<void> {
+export async function showLines(lines: readonly string[], io: Io): Promise<void> {
   await io.stderr.write(lines.map((line) => `${toPrintable(line, io)}\n`).join(''))
 }
 

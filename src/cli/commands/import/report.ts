@@ -27,13 +27,14 @@ import { RejectionHints } from './rejection-hints.js'
  */
 const maxShown = 20
 
+/** Prints the progress, the rejected records and the summary of an import. */
 export class ImportReport {
   readonly #plan: ImportPlan
   readonly #context: CommandContext
   readonly #progress: Progress
   readonly #hints: RejectionHints
-  #rejectedShown = 0
-  #changesShown = 0
+  #shownRejectionCount = 0
+  #shownChangeCount = 0
 
   constructor(plan: ImportPlan, context: CommandContext) {
     const { io, reporter } = context
@@ -56,20 +57,23 @@ export class ImportReport {
     const { reporter } = this.#context
     const file = assertDefined(this.#plan.inputs[input]).name
     this.#hints.noteRejections(rejections, file)
-    const maxRejections = reporter.isJson ? Infinity : maxShown - this.#rejectedShown
-    const reported = this.#omitShown(rejections, file).slice(0, maxRejections)
-    this.#rejectedShown += reported.length
-    if (reported.length > 0) {
+    const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
+    const reportedRejections = this.#omitShownRejections(rejections, file).slice(0, maxRejections)
+    this.#shownRejectionCount += reportedRejections.length
+    if (reportedRejections.length > 0) {
       await this.#progress.clear()
       await reporter.reportRejected(
-        reported.map(({ line, error, message }) => ({ error, message, file, line })),
+        reportedRejections.map(({ line, error, message }) => ({ error, message, file, line })),
       )
     }
     if (this.#plan.dryRun) await this.#writeChanges(outcomes)
   }
 
-  /** Omits the records that the dialogue has shown, except for programs, which get all of them. */
-  #omitShown(rejections: readonly RejectedRecord[], file: string): readonly RejectedRecord[] {
+  /** Omits the records that the dialogue has shown. Programs get all rejected records. */
+  #omitShownRejections(
+    rejections: readonly RejectedRecord[],
+    file: string,
+  ): readonly RejectedRecord[] {
     const { shownRejections } = this.#plan
     if (shownRejections === undefined || this.#context.reporter.isJson) return rejections
     return rejections.filter(
@@ -82,7 +86,7 @@ export class ImportReport {
     if (output !== 'text' || reporter.isQuiet) return
     const style = await this.#context.createStreamStyle()
     for (const outcome of outcomes) {
-      if (this.#changesShown === maxShown) return
+      if (this.#shownChangeCount === maxShown) return
       if (!('plant' in outcome)) continue
       const { plant } = outcome
       const before = outcome.type === 'updated' ? outcome.before : undefined
@@ -90,7 +94,7 @@ export class ImportReport {
       const line = before
         ? describeChange('Would update', before, plant, style)
         : `Would create ${describePlant(plant, style)}`
-      this.#changesShown += 1
+      this.#shownChangeCount += 1
       await this.#progress.clear()
       await writeStdout(io, `${line}\n`)
     }
@@ -103,12 +107,12 @@ export class ImportReport {
     const { notes, position } = importer
     const { emptyRows } = notes
     const { counts } = position
-    const { skipped, unknown, ...changed } = counts
-    const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changed
-    const rejected = countRejectedRecords(counts)
-    const done = countFinishedRecords(counts)
+    const { skipped, unknown, ...changeCounts } = counts
+    const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changeCounts
+    const rejectedCount = countRejectedRecords(counts)
+    const finishedCount = countFinishedRecords(counts)
 
-    if (done === 0) await reporter.warn('The input contains no records', 'warning')
+    if (finishedCount === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
       await reporter.warn(`Skipped ${countRows(emptyRows)} without an id, a name and a tag`)
     await this.#warnOfUnusedOptions(notes)
@@ -117,14 +121,14 @@ export class ImportReport {
     await this.#warnOfIgnoredCells(notes)
     await this.#warnOfOtherNames(notes)
 
-    const parts = Object.entries({ created, updated, skipped, rejected, unknown })
+    const parts = Object.entries({ created, updated, skipped, rejectedCount, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${groupDigits(count)} ${name}`)
-    const read = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(done)}`
-    const reasons = rejected > 0 ? counts.rejected : undefined
+    const subject = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(finishedCount)}`
+    const reasons = rejectedCount > 0 ? counts.rejected : undefined
     const rejects = findRejectsPath(position)
-    const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
-    await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
+    const fields = { dryRun, created, updated, skipped, rejectedCount, reasons, unknown, rejects }
+    await this.#context.print(fields, `${subject}: ${parts.join(', ')}`)
   }
 
   async #warnOfUnusedOptions({ unusedOptions }: InputNotes): Promise<void> {
@@ -183,11 +187,11 @@ export class ImportReport {
         : `Import them ${againHint}`
       throw new PlantsError('unknownOutcome', message, { hint })
     }
-    const rejected = countRejectedRecords(counts)
-    if (rejected === 0) return
-    const stopped = importer.isComplete ? '' : ', and the import stopped there'
-    const end = this.#plan.atomic ? ', so nothing was changed' : stopped
-    const message = `Rejected ${formatPlantCount(rejected)}${end}`
+    const rejectedCount = countRejectedRecords(counts)
+    if (rejectedCount === 0) return
+    const stopClause = importer.isComplete ? '' : ', and the import stopped there'
+    const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : stopClause
+    const message = `Rejected ${formatPlantCount(rejectedCount)}${outcomeClause}`
     throw new PlantsError('incomplete', message, { hint: this.#chooseHint(importer) })
   }
 
@@ -213,8 +217,8 @@ export class ImportReport {
   }
 
   /**
-   * Adds to an error what is stored, and how to continue. If the input is the cause, nothing failed
-   * in the store: the summary of what was done is printed before the error.
+   * Adds to an error how many plants are stored, and how to continue. If the input is the cause of
+   * the error, the summary is printed before the error.
    */
   async explainFailure(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
@@ -222,16 +226,16 @@ export class ImportReport {
     // Nothing was stored, and the same command would fail again.
     if (error instanceof InvalidCheckpointError) return error
     const { atomic, dryRun } = this.#plan
-    const done = countFinishedRecords(importer.position.counts)
+    const finishedCount = countFinishedRecords(importer.position.counts)
     const mayStore = !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
-      if (mayStore && done > 0) await this.writeSummary(importer)
+      if (mayStore && finishedCount > 0) await this.writeSummary(importer)
       return error
     }
     // A store without transactions may have stored plants of the chunk that failed.
     const isPartial = !hasCapability(this.#context.address, 'transactions')
-    const isStored = mayStore && (done > 0 || isPartial)
-    const extent = isStored ? ` after ${formatPlantCount(done)}` : ', nothing was changed'
+    const isStored = mayStore && (finishedCount > 0 || isPartial)
+    const extent = isStored ? ` after ${formatPlantCount(finishedCount)}` : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
     const nextHint = isStored ? this.#chooseNextHint(importer) : undefined
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined

@@ -2,9 +2,9 @@
  * Runs `plants import` from the options to the summary.
  *
  * The inputs are opened and examined first, so that an error in a file is found before the store is
- * opened or created. On a terminal, a dialogue may complete the options then. After that, it is
- * decided whether the import begins or resumes (`resume.ts`), and an `Importer` runs it. What a
- * store of each kind gives an import, also for a dry run, is an `ImportTarget`: see `openTarget`.
+ * opened or created. If that fails on a terminal, a dialogue may complete the options. Then
+ * `resume.ts` decides whether the import begins or resumes, and an `Importer` runs it. `openTarget`
+ * opens the store as an `ImportTarget`, which differs between kinds of stores and dry runs.
  */
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
@@ -58,7 +58,7 @@ export async function runImport(
       // same command resumes at the end.
       if (importer.isComplete) await importer.finish()
     } catch (error) {
-      // The command that the hint names would find the invalid position again.
+      // The invalid checkpoint is deleted. Otherwise the command in the hint would find it again.
       const beginsAgain = plan.restart || plan.idFrom !== undefined
       if (error instanceof InvalidCheckpointError && beginsAgain) await importer.finish()
       throw await report.explainFailure(error, importer)
@@ -71,10 +71,13 @@ export async function runImport(
   }
 }
 
-/** A direct store is also its own checkpoint store. The set makes sure that it is closed once. */
+/**
+ * Closes the stores of a target. A direct store is both the store and the checkpoint store, so a
+ * set makes sure that it is closed only once.
+ */
 async function closeTarget({ checkpointStore, store }: ImportTarget): Promise<void> {
   const stores = new Set<{ close?(): Promise<void> } | undefined>([checkpointStore, store])
-  for (const openedTarget of stores) await openedTarget?.close?.()
+  for (const storeToClose of stores) await storeToClose?.close?.()
 }
 
 interface Inputs {
@@ -83,13 +86,15 @@ interface Inputs {
   /** The hashes of the inputs; undefined if an input can be read only once. */
   examinedInputs: ExaminedInputs | undefined
   /**
-   * The first input, whose format and header say how the import is found again. It stays open, and
-   * is imported when its turn comes.
+   * The first input. Its format and header are a part of `describeSource`, by which an interrupted
+   * import is recognized. It stays open until it is imported.
    */
   firstReader: OpenInput
 }
 
-/** Opens the first input, and examines all. If that fails on a terminal, a dialogue may help. */
+/**
+ * Opens the first input, and examines all inputs. If that fails on a terminal, a dialogue begins.
+ */
 async function openInputs(
   plan: ImportPlan,
   context: CommandContext,
@@ -171,10 +176,10 @@ async function startImport(
 }
 
 /**
- * Prepares the rejects file, to which rejected records are appended that the interrupted run has
- * not written.
+ * Prepares the rejects file, and appends the rejected records that an interrupted run has not
+ * written.
  *
- * @returns the checkpoint with what it says about the file from now on
+ * @returns the checkpoint with the new state of the file
  */
 function prepareRejects(checkpoint: Checkpoint, { plan, firstReader }: Inputs): Checkpoint {
   const { position } = checkpoint
@@ -197,13 +202,13 @@ async function warnOfResuming(
   plan: ImportPlan,
   context: CommandContext,
 ): Promise<void> {
-  const doneCount = countFinishedRecords(counts)
-  if (doneCount === 0) return
+  const finishedCount = countFinishedRecords(counts)
+  if (finishedCount === 0) return
   const hasRejects = rejects !== undefined && rejects.length + rejects.rows.length > 0
   const isElsewhere = hasRejects && (plan.rejects === undefined || !isAtPath(rejects, plan.rejects))
   const location = isElsewhere ? `. Its rejected records are in ${rejects.path}` : ''
   await context.warn(
-    `Resuming an interrupted import after ${formatPlantCount(doneCount)}${location}`,
+    `Resuming an interrupted import after ${formatPlantCount(finishedCount)}${location}`,
   )
 }
 
@@ -220,9 +225,9 @@ async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Pro
 }
 
 /**
- * Opens where the changes go, and where the checkpoint is kept.
+ * Opens the store that gets the changes, and the store that keeps the checkpoint.
  *
- * - A direct store has both. It is created if it does not exist.
+ * - A direct store is both. It is created if it does not exist.
  * - A service gets the changes, and a journal of this machine keeps the checkpoint. An import that
  *   cannot be resumed needs no journal.
  * - A dry run of a direct store rolls each chunk back.
@@ -239,8 +244,8 @@ function openTarget(
 }
 
 /**
- * Opens a direct store, or creates it. A file of which no record can be imported creates no store:
- * its outcomes are computed without one.
+ * Opens a direct store, or creates it. If no record can be imported, no store is created, and the
+ * outcomes are computed without a store.
  *
  * @param isExamined whether the inputs can be read more than once
  */
@@ -285,7 +290,9 @@ async function planForService(context: CommandContext): Promise<ImportTarget> {
   return { checkpointStore: createTransactions((changes) => planOutcomes(changes, true)) }
 }
 
-/** Computes the outcomes of a dry run without a store, or at a service, which is not asked. */
+/**
+ * Computes the outcomes of a dry run without a store, or for a service, to which nothing is sent.
+ */
 async function planOutcomes(changes: readonly Change[], isService: boolean): Promise<Outcome[]> {
   // A record without a name can only update a plant that exists. At a service, it may exist.
   const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
