@@ -161,6 +161,9 @@ export function describeCode(code: string): string | undefined {
   return undefined
 }
 
+/** The hint for a directory where a file is expected. */
+export const fileInFolderHint = 'Give the path of a file in it'
+
 /** Returns what to do about a lack of file descriptors, or undefined for any other code. */
 export function toDescriptorsHint(code: string | undefined): string | undefined {
   if (code === 'EMFILE')

@@ -2,7 +2,7 @@
  * Parsers of the values of options, environment variables and saved settings. A parser receives the
  * name of what has the value, such as `--limit`, for the error of a wrong one.
  */
-import { usageError } from '../errors.js'
+import { fileInFolderHint, usageError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 
 /**
@@ -96,6 +96,15 @@ export function parseText(flag: string, text: string): string {
   if (text === '') throw usageError(`${flag} is empty`, hint)
   if (text.includes('\0')) throw usageError(`${flag} contains U+0000`, 'Remove that character')
   return text
+}
+
+/**
+ * Returns the path of a file. A path that ends in a slash would otherwise become a file of the name
+ * before it.
+ */
+export function parseFilePath(flag: string, text: string): string {
+  if (text.endsWith('/')) throw usageError(`${flag} names a directory`, fileInFolderHint)
+  return parseText(flag, text)
 }
 
 export function parseChoice<Choice extends string>(

@@ -20,7 +20,13 @@
  */
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { getSystemCode, ignoreSystemError, PlantsError, usageError } from '../errors.js'
+import {
+  fileInFolderHint,
+  getSystemCode,
+  ignoreSystemError,
+  PlantsError,
+  usageError,
+} from '../errors.js'
 import { assertOwnFile, toWriteError } from '../platform/atomic-file.js'
 import { isSameFile, syncFolder } from '../platform/files.js'
 import type { RejectsFile } from './parse-checkpoint.js'
@@ -89,7 +95,9 @@ function appendPendingRecords(savedFile: RejectsFile, header: string): RejectsFi
 function existsForWriting(path: string): boolean {
   return explainWriteErrors(path, () => {
     fs.accessSync(`${dirname(path)}/`, fs.constants.W_OK)
-    return fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined
+    const stats = fs.lstatSync(path, { throwIfNoEntry: false })
+    if (stats?.isDirectory()) throw usageError(`${path} is a directory`, fileInFolderHint)
+    return stats !== undefined
   })
 }
 

@@ -1,4 +1,4 @@
-import { parseText } from '../../config/option-values.js'
+import { parseFilePath } from '../../config/option-values.js'
 import { usageError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -43,7 +43,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
 }
 
 export function parseBackupPath(text: string): string {
-  if (text !== '-') return parseText('file', text)
+  if (text !== '-') return parseFilePath('file', text)
   throw usageError('A backup cannot be written to stdout or read from stdin', 'Name a file')
 }
 

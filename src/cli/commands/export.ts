@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs'
 import { namesWorkbook, outputFormats, parseChoice, parseText } from '../../config/option-values.js'
-import { usageError } from '../../errors.js'
+import { fileInFolderHint, usageError } from '../../errors.js'
 import { encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
 import { quoteIfNeeded, writeStdout } from '../../output/output.js'
@@ -91,7 +91,7 @@ async function prepareFile(
   const isDevice = isWrittenInPlace(path, oldStats)
   const quotedName = quoteIfNeeded(name)
   if (oldStats?.isDirectory() || name.endsWith('/'))
-    throw usageError(`${quotedName} is a directory`, 'Give the path of a file in it')
+    throw usageError(`${quotedName} is a directory`, fileInFolderHint)
   if (!isDevice) await assertNotOfStore(path, context)
   if (oldStats?.isFile() && !isDevice) {
     assertOwnFile(path, oldStats, 'Choose another file')

@@ -5,7 +5,7 @@
  * writes `./team` or `sqlite:team`.
  */
 import { join } from 'node:path'
-import { isWindows } from '../../errors.js'
+import { fileInFolderHint, isWindows } from '../../errors.js'
 import {
   type AddressContext,
   addressForms,
@@ -29,7 +29,13 @@ export async function parseSqlite(
   const isName = path === text && !fileLike.test(path)
   if (isService || isMistypedUrl || isName)
     throw createAddressError(source, 'does not name a store', isService ? noScheme : addressForms)
+  if (namesFolder(path)) throw createAddressError(source, 'names a directory', fileInFolderHint)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
+}
+
+/** Whether a path ends in a slash. Without it, a new store would be a file of that name. */
+function namesFolder(path: string): boolean {
+  return path.endsWith('/') || (isWindows && path.endsWith('\\'))
 }
 
 /** The address of a file that the program itself keeps: its directory is created if missing. */

@@ -9,7 +9,7 @@
  * store open, such as a service, would otherwise go on with the old file.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
-import { getSystemCode, PlantsError, usageError } from '../../errors.js'
+import { fileInFolderHint, getSystemCode, PlantsError, usageError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
@@ -99,6 +99,7 @@ function examineTarget(file: string, store: string): { target: string; oldStats?
     if (belongsToStore(store, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
     const oldStats = statIfExists(target)
     if (!oldStats) return { target }
+    if (oldStats.isDirectory()) throw usageError(`${target} is a directory`, fileInFolderHint)
     assertOwnFile(target, oldStats, anotherTarget)
     return { target, oldStats }
   } catch (error) {

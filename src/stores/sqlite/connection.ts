@@ -4,7 +4,7 @@
  */
 import { chmodSync, closeSync, openSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { assertDefined, getSystemCode } from '../../errors.js'
+import { assertDefined, fileInFolderHint, getSystemCode } from '../../errors.js'
 import { foldString } from '../../plant/folding.js'
 import {
   explainWriteAccess,
@@ -113,6 +113,8 @@ export class Connection {
     try {
       const path = resolveRealPath(name)
       const stats = mayCreate ? statSync(path) : statIfExists(path)
+      if (stats?.isDirectory())
+        throw createUnusableStoreError(path, 'is a directory', fileInFolderHint)
       if (stats && !stats.isFile()) throw createUnusableStoreError(path, 'is not a file')
       if (!stats || (stats.size === 0 && !mayCreate)) return undefined
       if (stats.size === 0) withdrawFromOthers(path, stats)

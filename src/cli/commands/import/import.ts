@@ -4,6 +4,7 @@ import {
   createValueError,
   namesWorkbook,
   parseCount,
+  parseFilePath,
   parseText,
 } from '../../../config/option-values.js'
 import { usageError } from '../../../errors.js'
@@ -36,7 +37,7 @@ export function define(command: PlantsCommand): void {
     .value(
       '--rejects <path>',
       'write the rejected records, with the reasons, to this file',
-      parseText,
+      parseFilePath,
     )
     .addOption(
       new Option('--dry-run', 'show what would be imported, without importing it').conflicts([

@@ -257,7 +257,7 @@ test.each<[string, (path: string) => void, why: string]>([
   ['a text', (path) => writeFileSync(path, text), 'it is not a SQLite database'],
   ['the database of another program', sql('CREATE TABLE notes (x)'), 'of another program'],
   ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), 'version 99'],
-  ['a directory', (path) => mkdirSync(path), 'is not a file'],
+  ['a directory', (path) => mkdirSync(path), 'is a directory'],
 ])('a file that cannot be a store is rejected, and stays as it is: %s', async (_, make, why) => {
   const user = new Sandbox()
   mkdirSync(user.data)
