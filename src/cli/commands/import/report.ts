@@ -109,7 +109,7 @@ export class ImportReport {
     const { counts } = position
     const { skipped, unknown, ...changeCounts } = counts
     const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changeCounts
-    const rejectedCount = countRejectedRecords(counts)
+    const rejected = countRejectedRecords(counts)
     const finishedCount = countFinishedRecords(counts)
 
     if (finishedCount === 0) await reporter.warn('The input contains no records', 'warning')
@@ -121,13 +121,13 @@ export class ImportReport {
     await this.#warnOfIgnoredCells(notes)
     await this.#warnOfOtherNames(notes)
 
-    const parts = Object.entries({ created, updated, skipped, rejectedCount, unknown })
+    const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${groupDigits(count)} ${name}`)
     const subject = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(finishedCount)}`
-    const reasons = rejectedCount > 0 ? counts.rejected : undefined
+    const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = findRejectsPath(position)
-    const fields = { dryRun, created, updated, skipped, rejectedCount, reasons, unknown, rejects }
+    const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     await this.#context.print(fields, `${subject}: ${parts.join(', ')}`)
   }
 
