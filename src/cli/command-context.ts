@@ -28,7 +28,7 @@ export class CommandContext extends SettingsContext {
     this.openContext = {
       timeoutMs,
       runtime: io,
-      retry: options.retry,
+      retryMs: options.retry,
       concurrency: options.concurrency,
       findAccess: async (target) => (await loadStoreAccess()).findAccess(target, this),
       findLogin: async (database) => (await loadStoreAccess()).findLogin(database, this),

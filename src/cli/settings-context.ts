@@ -14,7 +14,10 @@ import { formatOption } from '../platform/shell.js'
 import type { OpenContext } from '../stores/store-kind.js'
 import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
-export interface ContextOptions extends GlobalOptions, Pick<OpenContext, 'retry' | 'concurrency'> {}
+export interface ContextOptions extends GlobalOptions, Pick<OpenContext, 'concurrency'> {
+  /** The milliseconds of the option --retry. */
+  retry?: OpenContext['retryMs']
+}
 
 /**
  * The settings, the output and the terminal of a command. A command that uses a store has a

@@ -15,7 +15,7 @@
  */
 import { hash } from 'node:crypto'
 import { Slots } from '../platform/slots.js'
-import { isValid, type Token, type TokenStore } from '../stores/tokens.js'
+import { isValidToken, type Token, type TokenStore } from '../stores/tokens.js'
 import { type Caller, hashToken } from './authenticate.js'
 
 interface Clock {
@@ -54,7 +54,7 @@ export class TokenCache {
 
   async findCaller(bearerToken: string): Promise<Caller | undefined> {
     const token = await this.#findToken(hash('sha256', bearerToken, 'base64'), bearerToken)
-    const isAccepted = token !== undefined && isValid(token, this.#clock.getTimeMs())
+    const isAccepted = token !== undefined && isValidToken(token, this.#clock.getTimeMs())
     return isAccepted ? { name: String(token.id), rights: token.rights } : undefined
   }
 

@@ -5,7 +5,7 @@ export interface AddressContext {
   resolvePath(path: string): string
   /** Returns the directory of the store `local`. */
   findDataFolder(): Promise<string>
-  /** An address of a database is completed from libpq's variables in it, such as PGHOST. */
+  /** The variables of libpq in it, such as PGHOST, complete the address of a database. */
   env: Readonly<Record<string, string | undefined>>
   /** Returns undefined if the user id has no account, as in some containers. */
   findUserName(): string | undefined
@@ -49,7 +49,7 @@ export interface PostgresAddress {
   sslcert: string | undefined
   sslkey: string | undefined
   /** The largest number of connections that a process opens to a server. */
-  max: number
+  maxConnections: number
   targetSessionAttrs: (typeof targetSessionAttrs)[number]
 }
 
@@ -78,8 +78,12 @@ export const addressForms =
   'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
 
 /** @param source names the address, because its text may contain a password */
-export function createAddressError(source: string, why: string, hint = addressForms): PlantsError {
-  return usageError(`${source} ${why}`, hint)
+export function createAddressError(
+  source: string,
+  problem: string,
+  hint = addressForms,
+): PlantsError {
+  return usageError(`${source} ${problem}`, hint)
 }
 
 export function createNoStoreError(

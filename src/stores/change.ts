@@ -7,9 +7,9 @@ import {
 } from '../plant/plant.js'
 
 /**
- * `Store.write` makes these changes, each of which concerns one plant. If `isFoundByName`, an
- * import has found the id by the name of the plant. Somebody may have changed that plant since: if
- * it now has another name, the record means another plant, and the change is rejected.
+ * `Store.write` makes these changes. Each change concerns one plant. If `isFoundByName`, an import
+ * has found the id by the name of the plant. If the plant with this id now has another name, the
+ * record means another plant, and the change is rejected.
  */
 export type Change = Create | Update | { type: 'delete'; id: bigint }
 
@@ -17,7 +17,7 @@ export interface Create {
   type: 'create'
   plant: NewPlant
   /**
-   * The idempotency key has 1 to 255 visible ASCII characters. It is compared only if the id
+   * The idempotency key has 1 to 255 visible ASCII characters. The key is compared only if the id
    * exists: a create with the key and the fields of the stored plant succeeds again.
    */
   key?: string | undefined
@@ -48,8 +48,8 @@ type ExistsPolicy = (typeof existsPolicies)[number]
  *
  * - `updated`: a service does not report what the plant was `before`.
  * - `rejected`: nothing was stored, because of this change itself.
- * - `unknown`: it was sent, and no answer says whether it was stored.
- * - `notSent`: it was not sent, because an earlier one failed.
+ * - `unknown`: the change was sent, and no answer says whether it was stored.
+ * - `notSent`: the change was not sent, because an earlier change failed.
  *
  * Only a service has the last two. A direct store throws instead.
  */
@@ -60,8 +60,8 @@ export type Outcome =
   | { type: 'rejected' | 'unknown' | 'notSent'; problem: Problem }
 
 /**
- * A problem is an error without a stack. An import may have millions of rejected records, and each
- * stack would take a kilobyte.
+ * A problem is an error without a stack. An import may have millions of rejected records, and the
+ * stack of each would take a kilobyte.
  */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
@@ -80,9 +80,9 @@ export function createProblem(kind: ErrorKind, message: string, hint?: string): 
   return { kind, error: getErrorValue(kind), message, hint }
 }
 
-export function toError(reason: Problem): PlantsError {
-  if (reason instanceof PlantsError) return reason
-  return new PlantsError(reason.kind, reason.message, { ...reason })
+export function toError(problem: Problem): PlantsError {
+  if (problem instanceof PlantsError) return problem
+  return new PlantsError(problem.kind, problem.message, { ...problem })
 }
 
 export function getTargetId(change: Change): bigint {
@@ -94,14 +94,14 @@ export function getTargetId(change: Change): bigint {
 export async function writeOne(
   store: { write(changes: readonly Change[]): Promise<Outcome[]> },
   change: Change,
-): Promise<Changed> {
+): Promise<ChangedOutcome> {
   const [outcome] = await store.write([change])
   return unwrapOutcome(assertDefined(outcome))
 }
 
-type Changed = Extract<Outcome, { plant: StoredPlant }>
+type ChangedOutcome = Extract<Outcome, { plant: StoredPlant }>
 
-export function unwrapOutcome(outcome: Outcome): Changed {
+export function unwrapOutcome(outcome: Outcome): ChangedOutcome {
   if ('problem' in outcome) throw toError(outcome.problem)
   if (outcome.type === 'skipped') throw new RangeError('The change was skipped')
   return outcome
@@ -111,8 +111,8 @@ export function createRejectedOutcome(problem: Problem): Outcome {
   return { type: 'rejected', problem }
 }
 
-export function createConstraintOutcome(change: Change, reason: string): Outcome {
-  const message = `The store does not accept plant ${getTargetId(change)}: ${reason}`
+export function createConstraintOutcome(change: Change, problem: string): Outcome {
+  const message = `The store does not accept plant ${getTargetId(change)}: ${problem}`
   return createRejectedOutcome(createProblem('constraint', message, constraintHint))
 }
 
@@ -120,40 +120,52 @@ export const constraintHint =
   'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
 /**
- * Decides what becomes of a create whose id exists.
+ * Returns the outcome of a create whose id exists.
  *
- * @param stored undefined if it is unknown which plant has the id
+ * @param storedPlant the plant with the id; undefined if it is unknown
  */
-export function createExistsOutcome(change: Create, stored: StoredPlant | undefined): Outcome {
+export function createOutcomeForExistingId(
+  change: Create,
+  storedPlant: StoredPlant | undefined,
+): Outcome {
   const { plant, ifExists } = change
-  const otherNameOutcome = findOtherNameOutcome(change, stored)
-  if (otherNameOutcome) return otherNameOutcome
-  const isEqual = ifExists === 'same' && stored !== undefined && haveEqualFields(stored, plant)
+  const renameRejection = findRenameRejection(change, storedPlant)
+  if (renameRejection) return renameRejection
+  const isEqual =
+    ifExists === 'same' && storedPlant !== undefined && haveEqualFields(storedPlant, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
   return createRejectedOutcome(createProblem('conflict', describeConflict(change)))
 }
 
-/** With `ifExists: 'same'`, an equal plant would have been skipped, so the stored one differs. */
+/** With `ifExists: 'same'`, an equal plant would have been skipped, so the stored plant differs. */
 function describeConflict({ plant: { id }, ifExists, isFoundByName }: Create): string {
-  const differs = ifExists === 'same'
-  if (isFoundByName) return `Plant ${id} has this name${differs ? ', but its tag differs' : ''}`
-  return differs
+  const isDifferent = ifExists === 'same'
+  if (isFoundByName) return `Plant ${id} has this name${isDifferent ? ', but its tag differs' : ''}`
+  return isDifferent
     ? `A different plant with id ${id} already exists`
     : `A plant with id ${id} already exists`
 }
 
-/** Rejects a change that `isFoundByName`, if the plant with its id has another name. */
-export function findOtherNameOutcome(
+/**
+ * Returns the rejection of a change that `isFoundByName`, if the plant with its id has another name
+ * now.
+ */
+export function findRenameRejection(
   change: Create | Update,
-  stored: StoredPlant | undefined,
+  storedPlant: StoredPlant | undefined,
 ): Outcome | undefined {
   const { name } = change.type === 'create' ? change.plant : change.patch
-  if (!change.isFoundByName || !stored || stored.name === name) return undefined
-  return createRejectedOutcome(createProblem('conflict', `Plant ${stored.id} now has another name`))
+  if (!change.isFoundByName || !storedPlant || storedPlant.name === name) return undefined
+  return createRejectedOutcome(
+    createProblem('conflict', `Plant ${storedPlant.id} now has another name`),
+  )
 }
 
-/** Decides what becomes of an update without a plant that has the id, and without a name. */
-export function createMissingOutcome({ patch, ifMissing }: Update): Outcome {
+/**
+ * Returns the outcome of an update whose id no plant has, if the update must not create a plant, or
+ * has no name for it.
+ */
+export function createOutcomeForMissingPlant({ patch, ifMissing }: Update): Outcome {
   if (ifMissing !== 'create') return createRejectedOutcome(createNotFoundProblem(patch.id))
   const message = `Invalid plant: the name is missing, and no plant has id ${patch.id}`
   return createRejectedOutcome(createProblem('invalid', message))

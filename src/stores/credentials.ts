@@ -22,8 +22,9 @@ export interface ServiceAccess {
   /** These PEM certificates are trusted instead of those of Node.js and of the system. */
   ca: string | undefined
   /**
-   * Adds the certificates of the system to those of Node.js. Call it only after a handshake failed
-   * for an unknown issuer, because it takes about 50 ms. It is undefined if only `ca` is trusted.
+   * Creates a context that trusts the certificates of the system and those of Node.js. Call it only
+   * after a handshake failed for an unknown issuer, because it takes about 50 ms. It is undefined
+   * if only `ca` is trusted.
    */
   createSystemContext?: CreateSystemContext | undefined
   proxy: string | undefined
@@ -42,7 +43,10 @@ export interface Login {
   passwordHint: string
   /** These PEM certificates are trusted; if undefined, those of Node.js are. */
   ca: string | undefined
-  /** This does what it does for a service. It is defined for `sslmode=verify-full` without `ca`. */
+  /**
+   * Creates the same context as `ServiceAccess.createSystemContext`. It is defined for
+   * `sslmode=verify-full` without `ca`.
+   */
   createSystemContext?: CreateSystemContext | undefined
   cert: string | undefined
   key: string | undefined

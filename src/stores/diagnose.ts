@@ -13,13 +13,16 @@ export interface Finding extends CheckResult {
   check: string
 }
 
-/** If the check throws, its error is the finding. Only an interruption ends all checks. */
+/**
+ * Makes a check. If the check throws, its error becomes the finding. Only an interruption ends all
+ * checks.
+ */
 export async function runCheck(
   check: string,
-  examine: () => Promise<CheckResult>,
+  findResult: () => Promise<CheckResult>,
 ): Promise<Finding> {
   try {
-    return { check, ...(await examine()) }
+    return { check, ...(await findResult()) }
   } catch (error) {
     if (!(error instanceof PlantsError) || error.isInterruption) throw error
     return { check, state: 'failed', message: error.message, hint: error.hint }
@@ -37,9 +40,9 @@ interface CheckedStore {
 }
 
 /**
- * Checks that the store can do what its rights say, and closes it.
+ * Checks that each right of the store works, and closes the store.
  *
- * @throws {PlantsError} if the store can do nothing, or not even what its rights say
+ * @throws {PlantsError} if the store has no right at all, or one of its rights does not work
  */
 export async function checkRights(
   { name, serverCount }: CheckedStore,
@@ -48,20 +51,22 @@ export async function checkRights(
   try {
     const storeRights = await store.findRights()
     const server = await store.findServer()
-    // A server that is read-only is only used if the address allows it, so this is no failure.
-    const expected = server?.isReadOnly ? readOnlyRights : rights
-    const usable = expected.filter((right) => storeRights.includes(right))
-    const missing = expected.filter((right) => !storeRights.includes(right))
-    if (usable.length === 0) {
-      const message = describeMissingRights(missing)
+    // A read-only server is used only if the address allows it, so a read-only server is no
+    // failure.
+    const expectedRights = server?.isReadOnly ? readOnlyRights : rights
+    const usableRights = expectedRights.filter((right) => storeRights.includes(right))
+    const missingRights = expectedRights.filter((right) => !storeRights.includes(right))
+    if (usableRights.length === 0) {
+      const message = describeMissingRights(missingRights)
       throw new PlantsError('accessDenied', message, { hint: missingRightsHint })
     }
-    await store.check(usable)
-    const findings = missing.length === 0 ? [] : [describeMissingRights(missing)]
+    await store.check(usableRights)
+    const findings = missingRights.length === 0 ? [] : [describeMissingRights(missingRights)]
     if (server && (serverCount > 1 || server.isReadOnly)) findings.push(describeServer(server))
     const message = findings.length === 0 ? name : `${name}: ${findings.join('. ')}`
-    // It may be intended that this user can only read the store, so this is no failure.
-    if (missing.includes('create')) return { state: 'warning', message, hint: missingRightsHint }
+    // The operator may want this user only to read the store, so a missing right is no failure.
+    if (missingRights.includes('create'))
+      return { state: 'warning', message, hint: missingRightsHint }
     return { state: 'ok', message }
   } finally {
     await store.close()

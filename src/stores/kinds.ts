@@ -3,12 +3,13 @@ import { type Address, type AddressContext, createAddressError } from './address
 import { httpKind } from './http/kind.js'
 import { postgresKind } from './postgres/kind.js'
 import { sqliteKind } from './sqlite/kind.js'
-import { type Capabilities, Lack, type StoreKind } from './store-kind.js'
+import { type Capabilities, MissingCapability, type StoreKind } from './store-kind.js'
 
 export type Capability = keyof Capabilities
 
 /**
- * For an address, the kinds are asked in this order. A file is last, because any text is a path.
+ * An address belongs to the first of these kinds that matches it. The file is the last kind,
+ * because any string is a path.
  */
 const kinds: {
   readonly [Scheme in Address['scheme']]: StoreKind<Extract<Address, { scheme: Scheme }>>
@@ -37,19 +38,20 @@ export async function parseAddress(
 }
 
 export function hasCapability(address: Address, capability: Capability): boolean {
-  return !(findKind(address).capabilities[capability] instanceof Lack)
+  return !(findKind(address).capabilities[capability] instanceof MissingCapability)
 }
 
-/** Lists the nouns of the kinds that have a capability, such as "a service". */
+/** Joins the nouns of the kinds that have a capability, such as "a file or a database". */
 export function describeKindsWith(capability: Capability): string {
-  const capable = Object.values(kinds).filter(
-    ({ capabilities }) => !(capabilities[capability] instanceof Lack),
+  const capableKinds = Object.values(kinds).filter(
+    ({ capabilities }) => !(capabilities[capability] instanceof MissingCapability),
   )
-  return capable.map(({ noun }) => noun).join(' or ')
+  return capableKinds.map(({ noun }) => noun).join(' or ')
 }
 
 /**
- * @param option asks for the capability. Without it, the command as a whole needs the capability.
+ * @param option the option that needs the capability, such as `--atomic`; without it, the command
+ *   itself needs the capability
  * @throws {PlantsError} `usage` if the kind of the address lacks it
  */
 export function requireCapability<Name extends Capability>(
@@ -57,19 +59,19 @@ export function requireCapability<Name extends Capability>(
   capability: Name,
   option?: string,
 ): Capabilities[Name] {
-  const offers: { readonly [Offered in Name]: Capabilities[Offered] | Lack } =
+  const offers: { readonly [Offered in Name]: Capabilities[Offered] | MissingCapability } =
     findKind(address).capabilities
-  const offer: Capabilities[Name] | Lack = offers[capability]
-  if (offer instanceof Lack) throw createLackError(address, offer, option)
+  const offer: Capabilities[Name] | MissingCapability = offers[capability]
+  if (offer instanceof MissingCapability) throw createCapabilityError(address, offer, option)
   return offer
 }
 
-function createLackError(
+function createCapabilityError(
   address: Address,
-  { why, hint }: Lack,
+  { reason, hint }: MissingCapability,
   option: string | undefined,
 ): PlantsError {
   const { noun } = findKind(address)
-  if (option === undefined) return usageError(`${address.name} is ${noun}, ${why}`, hint)
-  return usageError(`${option} is not supported at ${address.name}: ${noun} ${why}`, hint)
+  if (option === undefined) return usageError(`${address.name} is ${noun}, ${reason}`, hint)
+  return usageError(`${option} is not supported at ${address.name}: ${noun} ${reason}`, hint)
 }

@@ -6,7 +6,7 @@
  * at the end, and `\N` for a missing tag. The bytes of a plain row are copied: it has a valid id,
  * and neither COPY nor the format escapes anything in its name and tag, except for quotes. The
  * store reads any other row to a plant, which the format writes as it writes the plants of other
- * stores. So a byte that may have a meaning makes its row slower, but never wrong.
+ * stores. So a byte that may have a special meaning only makes its row slower.
  */
 import {
   backslash,
@@ -22,7 +22,7 @@ import {
 } from '../platform/ascii.js'
 import type { LineFormat, PlantLines } from './store.js'
 
-/** Returns the line of a row that is not plain, or undefined if the row cannot be read. */
+/** Returns the line of a row that is not plain, or undefined if the row cannot be parsed. */
 type FormatRow = (row: string) => string | undefined
 
 /**
@@ -39,7 +39,7 @@ export function writeLines(
   return new LineWriter(rows, syntaxes[name], formatRow).writeAll()
 }
 
-/** How a format writes a plant whose texts are plain. */
+/** How a format writes a plant whose name and tag are plain. */
 interface Syntax {
   /** The bytes around the values of a line. */
   start: Buffer
@@ -47,9 +47,9 @@ interface Syntax {
   beforeTag: Buffer
   end: Buffer
   endWithoutTag: Buffer
-  /** The kind of each byte within a text. */
-  kinds: Uint8Array
-  /** Whether a text with a quote or a delimiter is written in quotes. */
+  /** The kind of each byte within a name or a tag. */
+  byteKinds: Uint8Array
+  /** Whether a name or a tag with a quote or a delimiter is written in quotes. */
   isTable: boolean
 }
 
@@ -57,12 +57,12 @@ interface Syntax {
  * The kinds of bytes, which are numbers because a typed array has them. A byte of kind 0 is written
  * as it is.
  */
-/** JSON writes a backslash before the byte, and a table writes the text in quotes. */
-const quotable = 1
+/** JSON writes a backslash before the byte, and a table writes quotes around the field. */
+const quotableByte = 1
 /** The byte begins a character of several bytes that JSON may have to escape. */
-const perhapsSpecial = 2
-/** Only the general way can write a text with the byte. */
-const special = 3
+const possiblySpecialByte = 2
+/** Only `FormatRow` can write a row with the byte. */
+const specialByte = 3
 
 /** No line has more bytes around its values. */
 const maxSyntaxBytes = 32
@@ -73,10 +73,10 @@ class LineWriter {
   readonly #syntax: Syntax
   readonly #formatRow: FormatRow
   /** The index of the next byte to read in the rows. */
-  #at = 0
+  #readIndex = 0
   #content: Buffer
   /** The index of the next byte to write in the content. */
-  #to = 0
+  #writeIndex = 0
 
   constructor(rows: Buffer, syntax: Syntax, formatRow: FormatRow) {
     this.#rows = rows
@@ -87,145 +87,162 @@ class LineWriter {
 
   writeAll(): PlantLines | undefined {
     let length = 0
-    for (let at = 0; at < this.#rows.length; length += 1) {
-      const next = this.#rows.indexOf(lineFeed, at) + 1
-      this.#reserve(2 * (next - at) + maxSyntaxBytes) // each byte may get a backslash
-      const to = this.#to
-      this.#at = at
+    for (let readIndex = 0; readIndex < this.#rows.length; length += 1) {
+      const next = this.#rows.indexOf(lineFeed, readIndex) + 1
+      this.#reserve(2 * (next - readIndex) + maxSyntaxBytes) // each byte may get a backslash
+      const writeIndex = this.#writeIndex
+      this.#readIndex = readIndex
       if (!this.#copyRow()) {
-        this.#to = to
-        const line = this.#formatRow(this.#rows.toString('utf8', at, next - 1))
+        this.#writeIndex = writeIndex
+        const line = this.#formatRow(this.#rows.toString('utf8', readIndex, next - 1))
         if (line === undefined) return undefined
-        this.#write(line)
+        this.#writeLine(line)
       }
-      at = next
+      readIndex = next
     }
-    return { length, content: this.#content.subarray(0, this.#to) }
+    return { length, content: this.#content.subarray(0, this.#writeIndex) }
   }
 
   #reserve(bytes: number): void {
-    if (this.#content.length - this.#to >= bytes) return
-    const larger = Buffer.allocUnsafeSlow(2 * (this.#to + bytes))
-    this.#content.copy(larger, 0, 0, this.#to)
+    if (this.#content.length - this.#writeIndex >= bytes) return
+    const larger = Buffer.allocUnsafeSlow(2 * (this.#writeIndex + bytes))
+    this.#content.copy(larger, 0, 0, this.#writeIndex)
     this.#content = larger
   }
 
-  #write(line: string): void {
+  #writeLine(line: string): void {
     this.#reserve(Buffer.byteLength(line))
-    this.#to += this.#content.write(line, this.#to)
+    this.#writeIndex += this.#content.write(line, this.#writeIndex)
   }
 
   /** @returns false if the row is not plain. A part of it may be copied then. */
   #copyRow(): boolean {
     const { start, beforeName, beforeTag, end, endWithoutTag } = this.#syntax
-    this.#copy(start)
+    this.#copyBytes(start)
     if (!this.#copyId()) return false
-    this.#copy(beforeName)
-    if (!this.#copyText(tab)) return false
-    if (this.#isAtNull()) {
-      this.#copy(endWithoutTag)
+    this.#copyBytes(beforeName)
+    if (!this.#copyField(tab)) return false
+    if (this.#isAtMissingTag()) {
+      this.#copyBytes(endWithoutTag)
       return true
     }
-    this.#copy(beforeTag)
-    if (!this.#copyText(lineFeed)) return false
-    this.#copy(end)
+    this.#copyBytes(beforeTag)
+    if (!this.#copyField(lineFeed)) return false
+    this.#copyBytes(end)
     return true
   }
 
   /** Copies a few bytes. `Buffer.copy` would take longer for them. */
-  #copy(bytes: Buffer): void {
+  #copyBytes(bytes: Buffer): void {
     const content = this.#content
-    let to = this.#to
+    let writeIndex = this.#writeIndex
     for (const byte of bytes) {
-      content[to] = byte
-      to += 1
+      content[writeIndex] = byte
+      writeIndex += 1
     }
-    this.#to = to
+    this.#writeIndex = writeIndex
   }
 
   /**
-   * Copies an id that is surely an int64. One of 19 digits is not if the first digit is a 9.
+   * Copies an id that is certainly an int64. An id of 19 digits that begins with a 9 may not be
+   * one.
    *
    * @returns false for any other id
    */
   #copyId(): boolean {
     const rows = this.#rows
-    const start = this.#at
+    const start = this.#readIndex
     const sign = rows[start] === minus ? 1 : 0
-    let at = start + sign
-    if (sign === 1) this.#content[this.#to] = minus
-    for (let byte = rows[at]; byte !== tab; byte = rows[at]) {
+    let readIndex = start + sign
+    if (sign === 1) this.#content[this.#writeIndex] = minus
+    for (let byte = rows[readIndex]; byte !== tab; byte = rows[readIndex]) {
       if (byte === undefined || byte < zero || byte > nine) return false
-      this.#content[this.#to + at - start] = byte
-      at += 1
+      this.#content[this.#writeIndex + readIndex - start] = byte
+      readIndex += 1
     }
-    const first = rows[start + sign]
-    const digits = at - start - sign
-    this.#to += at - start
-    this.#at = at + 1
-    const isInRange = digits < 19 || (digits === 19 && first !== nine)
-    return digits > 0 && isInRange && (first !== zero || at === start + 1)
+    const firstDigit = rows[start + sign]
+    const digitCount = readIndex - start - sign
+    this.#writeIndex += readIndex - start
+    this.#readIndex = readIndex + 1
+    const isInRange = digitCount < 19 || (digitCount === 19 && firstDigit !== nine)
+    return digitCount > 0 && isInRange && (firstDigit !== zero || readIndex === start + 1)
   }
 
   /**
-   * Copies a text up to the byte `stop`, which is special, and skips that byte.
+   * Copies a name or a tag up to the byte `endByte`, which is special, and skips that byte.
    *
-   * @returns false if the text is not plain
+   * @returns false if the field is not plain
    */
-  #copyText(stop: number): boolean {
+  #copyField(endByte: number): boolean {
     const rows = this.#rows
     const content = this.#content
-    const { kinds, isTable } = this.#syntax
-    let at = this.#at
-    let to = this.#to
-    for (let byte = rows[at] ?? stop; byte !== stop; byte = rows[at] ?? stop) {
-      const kind = kinds[byte]
-      if (kind === special || (kind === perhapsSpecial && mayBeEscaped(rows, at))) return false
-      if (kind === quotable) {
-        if (isTable) return this.#copyQuoted(stop)
-        content[to] = backslash
-        to += 1
+    const { byteKinds, isTable } = this.#syntax
+    let readIndex = this.#readIndex
+    let writeIndex = this.#writeIndex
+    for (
+      let byte = rows[readIndex] ?? endByte;
+      byte !== endByte;
+      byte = rows[readIndex] ?? endByte
+    ) {
+      const kind = byteKinds[byte]
+      if (kind === specialByte || (kind === possiblySpecialByte && mayBeEscaped(rows, readIndex)))
+        return false
+      if (kind === quotableByte) {
+        if (isTable) return this.#copyQuotedField(endByte)
+        content[writeIndex] = backslash
+        writeIndex += 1
       }
-      content[to] = byte
-      at += 1
-      to += 1
+      content[writeIndex] = byte
+      readIndex += 1
+      writeIndex += 1
     }
-    if (isTable && mayBeQuoted(rows, this.#at, at)) return false
-    this.#at = at + 1
-    this.#to = to
+    if (isTable && mayBeQuoted(rows, this.#readIndex, readIndex)) return false
+    this.#readIndex = readIndex + 1
+    this.#writeIndex = writeIndex
     return true
   }
 
-  /** Copies a text of a table, and writes quotes around it. Each quote within it is doubled. */
-  #copyQuoted(stop: number): boolean {
+  /**
+   * Copies a name or a tag of a table, and writes quotes around it. Each quote within the field is
+   * doubled.
+   */
+  #copyQuotedField(endByte: number): boolean {
     const rows = this.#rows
     const content = this.#content
-    const { kinds } = this.#syntax
-    let at = this.#at
-    let to = this.#to
-    content[to] = quote
-    to += 1
-    for (let byte = rows[at] ?? stop; byte !== stop; byte = rows[at] ?? stop) {
-      if (kinds[byte] === special) return false
+    const { byteKinds } = this.#syntax
+    let readIndex = this.#readIndex
+    let writeIndex = this.#writeIndex
+    content[writeIndex] = quote
+    writeIndex += 1
+    for (
+      let byte = rows[readIndex] ?? endByte;
+      byte !== endByte;
+      byte = rows[readIndex] ?? endByte
+    ) {
+      if (byteKinds[byte] === specialByte) return false
       if (byte === quote) {
-        content[to] = quote
-        to += 1
+        content[writeIndex] = quote
+        writeIndex += 1
       }
-      content[to] = byte
-      at += 1
-      to += 1
+      content[writeIndex] = byte
+      readIndex += 1
+      writeIndex += 1
     }
-    content[to] = quote
-    this.#at = at + 1
-    this.#to = to + 1
+    content[writeIndex] = quote
+    this.#readIndex = readIndex + 1
+    this.#writeIndex = writeIndex + 1
     return true
   }
 
-  /** Whether the cell is `\N`. */
-  #isAtNull(): boolean {
+  /** Returns true if the next bytes are `\N`, which stands for a missing tag. */
+  #isAtMissingTag(): boolean {
     const rows = this.#rows
-    const at = this.#at
-    return rows[at] === backslash && rows[at + 1] === letterN && rows[at + 2] === lineFeed
+    const readIndex = this.#readIndex
+    return (
+      rows[readIndex] === backslash &&
+      rows[readIndex + 1] === letterN &&
+      rows[readIndex + 2] === lineFeed
+    )
   }
 }
 
@@ -235,7 +252,11 @@ const json: Syntax = {
   beforeTag: Buffer.from('","tag":"'),
   end: Buffer.from('"}\n'),
   endWithoutTag: Buffer.from('"}\n'),
-  kinds: createKinds({ special: '\u007f', quotable: '"', firstBytes: [0xc2, 0xd8, 0xe2] }),
+  byteKinds: createKinds({
+    specialCharacters: '\u007f',
+    quotableCharacters: '"',
+    firstBytes: [0xc2, 0xd8, 0xe2],
+  }),
   isTable: false,
 }
 
@@ -247,31 +268,35 @@ function createTableSyntax(name: 'csv' | 'tsv'): Syntax {
     beforeTag: Buffer.from(delimiter),
     end: Buffer.from('\n'),
     endWithoutTag: Buffer.from(`${delimiter}\n`),
-    kinds: createKinds({ special: '\t', quotable: name === 'csv' ? '",' : '"', firstBytes: [] }),
+    byteKinds: createKinds({
+      specialCharacters: '\t',
+      quotableCharacters: name === 'csv' ? '",' : '"',
+      firstBytes: [],
+    }),
     isTable: true,
   }
 }
 
 interface SyntaxBytes {
-  special: string
-  quotable: string
+  specialCharacters: string
+  quotableCharacters: string
   /** The first bytes of characters that JSON may have to escape. */
   firstBytes: number[]
 }
 
 /** Control characters are special, and so is the backslash, with which COPY escapes. */
 function createKinds(bytes: SyntaxBytes): Uint8Array {
-  const kinds = new Uint8Array(256)
-  kinds.fill(special, 0, space)
-  for (const byte of Buffer.from(`\\${bytes.special}`)) kinds[byte] = special
-  for (const byte of Buffer.from(bytes.quotable)) kinds[byte] = quotable
-  for (const byte of bytes.firstBytes) kinds[byte] = perhapsSpecial
-  return kinds
+  const byteKinds = new Uint8Array(256)
+  byteKinds.fill(specialByte, 0, space)
+  for (const byte of Buffer.from(`\\${bytes.specialCharacters}`)) byteKinds[byte] = specialByte
+  for (const byte of Buffer.from(bytes.quotableCharacters)) byteKinds[byte] = quotableByte
+  for (const byte of bytes.firstBytes) byteKinds[byte] = possiblySpecialByte
+  return byteKinds
 }
 
 /**
- * Whether a character may be one that `toJson` escapes: C1, U+061C, or near U+200E, U+2028 or
- * U+2066. Dashes and typographic quotes, which are frequent, are not.
+ * Returns true for a character that `toJson` may escape: C1, U+061C, or a character near U+200E,
+ * U+2028 or U+2066. Dashes and typographic quotes, which are frequent, are not among them.
  */
 function mayBeEscaped(rows: Buffer, at: number): boolean {
   const [first = 0, second = 0, third = 0] = [rows[at], rows[at + 1], rows[at + 2]]
@@ -281,8 +306,9 @@ function mayBeEscaped(rows: Buffer, at: number): boolean {
 }
 
 /**
- * Whether a table may have to put a text in quotes although it has no quote and no delimiter: an
- * empty text, one with white space at its ends, or one that begins like an error of a spreadsheet.
+ * Returns true if a table may have to put a field in quotes although the field has no quote and no
+ * delimiter. Such fields are empty, have white space at an end, or begin like an error of a
+ * spreadsheet.
  */
 function mayBeQuoted(rows: Buffer, start: number, end: number): boolean {
   if (start === end || rows[start] === hash) return true
@@ -291,7 +317,7 @@ function mayBeQuoted(rows: Buffer, start: number, end: number): boolean {
   return rows[start] === space || rows[start] === 0xc2 || isEndTrimmed || isWideSpace(rows, start)
 }
 
-/** Whether a character of three bytes may be white space, from U+1680 to U+FEFF. */
+/** Returns true if a character of three bytes, from U+1680 to U+FEFF, may be white space. */
 function isWideSpace(rows: Buffer, at: number): boolean {
   const second = rows[at + 1]
   switch (rows[at]) {

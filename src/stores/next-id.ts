@@ -4,22 +4,25 @@ import { buildPlant, type Plant, type StoredPlant } from '../plant/plant.js'
 import { unwrapOutcome } from './change.js'
 import type { Store } from './store.js'
 
-/** The id `next` lets the store choose the id. */
+/** A plant whose id may be `next`: then the program chooses the id. */
 export type InputPlant = Plant & { id: bigint | 'next' }
 
-type Readable = Pick<Store, 'read'>
+type ReadableStore = Pick<Store, 'read'>
 
 /**
  * Returns an id that is 1 above the greatest id of the store and `knownId`, or 1 if there is none.
  *
  * @param store undefined for a store that does not exist yet
  */
-export async function findNextId(store: Readable | undefined, knownId?: bigint): Promise<bigint> {
-  let greatest = knownId
+export async function findNextId(
+  store: ReadableStore | undefined,
+  knownId?: bigint,
+): Promise<bigint> {
+  let greatestId = knownId
   for await (const [plant] of store?.read({ desc: true, limit: 1, inPages: true }) ?? [])
-    if (plant && (knownId === undefined || plant.id > knownId)) greatest = plant.id
-  if (greatest === undefined) return 1n
-  if (greatest < largestId) return greatest + 1n
+    if (plant && (knownId === undefined || plant.id > knownId)) greatestId = plant.id
+  if (greatestId === undefined) return 1n
+  if (greatestId < largestId) return greatestId + 1n
   throw new PlantsError(
     'conflict',
     `No greater id is left: a plant has the greatest one, ${largestId}`,
@@ -30,14 +33,14 @@ export async function findNextId(store: Readable | undefined, knownId?: bigint):
 }
 
 /**
- * Creates a plant with the next id. If another plant takes that id first, this tries the next one,
+ * Creates a plant with the next id. If another client takes that id first, this tries the next id,
  * up to a hundred times. Each try starts above the id that was taken, because a replica that lags
- * may not know of it yet.
+ * may not know the plant with that id yet.
  *
  * @throws {PlantsError} `unknownOutcome` if a try had no answer, and a plant has its id now
  */
 export async function createNext(
-  store: Readable & Pick<Store, 'write'>,
+  store: ReadableStore & Pick<Store, 'write'>,
   { name, tag }: Omit<InputPlant, 'id'>,
 ): Promise<StoredPlant> {
   let takenId: bigint | undefined

@@ -1,52 +1,58 @@
 /**
  * Decides what becomes of changes, given the stored plants that have their ids. Changes of the same
- * id are planned one after the other: after a create and a deletion, nothing is left to do. The
- * plan reads and writes nothing. A direct store looks the plants up before, and carries it out.
+ * id are planned one after the other: after a create and a deletion, nothing is left to do. This
+ * module reads and writes nothing. A direct store looks the plants up first, and then executes the
+ * plan.
  */
 import { applyPatch, haveEqualFields, type NewPlant, type StoredPlant } from '../plant/plant.js'
 import {
   type Change,
   type Create,
-  createExistsOutcome,
-  createMissingOutcome,
   createNotFoundProblem,
+  createOutcomeForExistingId,
+  createOutcomeForMissingPlant,
   createRejectedOutcome,
-  findOtherNameOutcome,
+  findRenameRejection,
   type Outcome,
   type Update,
 } from './change.js'
 
-/** If the create that stored the plant had an idempotency key, this has it, too. */
+/** A plant with the idempotency key of the create that stored it, if the create had one. */
 export interface KeyedPlant {
   plant: NewPlant
   key?: string | undefined
 }
 
-/** A direct store inserts, updates and deletes these plants. Then the changes have the outcomes. */
+/**
+ * The plants that a direct store inserts, updates and deletes, and the outcomes that the changes
+ * then have.
+ */
 export interface Plan {
   outcomes: Outcome[]
-  created: readonly KeyedPlant[]
-  replaced: readonly KeyedPlant[]
-  deleted: readonly StoredPlant[]
+  createdPlants: readonly KeyedPlant[]
+  replacedPlants: readonly KeyedPlant[]
+  deletedPlants: readonly StoredPlant[]
 }
 
 type PlantsById = Map<bigint, KeyedPlant>
 
 /**
- * Plans creates as if no plant had their ids, and no two of them had the same. The store finds out
- * if that is wrong. This takes a third of the time of `planChanges`.
+ * Plans creates as if no plant had their ids, and no two creates had the same id. If this is wrong,
+ * the insert of the store fails. This takes a third of the time of `planChanges`.
  */
 export function planNewPlants(creates: readonly Create[]): Plan {
   const outcomes = creates.map(({ plant }): Outcome => ({ type: 'created', plant }))
-  return { outcomes, created: creates, replaced: [], deleted: [] }
+  return { outcomes, createdPlants: creates, replacedPlants: [], deletedPlants: [] }
 }
 
-/** @param stored the plants that have the ids of the changes */
-export function planChanges(stored: readonly KeyedPlant[], changes: readonly Change[]): Plan {
-  const before: PlantsById = new Map(stored.map((keyed) => [keyed.plant.id, keyed]))
-  const after: PlantsById = new Map(before)
-  const outcomes = changes.map((change) => applyChange(after, change))
-  return { outcomes, ...findDifferences(before, after) }
+/** @param storedPlants the plants that have the ids of the changes */
+export function planChanges(storedPlants: readonly KeyedPlant[], changes: readonly Change[]): Plan {
+  const plantsBefore: PlantsById = new Map(
+    storedPlants.map((keyedPlant) => [keyedPlant.plant.id, keyedPlant]),
+  )
+  const plantsAfter: PlantsById = new Map(plantsBefore)
+  const outcomes = changes.map((change) => applyChange(plantsAfter, change))
+  return { outcomes, ...findDifferences(plantsBefore, plantsAfter) }
 }
 
 function applyChange(plants: PlantsById, change: Change): Outcome {
@@ -57,29 +63,31 @@ function applyChange(plants: PlantsById, change: Change): Outcome {
 
 function applyCreate(plants: PlantsById, change: Create): Outcome {
   const { plant, key } = change
-  const stored = plants.get(plant.id)
-  if (!stored) {
+  const storedPlant = plants.get(plant.id)
+  if (!storedPlant) {
     plants.set(plant.id, { plant, key })
     return { type: 'created', plant }
   }
-  if (isRepetition(change, stored)) return { type: 'created', plant }
-  return createExistsOutcome(change, stored.plant)
+  if (isRepetition(change, storedPlant)) return { type: 'created', plant }
+  return createOutcomeForExistingId(change, storedPlant.plant)
 }
 
-/** Returns true if this create has stored the plant before, and nothing has changed it since. */
-function isRepetition({ plant, key }: Create, stored: KeyedPlant): boolean {
-  return key !== undefined && key === stored.key && haveEqualFields(plant, stored.plant)
+/**
+ * Returns true if this create has stored the plant before, and nobody has changed the plant since.
+ */
+function isRepetition({ plant, key }: Create, storedPlants: KeyedPlant): boolean {
+  return key !== undefined && key === storedPlants.key && haveEqualFields(plant, storedPlants.plant)
 }
 
 function applyUpdate(plants: PlantsById, change: Update): Outcome {
   const { patch, ifMissing } = change
-  const stored = plants.get(patch.id)?.plant
-  const otherName = findOtherNameOutcome(change, stored)
-  if (otherName) return otherName
-  const plant = applyPatch(patch, stored)
+  const storedPlant = plants.get(patch.id)?.plant
+  const renameRejection = findRenameRejection(change, storedPlant)
+  if (renameRejection) return renameRejection
+  const plant = applyPatch(patch, storedPlant)
   const mayCreate = ifMissing === 'create'
-  if (!plant || (!stored && !mayCreate)) return createMissingOutcome(change)
-  if (!stored) {
+  if (!plant || (!storedPlant && !mayCreate)) return createOutcomeForMissingPlant(change)
+  if (!storedPlant) {
     plants.set(plant.id, { plant })
     return { type: 'created', plant }
   }
@@ -87,27 +95,30 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
   // key stored. Two updates change nothing and leave it: a patch that has only an id, and a record
   // that equals the plant, because an import may be repeated.
   const hasOnlyId = Object.keys(patch).length === 1
-  const keepsKey = mayCreate ? haveEqualFields(plant, stored) : hasOnlyId
+  const keepsKey = mayCreate ? haveEqualFields(plant, storedPlant) : hasOnlyId
   if (!keepsKey) plants.set(plant.id, { plant })
-  return { type: 'updated', plant, before: stored }
+  return { type: 'updated', plant, before: storedPlant }
 }
 
 function applyDelete(plants: PlantsById, id: bigint): Outcome {
-  const stored = plants.get(id)?.plant
-  if (!stored) return createRejectedOutcome(createNotFoundProblem(id))
+  const storedPlant = plants.get(id)?.plant
+  if (!storedPlant) return createRejectedOutcome(createNotFoundProblem(id))
   plants.delete(id)
-  return { type: 'deleted', plant: stored }
+  return { type: 'deleted', plant: storedPlant }
 }
 
-function findDifferences(before: PlantsById, after: PlantsById): Omit<Plan, 'outcomes'> {
-  const created: KeyedPlant[] = []
-  const replaced: KeyedPlant[] = []
-  const deleted: StoredPlant[] = []
-  for (const [id, keyed] of after) {
-    const old = before.get(id)
-    if (!old) created.push(keyed)
-    else if (keyed !== old) replaced.push(keyed)
+function findDifferences(
+  plantsBefore: PlantsById,
+  plantsAfter: PlantsById,
+): Omit<Plan, 'outcomes'> {
+  const createdPlants: KeyedPlant[] = []
+  const replacedPlants: KeyedPlant[] = []
+  const deletedPlants: StoredPlant[] = []
+  for (const [id, keyedPlant] of plantsAfter) {
+    const previousPlant = plantsBefore.get(id)
+    if (!previousPlant) createdPlants.push(keyedPlant)
+    else if (keyedPlant !== previousPlant) replacedPlants.push(keyedPlant)
   }
-  for (const [id, { plant }] of before) if (!after.has(id)) deleted.push(plant)
-  return { created, replaced, deleted }
+  for (const [id, { plant }] of plantsBefore) if (!plantsAfter.has(id)) deletedPlants.push(plant)
+  return { createdPlants, replacedPlants, deletedPlants }
 }

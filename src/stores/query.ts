@@ -12,36 +12,37 @@ export interface ReadQuery {
   search?: string | undefined
   signal?: AbortSignal | undefined
   /**
-   * The default is `id`. Another field sorts by its folded text (`foldString`), then by its code
+   * The default is `id`. Another field sorts by its folding (`foldString`), then by its code
    * points, then by id. Plants without the field come last.
    */
   sort?: FieldName | undefined
   desc?: boolean | undefined
   /**
    * By default, a list is one consistent snapshot. With this, each page may show a later moment
-   * than the page before it, and the first one comes sooner. It requires the order of ids.
+   * than the page before it, and the first page comes sooner. It requires the order of ids.
    */
   inPages?: boolean | undefined
 }
 
-/**
- * The longest search that a service accepts, in characters, because its time grows with them.
- */
+/** The longest search that a service accepts, in characters, because its time grows with them. */
 export const maxSearchLength = 200
 
 export interface CountQuery extends Pick<ReadQuery, 'tag' | 'search' | 'signal'> {
   /**
-   * By default, a count is of one moment. With this, it is made in steps of bounded time, between
+   * By default, a count shows one moment. With this, the count has steps of bounded time, between
    * which the event loop runs and the store may change, so that a service stays responsive.
    */
   inSteps?: boolean | undefined
 }
 
-/** The values are the numbers of plants with each text. The key for no tag is undefined. */
-export type TextCounts = Map<string | undefined, bigint>
+/**
+ * The number of plants for each value of a field. The key undefined stands for plants without a
+ * tag.
+ */
+export type FieldCounts = Map<string | undefined, bigint>
 
-export function addCount(counts: TextCounts, text: string | undefined, count: bigint): void {
-  counts.set(text, (counts.get(text) ?? 0n) + count)
+export function addCount(counts: FieldCounts, fieldValue: string | undefined, count: bigint): void {
+  counts.set(fieldValue, (counts.get(fieldValue) ?? 0n) + count)
 }
 
 /** The largest number of plants of a page, which bounds the memory of a list. */

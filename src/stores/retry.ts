@@ -16,20 +16,20 @@ interface BudgetOptions {
   /** A call with its retries takes no longer than this. */
   timeoutMs: number
   /** This is the budget of a store that has not answered yet, in milliseconds. */
-  retry?: number | undefined
+  retryMs?: number | undefined
 }
 
 export function chooseRetryBudgetMs(
-  { timeoutMs, retry = Math.min(defaultRetryMs, timeoutMs) }: BudgetOptions,
+  { timeoutMs, retryMs = Math.min(defaultRetryMs, timeoutMs) }: BudgetOptions,
   hasAnswered: boolean,
 ): number {
-  return hasAnswered ? timeoutMs : retry
+  return hasAnswered ? timeoutMs : retryMs
 }
 
 interface RetryState {
   /** The number of tries that have failed, at least 1. */
   tries: number
-  /** This is the time since the call began or, if that is later, since the store was connected. */
+  /** The time since the call began, or since the store was connected if that was later. */
   elapsedMs: number
   retryBudgetMs: number
   /** The store asks for a pause of this length, as with the header Retry-After. */
@@ -37,8 +37,8 @@ interface RetryState {
 }
 
 /**
- * How long before the end of the budget the last try begins, or a tenth of the budget if that is
- * less. The try would fail without an answer if it began later.
+ * The last try begins this long before the end of the budget, or a tenth of the budget before it if
+ * that is less. A try that begins later would have no time for an answer.
  */
 const longestReserveMs = 1000
 
@@ -49,12 +49,12 @@ export function findRetryPauseMs(
   runtime: Pick<Runtime, 'random'>,
 ): number | undefined {
   const reserveMs = Math.min(longestReserveMs, retryBudgetMs / 10)
-  const leftMs = retryBudgetMs - elapsedMs - reserveMs
-  if (leftMs <= 0 || retryAfterMs > leftMs) return undefined
-  return Math.min(retryAfterMs + chooseBackoffMs(backoff, tries, runtime), leftMs)
+  const remainingMs = retryBudgetMs - elapsedMs - reserveMs
+  if (remainingMs <= 0 || retryAfterMs > remainingMs) return undefined
+  return Math.min(retryAfterMs + chooseBackoffMs(backoff, tries, runtime), remainingMs)
 }
 
-/** @param leftMs until the store is given up */
-export function describeRetry({ message }: PlantsError, leftMs: number): string {
-  return `${message}. Trying again for up to ${Math.max(1, Math.round(leftMs / 1000))} s`
+/** @param remainingMs until the store is given up */
+export function describeRetry({ message }: PlantsError, remainingMs: number): string {
+  return `${message}. Trying again for up to ${Math.max(1, Math.round(remainingMs / 1000))} s`
 }

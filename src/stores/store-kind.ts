@@ -1,7 +1,7 @@
 /**
  * A kind of store is one object, which has everything that differs between a SQLite file, a
- * PostgreSQL database and a service. Whoever adds a kind writes one of these and enters it in
- * `kinds.ts`. Commands never compare kinds: they ask for a capability, or call a method.
+ * PostgreSQL database and a service. A new kind is a new object, which is entered in `kinds.ts`.
+ * Commands never compare kinds: they ask for a capability, or call a method.
  *
  * Every command loads all kinds, so a kind imports its store, its client and its checks inside the
  * methods that need them.
@@ -19,7 +19,7 @@ export interface StoreKind<A extends Address = Address> {
   readonly noun: string
   /** A store of this kind asks for this credential, which its address may contain. */
   readonly credential: 'token' | 'password' | undefined
-  readonly capabilities: Offers<A>
+  readonly capabilities: CapabilityOffers<A>
 
   /** Returns true if the text is meant as an address of this kind, even if it is not valid. */
   matches(text: string): boolean
@@ -60,23 +60,25 @@ export interface Capabilities<A extends Address = Address> {
   token: TokenAccess<A>
 }
 
-/** A kind has each capability, or says why it lacks it. */
-type Offers<A extends Address> = {
-  readonly [Name in keyof Capabilities]: Capabilities<A>[Name] | Lack
+/** For each capability, how a kind offers it, or why the kind lacks it. */
+type CapabilityOffers<A extends Address> = {
+  readonly [Name in keyof Capabilities]: Capabilities<A>[Name] | MissingCapability
 }
 
-/** Says why a kind lacks a capability. `createLackError` makes a sentence of it. */
-export class Lack {
+/**
+ * Says why a kind lacks a capability. `createCapabilityError` builds a sentence from the reason.
+ */
+export class MissingCapability {
   /**
-   * This ends a sentence about the kind. For a capability that a command needs, the sentence is
-   * "garden.db is a file, " and then `why`. For one that an option asks for, it is "--OPTION is not
-   * supported at ADDRESS: a service ", and then `why`.
+   * The end of a sentence about the kind. If a command needs the capability, the sentence is
+   * "garden.db is a file, " and the reason. If an option needs it, the sentence is "--OPTION is not
+   * supported at ADDRESS: a service " and the reason.
    */
-  readonly why: string
+  readonly reason: string
   readonly hint: string
 
-  constructor(why: string, hint: string) {
-    this.why = why
+  constructor(reason: string, hint: string) {
+    this.reason = reason
     this.hint = hint
   }
 }
@@ -117,7 +119,7 @@ interface RestoreAccess<A extends Address> {
 
 interface RestoreContext extends OpenContext {
   /** The name of the file that keeps the previous contents has this time. */
-  at: Date
+  restoreTime: Date
 }
 
 interface TokenAccess<A extends Address> {
@@ -126,13 +128,13 @@ interface TokenAccess<A extends Address> {
   verify(address: A, context: OpenContext): Promise<TokenCheck>
 }
 
-/** Whoever opens a store gives this. Each kind takes from it what it uses. */
+/** What a kind may need to open a store. Each kind uses a part of it. */
 export interface OpenContext {
   /** A call with its retries takes no longer than this. */
   timeoutMs: number
   runtime: Runtime
   /** How long a store that has not answered yet is tried, in milliseconds. */
-  retry?: number | undefined
+  retryMs?: number | undefined
   /** The largest number of requests that a client sends at once. */
   concurrency?: number | undefined
   /** @throws {PlantsError} `unauthorized` without a token, `usage` if others could read it */

@@ -2,27 +2,33 @@ import { PlantsError } from '../errors.js'
 import type { StringFieldName } from '../plant/fields.js'
 import type { PlainRows, StoredPlant } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
-import type { CountQuery, ReadQuery, TextCounts } from './query.js'
+import type { CountQuery, FieldCounts, ReadQuery } from './query.js'
 import type { Right, TokenStore } from './tokens.js'
 
 /** Plants are kept in a store. A service lacks the methods that it cannot offer. */
 export interface Store {
   /** The result has no entry for an id that does not exist. */
   get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>>
-  /** Yields a few MiB at once at most. All is one consistent snapshot, unless it is in pages. */
+  /**
+   * Yields at most a few MiB at once. All plants are one consistent snapshot, unless
+   * `query.inPages` is set.
+   */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   /** Yields the same snapshot as lines of a file, faster than `read`. */
   readLines?(query: ReadQuery, format: LineFormat): AsyncIterable<PlantLines>
   count(query?: CountQuery): Promise<bigint>
-  /** Counts the plants of each text, at one moment. All different texts are kept in memory. */
-  countBy?(field: StringFieldName, query?: CountQuery): Promise<TextCounts>
+  /**
+   * Counts the plants for each value of a field, at one moment. All different values are kept in
+   * memory.
+   */
+  countBy?(field: StringFieldName, query?: CountQuery): Promise<FieldCounts>
   /**
    * Returns an outcome for each change, in the order of the changes. A direct store makes them in
    * one transaction: when this resolves, they are on the disk.
    *
    * @throws {PlantsError} `unavailable`, `accessDenied` or `constraint` when nothing was stored,
-   * `unknownOutcome` when that is unknown, and the reason of the signal. A service throws nothing
-   * once it was sent a change: see `Outcome`.
+   *   `unknownOutcome` when it is unknown whether the changes were stored, and the reason of the
+   *   signal. After a change was sent to a service, nothing is thrown: see `Outcome`.
    */
   write(changes: readonly Change[], options?: WriteOptions): Promise<Outcome[]>
   /** Commits all that `work` writes, or nothing if it throws. Other writers wait meanwhile. */
@@ -41,12 +47,12 @@ export interface Store {
   /** Returns the server of a database that is used now, or undefined for a file. */
   findServer?(): Promise<StoreServer | undefined>
   /**
-   * Rejects if the store cannot do now what `needs` names. If that is only to read, the check takes
-   * no lock, for which it would have to wait while another program writes.
+   * Rejects if the store does not have the needed rights now. A check of the right to read takes no
+   * lock, so it does not wait while another program writes.
    *
-   * @param needs the default is to create plants
+   * @param neededRights the default is to create plants
    */
-  check?(needs?: readonly Right[]): Promise<void>
+  check?(neededRights?: readonly Right[]): Promise<void>
   close(): Promise<void>
 }
 
@@ -76,8 +82,8 @@ export interface PlantLines {
 export interface WriteOptions {
   signal?: AbortSignal | undefined
   /**
-   * True if an interrupted import may have sent these changes before. A service needs this to
-   * explain conflicts, which may be with the plants of that import.
+   * True if an interrupted import may have sent these changes before. The client of a service then
+   * explains that a conflict may be with a plant of that import.
    */
   isRepetition?: boolean
   /**
@@ -107,13 +113,16 @@ export interface Transaction {
    * Creates the plants of all rows, without an object for each plant and for its outcome. The
    * transactions of a dry run and of an import into a service lack this.
    *
-   * @throws {PlainRowsRejectedError} if one of them cannot be created, or may be no plant. The
-   * whole transaction is then rolled back.
+   * @throws {PlainRowsRejectedError} if one of the rows cannot be created, or may be no valid
+   *   plant. The whole transaction is then rolled back.
    */
   createPlainRows?(rows: PlainRows, options?: Pick<WriteOptions, 'onWait'>): Promise<void>
 }
 
-/** Thrown if not all rows can be created. To learn what becomes of each, call `write` with them. */
+/**
+ * The error of plain rows that cannot all be created. To get the outcome of each row, call `write`
+ * with its change.
+ */
 export class PlainRowsRejectedError extends Error {}
 
 /** The state `undefined` means that there is no checkpoint with the id. */

@@ -4,7 +4,7 @@ export interface TokenStore {
   add(digest: Uint8Array, token: NewToken): Promise<Token>
   /** Lists all tokens in the order in which they were created, revoked ones too. */
   list(): AsyncIterable<Token[]>
-  revoke(id: bigint, at: Date): Promise<Token | undefined>
+  revoke(id: bigint, revocationTime: Date): Promise<Token | undefined>
 }
 
 export const rights = ['create', 'read', 'update', 'delete'] as const
@@ -16,8 +16,8 @@ export const readOnlyRights: readonly Right[] = ['read']
 export const defaultRights: readonly Right[] = ['create', 'read']
 
 /** Describes rights, as in "The store does not allow this user to update or delete plants". */
-export function describeMissingRights(missing: readonly Right[]): string {
-  return `The store does not allow this user to ${formatRights(missing)} plants`
+export function describeMissingRights(missingRights: readonly Right[]): string {
+  return `The store does not allow this user to ${formatRights(missingRights)} plants`
 }
 
 /** Formats rights as a list of words: "create, update or delete". */
@@ -36,8 +36,8 @@ export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_a
  *
  * @param rightNames separated by commas
  * @param times in milliseconds since 1970
- * @returns undefined if a time is beyond those that a `Date` can have: a token that never expires
- * has no time, and not a large one
+ * @returns undefined if a time exceeds the range of a `Date`. A token that never expires has no
+ *   time, rather than a time in the far future.
  */
 export function buildToken(
   id: bigint,
@@ -72,7 +72,7 @@ export interface Token {
 }
 
 /** @param time milliseconds since 1970 */
-export function isValid({ revokedAt, expiresAt }: Token, time: number): boolean {
+export function isValidToken({ revokedAt, expiresAt }: Token, time: number): boolean {
   return !revokedAt && !(expiresAt && expiresAt.getTime() <= time)
 }
 

@@ -4,7 +4,7 @@ import type { StringFieldName } from '../../plant/fields.js'
 import { foldString, toSortKey } from '../../plant/folding.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { addCount, type CountQuery, pageRows, type TextCounts } from '../../stores/query.js'
+import { addCount, type CountQuery, type FieldCounts, pageRows } from '../../stores/query.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -43,7 +43,7 @@ async function count(options: CountOptions, io: Io): Promise<void> {
     const printer = await context.createPlantPrinter<PlantRecord>([by, 'count'])
     // A store counts in steps. A signal that arrives between two of them ends the count.
     const query = { tag, search, signal: io.handleSignals() }
-    const counts: TextCounts = store ? await findCounts(store, by, query) : new Map()
+    const counts: FieldCounts = store ? await findCounts(store, by, query) : new Map()
     await printer.printAll(toRecords(sortGroups(counts), by, context.output === 'text'))
   } finally {
     await store?.close()
@@ -59,7 +59,7 @@ interface Group {
 }
 
 /** Sorts by frequency, most frequent first, and then as `list --sort` does. */
-function sortGroups(counts: TextCounts): Group[] {
+function sortGroups(counts: FieldCounts): Group[] {
   const groups = Array.from(counts, ([text, count]) => {
     return { text, count, sortKey: toSortKey(foldString(text ?? '')) }
   })
@@ -102,9 +102,9 @@ async function findCounts(
   store: Store,
   by: StringFieldName,
   query: CountQuery,
-): Promise<TextCounts> {
+): Promise<FieldCounts> {
   if (store.countBy) return store.countBy(by, query)
-  const counts: TextCounts = new Map()
+  const counts: FieldCounts = new Map()
   for await (const plants of store.read(query))
     for (const { [by]: text } of plants) addCount(counts, text, 1n)
   return counts

@@ -56,7 +56,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
         ', and keep a copy next to it',
       )
   }
-  const restoreContext = { ...openContext, at: new Date(io.getTimeMs()) }
+  const restoreContext = { ...openContext, restoreTime: new Date(io.getTimeMs()) }
   const keptPath = await access.restore(address, file, restoreContext)
   const keptClause =
     keptPath && `; the previous contents are kept in ${escapeControlChars(keptPath)}`

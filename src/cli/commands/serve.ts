@@ -15,7 +15,7 @@ import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
 import type { DirectStore } from '../../stores/store.js'
 import type { DirectStoreOpener } from '../../stores/store-kind.js'
-import { isValid, type Right, type TokenStore } from '../../stores/tokens.js'
+import { isValidToken, type Right, type TokenStore } from '../../stores/tokens.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import type { GlobalOptions } from '../global-options.js'
@@ -246,7 +246,7 @@ function warnOfConnectionLimit(
 
 async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean> {
   for await (const page of tokens.list())
-    if (page.some((token) => isValid(token, time))) return true
+    if (page.some((token) => isValidToken(token, time))) return true
   return false
 }
 

@@ -22,8 +22,9 @@ export function parseHttp(address: string, source: string): HttpAddress {
 
 /** Changes only the scheme. The port stays, even if it is the default port of the old scheme. */
 export function formatWithScheme({ url }: HttpAddress, scheme: 'http:' | 'https:'): string {
-  const changed = new URL(url)
-  changed.protocol = scheme // before the port, because a URL drops the default port of its scheme
-  changed.port = url.port || (url.protocol === 'https:' ? '443' : '80')
-  return changed.href.replace(/\/$/, '')
+  const changedUrl = new URL(url)
+  // The scheme comes first, because a URL drops the default port of its scheme.
+  changedUrl.protocol = scheme
+  changedUrl.port = url.port || (url.protocol === 'https:' ? '443' : '80')
+  return changedUrl.href.replace(/\/$/, '')
 }

@@ -7,7 +7,8 @@ import { HttpClient } from './http-client.js'
 import { expectedPlant, parseError } from './plant-request.js'
 
 /**
- * Sends an empty object, which by the specification a service that accepts the token must reject.
+ * Checks a token by a create with an empty object. By the specification, a service that accepts the
+ * token must reject the object, so nothing is stored.
  */
 export async function verifyToken(address: HttpAddress, context: OpenContext): Promise<TokenCheck> {
   const { timeoutMs, runtime } = context
@@ -25,7 +26,7 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
     }
     const { error } = result
     if ('cause' in response) {
-      // Nothing can have been stored: whether it was sent does not matter.
+      // An empty object is never stored, so it does not matter whether the request was sent.
       const { cause } = response
       return { state: 'unknown', error: cause instanceof PlantsError ? cause : error }
     }

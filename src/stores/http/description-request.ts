@@ -22,27 +22,30 @@ const descriptionSchema = z.object({
   components: ignoreInvalid(components),
 })
 
-/** Asks whether a service lists idempotency keys. */
-export const requestToDescribe: HttpRequest<boolean> = {
+/**
+ * Asks a service for its OpenAPI description. The result says whether creates have idempotency
+ * keys.
+ */
+export const descriptionRequest: HttpRequest<boolean> = {
   method: 'GET',
   path: '/openapi.json',
   expected: {
     noun: 'OpenAPI description',
     read({ body }) {
-      const parsed = parseJson(body.toString())
-      const document = 'value' in parsed ? parsed.value : undefined
+      const result = parseJson(body.toString())
+      const document = 'value' in result ? result.value : undefined
       const { data } = descriptionSchema.safeParse(document, { jitless: true })
-      return data && listsKeys(data)
+      return data && listsIdempotencyKeys(data)
     },
   },
 }
 
-function listsKeys(description: z.infer<typeof descriptionSchema>): boolean {
-  const listed = description.paths['/plants']?.post?.parameters ?? []
-  const shared = description.components?.parameters ?? {}
-  return listed.some((item) => {
+function listsIdempotencyKeys(description: z.infer<typeof descriptionSchema>): boolean {
+  const postParameters = description.paths['/plants']?.post?.parameters ?? []
+  const sharedParameters = description.components?.parameters ?? {}
+  return postParameters.some((item) => {
     const isReference = item !== undefined && '$ref' in item
-    const target = isReference ? shared[toParameterName(item.$ref)] : item
+    const target = isReference ? sharedParameters[toParameterName(item.$ref)] : item
     return target?.in === 'header' && target.name.toLowerCase() === 'idempotency-key'
   })
 }

@@ -12,9 +12,10 @@ async function checkService(address: HttpAddress, context: OpenContext): Promise
   const { name } = address
   const check = await verifyToken(address, context)
   if (check.state === 'accepted') {
-    const granted = await findTokenRights(address, context)
-    const extent = granted.length > 0 ? `, which has the rights ${granted.join(', ')}` : ''
-    return { state: 'ok', message: `${name} answers, and accepts the token${extent}` }
+    const grantedRights = await findTokenRights(address, context)
+    const rightsClause =
+      grantedRights.length > 0 ? `, which has the rights ${grantedRights.join(', ')}` : ''
+    return { state: 'ok', message: `${name} answers, and accepts the token${rightsClause}` }
   }
   const {
     message,

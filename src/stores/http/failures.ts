@@ -1,6 +1,6 @@
 /*
- * Responses without a result: which kind of error a status and an Error mean, and what a response
- * that is no Plant Store's contains. no-response.ts has the requests that got none.
+ * Explains responses without a result: which kind of error a status and an Error mean, and what a
+ * response contains that no Plant Store sends. no-response.ts explains requests without a response.
  */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -9,13 +9,13 @@ import { isJsonType } from '../../plant/json.js'
 import { parseUrl } from '../../platform/urls.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import {
-  createLossFailure,
+  createFailureAfterSending,
   createNoResponseFailure,
-  describeForwarding,
+  describeForwardingProxy,
   type Failure,
   proxyHint,
 } from './no-response.js'
-import { excerpt, findCompression, parseError, readJson } from './plant-request.js'
+import { findCompression, parseError, readJson, truncateToLine } from './plant-request.js'
 import type { ResponseShape } from './response-schemas.js'
 
 type Result<T> = { value: T } | Failure
@@ -36,8 +36,8 @@ export function isPlantFailure({ kind, status = 0 }: PlantsError): boolean {
   return kind === 'rejected' && [400, 413, 422].includes(status)
 }
 
-/** The kinds of errors by the status of the response, or by the `error` of a 400 response. */
-const kinds: Readonly<Record<number, ErrorKind>> = {
+/** The key is the status of a response, or the `error` of a response with status 400. */
+const kindsByStatus: Readonly<Record<number, ErrorKind>> = {
   301: 'accessDenied',
   302: 'accessDenied',
   307: 'accessDenied',
@@ -49,7 +49,7 @@ const kinds: Readonly<Record<number, ErrorKind>> = {
   503: 'unavailable',
 }
 
-const hints: Partial<Record<ErrorKind, string>> = {
+const hintsByKind: Partial<Record<ErrorKind, string>> = {
   accessDenied: 'If the new address is right, use it with --store',
   forbidden: 'Ask the operator of the service who may do this',
   conflict: 'Choose another id',
@@ -58,7 +58,7 @@ const hints: Partial<Record<ErrorKind, string>> = {
     'Check the address: it must be the base URL of a Plant Store, the part before /plants',
 }
 
-const notOffered =
+const missingOperationHint =
   'Check the address: it must be the base URL, the part before /plants. If it is, the service does not offer this'
 
 const unreadableHint =
@@ -68,10 +68,10 @@ const unreadableHint =
 interface FailedResponse {
   /** The `error` of the body; the status if the body is no Error. */
   error: number
-  /** The message of the Error; undefined if the body is none. */
-  message: string | undefined
-  /** The answer without its message, such as `http://localhost:4010 answered 500`. */
-  answer: string
+  /** The message of the Error; undefined if the body is no Error. */
+  serviceMessage: string | undefined
+  /** Who answered with which status, such as `http://localhost:4010 answered 500`. */
+  summary: string
   details: { status: number; requestId: string | undefined }
 }
 
@@ -81,75 +81,87 @@ async function createFailure(
   response: HttpResponse,
 ): Promise<Failure> {
   const { status, headers } = response
-  const { error = status, message } = parseError(response) ?? {}
-  const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
-  const proxyClause = message === undefined ? describeForwarding(client) : ''
-  const answer = `${client.address.name} answered ${status}${proxyClause}`
-  const failed: FailedResponse = { error, message, answer, details: { status, requestId } }
-  if (isMissingPlant(request, failed))
-    return { error: new PlantsError('notFound', message ?? answer, failed.details) }
-  const kind = findKind(failed)
-  const text =
-    nameService(kind, failed) ?? answer + (await describeContent(client, request, response))
+  const { error = status, message: serviceMessage } = parseError(response) ?? {}
+  const requestId = truncateToLine(String(headers['request-id'] ?? '')) || undefined
+  const proxyClause = serviceMessage === undefined ? describeForwardingProxy(client) : ''
+  const summary = `${client.address.name} answered ${status}${proxyClause}`
+  const failedResponse: FailedResponse = {
+    error,
+    serviceMessage,
+    summary,
+    details: { status, requestId },
+  }
+  if (isMissingPlant(request, failedResponse))
+    return { error: new PlantsError('notFound', serviceMessage ?? summary, failedResponse.details) }
+  const kind = findKind(failedResponse)
+  const message =
+    describeServiceMessage(kind, failedResponse) ??
+    summary + (await describeContent(client, request, response))
   if (kind === 'badResponse' && status >= 500)
-    return createLossFailure(
+    return createFailureAfterSending(
       request,
       kind,
-      message === undefined ? text : `${answer}: ${message}`,
-      failed.details,
+      serviceMessage === undefined ? message : `${summary}: ${serviceMessage}`,
+      failedResponse.details,
     )
   // A read changes nothing, so its outcome cannot be unknown.
   const isRead = kind === 'badResponse' && request.method === 'GET'
   const rejectedKind = isRead ? 'accessDenied' : kind
   const retryAfterMs = parseRetryAfter(headers)
-  const rejection = new PlantsError(rejectedKind, text + describeDelay(retryAfterMs), {
-    ...failed.details,
+  const rejection = new PlantsError(rejectedKind, message + describeDelay(retryAfterMs), {
+    ...failedResponse.details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: isUnreadable(response) ? unreadableHint : chooseHint(client, kind, failed),
+    hint: isUnreadable(response) ? unreadableHint : chooseHint(client, kind, failedResponse),
     retryAfterMs,
   })
   return { error: rejection }
 }
 
 /**
- * Whether a 404 says that a plant is missing. On other paths, the service may lack the operation.
+ * Returns true for a 404 that says that a plant is missing. On a path without an id, a 404 may say
+ * that the service lacks the operation.
  */
-function isMissingPlant({ path }: HttpRequest, { error, message, details }: FailedResponse) {
+function isMissingPlant({ path }: HttpRequest, { error, serviceMessage, details }: FailedResponse) {
   const isNotFound = details.status === 404 && error === 404
-  return isNotFound && message !== undefined && path.startsWith('/plants/')
+  return isNotFound && serviceMessage !== undefined && path.startsWith('/plants/')
 }
 
-function findKind({ error, message, details: { status } }: FailedResponse): ErrorKind {
+function findKind({ error, serviceMessage, details: { status } }: FailedResponse): ErrorKind {
   // A 409 without an Error may come from a proxy on the way, so nothing says that the id exists.
-  if (status === 409 && message === undefined) return 'rejected'
+  if (status === 409 && serviceMessage === undefined) return 'rejected'
   const isSpecific = status === 400 && [401, 403, 409].includes(error)
   const isRejection = status >= 400 && status < 500
-  return kinds[isSpecific ? error : status] ?? (isRejection ? 'rejected' : 'badResponse')
+  return kindsByStatus[isSpecific ? error : status] ?? (isRejection ? 'rejected' : 'badResponse')
 }
 
-function chooseHint(client: HttpClient, kind: ErrorKind, { message, details }: FailedResponse) {
+function chooseHint(
+  client: HttpClient,
+  kind: ErrorKind,
+  { serviceMessage, details }: FailedResponse,
+) {
   const { address, access } = client
   const { status } = details
   if (kind === 'unauthorized') return access.tokenHint
-  const mayBeOfProxy = message === undefined && describeForwarding(client) !== ''
+  const mayBeOfProxy = serviceMessage === undefined && describeForwardingProxy(client) !== ''
   if (kind === 'forbidden' && mayBeOfProxy) return proxyHint
-  if (status === 404 || status === 405) return notOffered
-  return hints[kind] ?? `This message is from ${address.name}`
+  if (status === 404 || status === 405) return missingOperationHint
+  return hintsByKind[kind] ?? `This message is from ${address.name}`
 }
 
 /**
- * Returns the message of the service, with its address unless the message concerns one plant. Who
- * uses several services must know which of them rejects the token, or is busy.
+ * Returns the message of the service. Unless the message concerns one plant, it begins with the
+ * address of the service: a user of several services must know which service rejects the token, or
+ * is busy.
  */
-function nameService(
+function describeServiceMessage(
   kind: ErrorKind,
-  { message, answer, details: { status } }: FailedResponse,
+  { serviceMessage, summary, details: { status } }: FailedResponse,
 ): string | undefined {
   const concernsPlant = kind === 'conflict' || [400, 409, 413, 422].includes(status)
   const isAboutToken = kind === 'unauthorized' || kind === 'forbidden'
-  return message !== undefined && (isAboutToken || !concernsPlant)
-    ? `${answer}: ${message}`
-    : message
+  return serviceMessage !== undefined && (isAboutToken || !concernsPlant)
+    ? `${summary}: ${serviceMessage}`
+    : serviceMessage
 }
 
 function isUnreadable({ status, headers, body }: HttpResponse): boolean {
@@ -179,30 +191,33 @@ async function describeContent(
   { expected }: HttpRequest,
   response: HttpResponse,
 ): Promise<string> {
-  const { status, headers, body, isCut } = response
+  const { status, headers, body, isTruncated } = response
   const target =
     headers.location === undefined ? undefined : parseUrl(headers.location, address.url.href)
   // The user information and the query of the new address may be secrets.
   if (target && status >= 300 && status < 400)
-    return `, and redirects to ${excerpt(target.origin + target.pathname)}`
+    return `, and redirects to ${truncateToLine(target.origin + target.pathname)}`
   if (body.length === 0) return ' with nothing'
-  if (isCut) return ' with more than 16 MiB'
+  if (isTruncated) return ' with more than 16 MiB'
   const compression = findCompression(headers)
   if (compression !== undefined)
-    return ` with a body that is compressed (${excerpt(compression)}), which the request did not allow`
-  const text = excerpt(body.toString('utf8', 0, 1000))
+    return ` with a body that is compressed (${truncateToLine(compression)}), which the request did not allow`
+  const message = truncateToLine(body.toString('utf8', 0, 1000))
   if (status !== 200) {
-    const why = status < 400 ? '' : await explainShape('error', response)
-    return why === '' ? `: ${text}` : ` with no Error${why}: ${text}`
+    const explanation = status < 400 ? '' : await explainShape('error', response)
+    return explanation === '' ? `: ${message}` : ` with no Error${explanation}: ${message}`
   }
   const type = headers['content-type'] ?? 'no Content-Type'
-  if (isJsonType(type) && !isUtf8(body)) return ` with a body that is not UTF-8: ${text}`
+  if (isJsonType(type) && !isUtf8(body)) return ` with a body that is not UTF-8: ${message}`
   if (!isJsonType(type))
-    return ` with ${excerpt(type.replace(/;.*/, ''))}, not application/json: ${text}`
-  return ` with no ${expected.noun}${await explainShape(expected.shape, response)}: ${text}`
+    return ` with ${truncateToLine(type.replace(/;.*/, ''))}, not application/json: ${message}`
+  return ` with no ${expected.noun}${await explainShape(expected.shape, response)}: ${message}`
 }
 
-/** Explains in brackets why JSON does not have the shape. It is empty for a body without JSON. */
+/**
+ * Explains in brackets why JSON does not have the shape. Returns an empty string for a body without
+ * JSON.
+ */
 async function explainShape(
   shape: ResponseShape | undefined,
   response: HttpResponse,
@@ -210,6 +225,6 @@ async function explainShape(
   const body = shape && readJson(response, shape)
   if (shape === undefined || body === undefined) return ''
   const { explainResponse } = await import('./explain-response.js')
-  const why = explainResponse(shape, body)
-  return why === undefined ? '' : ` (${excerpt(why)})`
+  const explanation = explainResponse(shape, body)
+  return explanation === undefined ? '' : ` (${truncateToLine(explanation)})`
 }

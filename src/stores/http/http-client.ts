@@ -28,7 +28,8 @@ export interface Expected<T> {
   /** The expected JSON. If it is set, a message says how the response differs from it. */
   shape?: ResponseShape
   /**
-   * Returns the value of a response with status 200, or undefined if it is not the expected one.
+   * Returns the value of a response with status 200, or undefined if the body is not the expected
+   * value.
    */
   read(response: HttpResponse): T | undefined
 }
@@ -38,19 +39,22 @@ export interface HttpResponse {
   headers: http.IncomingHttpHeaders
   body: Buffer
   /** The body was larger than 16 MiB. */
-  isCut: boolean
+  isTruncated: boolean
 }
 
 export interface NoResponse {
   cause: unknown
-  /** A byte of the request may have left, so that the service may have received all of it. */
+  /**
+   * True if a byte of the request may have left this process: then the service may have received
+   * the whole request.
+   */
   isSent: boolean
 }
 
 /** The connection was closed within the body of a response. */
-export class CutResponseError extends Error {
-  constructor(status: number, received: string, cause: unknown) {
-    super(`(${status}) was cut short: the connection was closed after ${received}`, { cause })
+export class TruncatedResponseError extends Error {
+  constructor(status: number, receivedAmount: string, cause: unknown) {
+    super(`(${status}) was cut short: the connection was closed after ${receivedAmount}`, { cause })
   }
 }
 
@@ -63,8 +67,10 @@ export class HttpClient {
   readonly options: HttpOptions
   access: ServiceAccess
   connectedAtMs: number | undefined
-  /** Whether the service lists idempotency keys; undefined until it was asked. */
-  keepsKeys: Promise<boolean> | undefined
+  /**
+   * Resolves to true if the service lists idempotency keys; undefined until the service was asked.
+   */
+  supportsKeys: Promise<boolean> | undefined
   /** Whether a warning has said that requests are repeated. */
   hasWarned = false
   #transport: Promise<Transport> | undefined
@@ -101,12 +107,12 @@ export class HttpClient {
     const transport = (await this.#systemTransport) ?? (await this.#transport)
     try {
       signal.throwIfAborted()
-      const response = await this.#receive(transport, request, signal, onSent)
-      return await this.#examineResponse(response, transport, signal)
+      const response = await this.#sendAndReceive(transport, request, signal, onSent)
+      return await this.#rejectForeignResponse(response, transport, signal)
     } catch (cause) {
       if (signal.aborted) return { cause: signal.reason, isSent }
       if (isSent) {
-        const tlsPort = await this.#examineTlsPort(transport.target, signal, cause)
+        const tlsPort = await this.#findTlsPortFailure(transport.target, signal, cause)
         return tlsPort ?? { cause, isSent }
       }
       const mayRepeat = isUnknownIssuer(cause) && (await this.#trustSystem(transport))
@@ -114,66 +120,67 @@ export class HttpClient {
     }
   }
 
-  /** Returns the response, or why it does not come from a service. */
-  async #examineResponse(
+  /** Returns the response, or a failure that says why the response does not come from a service. */
+  async #rejectForeignResponse(
     response: HttpResponse,
     { forwarding, createProxyError, target }: Transport,
     signal: AbortSignal,
   ): Promise<HttpResponse | NoResponse> {
-    // Only a proxy answers 407 (RFC 9110, 15.5.8), and then it has not passed the request on.
+    // Only a proxy answers 407 (RFC 9110, 15.5.8), and a proxy that does has not passed the request
+    // on.
     if (forwarding && createProxyError && response.status === 407)
       return { cause: createProxyError(407), isSent: false }
     if (!mayComeFromTlsPort(response)) return response
-    return (await this.#examineTlsPort(target, signal)) ?? response
+    return (await this.#findTlsPortFailure(target, signal)) ?? response
   }
 
   /** @param onSent is called before the first byte is written */
-  async #receive(
+  async #sendAndReceive(
     { request: open, target, forwarding }: Transport,
     request: HttpRequest,
     signal: AbortSignal,
     onSent: () => void,
   ): Promise<HttpResponse> {
     const path = this.address.url.pathname.replace(/\/$/, '') + request.path
-    const outgoing = open({
+    const outgoingRequest = open({
       ...target,
       method: request.method,
       path: forwarding ? forwarding.origin + path : path,
       headers: { ...buildHeaders(request, this.access), ...forwarding?.headers },
     })
-    // A request that waits for a tunnel has no socket, and does not tell that it was destroyed.
-    const aborted = new Promise<never>((_, reject) => {
+    // A request that waits for a tunnel has no socket, and emits no event when it is destroyed.
+    const abortPromise = new Promise<never>((_, reject) => {
       signal.addEventListener('abort', () => {
-        outgoing.destroy(signal.reason)
+        outgoingRequest.destroy(signal.reason)
         reject(signal.reason)
       })
     })
-    let isOver = false
+    let hasFailed = false
     // Before the response, `once` rejects with an error. After it, an error would end the process
     // without this listener.
-    outgoing.on('error', () => {
-      isOver = true
+    outgoingRequest.on('error', () => {
+      hasFailed = true
     })
     const write = () => {
-      if (isOver || outgoing.destroyed) return
+      if (hasFailed || outgoingRequest.destroyed) return
       onSent()
       // Even the head of a request is written only by `end`.
-      outgoing.end(request.body)
+      outgoingRequest.end(request.body)
     }
-    outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
-    const events = [once(outgoing, 'response'), once(outgoing, 'close'), aborted]
-    const [incoming] = await Promise.race(events)
-    if (!incoming) throw Error('the connection was closed') // after a 101
-    return readResponse(incoming)
+    outgoingRequest.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
+    const events = [once(outgoingRequest, 'response'), once(outgoingRequest, 'close'), abortPromise]
+    const [incomingMessage] = await Promise.race(events)
+    if (!incomingMessage) throw Error('the connection was closed') // after a 101
+    return readResponse(incomingMessage)
   }
 
   /**
    * Begins to trust the certificates of the system, after a handshake failed for an unknown issuer.
-   * They are not loaded earlier, because that takes longer than most commands.
+   * The certificates are not loaded earlier, because to load them takes longer than most commands.
    *
-   * @returns whether the request, of which nothing was sent, must be repeated
+   * @returns true if the request must be repeated. No byte of it was sent.
    */
-  async #trustSystem(failed: Transport): Promise<boolean> {
+  async #trustSystem(failedTransport: Transport): Promise<boolean> {
     const { address, access, options } = this
     this.#systemTransport ??= (async () => {
       const secureContext = await access.createSystemContext?.()
@@ -182,16 +189,16 @@ export class HttpClient {
       return createTransport(address, options, secureContext)
     })()
     const transport = await this.#systemTransport
-    return transport !== undefined && transport !== failed
+    return transport !== undefined && transport !== failedTransport
   }
 
   /**
-   * Examines whether a request in plain HTTP went to a port that speaks TLS.
+   * Finds out whether a request in plain HTTP went to a port that speaks TLS.
    *
    * @param cause why there is no response; undefined for a response that such a port may have sent
-   * @returns the failure that explains this, or undefined for any other port
+   * @returns the failure that names the port, or undefined if the port does not speak TLS
    */
-  async #examineTlsPort(
+  async #findTlsPortFailure(
     target: Pick<URL, 'hostname' | 'port'>,
     signal: AbortSignal,
     cause?: unknown,
@@ -208,10 +215,10 @@ export class HttpClient {
     return { cause: createTlsPortError(this.address, cause), isSent: !isAnswered }
   }
 
-  /** Looks the token up again, and returns whether it differs from the rejected one. */
-  async renewToken(rejected: string): Promise<boolean> {
+  /** Looks the token up again, and returns true if the new token differs from the rejected one. */
+  async renewToken(rejectedToken: string): Promise<boolean> {
     const token = await this.access.renew?.()
-    if (token === undefined || token === rejected) return false
+    if (token === undefined || token === rejectedToken) return false
     this.access = { ...this.access, token }
     return true
   }
@@ -223,28 +230,34 @@ export class HttpClient {
 }
 
 /**
- * Whether a response may come from a port that speaks TLS. Such servers answer in text or HTML, for
- * example "Client sent an HTTP request to an HTTPS server".
+ * Returns true if a response may come from a port that speaks TLS. Servers at such ports answer in
+ * plain text or HTML, for example "Client sent an HTTP request to an HTTPS server".
  */
 function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
   return status === 400 && !isJsonType(headers['content-type'] ?? '')
 }
 
-async function readResponse(incoming: http.IncomingMessage): Promise<HttpResponse> {
-  const { statusCode: status = 0, headers } = incoming
-  const received = new GrowingBuffer()
+async function readResponse(incomingMessage: http.IncomingMessage): Promise<HttpResponse> {
+  const { statusCode: status = 0, headers } = incomingMessage
+  const receivedBody = new GrowingBuffer()
   try {
-    for await (const chunk of incoming as AsyncIterable<Buffer>) {
-      received.append(chunk)
-      if (received.length > maxBodyBytes) break
+    for await (const chunk of incomingMessage as AsyncIterable<Buffer>) {
+      receivedBody.append(chunk)
+      if (receivedBody.length > maxBodyBytes) break
     }
   } catch (error) {
     if (getSystemCode(error) !== 'ECONNRESET') throw error
-    const announced = headers['content-length']
-    const end = announced === undefined ? 'bytes, without its end' : `of ${announced} bytes`
-    throw new CutResponseError(status, `${received.length} ${end}`, error)
+    const announcedBytes = headers['content-length']
+    const end =
+      announcedBytes === undefined ? 'bytes, without its end' : `of ${announcedBytes} bytes`
+    throw new TruncatedResponseError(status, `${receivedBody.length} ${end}`, error)
   }
-  return { status, headers, body: received.bytes, isCut: received.length > maxBodyBytes }
+  return {
+    status,
+    headers,
+    body: receivedBody.bytes,
+    isTruncated: receivedBody.length > maxBodyBytes,
+  }
 }
 
 function buildHeaders({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {

@@ -6,7 +6,7 @@ export interface HttpOptions {
   /** A call, with its retries, takes no longer than this. */
   timeoutMs: number
   runtime: Runtime
-  retry?: number | undefined
+  retryMs?: number | undefined
   /** The number of requests that are sent at once. */
   concurrency?: number | undefined
 }

@@ -8,8 +8,8 @@ import type { CountQuery, ReadQuery } from '../query.js'
 import type { Store, WriteOptions } from '../store.js'
 import { HttpClient } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
-import { requestToCount } from './plant-request.js'
-import { listPages } from './read.js'
+import { buildCountRequest } from './plant-request.js'
+import { fetchPages } from './read.js'
 import { send } from './requests.js'
 import { fetchPlant, type Send, sendChange, sendChanges, toOutcomeType } from './send-changes.js'
 
@@ -22,8 +22,8 @@ export class HttpStore implements Store {
   }
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    const ask: Send = (request) => send(this.#client, request)
-    const plants = await Promise.all(ids.map((id) => fetchPlant(ask, id)))
+    const sendRequest: Send = (request) => send(this.#client, request)
+    const plants = await Promise.all(ids.map((id) => fetchPlant(sendRequest, id)))
     return new Map(plants.flatMap((plant) => (plant ? [[plant.id, plant]] : [])))
   }
 
@@ -32,49 +32,52 @@ export class HttpStore implements Store {
       const message = `${this.#client.address.name} lists plants only in the order of their ids`
       throw usageError(message, 'Leave out --sort')
     }
-    yield* listPages(this.#client, query)
+    yield* fetchPages(this.#client, query)
   }
 
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
     const [change] = changes
-    // An import says itself how to continue: it has no option for a key.
-    const isOfImport = options.isRepetition !== undefined
-    return change && changes.length === 1 && !isOfImport
+    // An import prints its own hint how to continue, because it has no option for a key.
+    const isFromImport = options.isRepetition !== undefined
+    return change && changes.length === 1 && !isFromImport
       ? [await this.#writeOne(change, options)]
       : sendChanges(this.#client, changes, options)
   }
 
   async #writeOne(change: Change, options: WriteOptions): Promise<Outcome> {
     const { name } = this.#client.address
-    const stop = this.#client.options.runtime.handleSignals()
-    const signal = options.signal ? AbortSignal.any([stop, options.signal]) : stop
-    const ask: Send = (request) => send(this.#client, request, { signal })
+    const stopSignal = this.#client.options.runtime.handleSignals()
+    const signal = options.signal ? AbortSignal.any([stopSignal, options.signal]) : stopSignal
+    const sendRequest: Send = (request) => send(this.#client, request, { signal })
     const key = (change.type === 'create' && change.key) || crypto.randomUUID()
     try {
-      return await sendChange(ask, change.type === 'create' ? { ...change, key } : change)
+      return await sendChange(sendRequest, change.type === 'create' ? { ...change, key } : change)
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       const type = toOutcomeType(error)
       const isUnknown = type === 'unknown'
       const hint = isUnknown
-        ? createUnknownHint(change, key, name, error)
-        : findHint(change, name, error)
+        ? describeUnknownOutcome(change, key, name, error)
+        : chooseFailureHint(change, name, error)
       const { reason } = signal
       if (!(reason instanceof PlantsError)) {
         const { kind, message, cause } = error
         return { type, problem: new PlantsError(kind, message, { ...error, cause, hint }) }
       }
-      const end = isUnknown ? ` before ${name} answered` : ', nothing was stored'
-      const message = reason.message + end
+      const messageEnd = isUnknown ? ` before ${name} answered` : ', nothing was stored'
+      const message = reason.message + messageEnd
       return { type, problem: new PlantsError(reason.kind, message, { hint, cause: error }) }
     }
   }
 
-  /** Asks the service, or counts the plants of its list if it has no such operation. */
+  /**
+   * Asks the service for the count. If the service lacks this operation, the plants of its list are
+   * counted.
+   */
   async count(query: CountQuery = {}): Promise<bigint> {
     try {
-      return await send(this.#client, requestToCount(query))
+      return await send(this.#client, buildCountRequest(query))
     } catch (error) {
       if (!lacksOperation(error)) throw error
     }
@@ -88,20 +91,27 @@ export class HttpStore implements Store {
   }
 }
 
-/** Whether a service lacks the operation: it takes `count` for an id, or knows no such path. */
+/**
+ * Returns true if a service lacks the operation: the service takes `count` for an id, or does not
+ * know the path.
+ */
 function lacksOperation(error: unknown): boolean {
   return error instanceof PlantsError && [400, 404, 405, 422].includes(error.status ?? 0)
 }
 
-function findHint(change: Change, service: string, error: PlantsError): string | undefined {
-  return error.mayBeOwnPlant ? describeLook(getTargetId(change), service) : error.hint
+function chooseFailureHint(
+  change: Change,
+  service: string,
+  error: PlantsError,
+): string | undefined {
+  return error.mayBeOwnPlant ? describeLookup(getTargetId(change), service) : error.hint
 }
 
-function describeLook(id: bigint, service: string): string {
+function describeLookup(id: bigint, service: string): string {
   return `Look at it with: plants get ${id} --store ${quoteWord(service)}`
 }
 
-function createUnknownHint(
+function describeUnknownOutcome(
   change: Change,
   key: string,
   service: string,
@@ -110,12 +120,12 @@ function createUnknownHint(
   const id = getTargetId(change)
   const start = hint === undefined ? '' : `${hint}. `
   if (change.type === 'create') {
-    const repeat = `repeat the command with: --idempotency-key ${quoteWord(key)}`
-    const unknown = `${start}Whether plant ${id} is stored is unknown`
-    return `${unknown}. If the service supports idempotency keys, ${repeat}`
+    const repetitionAdvice = `repeat the command with: --idempotency-key ${quoteWord(key)}`
+    const uncertainty = `${start}Whether plant ${id} is stored is unknown`
+    return `${uncertainty}. If the service supports idempotency keys, ${repetitionAdvice}`
   }
-  const unknown = `${start}Whether plant ${id} was changed is unknown`
-  // The hint names another address, because nothing can be looked up at this one.
-  if (kind === 'noResponse' && hint !== undefined) return unknown
-  return `${unknown}. ${describeLook(id, service)}`
+  const uncertainty = `${start}Whether plant ${id} was changed is unknown`
+  // The hint of the error names another address, because no plant can be looked up at this address.
+  if (kind === 'noResponse' && hint !== undefined) return uncertainty
+  return `${uncertainty}. ${describeLookup(id, service)}`
 }

@@ -1,8 +1,8 @@
 import type { HttpAddress } from '../address.js'
-import { Lack, type StoreKind } from '../store-kind.js'
+import { MissingCapability, type StoreKind } from '../store-kind.js'
 import { parseHttp } from './address.js'
 
-const needsDirectAccess = new Lack(
+const needsDirectAccess = new MissingCapability(
   'but this command needs direct access to the store',
   'Run the command on the host of the service, or select another store with --store',
 )
@@ -12,7 +12,7 @@ export const httpKind: StoreKind<HttpAddress> = {
   credential: 'token',
   capabilities: {
     direct: needsDirectAccess,
-    transactions: new Lack('cannot roll back', 'Leave it out'),
+    transactions: new MissingCapability('cannot roll back', 'Leave it out'),
     backup: needsDirectAccess,
     restore: needsDirectAccess,
     token: {
@@ -33,9 +33,9 @@ export const httpKind: StoreKind<HttpAddress> = {
   toWritable: async (address) => address,
 
   async createOpener(address, context) {
-    const { timeoutMs, runtime, retry, concurrency } = context
+    const { timeoutMs, runtime, retryMs, concurrency } = context
     const access = await context.findAccess(address)
-    const options = { access, timeoutMs, runtime, retry, concurrency }
+    const options = { access, timeoutMs, runtime, retryMs, concurrency }
     const open = async () => new (await import('./http-store.js')).HttpStore(address, options)
     return { open, openExisting: open }
   },

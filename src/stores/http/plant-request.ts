@@ -12,12 +12,12 @@ import { type CountQuery, formatQuery } from '../query.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
 import type { ResponseShape } from './response-schemas.js'
 
-export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
+export function buildCreateRequest(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
   const body = toWireJson(plant)
   return { method: 'POST', path: '/plants', idempotencyKey, body, expected: expectedPlant }
 }
 
-export function requestForPlant(
+export function buildPlantRequest(
   method: 'GET' | 'PATCH' | 'DELETE',
   id: bigint,
 ): HttpRequest<StoredPlant> {
@@ -32,8 +32,8 @@ export function requestForPlant(
   return { method, path: `/plants/${id}`, expected }
 }
 
-/** @param query selects plants, as that of a list does */
-export function requestToCount(query: CountQuery): HttpRequest<bigint> {
+/** @param query selects plants by the same parameters as a list */
+export function buildCountRequest(query: CountQuery): HttpRequest<bigint> {
   const text = formatQuery(query)
   const path = text === '' ? '/plants/count' : `/plants/count?${text}`
   return { method: 'GET', path, expected: expectedCount }
@@ -57,9 +57,9 @@ export const expectedPlant: Expected<Plant> = {
 }
 
 /**
- * Accepts what the schema in `responseSchemas` accepts, as all parsers of responses do. They do not
- * use zod, which every create at a service would have to load. `explainResponse` says why a
- * response is not accepted.
+ * Accepts the same values as the schema in `responseSchemas`. So do all parsers of responses. They
+ * do not use zod, because every create at a service would have to load it. `explainResponse` says
+ * why a response is not accepted.
  */
 export function parseResponsePlant(value: unknown): Plant | undefined {
   if (!isObject(value)) return undefined
@@ -73,16 +73,16 @@ export function parseStoredPlant(value: unknown): StoredPlant | undefined {
 }
 
 export function readJson(
-  { headers, body, isCut }: HttpResponse,
+  { headers, body, isTruncated }: HttpResponse,
   shape: ResponseShape = 'plant',
 ): unknown {
-  if (isCut || findCompression(headers) !== undefined || !isUtf8(body)) return undefined
+  if (isTruncated || findCompression(headers) !== undefined || !isUtf8(body)) return undefined
   if (!isJsonType(headers['content-type'] ?? '')) return undefined
-  const parsed = parseJson(body.toString(), {
+  const result = parseJson(body.toString(), {
     idKey: shape === 'count' ? 'count' : 'id',
     isList: true,
   })
-  return 'value' in parsed ? parsed.value : undefined
+  return 'value' in result ? result.value : undefined
 }
 
 /** Returns the Content-Encoding of a compressed body, such as `gzip`. */
@@ -93,7 +93,7 @@ export function findCompression(headers: HttpResponse['headers']): string | unde
 
 export function parseError(response: HttpResponse): ErrorBody | undefined {
   const body = response.status === 200 ? undefined : parseResponseError(readJson(response))
-  return body && { ...body, message: excerpt(body.message) }
+  return body && { ...body, message: truncateToLine(body.message) }
 }
 
 export function parseResponseError(value: unknown): ErrorBody | undefined {
@@ -104,10 +104,10 @@ export function parseResponseError(value: unknown): ErrorBody | undefined {
 }
 
 /**
- * Returns one line of at most 200 characters. It is made well-formed, because JSON can escape half
- * of a surrogate pair.
+ * Returns the beginning of a string as one line of at most 200 characters. JSON can escape half of
+ * a surrogate pair, which U+FFFD replaces.
  */
-export function excerpt(text: string): string {
+export function truncateToLine(text: string): string {
   const line = takeCharacters(text, 1000).replace(/\s+/g, ' ').trim()
   return truncate(line, 200).toWellFormed()
 }

@@ -3,9 +3,9 @@ import * as http from 'node:http'
 export interface Transport {
   request: typeof http.request
   target: { protocol: string; hostname: string; port: string; agent: http.Agent }
-  /** This is set if a proxy forwards each request, instead of opening a tunnel. */
+  /** This is set if a proxy forwards each request. Otherwise, a proxy opens a tunnel. */
   forwarding?: Forwarding
-  /** Creates the error for a response of the proxy, which has not passed the request on. */
+  /** Creates the error for a request that the proxy has answered instead of passing it on. */
   createProxyError?(status: number): Error
 }
 
@@ -15,7 +15,7 @@ interface Forwarding {
   headers: Record<string, string>
 }
 
-export async function chooseProtocol<Tls extends object>(url: URL, tls: Tls) {
+export async function loadProtocol<Tls extends object>(url: URL, tls: Tls) {
   const { protocol, port } = url
   const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
   const isTls = protocol === 'https:'

@@ -2,7 +2,7 @@ import type { AgentOptions } from 'node:https'
 import { isIP } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import { PlantsError } from '../../errors.js'
-import { chooseProtocol, type Transport } from './protocol.js'
+import { loadProtocol, type Transport } from './protocol.js'
 
 interface ConnectionOptions {
   pool: AgentOptions
@@ -16,12 +16,15 @@ export async function createTunnels(
   { pool, tls }: ConnectionOptions,
 ): Promise<Transport> {
   const { TunnelAgent } = await import('./tunnel-agent.js')
-  const { request, options } = await chooseProtocol(url, tls)
-  const toProxy = await chooseProtocol(proxy, tls)
-  const target = { ...toProxy.options, servername: toServerName(toProxy.options.hostname) }
+  const { request, options } = await loadProtocol(url, tls)
+  const proxyProtocol = await loadProtocol(proxy, tls)
+  const target = {
+    ...proxyProtocol.options,
+    servername: toServerName(proxyProtocol.options.hostname),
+  }
   const createProxyError = (status: number) => explainProxyStatus(status, proxy)
   const agent = new TunnelAgent(pool, {
-    request: (connect) => toProxy.request({ ...target, ...connect }),
+    request: (connect) => proxyProtocol.request({ ...target, ...connect }),
     headers: {
       connection: 'keep-alive',
       'proxy-connection': 'keep-alive',
@@ -41,7 +44,7 @@ export async function createForwarding(
   proxy: URL,
   { pool, tls }: ConnectionOptions,
 ): Promise<Transport> {
-  const { Agent, request, options } = await chooseProtocol(proxy, tls)
+  const { Agent, request, options } = await loadProtocol(proxy, tls)
   const servername = toServerName(options.hostname)
   const target = { ...options, servername, agent: new Agent(pool) }
   const headers = { host: url.host, ...buildCredentials(proxy) }
@@ -51,7 +54,7 @@ export async function createForwarding(
 
 /**
  * Returns the name that the certificate of the proxy must have. By default, Node.js would expect
- * that of the header Host, which names the service.
+ * the name in the header Host, which is the name of the service.
  */
 function toServerName(hostname: string): string {
   return isIP(hostname) ? '' : hostname

@@ -6,7 +6,7 @@ import type { Expected, HttpClient } from './http-client.js'
 import { parseStoredPlant, readJson } from './plant-request.js'
 import { send } from './requests.js'
 
-export async function* listPages(
+export async function* fetchPages(
   client: HttpClient,
   query: ReadQuery,
 ): AsyncGenerator<StoredPlant[]> {
@@ -17,34 +17,34 @@ export async function* listPages(
   while (path !== undefined && left > 0) {
     const page: Page = await send(client, { method: 'GET', path, expected: expectedPage })
     for (const plant of page.plants) {
-      assertSelected(client, plant, { ...query, after })
+      assertMatchesQuery(client, plant, { ...query, after })
       after = plant.id
     }
-    if (page.plants.length === 0 && page.next !== undefined)
-      throw createForeignError(client, 'an empty page with a link to the next one')
+    if (page.plants.length === 0 && page.nextPath !== undefined)
+      throw createForeignServiceError(client, 'an empty page with a link to the next one')
     if (page.plants.length > 0) yield page.plants.slice(0, left)
     left -= page.plants.length
-    path = page.next
+    path = page.nextPath
   }
 }
 
 /**
- * Rejects a plant that was not asked for, as when the service ignores a parameter. Otherwise it
- * could be deleted.
+ * Rejects a plant that the query does not select, because the service ignores a parameter.
+ * Otherwise `plants delete` could delete such a plant.
  */
-function assertSelected(client: HttpClient, { id, tag }: StoredPlant, query: ReadQuery): void {
+function assertMatchesQuery(client: HttpClient, { id, tag }: StoredPlant, query: ReadQuery): void {
   const { after, desc = false } = query
   if (after !== undefined && (desc ? id >= after : id <= after))
-    throw createForeignError(client, `plant ${id} after plant ${after}`)
+    throw createForeignServiceError(client, `plant ${id} after plant ${after}`)
   if (query.tag === undefined) return
   const expected = query.tag === false ? undefined : query.tag
   if (tag?.normalize() !== expected?.normalize())
-    throw createForeignError(client, `plant ${id}, which has another tag`)
+    throw createForeignServiceError(client, `plant ${id}, which has another tag`)
 }
 
 interface Page {
   plants: StoredPlant[]
-  next: string | undefined
+  nextPath: string | undefined
 }
 
 const expectedPage: Expected<Page> = {
@@ -53,8 +53,8 @@ const expectedPage: Expected<Page> = {
   read(response) {
     const list = readJson(response)
     const plants = Array.isArray(list) ? list.map((item) => parseStoredPlant(item)) : undefined
-    const next = findNextPath(String(response.headers['link'] ?? ''))
-    return plants?.every((plant) => plant !== undefined) ? { plants, next } : undefined
+    const nextPath = findNextPath(String(response.headers['link'] ?? ''))
+    return plants?.every((plant) => plant !== undefined) ? { plants, nextPath } : undefined
   },
 }
 
@@ -68,7 +68,7 @@ function findNextPath(link: string): string | undefined {
   return `/plants${parseUrl(target, 'http://localhost')?.search ?? ''}`
 }
 
-function createForeignError({ address }: HttpClient, what: string): PlantsError {
+function createForeignServiceError({ address }: HttpClient, content: string): PlantsError {
   const hint = 'Check that the address is that of a Plant Store'
-  return new PlantsError('accessDenied', `${address.name} answered ${what}`, { hint })
+  return new PlantsError('accessDenied', `${address.name} answered ${content}`, { hint })
 }

@@ -8,9 +8,9 @@ import type { HttpClient, HttpRequest } from './http-client.js'
 const backoff = { firstMs: 100, longestMs: 2000 }
 
 interface SendOptions {
-  /** This signal ends the retries and, unless `finishesSent`, also a request in flight. */
+  /** This signal ends the retries and, unless `finishesInFlight`, also a request in flight. */
   signal?: AbortSignal
-  finishesSent?: boolean
+  finishesInFlight?: boolean
   /** The time from which the timeout counts. */
   startMs?: number
 }
@@ -28,8 +28,8 @@ interface Call {
 /**
  * Sends a request, and repeats it while it may succeed.
  *
- * @throws {PlantsError} the failure of a try that may have been processed, if no later try has
- *   settled that; otherwise the last failure, or the reason of the signal
+ * @throws {PlantsError} the failure of a try that the service may have processed, unless a later
+ *   try has shown the outcome; otherwise the last failure, or the reason of the signal
  */
 export async function send<T>(
   client: HttpClient,
@@ -37,14 +37,14 @@ export async function send<T>(
   options: SendOptions = {},
 ): Promise<T> {
   const { runtime } = client.options
-  const { signal = runtime.handleSignals(), startMs = runtime.now(), finishesSent } = options
-  const inFlightSignals = finishesSent ? [] : [signal]
+  const { signal = runtime.handleSignals(), startMs = runtime.now(), finishesInFlight } = options
+  const inFlightSignals = finishesInFlight ? [] : [signal]
   const call: Call = { signal, inFlightSignals, startMs, unknownOutcome: undefined }
   try {
     return await sendUntilSettled(client, request, call)
   } catch (error) {
     if (!call.unknownOutcome) throw error
-    throw isConflictOfCreate(request, error) ? markPossiblyOwn(error) : call.unknownOutcome
+    throw isCreateConflict(request, error) ? markAsPossiblyOwn(error) : call.unknownOutcome
   }
 }
 
@@ -59,7 +59,7 @@ function sendUntilSettled<T>(client: HttpClient, request: HttpRequest<T>, call: 
 async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Call): Promise<T> {
   call.signal.throwIfAborted()
   const { token } = client.access
-  const response = await client.send(request, findTimeLeftMs(client, call), call.inFlightSignals)
+  const response = await client.send(request, findRemainingMs(client, call), call.inFlightSignals)
   const result = await interpretResponse(client, request, response)
   if ('value' in result) return result.value
   const { error, isOutcomeUnknown } = result
@@ -96,8 +96,8 @@ async function warnOnce(client: HttpClient, call: Call, error: unknown): Promise
   const reason = call.unknownOutcome ?? error
   if (client.hasWarned || !(reason instanceof PlantsError)) return
   client.hasWarned = true
-  const leftMs = findRetryBudgetMs(client) - measureElapsedMs(client, call)
-  await client.access.notify(describeRetry(reason, leftMs))
+  const remainingMs = findRetryBudgetMs(client) - measureElapsedMs(client, call)
+  await client.access.notify(describeRetry(reason, remainingMs))
 }
 
 function findRetryBudgetMs({ options, connectedAtMs }: HttpClient): number {
@@ -105,37 +105,37 @@ function findRetryBudgetMs({ options, connectedAtMs }: HttpClient): number {
 }
 
 /**
- * Measures the time that counts for the budget. Before the first connection, that is `retry`, and
- * the time begins with the request. After it, that is the timeout, and the time of connecting is
- * not counted.
+ * Measures the time that counts for the retry budget. Before the first connection, the time begins
+ * with the request. After the first connection, the time of connecting is not counted.
  */
 function measureElapsedMs({ options, connectedAtMs }: HttpClient, { startMs }: Call): number {
   return options.runtime.now() - Math.max(startMs, connectedAtMs ?? startMs)
 }
 
 /** Returns the time that the next try may take. */
-function findTimeLeftMs(client: HttpClient, call: Call): number {
+function findRemainingMs(client: HttpClient, call: Call): number {
   const { timeoutMs } = client.options
   return client.connectedAtMs === undefined ? timeoutMs : timeoutMs - measureElapsedMs(client, call)
 }
 
 /**
- * Whether a create has found its id taken. A repetition of a create has the same key, so the id
- * belongs to another plant, or to its own plant if somebody has changed that since.
+ * Returns true if a create has found that its id exists. A repetition of a create has the same key.
+ * So the id belongs to another plant, or to the plant of this create, if somebody has changed the
+ * plant since.
  */
-function isConflictOfCreate({ method }: HttpRequest, error: unknown): error is PlantsError {
+function isCreateConflict({ method }: HttpRequest, error: unknown): error is PlantsError {
   return method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
 }
 
-function markPossiblyOwn(error: PlantsError): PlantsError {
+function markAsPossiblyOwn(error: PlantsError): PlantsError {
   const { kind, message, cause } = error
   return new PlantsError(kind, message, { ...error, cause, mayBeOwnPlant: true })
 }
 
 /**
- * Whether a request that may have been processed may be repeated. A create may only if the service
- * supports idempotency keys, which prevent a second plant. It is asked only once, even if that
- * fails.
+ * Returns true if a request that the service may have processed may be repeated. A create may be
+ * repeated only if the service supports idempotency keys, which prevent a second plant. The service
+ * is asked for this only once, even if the question fails.
  */
 async function mayRepeat(
   client: HttpClient,
@@ -143,14 +143,14 @@ async function mayRepeat(
   options: SendOptions,
 ): Promise<boolean> {
   if (method !== 'POST') return true
-  client.keepsKeys ??= askForKeys(client, options)
-  return client.keepsKeys
+  client.supportsKeys ??= requestKeySupport(client, options)
+  return client.supportsKeys
 }
 
-async function askForKeys(client: HttpClient, options: SendOptions): Promise<boolean> {
-  const { requestToDescribe } = await import('./description-request.js')
+async function requestKeySupport(client: HttpClient, options: SendOptions): Promise<boolean> {
+  const { descriptionRequest } = await import('./description-request.js')
   try {
-    return await send(client, requestToDescribe, options)
+    return await send(client, descriptionRequest, options)
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return false

@@ -4,7 +4,7 @@ import { buildSentence, errorSchema, schemas } from '../../plant/schema.js'
 
 const error = buildSentence('it', 'be an object')
 
-function buildString(field: string) {
+function buildStringSchema(field: string) {
   return z.string({ error: buildSentence(`the ${field}`, 'be a string') })
 }
 
@@ -14,11 +14,14 @@ const count = z
   .check(z.gte(0n, { error: countError }), z.lte(largestId, { error: countError }))
 
 /**
- * The responses that a client accepts. A Plant may have texts that our own stores reject, and a tag
- * of null is taken for none.
+ * The responses that a client accepts. A Plant may have a name and a tag that a direct store
+ * rejects. A tag of null means that the plant has no tag.
  */
 export const responseSchemas = {
-  plant: z.object({ name: buildString('name'), tag: z.nullish(buildString('tag')) }, { error }),
+  plant: z.object(
+    { name: buildStringSchema('name'), tag: z.nullish(buildStringSchema('tag')) },
+    { error },
+  ),
   storedPlant: schemas.record,
   plants: z.array(schemas.record, { error: buildSentence('it', 'be an array') }),
   count: z.object({ count }, { error }),

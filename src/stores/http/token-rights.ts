@@ -5,9 +5,9 @@ import { HttpClient, type HttpRequest } from './http-client.js'
 import { expectedPlant, parseError } from './plant-request.js'
 
 /**
- * For each right, a request that changes nothing, whatever the token allows: an empty object is no
- * plant, and no plant has the id `x`. A service rejects a token without the right before it looks
- * at the rest of the request.
+ * For each right, a request that changes nothing even if the token has the right: an empty object
+ * is no plant, and no plant has the id `x`. If the token lacks the right, a service rejects the
+ * request before it looks at the body and the id.
  */
 const probes: Readonly<Record<Right, Omit<HttpRequest, 'expected'>>> = {
   create: { method: 'POST', path: '/plants', body: '{}' },
@@ -17,7 +17,7 @@ const probes: Readonly<Record<Right, Omit<HttpRequest, 'expected'>>> = {
 }
 
 /**
- * Asks a service what a token may do that it accepts.
+ * Asks a service which rights an accepted token has.
  *
  * @returns the rights that are certain: other services may not have all operations
  */
@@ -28,19 +28,19 @@ export async function findTokenRights(
   const access = await findAccess(address)
   const client = new HttpClient(address, { access, timeoutMs, runtime })
   const signal = runtime.handleSignals()
-  const granted: Right[] = []
+  const grantedRights: Right[] = []
   try {
     for (const right of rights) {
       const probe = { ...probes[right], expected: expectedPlant }
       const response = await client.send(probe, timeoutMs, [signal])
       signal.throwIfAborted()
-      if ('cause' in response) return granted
+      if ('cause' in response) return grantedRights
       const { error = 401 } = parseError(response) ?? {}
       const isInvalid = [400, 422].includes(response.status) && ![401, 403].includes(error)
       const isRead = right === 'read' && response.status === 200
-      if (isInvalid || isRead) granted.push(right)
+      if (isInvalid || isRead) grantedRights.push(right)
     }
-    return granted
+    return grantedRights
   } finally {
     await client.close()
   }

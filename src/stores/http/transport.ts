@@ -2,7 +2,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { SecureContext, TLSSocket } from 'node:tls'
 import type { HttpAddress } from '../address.js'
 import { defaultConcurrency, type HttpOptions } from './http-options.js'
-import { chooseProtocol, type Transport } from './protocol.js'
+import { loadProtocol, type Transport } from './protocol.js'
 
 /** This is less than the idle timeout of most services, which would close the connection. */
 const idleTimeoutMs = 4000
@@ -25,25 +25,27 @@ export async function createTransport(
     const create = url.protocol === 'https:' ? createTunnels : createForwarding
     return create(url, new URL(proxy), { pool, tls })
   }
-  const { Agent, request, options } = await chooseProtocol(url, tls)
+  const { Agent, request, options } = await loadProtocol(url, tls)
   return { request, target: { ...options, agent: new Agent(pool) } }
 }
 
 /**
- * Calls a function when a connection may be written to: at once if it was kept alive.
+ * Calls a function when a connection may be written to. A connection that was kept alive may be
+ * written to at once.
  *
- * A service at its connection limit closes a new connection as soon as it has accepted it. A
- * request that was written before the client notices has an unknown outcome. So the client waits
- * until it would have noticed: over TLS, that takes one iteration of the event loop more.
+ * A service at its connection limit closes a new connection as soon as it has accepted it. If the
+ * client writes a request before it notices the close, the outcome of the request is unknown. So
+ * the client waits for some iterations of the event loop, in which it would notice the close. Over
+ * TLS, it takes one iteration more to notice.
  */
-export function callWhenOpen(socket: TLSSocket, call: () => void): void {
-  const isKept = socket.encrypted ? socket.authorized : !socket.connecting
-  if (isKept) {
-    call()
+export function callWhenOpen(socket: TLSSocket, action: () => void): void {
+  const isKeptAlive = socket.encrypted ? socket.authorized : !socket.connecting
+  if (isKeptAlive) {
+    action()
     return
   }
   socket.once(socket.encrypted ? 'secureConnect' : 'connect', async () => {
     for (let count = 0; count < iterationsBeforeWrite; count += 1) await nextIteration()
-    call()
+    action()
   })
 }

@@ -22,7 +22,7 @@ type OnSocket = (error: Error | null, socket: Duplex) => void
 
 export class TunnelAgent extends Agent {
   readonly #tunnels: Tunnels
-  readonly #connecting = new Set<ClientRequest>()
+  readonly #connectRequests = new Set<ClientRequest>()
 
   constructor(options: AgentOptions, tunnels: Tunnels) {
     super(options)
@@ -36,11 +36,11 @@ export class TunnelAgent extends Agent {
     const host = `${options.host}`
     const authority = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`
     const target = { method: 'CONNECT', path: authority, agent: false }
-    const connecting = request({ ...target, headers: { host: authority, ...headers } })
-    this.#connecting.add(connecting)
-    connecting.once('close', () => this.#connecting.delete(connecting))
-    connecting.once('error', fail)
-    connecting.once('connect', ({ statusCode = 0 }: IncomingMessage, socket: Duplex, head) => {
+    const connectRequest = request({ ...target, headers: { host: authority, ...headers } })
+    this.#connectRequests.add(connectRequest)
+    connectRequest.once('close', () => this.#connectRequests.delete(connectRequest))
+    connectRequest.once('error', fail)
+    connectRequest.once('connect', ({ statusCode = 0 }: IncomingMessage, socket: Duplex, head) => {
       const isOpen = statusCode === 200 && head.length === 0
       if (isOpen) {
         onSocket(null, super.createConnection({ ...options, socket } as RequestOptions) as Duplex)
@@ -48,16 +48,18 @@ export class TunnelAgent extends Agent {
       }
       socket.destroy()
       // In TLS, a service sends nothing before the client, so these bytes are from the proxy.
-      const isMixed = statusCode === 200
+      const isAnsweredByProxy = statusCode === 200
       fail(
-        isMixed ? Error('the proxy answered instead of the service') : createProxyError(statusCode),
+        isAnsweredByProxy
+          ? Error('the proxy answered instead of the service')
+          : createProxyError(statusCode),
       )
     })
-    connecting.end()
+    connectRequest.end()
   }
 
   override destroy(): void {
-    for (const connecting of this.#connecting) connecting.destroy()
+    for (const connectRequest of this.#connectRequests) connectRequest.destroy()
     super.destroy()
   }
 }

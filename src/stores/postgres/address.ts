@@ -1,5 +1,5 @@
 /**
- * Parses the address of a database as libpq does: what it lacks comes from the variables of libpq,
+ * Parses the address of a database as libpq does: missing parts come from the variables of libpq,
  * such as PGHOST, and then from the defaults. The driver's own parser is not used, because it knows
  * neither several hosts nor all of these variables, and its errors may quote the password.
  */
@@ -25,7 +25,7 @@ export interface PostgresOptions {
   /** A statement takes no longer than this, and neither does a call with its retries. */
   timeoutMs: number
   runtime: Runtime
-  retry?: number | undefined
+  retryMs?: number | undefined
   /**
    * Called with the failure of a store that does not answer, and is tried until its budget is over.
    * Called with undefined when it answers again.
@@ -33,11 +33,11 @@ export interface PostgresOptions {
   onUnreachable?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
 }
 
-export interface Access extends PostgresOptions {
+export interface PostgresAccess extends PostgresOptions {
   address: PostgresAddress
 }
 
-/** The parts of a URI, by the names that they have as parameters, with their variables. */
+/** The parts of a URI, which may also be parameters with these names, and their variables. */
 const partVariables = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
 /** Parameters that are paths. A relative one is relative to the current directory. */
 const pathVariables = { sslcert: 'PGSSLCERT', sslkey: 'PGSSLKEY', sslrootcert: 'PGSSLROOTCERT' }
@@ -60,7 +60,7 @@ type QueryName = (typeof queryNames)[number]
 type ParameterName = keyof typeof partVariables | QueryName
 const parameterNames: readonly string[] = [...Object.keys(partVariables), ...queryNames]
 
-const example =
+const addressExample =
   'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
 
 /**
@@ -79,19 +79,19 @@ export function parsePostgres(
     return isPath ? context.resolvePath(text) : text
   }
   const user = readParameter('user') ?? context.findUserName()
-  if (user === undefined) throw createAddressError(source, 'has no user', example)
+  if (user === undefined) throw createAddressError(source, 'has no user', addressExample)
   const database = readParameter('dbname') ?? user
   const sslrootcert = readParameter('sslrootcert')
   // The system trusts certificates of any host, so the name in the certificate must be verified.
   const mode = sslrootcert === 'system' ? 'verify-full' : (readParameter('sslmode') ?? 'prefer')
   const sslmode = sslModes.find((candidate) => candidate === mode)
-  if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, example)
+  if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, addressExample)
 
   const max = Number(readParameter('max') ?? 4)
   if (!(Number.isInteger(max) && max >= 1))
-    throw usageError('max must be a whole number from 1 on', example)
-  const servers = readParameter('host') ?? (existsSync(socketFolder) ? socketFolder : 'localhost')
-  const hosts = parseHosts(servers, readParameter('port') ?? '', source)
+    throw usageError('max must be a whole number from 1 on', addressExample)
+  const hostList = readParameter('host') ?? (existsSync(socketFolder) ? socketFolder : 'localhost')
+  const hosts = parseHosts(hostList, readParameter('port') ?? '', source)
   const location = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
   return {
     scheme: 'postgres',
@@ -103,7 +103,7 @@ export function parsePostgres(
     password,
     sslmode,
     sslrootcert,
-    max,
+    maxConnections: max,
     sslcert: readParameter('sslcert'),
     sslkey: readParameter('sslkey'),
     targetSessionAttrs: parseTargetSessionAttrs(readParameter('target_session_attrs')),
@@ -136,7 +136,7 @@ function parseTargetSessionAttrs(text = 'read-write'): PostgresAddress['targetSe
 }
 
 /** A password may contain "?" unescaped, but not "/" or "@". */
-const uri =
+const uriPattern =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<hosts>[^@/?]*)(?:\/(?<dbname>[^@?]*))?(?:\?(?<query>[^@]*))?$/i
 
 /**
@@ -145,12 +145,12 @@ const uri =
  * class `URL` cannot parse this, because its URLs have only one host.
  */
 function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext) {
-  const groups = uri.exec(address)?.groups
+  const groups = uriPattern.exec(address)?.groups
   if (!groups) throw createInvalidAddressError(source)
-  const { user = '', password: encoded = '', hosts = '', dbname = '', query = '' } = groups
-  const password = encoded === '' ? undefined : decodePart(encoded, source)
+  const { user = '', password: encodedPassword = '', hosts = '', dbname = '', query = '' } = groups
+  const password = encodedPassword === '' ? undefined : decodePart(encodedPassword, source)
   if (password !== undefined) {
-    secrets.add(password).add(encoded)
+    secrets.add(password).add(encodedPassword)
     const why = 'contains a password, which other users could see in the list of processes'
     const hint = `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`
     if (isArgument) throw createAddressError(source, why, hint)
@@ -172,7 +172,7 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
 }
 
 function createInvalidAddressError(source: string): PlantsError {
-  return createAddressError(source, 'is not a valid address of a database', example)
+  return createAddressError(source, 'is not a valid address of a database', addressExample)
 }
 
 function decodePart(text: string, source: string): string {
@@ -186,12 +186,12 @@ function decodePart(text: string, source: string): string {
 
 function parseHosts(hosts: string, ports: string, source: string): PostgresHost[] {
   const names = hosts.split(',')
-  const numbers = ports.split(',')
-  if (numbers.length !== 1 && numbers.length !== names.length)
+  const portNumbers = ports.split(',')
+  if (portNumbers.length !== 1 && portNumbers.length !== names.length)
     throw createInvalidAddressError(source)
   return names.map((name, index) => {
     const host = name.startsWith('/') ? name : name.toLowerCase().replace(/^\[(.*)\]$/, '$1')
-    const port = Number(numbers[numbers.length === 1 ? 0 : index] || 5432)
+    const port = Number(portNumbers[portNumbers.length === 1 ? 0 : index] || 5432)
     const isPort = Number.isInteger(port) && port > 0 && port < 65_536
     const isHost = isIPv6(host) || /^[^\s:]+$/.test(host)
     if (!isPort || !isHost) throw createInvalidAddressError(source)
@@ -200,38 +200,38 @@ function parseHosts(hosts: string, ports: string, source: string): PostgresHost[
 }
 
 /**
- * Returns the address of the same database at a server that accepts writes. Its complete address
- * has no `target_session_attrs`. An import stores it in its checkpoint, and so finds that again
- * whether or not the address of the next run has the parameter.
+ * Returns the address of the same database at a server that accepts writes. The complete address
+ * has no `target_session_attrs`. An import stores the complete address in its checkpoint. So the
+ * next run finds the checkpoint whether or not its address has the parameter.
  */
 export function toReadWrite(address: PostgresAddress): PostgresAddress {
   const [login = '', query = ''] = address.href.split('?')
-  const isKept = (parameter: string) => !parameter.startsWith('target_session_attrs=')
-  const keptQuery = query.split('&').filter(isKept).join('&')
-  const href = keptQuery === '' ? login : `${login}?${keptQuery}`
+  const isOtherParameter = (parameter: string) => !parameter.startsWith('target_session_attrs=')
+  const remainingQuery = query.split('&').filter(isOtherParameter).join('&')
+  const href = remainingQuery === '' ? login : `${login}?${remainingQuery}`
   return { ...address, href, targetSessionAttrs: 'read-write' }
 }
 
 /**
- * Searches take at most half of the connections, rounded down but at least one. So with one
- * connection, creates would have to wait for searches.
+ * Searches take at most half of the connections, rounded down, but at least one connection. So a
+ * service with one connection would let creates wait for searches.
  *
  * @throws {PlantsError} `usage` if the address allows only one connection
  */
-export function assertCanServe({ name, max }: PostgresAddress): void {
-  if (max >= 2) return
+export function assertCanServe({ name, maxConnections }: PostgresAddress): void {
+  if (maxConnections >= 2) return
   const message = `A service needs at least 2 connections to ${name}, but max is 1`
   throw usageError(message, 'Remove max from the address, or set it to 2 or more: ?max=4')
 }
 
 /**
- * Only `verify-full` makes sure that the server is the one that the address names.
+ * Only `verify-full` makes sure that the server is the host of the address.
  *
  * @returns a warning, or undefined if nobody else can read or change what the connection carries
  */
 export function findNetworkRisk({ name, hosts, sslmode }: PostgresAddress): string | undefined {
-  const isHere = hosts.every((host) => isSocket(host) || isLoopback(host.host))
-  if (isHere || sslmode === 'verify-full') return undefined
+  const isOnThisMachine = hosts.every((host) => isSocket(host) || isLoopback(host.host))
+  if (isOnThisMachine || sslmode === 'verify-full') return undefined
   const risk = 'an attacker on the network, who could read it or impersonate the server'
   return `The connection to ${name} is not safe from ${risk}. Set sslmode=verify-full in its address`
 }

@@ -4,8 +4,8 @@
  * login, and the driver keeps it in memory until it is complete. It also keeps all rows of a
  * response until that is complete. And it sends the password in whatever form the server asks for.
  *
- * The stream is watched, not replaced: each chunk is parsed for the heads of its messages before
- * the driver gets it, and too much ends the connection.
+ * So this client reads the heads of the messages in each chunk before the driver gets the chunk.
+ * When a server sends too much, the client ends the connection.
  */
 import { isIP, type NetConnectOpts, Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
@@ -17,38 +17,41 @@ const maxRowMiB = 16
 /** The largest plant that this program stores has a tenth of this. */
 export const maxRowBytes = maxRowMiB * 1_048_576
 
-export function createTooLongError(server: string, what: 'message' | 'row'): PlantsError {
+export function createTooLongError(server: string, unit: 'message' | 'row'): PlantsError {
   const largePlant = `a plant of more than ${maxRowMiB} MiB`
   const hint = `Check the address. If ${largePlant} is stored there, delete it with SQL`
-  const message = `${server} sent a ${what} of more than ${maxRowMiB} MiB`
+  const message = `${server} sent a ${unit} of more than ${maxRowMiB} MiB`
   return new PlantsError('accessDenied', message, { hint })
 }
 
-const checkServer = 'PostgreSQL does not do that: check the server, and what connects you to it'
+const checkServerHint = 'PostgreSQL does not do that: check the server, and what connects you to it'
 
 export function createTooManyRowsError(server: string): PlantsError {
   const message = `${server} sent more rows than requested`
-  return new PlantsError('accessDenied', message, { hint: checkServer })
+  return new PlantsError('accessDenied', message, { hint: checkServerHint })
 }
 
 function createTooManyMessagesError(server: string): PlantsError {
   const message = `${server} sent more messages than a response has`
-  return new PlantsError('accessDenied', message, { hint: checkServer })
+  return new PlantsError('accessDenied', message, { hint: checkServerHint })
 }
 
-/** A server sends this after the login, so that a statement of the connection can be canceled. */
+/**
+ * A server sends this message after the login. A request to cancel a statement contains both
+ * numbers.
+ */
 interface BackendKeyData {
   processID: number
   secretKey: number
 }
 
 /**
- * Ends the connection when a message is longer than 16 MiB, which no row of a plant is, and when a
- * response has more rows than its statement can return.
+ * Ends the connection when a message is longer than 16 MiB, and when a response has more rows than
+ * its statement can return. No row of a plant has 16 MiB.
  */
 export class LimitedClient extends pg.Client {
   readonly #limits = new ResponseLimits()
-  readonly #watch = (chunk: Buffer): void => {
+  readonly #checkChunk = (chunk: Buffer): void => {
     const excess = this.#limits.findExcess(chunk)
     if (excess !== undefined) this.connection.stream.destroy(this.#createExcessError(excess))
   }
@@ -57,8 +60,8 @@ export class LimitedClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config)
     // With TLS, the driver replaces the stream after `connect`, and reports `sslconnect`.
-    const start = config?.ssl ? 'sslconnect' : 'connect'
-    this.connection.once(start, () => void this.connection.stream.on('data', this.#watch))
+    const startEvent = config?.ssl ? 'sslconnect' : 'connect'
+    this.connection.once(startEvent, () => void this.connection.stream.on('data', this.#checkChunk))
     const tls = this.#findTlsOptions(config)
     this.connection.once('backendKeyData', ({ processID, secretKey }: BackendKeyData) => {
       this.#cancelTarget = { server: this.#findServer(), tls, processId: processID, secretKey }
@@ -79,7 +82,7 @@ export class LimitedClient extends pg.Client {
     return { host: address ?? host, port }
   }
 
-  /** Returns the options with which the driver makes its own connection. */
+  /** Returns the TLS options of the driver's own connection. */
   #findTlsOptions({ ssl }: pg.ClientConfig = {}): ConnectionOptions | undefined {
     if (typeof ssl !== 'object') return undefined
     const { host } = this
@@ -106,12 +109,15 @@ export class LimitedClient extends pg.Client {
   }
 
   /** pg-copy-streams reads the stream itself, and keeps nothing, so it needs no limit. */
-  endLimit(): void {
-    this.connection.stream.off('data', this.#watch)
+  stopLimiting(): void {
+    this.connection.stream.off('data', this.#checkChunk)
   }
 }
 
-/** A server sent too much of this: a message that is too long, or too many rows or messages. */
+/**
+ * What a server sent too much of: a message is too long, or a response has too many rows or
+ * messages.
+ */
 type Excess = 'length' | 'rows' | 'messages'
 
 const dataRow = 'D'.charCodeAt(0)
@@ -133,27 +139,27 @@ const maxOtherMessages = 1000
 class ResponseLimits {
   readonly #head = Buffer.alloc(5)
   #headLength = 0
-  #bytesLeft = 0
-  #rowsLeft = 0
-  #otherMessagesLeft = maxOtherMessages
+  #remainingBodyBytes = 0
+  #remainingRows = 0
+  #remainingMessages = maxOtherMessages
 
   beginResponse(maxRows: number): void {
-    this.#rowsLeft = maxRows
-    this.#otherMessagesLeft = maxOtherMessages
+    this.#remainingRows = maxRows
+    this.#remainingMessages = maxOtherMessages
   }
 
   findExcess(chunk: Buffer): Excess | undefined {
     let offset = 0
     while (offset < chunk.length) {
-      if (this.#bytesLeft > 0) {
-        const skipped = Math.min(this.#bytesLeft, chunk.length - offset)
-        this.#bytesLeft -= skipped
-        offset += skipped
+      if (this.#remainingBodyBytes > 0) {
+        const skippedBytes = Math.min(this.#remainingBodyBytes, chunk.length - offset)
+        this.#remainingBodyBytes -= skippedBytes
+        offset += skippedBytes
         continue
       }
-      const copied = chunk.copy(this.#head, this.#headLength, offset)
-      this.#headLength += copied
-      offset += copied
+      const copiedBytes = chunk.copy(this.#head, this.#headLength, offset)
+      this.#headLength += copiedBytes
+      offset += copiedBytes
       if (this.#headLength < this.#head.length) continue
       this.#headLength = 0
       const excess = this.#countMessage()
@@ -165,22 +171,23 @@ class ResponseLimits {
   #countMessage(): Excess | undefined {
     const letter = this.#head.readUInt8()
     const length = this.#head.readUInt32BE(1)
-    // A shorter length than that of the head is impossible, so this is not PostgreSQL.
+    // A length counts its own four bytes. So this server is not PostgreSQL if the length is below
+    // 4.
     if (length < 4 || length > maxRowBytes) return 'length'
-    this.#bytesLeft = length - 4
+    this.#remainingBodyBytes = length - 4
     if (letter === dataRow) {
-      this.#rowsLeft -= 1
-      return this.#rowsLeft < 0 ? 'rows' : undefined
+      this.#remainingRows -= 1
+      return this.#remainingRows < 0 ? 'rows' : undefined
     }
     if (uncountedMessages.includes(letter)) return undefined
-    this.#otherMessagesLeft -= 1
-    return this.#otherMessagesLeft < 0 ? 'messages' : undefined
+    this.#remainingMessages -= 1
+    return this.#remainingMessages < 0 ? 'messages' : undefined
   }
 }
 
 /**
- * Logs in only with SCRAM. It is used on connections that others could read: they could read a
- * password, and use its MD5 hash. SCRAM sends neither.
+ * Logs in only with SCRAM. This class is for connections that others could read. They could read a
+ * password there, and use its MD5 hash. SCRAM sends neither.
  */
 export class ScramOnlyClient extends LimitedClient {
   constructor(config?: pg.ClientConfig) {

@@ -11,7 +11,7 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { assertDefined, PlantsError } from '../../errors.js'
 import { runWithin } from '../../platform/runtime.js'
 import type { StoreServer } from '../store.js'
-import { type Access, formatHost } from './address.js'
+import { formatHost, type PostgresAccess } from './address.js'
 import { LimitedClient } from './client.js'
 import { createDatabaseHint, ReadOnlyServerError, toPlantsError, wasRolledBack } from './errors.js'
 import { waitUntilSignal } from './wait-until-signal.js'
@@ -26,8 +26,8 @@ interface Notice {
 }
 
 /**
- * @throws {PlantsError} `accessDenied` if a plant would not be safe there, `unavailable` if the
- * server is read-only and the address asks for one that accepts writes
+ * @throws {PlantsError} `accessDenied` if the server could lose or change a plant, `unavailable` if
+ *   the server is read-only and the address asks for a server that accepts writes
  */
 export async function examineServer(connection: PostgresConnection): Promise<StoreServer> {
   const [[encoding, fsync, isReadOnly] = []] = await connection.read(
@@ -48,12 +48,12 @@ export async function examineServer(connection: PostgresConnection): Promise<Sto
   const server = { name: connection.server, isReadOnly: isReadOnly === 'on' }
   if (server.isReadOnly && !connection.mayBeReadOnly)
     throw new PlantsError('unavailable', `${name} is read-only at the moment`, {
-      hint: nameWritable,
+      hint: writableServerHint,
     })
   return server
 }
 
-const nameWritable =
+const writableServerHint =
   'Add the server that accepts writes to the address, or read from this one with target_session_attrs=any'
 
 export class PostgresConnection {
@@ -63,16 +63,16 @@ export class PostgresConnection {
   /** This is true if the address allows a server that is read-only. */
   readonly mayBeReadOnly: boolean
   readonly #client: LimitedClient
-  readonly #access: Access
+  readonly #access: PostgresAccess
   /**
    * The driver waits a second longer than the server, which usually cancels the statement first.
    */
   readonly #clientTimeout: { query_timeout: number }
-  /** This is true while the server may be working on a statement, which it has not answered. */
+  /** This is true while a statement was sent, and its response is not complete. */
   #isResponseMissing = false
 
-  constructor(client: pg.ClientBase, access: Access) {
-    // A pool makes clients of the class that it was given, but its type does not say so.
+  constructor(client: pg.ClientBase, access: PostgresAccess) {
+    // A pool creates clients of the class in its options, but its type does not say so.
     if (!(client instanceof LimitedClient)) throw new TypeError('The client has no limits')
     this.name = access.address.name
     this.server = formatHost(client)
@@ -96,8 +96,8 @@ export class PostgresConnection {
   }
 
   /**
-   * @param maxRows all statements of the text together return no more rows than this. A server that
-   *   sends more could fill the memory, so this rejects then.
+   * @param maxRows the largest number of rows that all statements of `text` together return. A
+   *   server that sends more could fill the memory, so the promise then rejects.
    * @returns the result of the last statement of the text
    */
   async query(text: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
@@ -123,25 +123,26 @@ export class PostgresConnection {
   async #query(text: string, values: unknown[], maxRows: number): Promise<Result[]> {
     this.#client.limitRows(maxRows)
     const query = { text, values, rowMode: 'array' as const, ...this.#clientTimeout }
-    const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
-    const result = await this.#waitFor(answer)
+    const response: Promise<Result | Result[]> = this.#client.query<Row>(query)
+    const result = await this.#waitForResponse(response)
     return Array.isArray(result) ? result : [result]
   }
 
   /**
-   * Runs `work` in a transaction. If it throws, the caller drops the connection, which rolls back.
+   * Runs `work` in a transaction. If `work` throws, the caller must drop the connection, which
+   * rolls back.
    *
-   * @param maxLockMs a statement waits for a lock no longer. In any case, the wait ends before the
-   *   statement times out, because that error does not mention a lock.
-   * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of
-   * it, and `unavailable` at a server that is read-only
+   * @param maxLockWaitMs a statement waits no longer for a lock. The wait always ends before the
+   *   statement times out, because the error of a timeout does not mention a lock.
+   * @throws {PlantsError} `unknownOutcome` when COMMIT was sent and no response says whether it
+   *   happened, and `unavailable` at a read-only server
    */
   async transaction<T>(
     work: () => Promise<T>,
     shouldCommit: (result: T) => boolean = () => true,
-    maxLockMs = Infinity,
+    maxLockWaitMs = Infinity,
   ): Promise<T> {
-    const lockTimeoutMs = Math.ceil(Math.min(maxLockMs, this.#access.timeoutMs * 0.9))
+    const lockTimeoutMs = Math.ceil(Math.min(maxLockWaitMs, this.#access.timeoutMs * 0.9))
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeoutMs}; SAVEPOINT changes`)
     if (this.mayBeReadOnly) await this.#assertWritable()
     const result = await work()
@@ -151,9 +152,9 @@ export class PostgresConnection {
   }
 
   /**
-   * This asks the server before each transaction, because a standby may have been promoted since
-   * the connection was made. The error of the first change would not do: on a standby, statements
-   * fail with several codes.
+   * Asks the server before each transaction whether it is read-only, because a standby may have
+   * been promoted since the connection was made. The error of the first change does not tell this
+   * reliably: on a standby, statements fail with several codes.
    */
   async #assertWritable(): Promise<void> {
     const { rows } = await this.query("SELECT current_setting('transaction_read_only')", [], 1)
@@ -161,15 +162,17 @@ export class PostgresConnection {
   }
 
   /**
-   * Lets COMMIT wait for a synchronous standby although nothing else was written.
+   * Writes a message to the write-ahead log, so that COMMIT waits for a synchronous standby
+   * although the transaction has changed nothing.
    *
    * PostgreSQL waits for a standby only if the transaction has written to its log. A transaction
-   * that finds its plants stored already has not written. But the commit that stored them may not
-   * have reached the standby, because its wait may have been canceled. So this logs a message,
-   * which changes no data and needs no privileges. A standby that has the message has everything
-   * that was logged before it. `pg_current_xact_id()` would not be enough, because it logs nothing.
+   * that finds its plants stored already has not written. But the commit that stored these plants
+   * may not have reached the standby, because somebody may have canceled its wait. The message
+   * changes no data, and needs no privileges. A standby that has the message has everything that
+   * was logged before the message. `pg_current_xact_id()` would not be enough, because it logs
+   * nothing.
    */
-  async logMessage(): Promise<void> {
+  async writeWalMessage(): Promise<void> {
     await this.query("SELECT pg_logical_emit_message(true, 'plants', '')", [], 1)
   }
 
@@ -190,15 +193,15 @@ export class PostgresConnection {
       .finally(() => this.#client.off('notice', keepFirstWarning))
     if (command !== 'COMMIT')
       throw new PlantsError('unavailable', `${this.name} rolled back the transaction`)
-    // The warning says that the changes are stored here, but perhaps not on a standby.
+    // The warning says that the changes are stored on this server, but perhaps not on a standby.
     if (warning === undefined) return
     const event = `${this.name} warned during a commit (${warning})`
     throw createUnknownOutcomeError(event, 'Wait until its standby is connected, then look')
   }
 
   /**
-   * @param onWait is called when all rows were handed to the system, and the server has yet to
-   *   answer
+   * @param onWait is called when all rows were handed to the system, and only the response of the
+   *   server is missing
    * @returns the number of rows that were inserted
    */
   async insertByCopy(table: string, rows: string, onWait?: () => void): Promise<number> {
@@ -209,21 +212,21 @@ export class PostgresConnection {
       if (!error) onWait?.()
     })
     stream.end()
-    await this.#waitFor(finished(stream))
+    await this.#waitForResponse(finished(stream))
     return stream.rowCount
   }
 
   /**
    * Reads the rows of a query in the text format of COPY. The caller must drop the connection
    * afterwards, because its transaction is not ended. A large table may take longer than the
-   * timeout, so that only limits the wait for each chunk.
+   * timeout, so the timeout only limits the wait for each chunk.
    */
   async *copyOut(select: string): AsyncGenerator<Buffer> {
     const { runtime, timeoutMs } = this.#access
     const signal = runtime.handleSignals()
     await this.begin('SET LOCAL statement_timeout = 0')
     signal.throwIfAborted()
-    this.#client.endLimit()
+    this.#client.stopLimiting()
     this.#isResponseMissing = true
     try {
       const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
@@ -240,7 +243,7 @@ export class PostgresConnection {
       }
       this.#isResponseMissing = false
     } catch (error) {
-      throw this.#toFailure(error)
+      throw this.#toCallError(error)
     }
   }
 
@@ -249,28 +252,32 @@ export class PostgresConnection {
     if (this.#isResponseMissing) await this.#client.cancelStatement()
   }
 
-  async #waitFor<T>(answer: Promise<T>): Promise<T> {
+  async #waitForResponse<T>(response: Promise<T>): Promise<T> {
     const signal = this.#access.runtime.handleSignals()
     this.#isResponseMissing = true
     try {
-      const result = await waitUntilSignal(answer, signal)
+      const result = await waitUntilSignal(response, signal)
       this.#isResponseMissing = false
       return result
     } catch (error) {
-      throw this.#toFailure(error)
+      throw this.#toCallError(error)
     }
   }
 
-  /** @throws the reason of a signal, if there was one, because that is why the statement failed */
-  #toFailure(error: unknown): PlantsError {
+  /**
+   * @throws the reason of a signal, if the signal has aborted: then the statement failed because of
+   *   it
+   */
+  #toCallError(error: unknown): PlantsError {
     if (error instanceof pg.DatabaseError) this.#isResponseMissing = false
     this.#access.runtime.handleSignals().throwIfAborted()
     return toPlantsError(error, this.#access)
   }
 
   /**
-   * Each transaction sets these, because PgBouncer may give the next one another session. The owner
-   * of the database may have other defaults, with which a store would not be safe:
+   * Each transaction makes these settings, because PgBouncer may give the next transaction another
+   * session. The owner of the database may have other defaults, with which a store would not be
+   * safe:
    *
    * - `search_path`: a name without a schema must be PostgreSQL's, and not a function of somebody;
    * - `synchronous_commit`: a commit must return only when it is on the disk;

@@ -1,13 +1,13 @@
 /*
- * Inserts rows of a text by COPY. An object for each plant, its key and its change would take
- * two fifths of the processor time of an import.
+ * Inserts rows of an import by COPY, without parsing them to objects. An object for each plant, its
+ * key and its change would take two fifths of the processor time of an import.
  */
 
 import type { PlainRows } from '../../plant/plant.js'
 import { PlainRowsRejectedError } from '../store.js'
 import type { PostgresConnection } from './connection.js'
 import { findConstraintMessage, isUniqueViolation } from './errors.js'
-import { columns, plants } from './schema.js'
+import { plantColumns, plantsTable } from './schema.js'
 import { formatCell } from './write.js'
 
 /**
@@ -19,7 +19,7 @@ export async function copyPlainRows(
   rows: PlainRows,
   onWait?: () => void,
 ): Promise<void> {
-  const target = `${plants} (${columns})`
+  const target = `${plantsTable} (${plantColumns})`
   try {
     const count = await connection.insertByCopy(target, formatPlainRows(rows), onWait)
     if (count !== rows.length) throw new PlainRowsRejectedError()
@@ -31,10 +31,10 @@ export async function copyPlainRows(
 
 /**
  * All writers insert in the order of ids, so that no two of them wait for each other. Ids beyond
- * 2^53 are in the order of their rounded values, so two imports of such ids may still do so. The
- * server then ends one of them, whose transaction is repeated.
+ * 2^53 are in the order of their rounded values, so two imports of such ids may still wait for each
+ * other (a deadlock). The server then ends one of the transactions, which is repeated.
  *
- * @throws {PlainRowsRejectedError} if a field is no text of a plant
+ * @throws {PlainRowsRejectedError} if a name or a tag is a string that no store can keep
  */
 export function formatPlainRows(rows: PlainRows): string {
   const order = rows.listIndexesById()

@@ -8,35 +8,36 @@ import type { Row } from './connection.js'
 import { createInvalidRowError } from './rows.js'
 
 /**
- * Joins pieces so that each buffer yielded has whole rows with their line feeds, in UTF-8.
+ * Divides the chunks of a COPY at the ends of rows: each yielded buffer has whole rows with their
+ * line feeds, in UTF-8.
  *
  * @param server the name of the server, for errors
- * @param minBytes how many bytes of rows are gathered before they are yielded, except at the end.
- * By default, the rows that a piece completes are yielded at once.
+ * @param minBytes the smallest number of bytes that are yielded at once, except at the end. By
+ *   default, the rows that a chunk completes are yielded at once.
  * @throws {PlantsError} `accessDenied` for a row that is too long or not UTF-8
  */
-export async function* splitCopyText(
-  pieces: AsyncIterable<Buffer>,
+export async function* gatherWholeRows(
+  chunks: AsyncIterable<Buffer>,
   server: string,
   minBytes = 0,
 ): AsyncGenerator<Buffer> {
-  let gathered: Buffer[] = []
+  let gatheredChunks: Buffer[] = []
   /** The bytes after the last line feed. */
-  let begunBytes = 0
-  let rowBytes = 0
-  for await (const piece of pieces) {
-    const end = piece.lastIndexOf('\n') + 1
-    if (end > 0) rowBytes += begunBytes + end
-    begunBytes = end > 0 ? piece.length - end : begunBytes + piece.length
-    if (begunBytes > maxRowBytes) throw createTooLongError(server, 'row')
-    gathered.push(piece)
-    if (rowBytes === 0 || rowBytes < minBytes) continue
-    const bytes = Buffer.concat(gathered)
-    yield assertUtf8(bytes.subarray(0, rowBytes), server)
-    gathered = [bytes.subarray(rowBytes)]
-    rowBytes = 0
+  let partialRowBytes = 0
+  let wholeRowBytes = 0
+  for await (const chunk of chunks) {
+    const end = chunk.lastIndexOf('\n') + 1
+    if (end > 0) wholeRowBytes += partialRowBytes + end
+    partialRowBytes = end > 0 ? chunk.length - end : partialRowBytes + chunk.length
+    if (partialRowBytes > maxRowBytes) throw createTooLongError(server, 'row')
+    gatheredChunks.push(chunk)
+    if (wholeRowBytes === 0 || wholeRowBytes < minBytes) continue
+    const bytes = Buffer.concat(gatheredChunks)
+    yield assertUtf8(bytes.subarray(0, wholeRowBytes), server)
+    gatheredChunks = [bytes.subarray(wholeRowBytes)]
+    wholeRowBytes = 0
   }
-  if (rowBytes > 0) yield assertUtf8(Buffer.concat(gathered, rowBytes), server)
+  if (wholeRowBytes > 0) yield assertUtf8(Buffer.concat(gatheredChunks, wholeRowBytes), server)
 }
 
 function assertUtf8(bytes: Buffer, server: string): Buffer {
@@ -46,10 +47,10 @@ function assertUtf8(bytes: Buffer, server: string): Buffer {
 
 /** @param server the name of the server, for errors */
 export async function* parseCopyRows(
-  pieces: AsyncIterable<Buffer>,
+  chunks: AsyncIterable<Buffer>,
   server: string,
 ): AsyncGenerator<Row[]> {
-  for await (const bytes of splitCopyText(pieces, server))
+  for await (const bytes of gatherWholeRows(chunks, server))
     yield bytes
       .toString('utf8', 0, bytes.length - 1)
       .split('\n')
@@ -64,7 +65,9 @@ export function parseCopyRow(line: string): Row {
 function parseCopyCell(cell: string): string | null {
   if (!cell.includes('\\')) return cell
   if (cell === '\\N') return null
-  return cell.replace(/\\(.)/g, (_, letter: string) => controls.get(letter) ?? letter)
+  return cell.replace(/\\(.)/g, (_, letter: string) => controlCharacters.get(letter) ?? letter)
 }
 
-const controls = new Map(Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }))
+const controlCharacters = new Map(
+  Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }),
+)

@@ -2,8 +2,8 @@
  * Stores creates that arrive together in one transaction.
  *
  * A commit takes longer than an insert, and there are few connections. So creates join a batch
- * while that waits for a connection. When its transaction has begun, the batch is closed, and the
- * next create opens another one.
+ * while the batch waits for a connection. When its transaction has begun, the batch is closed, and
+ * the next create opens another one.
  *
  * A create may have to wait for another program, which has inserted the same id and not committed.
  * All creates of its batch would wait with it. So after a second, the batch is rolled back, and
@@ -16,9 +16,9 @@ import type { Create, Outcome } from '../change.js'
 import type { PostgresConnection } from './connection.js'
 import type { PostgresDatabase } from './database.js'
 import { isLockTimeout } from './errors.js'
-import { makeChanges } from './write.js'
+import { applyChangesInTransaction } from './write.js'
 
-/** A batch of several creates waits no longer for a lock. */
+/** A batch of several creates waits for a lock no longer than this. */
 const lockTimeoutMs = 1000
 
 /** `locked` means that the batch had to wait too long for a lock, and nothing of it is stored. */
@@ -35,7 +35,7 @@ export class CreateBatch {
     this.#result = this.#storeAll()
   }
 
-  /** Call `add` only while this is true, which is until the transaction begins. */
+  /** This is true until the transaction begins. Call `add` only while it is true. */
   get isOpen(): boolean {
     return this.#isOpen
   }
@@ -53,7 +53,7 @@ export class CreateBatch {
     await new Promise(setImmediate)
     try {
       return await this.#database.run(
-        (connection) => this.#storeOn(connection),
+        (connection) => this.#storeInTransaction(connection),
         () => mayRepeatCommit(this.#creates),
       )
     } finally {
@@ -61,21 +61,22 @@ export class CreateBatch {
     }
   }
 
-  #storeOn(connection: PostgresConnection): Promise<BatchResult> {
+  #storeInTransaction(connection: PostgresConnection): Promise<BatchResult> {
     this.#isOpen = false
     const creates = this.#creates
-    if (creates.length === 1) return connection.transaction(() => makeChanges(connection, creates))
-    const store = () => makeUnlessLocked(connection, creates)
+    if (creates.length === 1)
+      return connection.transaction(() => applyChangesInTransaction(connection, creates))
+    const store = () => applyUnlessLocked(connection, creates)
     return connection.transaction(store, (result) => result !== 'locked', lockTimeoutMs)
   }
 }
 
-async function makeUnlessLocked(
+async function applyUnlessLocked(
   connection: PostgresConnection,
   creates: readonly Create[],
 ): Promise<BatchResult> {
   try {
-    return await makeChanges(connection, creates)
+    return await applyChangesInTransaction(connection, creates)
   } catch (error) {
     if (isLockTimeout(error)) return 'locked'
     throw error
@@ -85,16 +86,16 @@ async function makeUnlessLocked(
 async function storeSeparately(database: PostgresDatabase, create: Create): Promise<Outcome> {
   const creates = [create]
   const [outcome] = await database.run(
-    (connection) => connection.transaction(() => makeChanges(connection, creates)),
+    (connection) => connection.transaction(() => applyChangesInTransaction(connection, creates)),
     () => mayRepeatCommit(creates),
   )
   return assertDefined(outcome)
 }
 
 /**
- * If nobody knows whether a commit happened, it may be repeated only if every create has an
- * idempotency key: a create that was stored then succeeds again. Without a key, it would find its
- * own plant, and report a conflict.
+ * Returns true if a commit with an unknown outcome may be repeated. Every create must have an
+ * idempotency key, with which a create that was stored succeeds again. Without a key, a create that
+ * was stored would find its own plant, and report a conflict.
  */
 function mayRepeatCommit(creates: readonly Create[]): boolean {
   return creates.every(({ key }) => key !== undefined)

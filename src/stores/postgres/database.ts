@@ -2,12 +2,12 @@
  * Connects to the servers of an address, and repeats calls that may succeed later.
  *
  * Each server has a pool of connections. The first server that accepts writes is used until a
- * connection to it fails; then the next connection tries the servers in their order again. So a
- * failover costs no more than that. With `target_session_attrs=any`, the first server that answers
- * is used, which may be a standby.
+ * connection to it fails. Then the next connection tries the other servers in their order, which is
+ * all that happens at a failover. With `target_session_attrs=any`, the first server that answers is
+ * used, which may be a standby.
  *
- * With `sslmode=prefer`, a server has two pools, one with TLS and one without. The second is tried
- * only if the server itself has said that it has no TLS. A full pool, or a server that is
+ * With `sslmode=prefer`, a server has two pools, one with TLS and one without. The pool without TLS
+ * is used only if the server itself has said that it has no TLS. A full pool, or a server that is
  * unreachable, must never lead to a connection without TLS, which an attacker could then force.
  */
 import { setMaxListeners } from 'node:events'
@@ -21,21 +21,22 @@ import type { PostgresHost } from '../address.js'
 import type { CreateSystemContext } from '../credentials.js'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import { isUnknownIssuer } from '../unknown-issuer.js'
-import type { Access } from './address.js'
+import type { PostgresAccess } from './address.js'
 import { PostgresConnection, type Row } from './connection.js'
 import {
   isLockTimeout,
   isPoolFull,
   lacksTls,
   ReadOnlyServerError,
-  raiseMax,
+  raiseMaxHint,
   toPlantsError,
 } from './errors.js'
 import { createPool, createTlsOptions } from './pool.js'
 import { waitUntilSignal } from './wait-until-signal.js'
 
 /**
- * A lost connection can be replaced at once, so the first pause is short; a failover takes long.
+ * A lost connection can be replaced at once, so the first pause is short. A failover takes long, so
+ * later pauses are longer.
  */
 const backoff = { firstMs: 10, longestMs: 1000 }
 
@@ -51,20 +52,20 @@ interface Server {
   host: PostgresHost
   pool: pg.Pool
   /**
-   * True for the pool without TLS of a host. It is tried after the pool with TLS, and only if that
-   * has failed because the server has no TLS.
+   * True for the pool without TLS of a host. It is used only after the pool with TLS has failed
+   * because the server has no TLS.
    */
   isFallback: boolean
 }
 
 export class PostgresDatabase {
-  readonly #access: Access
-  /** All pools share this object, and each new connection reads it: see `#connectTo`. */
+  readonly #access: PostgresAccess
+  /** All pools share this object, and each new connection reads it: see `#connectToServer`. */
   readonly #tls: ConnectionOptions
   #systemContext: ReturnType<CreateSystemContext> | undefined
   #servers: Server[]
-  #wasConnected = false
-  /** How many times in a row no server could be used. The second time is reported. */
+  #hasConnected = false
+  /** How many times in succession no server could be used. The second time is reported. */
   #failureCount = 0
   /**
    * Searches, counts and lists with a tag take at most half of the connections, because creates,
@@ -73,13 +74,13 @@ export class PostgresDatabase {
    */
   readonly #scanSlots: Slots
 
-  constructor(options: Access) {
+  constructor(options: PostgresAccess) {
     // The driver and the server take a timeout of 0 for none.
     const access = { ...options, timeoutMs: Math.max(1, options.timeoutMs) }
-    const { hosts, sslmode, max } = access.address
+    const { hosts, sslmode, maxConnections } = access.address
     this.#access = access
     this.#tls = createTlsOptions(access)
-    this.#scanSlots = new Slots(Math.max(1, Math.floor(max / 2)))
+    this.#scanSlots = new Slots(Math.max(1, Math.floor(maxConnections / 2)))
     this.#servers = hosts.flatMap((host) => {
       const tls = sslmode !== 'disable' && !host.host.startsWith('/') && this.#tls
       const server = { host, pool: createPool(host, tls, access), isFallback: false }
@@ -91,18 +92,26 @@ export class PostgresDatabase {
   }
 
   /**
-   * Calls `action`, and calls it again after a failure that may pass.
+   * Calls `action` with a connection, and calls it again after a transient failure.
    *
    * @param mayRepeatCommit returns true if `action` may also be called again after a commit whose
    *   outcome is unknown
    */
   run<T>(action: Action<T>, mayRepeatCommit?: () => boolean): Promise<T> {
-    return this.#retry(async () => this.#use(await this.#connect(), action), mayRepeatCommit)
+    return this.#repeatWhileTransient(
+      async () => this.#runOnClient(await this.#connectToAnyServer(), action),
+      mayRepeatCommit,
+    )
   }
 
-  /** Only connecting is repeated. `action` is called once, on a connection. */
+  /**
+   * Calls `action` once, with a connection. Only connecting is repeated after a transient failure.
+   */
   async runOnce<T>(action: Action<T>): Promise<T> {
-    return this.#use(await this.#retry(() => this.#connect()), action)
+    return this.#runOnClient(
+      await this.#repeatWhileTransient(() => this.#connectToAnyServer()),
+      action,
+    )
   }
 
   get name(): string {
@@ -114,9 +123,10 @@ export class PostgresDatabase {
   }
 
   /**
-   * Reads what may take a scan of all plants. At most half of the connections do so at once.
+   * Runs a query that may read all plants. At most half of the connections run such queries at
+   * once.
    *
-   * @throws {PlantsError} `unavailable` if no connection became free for it within the timeout
+   * @throws {PlantsError} `unavailable` if none of these connections became free within the timeout
    */
   async scan(select: string, { maxRows = 1, signal }: ScanOptions = {}): Promise<Row[]> {
     const { runtime, timeoutMs, address } = this.#access
@@ -126,17 +136,17 @@ export class PostgresDatabase {
     } catch (error) {
       if (!isTimeout(error)) throw error
       const message = `All connections for searches at ${address.name} are in use`
-      throw new PlantsError('unavailable', message, { hint: raiseMax, cause: error })
+      throw new PlantsError('unavailable', message, { hint: raiseMaxHint, cause: error })
     }
   }
 
   /**
-   * Yields what `parse` makes of the rows of a query in the text format of COPY. Until it has
-   * yielded something, the query is repeated after a failure that may pass: a standby cancels it if
-   * it is in the way of a change that the standby has to make.
+   * Yields the items that `parse` yields for the rows of a query in the text format of COPY. Before
+   * the first item, the query is repeated after a transient failure: for example, a standby cancels
+   * a query that conflicts with a change from its primary server.
    */
   async *streamRows<T>(select: string, parse: Parse<T>): AsyncGenerator<T> {
-    const { items, first } = await this.#retry(async () => {
+    const { items, first } = await this.#repeatWhileTransient(async () => {
       const items = parse(this.#copyOut(select))
       return { items, first: await items.next() }
     })
@@ -150,22 +160,22 @@ export class PostgresDatabase {
   }
 
   /**
-   * Calls `collect` with all rows of a query. After a failure that may pass, `collect` is called
-   * again, with all rows from the first one on.
+   * Calls `collect` with all rows of a query. After a transient failure, `collect` is called again,
+   * with all rows from the first row on.
    */
   collectRows<T>(
     select: string,
     collect: (chunks: AsyncIterable<Buffer>) => Promise<T>,
   ): Promise<T> {
-    return this.#retry(() => collect(this.#copyOut(select)))
+    return this.#repeatWhileTransient(() => collect(this.#copyOut(select)))
   }
 
   /**
    * The connection is dropped after the copy, because its client no longer limits what the server
-   * sends: see `LimitedClient.endLimit`.
+   * sends: see `LimitedClient.stopLimiting`.
    */
   async *#copyOut(select: string): AsyncGenerator<Buffer> {
-    const client = await this.#connect()
+    const client = await this.#connectToAnyServer()
     const connection = new PostgresConnection(client, this.#access)
     try {
       yield* connection.copyOut(select)
@@ -175,8 +185,11 @@ export class PostgresDatabase {
     }
   }
 
-  /** A connection whose action has failed is dropped: it may be lost, or in a transaction. */
-  async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
+  /**
+   * Calls `action` with the connection of a client. If the action fails, the connection is dropped,
+   * because it may be lost, or in a transaction.
+   */
+  async #runOnClient<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
     const connection = new PostgresConnection(client, this.#access)
     const result = await action(connection).catch(async (error: unknown) => {
       await connection.cancel()
@@ -187,11 +200,12 @@ export class PostgresDatabase {
     return result
   }
 
-  #retry<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
+  #repeatWhileTransient<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
     const { runtime } = this.#access
     const startMs = runtime.now()
     let unknownOutcome: PlantsError | undefined
-    // Without another try, this throws: the error of an earlier try may be the one to report.
+    // If there is no further try, this throws the error to report: the unknown outcome of an
+    // earlier try, if there is one, and otherwise the last error.
     const findPauseMs = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
       const elapsedMs = runtime.now() - startMs
@@ -201,7 +215,7 @@ export class PostgresDatabase {
       const mayPass = error.isRetryable && !isFinal
       const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : mayPass
       if (mayRepeat && error.isOutcomeUnknown) unknownOutcome = error
-      const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
+      const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#hasConnected)
       const pauseMs = findRetryPauseMs(backoff, { tries, elapsedMs, retryBudgetMs }, runtime)
       if (!mayRepeat || pauseMs === undefined) throw unknownOutcome ?? error
       return pauseMs
@@ -212,65 +226,67 @@ export class PostgresDatabase {
   /**
    * Returns a connection to the first server that can be used.
    *
-   * @throws {PlantsError} if there is none: the failure of a server that may pass, if there is one,
-   *   because the call is then repeated
+   * @throws {PlantsError} if no server can be used: the first transient failure of a server, after
+   *   which the call is repeated, or otherwise the failure of the last server
    */
-  async #connect(): Promise<pg.PoolClient> {
+  async #connectToAnyServer(): Promise<pg.PoolClient> {
     const signal = this.#access.runtime.handleSignals()
     let failure: PlantsError | undefined
     let lastError: unknown
     for (const server of this.#servers) {
       if (server.isFallback && !lacksTls(lastError)) continue
       try {
-        const client = await this.#connectTo(server)
-        this.#choose(server)
+        const client = await this.#connectToServer(server)
+        this.#preferServer(server)
         return client
       } catch (error) {
         signal.throwIfAborted()
         lastError = error
         const serverFailure = toPlantsError(error, this.#access)
-        this.#assertOtherMayServe(error, serverFailure)
+        this.#assertNextServerMayBeTried(error, serverFailure)
         if (!failure?.isRetryable) failure = serverFailure
       }
     }
     this.#failureCount += 1
-    const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#wasConnected)
+    const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#hasConnected)
     if (this.#failureCount === 2) this.#access.onUnreachable?.(failure, retryBudgetMs)
     throw assertDefined(failure)
   }
 
-  /** Throws if the failure of one server means that the next one must not be tried. */
-  #assertOtherMayServe(error: unknown, failure: PlantsError): void {
+  /** Throws if the failure of one server means that the next server must not be tried. */
+  #assertNextServerMayBeTried(error: unknown, failure: PlantsError): void {
     if (isPoolFull(error)) throw failure
-    // The last error of several servers is thrown. So if the next server were unreachable, nobody
+    // A transient failure of the next server would be thrown instead of this failure, so nobody
     // would learn that the password is wrong.
     if (failure.kind !== 'unauthorized') return
-    if (!this.#wasConnected) throw failure
-    // A service that has been running would pass `unauthorized` on to its caller, whose token is
-    // right.
+    if (!this.#hasConnected) throw failure
+    // A running service would report `unauthorized` to its caller, whose token is valid.
     throw new PlantsError('accessDenied', failure.message, { hint: failure.hint, cause: failure })
   }
 
   /**
-   * If the certificates of Node.js are not enough, those of the system are trusted, too. They are
-   * loaded only then, because that takes 50 ms.
+   * If the certificates of Node.js do not verify the server, those of the system are trusted, too.
+   * They are loaded only then, because to load them takes 50 ms.
    */
-  async #connectTo(server: Server): Promise<pg.PoolClient> {
+  async #connectToServer(server: Server): Promise<pg.PoolClient> {
     const { secureContext } = this.#tls
     try {
-      return await this.#takeClient(server)
+      return await this.#acquireClient(server)
     } catch (error) {
       if (!isUnknownIssuer(error) || secureContext !== undefined) throw error
       this.#systemContext ??= this.#access.login.createSystemContext?.()
       const systemContext = await this.#systemContext
       if (systemContext === undefined) throw error
       this.#tls.secureContext = systemContext
-      return this.#takeClient(server)
+      return this.#acquireClient(server)
     }
   }
 
-  /** A signal ends this even if the server says nothing, or never completes the login. */
-  async #takeClient({ pool }: Server): Promise<pg.PoolClient> {
+  /**
+   * A signal ends the wait for a connection even if the server sends nothing, or never completes
+   * the login.
+   */
+  async #acquireClient({ pool }: Server): Promise<pg.PoolClient> {
     const signal = this.#access.runtime.handleSignals()
     const connecting = pool.connect()
     try {
@@ -285,10 +301,10 @@ export class PostgresDatabase {
     }
   }
 
-  #choose(server: Server): void {
+  #preferServer(server: Server): void {
     const furtherServers = this.#servers.filter(({ host }) => host !== server.host)
     this.#servers = [{ ...server, isFallback: false }, ...furtherServers]
-    this.#wasConnected = true
+    this.#hasConnected = true
     if (this.#failureCount > 1) this.#access.onUnreachable?.(undefined)
     this.#failureCount = 0
   }

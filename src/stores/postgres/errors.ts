@@ -1,48 +1,49 @@
 import pg from 'pg'
 import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
-import type { Access } from './address.js'
+import type { PostgresAccess } from './address.js'
 
 /**
  * Explains an error of the server (https://www.postgresql.org/docs/current/errcodes-appendix.html),
- * of the driver or of the system. A PlantsError is returned as it is.
+ * of the driver or of the system. Returns a PlantsError unchanged.
  */
-export function toPlantsError(error: unknown, access: Access): PlantsError {
+export function toPlantsError(error: unknown, access: PostgresAccess): PlantsError {
   if (error instanceof PlantsError) return error
   const { name } = access.address
-  // A host may have several addresses, and Node.js tries them all. They mostly fail alike.
+  // A host may have several addresses. Node.js tries all of them, and they usually fail for the
+  // same reason.
   const reason = describeReason(error instanceof AggregateError ? error.errors[0] : error)
   const { code = '' } = findDatabaseError(error) ?? {}
   const { kind, message, hint } =
-    findConnectionProblem(error, code, reason, name) ??
-    findLoginProblem(code, reason, access) ??
-    findServerProblem(code, reason, name)
+    explainConnectionError(error, code, reason, name) ??
+    explainLoginError(code, reason, access) ??
+    explainServerError(code, reason, name)
   return new PlantsError(kind, message, { hint, cause: error })
 }
 
-interface DatabaseProblem {
+interface Explanation {
   kind: ErrorKind
   message: string
   hint: string
 }
 
 /** An error of the connection has a code of class 08, or none. */
-function findConnectionProblem(
+function explainConnectionError(
   error: unknown,
   code: string,
   reason: string,
   name: string,
-): DatabaseProblem | undefined {
+): Explanation | undefined {
   if (isPoolFull(error))
     return {
       kind: 'unavailable',
       message: `All connections to ${name} are in use`,
-      hint: raiseMax,
+      hint: raiseMaxHint,
     }
   if (code !== '' && !code.startsWith('08')) return undefined
-  const isPermanent = lacksTls(error) || permanentCauses.test(getSystemCode(error) ?? reason)
+  const isPermanent = lacksTls(error) || permanentCausePattern.test(getSystemCode(error) ?? reason)
   return {
     kind: isPermanent ? 'accessDenied' : 'unavailable',
-    message: `Could not reach ${name}: ${socketReasons[getSystemCode(error) ?? reason] ?? reason}`,
+    message: `Could not reach ${name}: ${socketReasonTexts[getSystemCode(error) ?? reason] ?? reason}`,
     hint: lacksTls(error) ? noTlsHint : connectionHint,
   }
 }
@@ -53,18 +54,18 @@ const noTlsHint =
   'Turn on ssl in postgresql.conf. On a network that only you use, set sslmode=disable in the address'
 
 /** Node.js says "connect ECONNREFUSED" and "getaddrinfo ENOTFOUND". The driver gives no codes. */
-const socketReasons: Record<string, string> = {
+const socketReasonTexts: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
   ENOTFOUND: 'the host is unknown',
   'timeout expired': 'it timed out',
   'Connection terminated due to connection timeout': 'it timed out',
 }
 
-function findLoginProblem(
+function explainLoginError(
   code: string,
   reason: string,
-  { address, login }: Access,
-): DatabaseProblem | undefined {
+  { address, login }: PostgresAccess,
+): Explanation | undefined {
   if (!code.startsWith('28')) return undefined
   const isWrongPassword = code === '28P01'
   return {
@@ -76,47 +77,48 @@ function findLoginProblem(
   }
 }
 
-function findServerProblem(code: string, reason: string, name: string): DatabaseProblem {
+function explainServerError(code: string, reason: string, name: string): Explanation {
   if (code === '3F000' || code === '42P01')
-    return { kind: 'accessDenied', message: `There is no store at ${name}`, hint: createStore }
+    return { kind: 'accessDenied', message: `There is no store at ${name}`, hint: createStoreHint }
   if (code === lockNotAvailable) {
     const message = `Another session keeps a table or a row of the store at ${name} locked`
     return { kind: 'unavailable', message, hint: lockHint }
   }
-  // These may pass: another writer was faster (23505, 40), the server is read-only (25006), lacks
-  // something (53), was stopped or has canceled the statement (57), or its disk failed (58).
+  // The classes of transient errors: another writer was faster (23505, 40), the server is read-only
+  // (25006), lacks resources (53), has an object in another state (55), was stopped or has canceled
+  // the statement (57), or its disk failed (58).
   const isTemporary = /^(23505|25006|40|53|55|57|58)/.test(code)
   return {
     kind: isTemporary ? 'unavailable' : 'accessDenied',
     message: `${name} reported an error: ${reason}`,
-    hint: hints[code] ?? 'See the log of the database server',
+    hint: hintsByCode[code] ?? 'See the log of the database server',
   }
 }
 
 /**
- * Thrown for a change at a server that is read-only, which an address may allow. The change is not
+ * The error of a change at a read-only server, which an address may allow. The change is not
  * repeated, because the server stays read-only until somebody promotes it.
  */
 export class ReadOnlyServerError extends PlantsError {
   constructor(server: string) {
     const message = `The server ${server} is read-only`
-    super('unavailable', message, { hint: useWritableServer })
+    super('unavailable', message, { hint: useWritableServerHint })
   }
 }
 
-const useWritableServer =
+const useWritableServerHint =
   'Use target_session_attrs=read-write in an address with the server that accepts writes, or promote this one'
 
-export const raiseMax = 'Try again, or raise max in the address'
+export const raiseMaxHint = 'Try again, or raise max in the address'
 
-const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
+const permanentCausePattern = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 
-const createStore = 'Check the address, or create the store with: plants stores init ADDRESS'
+const createStoreHint = 'Check the address, or create the store with: plants stores init ADDRESS'
 
 export const createDatabaseHint =
   'Create a database there with: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0'
 
-const hints: Record<string, string> = {
+const hintsByCode: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000': createDatabaseHint,
   '42501':
@@ -130,7 +132,10 @@ const lockNotAvailable = '55P03'
 const lockHint =
   'Try again. If it stays locked, end the session that is "idle in transaction" in pg_stat_activity'
 
-/** The driver gives no code to this error and to the next one, so their messages are compared. */
+/**
+ * The driver gives neither this error nor the one of `lacksTls` a code, so both are recognized by
+ * their messages.
+ */
 export function isPoolFull(error: unknown): boolean {
   return describeReason(error) === 'timeout exceeded when trying to connect'
 }
@@ -140,38 +145,38 @@ export function lacksTls(error: unknown): boolean {
 }
 
 /**
- * Returns true if an id exists, or if a unique index of the owner has the value already. The name
- * of the index would not tell which: a partition or a shard reports the name of its own index, such
- * as `plants_p0_pkey`.
+ * Returns true if an id exists already, or if a unique index of the owner has the value already.
+ * The name of the index does not tell which of the two it is: a partition or a shard reports the
+ * name of its own index, such as `plants_p0_pkey`.
  */
 export function isUniqueViolation(error: unknown): boolean {
   return findDatabaseError(error)?.code === '23505'
 }
 
-/** Returns true if a statement has waited for a lock as long as it may. */
+/** Returns true if a statement has waited for a lock as long as `lock_timeout` allows. */
 export function isLockTimeout(error: unknown): boolean {
   return findDatabaseError(error)?.code === lockNotAvailable
 }
 
 /**
- * Returns why a constraint, an index, a policy or a trigger that somebody added rejects a plant,
- * and undefined for another error. Other errors are those of the state of the server, by their
- * class, and those of the tables of this program. The latter have class 3F or 42, such as a missing
- * table. So has an error within a trigger, which is told from them by its context, `where`; and so
- * has a policy, which is told by the routine.
+ * Returns why a constraint, an index, a policy or a trigger of the owner rejects a plant, and
+ * undefined for any other error. An error about the state of the server is recognized by its class.
+ * An error about the tables of this program, such as a missing table, has the class 3F or 42. An
+ * error within a trigger or of a policy may have the same class, but the error within a trigger has
+ * a context, `where`, and the error of a policy comes from the routine `ExecWithCheckOptions`.
  */
 export function findConstraintMessage(error: unknown): string | undefined {
   if (error instanceof PlantsError && error.kind === 'constraint') return error.message
   const { code = '', message, where, routine } = findDatabaseError(error) ?? {}
   const isPolicy = routine === 'ExecWithCheckOptions'
-  const isOurs = where === undefined && !isPolicy && /^(3F|42)/.test(code)
-  return isOurs || /^(08|25|28|40|53|55|57|58|XX)/.test(code) ? undefined : message
+  const isProgramError = where === undefined && !isPolicy && /^(3F|42)/.test(code)
+  return isProgramError || /^(08|25|28|40|53|55|57|58|XX)/.test(code) ? undefined : message
 }
 
 /**
- * Returns true if a COMMIT that failed has certainly stored nothing. That is not certain for class
- * 08, with which PgBouncer reports a server that it has lost during the commit, nor for 40003, with
- * which the server says that it does not know itself.
+ * Returns true if a COMMIT that failed has certainly stored nothing. This is not certain for the
+ * class 08, with which PgBouncer reports that it has lost the server during the commit. It is not
+ * certain for the code 40003 either: with it, the server reports that it does not know the outcome.
  */
 export function wasRolledBack(error: unknown): boolean {
   return /^(23|40(?!003)|55P03|57014)/.test(findDatabaseError(error)?.code ?? '')

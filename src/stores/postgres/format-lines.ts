@@ -4,7 +4,7 @@
 import { assertDefined } from '../../errors.js'
 import { writeLines } from '../line-writer.js'
 import type { LineFormat, PlantLines } from '../store.js'
-import { parseCopyRow, splitCopyText } from './copy-text.js'
+import { gatherWholeRows, parseCopyRow } from './copy-text.js'
 import { parsePlantRow } from './rows.js'
 
 /**
@@ -13,12 +13,12 @@ import { parsePlantRow } from './rows.js'
  * @param server the name of the server, for errors
  */
 export async function* formatCopyLines(
-  pieces: AsyncIterable<Buffer>,
+  chunks: AsyncIterable<Buffer>,
   format: LineFormat,
   server: string,
 ): AsyncGenerator<PlantLines> {
   const formatRow = (row: string) => format.format(parsePlantRow(parseCopyRow(row), server))
-  for await (const rows of splitCopyText(pieces, server, chunkBytes))
+  for await (const rows of gatherWholeRows(chunks, server, chunkBytes))
     yield assertDefined(writeLines(rows, format, formatRow))
 }
 

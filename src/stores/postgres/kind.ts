@@ -1,5 +1,10 @@
 import { type PostgresAddress, passwordFile } from '../address.js'
-import { type DirectStoreOpener, Lack, type OpenContext, type StoreKind } from '../store-kind.js'
+import {
+  type DirectStoreOpener,
+  MissingCapability,
+  type OpenContext,
+  type StoreKind,
+} from '../store-kind.js'
 
 const hasOwnBackups = 'which has backups of its own'
 
@@ -9,15 +14,15 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   capabilities: {
     direct: { createOpener, countServers: ({ hosts }) => hosts.length, takesPlainRows: true },
     transactions: true,
-    backup: new Lack(
+    backup: new MissingCapability(
       hasOwnBackups,
       'Use pg_dump, or write its plants to a file: plants export FILE',
     ),
-    restore: new Lack(
+    restore: new MissingCapability(
       hasOwnBackups,
       'Use pg_restore, or create the plants in it: plants export --store FILE | plants import',
     ),
-    token: new Lack(
+    token: new MissingCapability(
       'and uses no token',
       `If it requires a password: set PGPASSWORD, or write it to ${passwordFile}`,
     ),
@@ -49,10 +54,10 @@ async function createOpener(
   address: PostgresAddress,
   context: OpenContext,
 ): Promise<DirectStoreOpener> {
-  const { timeoutMs, runtime, retry, onUnreachable } = context
+  const { timeoutMs, runtime, retryMs, onUnreachable } = context
   const { assertCanServe } = await loadAddress()
   const login = await context.findLogin(address)
-  const options = { login, timeoutMs, runtime, retry, onUnreachable }
+  const options = { login, timeoutMs, runtime, retryMs, onUnreachable }
   const load = async () => (await import('./store.js')).PostgresStore
   const open = async () => (await load()).open(address, options)
   return {

@@ -3,27 +3,27 @@ import pg from 'pg'
 import { PlantsError } from '../../errors.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
-import type { Access } from './address.js'
+import type { PostgresAccess } from './address.js'
 import { LimitedClient, ScramOnlyClient } from './client.js'
 import { examineServer, PostgresConnection } from './connection.js'
 
-export function createTlsOptions({ address, login }: Access): ConnectionOptions {
+export function createTlsOptions({ address, login }: PostgresAccess): ConnectionOptions {
   const { sslmode } = address
   const { ca, cert, key } = login
   // As in libpq, `require` verifies the certificate only if a root certificate is configured.
-  const verifies = sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
-  const anyName = sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
-  return { rejectUnauthorized: verifies, ca, cert, key, ...anyName }
+  const verifiesServer = sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
+  const identityOption = sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
+  return { rejectUnauthorized: verifiesServer, ca, cert, key, ...identityOption }
 }
 
 /** @param tls is false for connections without TLS */
 export function createPool(
   { host, port }: PostgresHost,
   tls: ConnectionOptions | false,
-  access: Access,
+  access: PostgresAccess,
 ): pg.Pool {
   const { address, login, timeoutMs } = access
-  const { hosts, user, database, max, name } = address
+  const { hosts, user, database, maxConnections, name } = address
   const isVerified = tls !== false && tls.rejectUnauthorized === true
   const isPrivate = host.startsWith('/') || isLoopback(host) || isVerified
   const pool = new pg.Pool({
@@ -31,7 +31,7 @@ export function createPool(
     port,
     user,
     database,
-    max,
+    max: maxConnections,
     application_name: 'plants',
     password: () => {
       const password = login.findPassword({ host, port })

@@ -9,35 +9,39 @@ import { foldString, latinMarksPattern, listNormalForms } from '../../plant/fold
 import {
   addCount,
   type CountQuery,
+  type FieldCounts,
   type ReadQuery,
   readInPages,
-  type TextCounts,
 } from '../query.js'
 import type { LineFormat, PlantLines } from '../store.js'
 import { createTooManyRowsError } from './client.js'
 import { parseCopyRows } from './copy-text.js'
 import type { PostgresDatabase } from './database.js'
-import { toCount, toPlants, toText } from './rows.js'
-import { columns, plants } from './schema.js'
+import { toCount, toFieldValue, toPlants } from './rows.js'
+import { plantColumns, plantsTable } from './schema.js'
 
 /**
- * Reads in the order of ids. Each page is read by a separate statement, and so shows the store at a
- * moment of its own. It ends with the plant with which it has a million bytes.
+ * Reads in the order of ids. Each page is read by a separate statement, so each page may show a
+ * later moment of the store. A page ends with the plant with which its names and tags reach a
+ * million bytes.
  */
 export function readPages(database: PostgresDatabase, query: ReadQuery) {
   return readInPages(query, async (after, rows) => {
     const { where, order } = await buildClauses(database, { ...query, after })
     const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
-    const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
-    const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
-    const select = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
+    const bytesBefore = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
+    const page = `SELECT ${plantColumns}, ${bytesBefore} AS before FROM ${plantsTable} ${where} ORDER BY ${order} LIMIT ${rows}`
+    const select = `SELECT ${plantColumns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
     const options = { maxRows: rows, signal: query.signal }
     const reading = mayScan(query) ? database.scan(select, options) : database.read(select, rows)
     return toPlants(await reading, database.name)
   })
 }
 
-/** A plain list only reads the index of the ids, up to its limit, and so needs no scan. */
+/**
+ * Returns true for a query that may read all plants. A list without these parameters only reads the
+ * index of the ids, up to its limit.
+ */
 function mayScan({ tag, search, sort = 'id' }: ReadQuery): boolean {
   return tag !== undefined || search !== undefined || sort !== 'id'
 }
@@ -49,7 +53,7 @@ export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery
     yield toPlants(rows, database.name)
 }
 
-/** The same snapshot as lines of a file. */
+/** Reads the same snapshot as `readSnapshot`, as lines of a file. */
 export async function* readSnapshotLines(
   database: PostgresDatabase,
   query: ReadQuery,
@@ -67,7 +71,7 @@ async function* streamSnapshot<T extends { length: number }>(
 ): AsyncGenerator<T> {
   const { where, order } = await buildClauses(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
-  const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
+  const select = `SELECT ${plantColumns} FROM ${plantsTable} ${where} ORDER BY ${order} ${limit}`
   let rowsLeft = query.limit ?? Infinity
   for await (const rows of database.streamRows(select, parse)) {
     query.signal?.throwIfAborted()
@@ -77,21 +81,21 @@ async function* streamSnapshot<T extends { length: number }>(
   }
 }
 
-export async function queryTextCounts(
+export async function queryFieldCounts(
   database: PostgresDatabase,
   field: StringFieldName,
   query: CountQuery,
-): Promise<TextCounts> {
+): Promise<FieldCounts> {
   const { where } = await buildClauses(database, query)
-  // The owner of the table may have chosen a collation that takes different texts for equal.
-  const exactText = `${field} COLLATE "C"`
-  const select = `SELECT ${exactText}, count(*) FROM ${plants} ${where} GROUP BY ${exactText}`
+  // The owner of the table may have chosen a collation in which different strings are equal.
+  const exactColumn = `${field} COLLATE "C"`
+  const select = `SELECT ${exactColumn}, count(*) FROM ${plantsTable} ${where} GROUP BY ${exactColumn}`
   return database.collectRows(select, async (chunks) => {
-    const counts: TextCounts = new Map()
+    const counts: FieldCounts = new Map()
     for await (const rows of parseCopyRows(chunks, database.name)) {
       query.signal?.throwIfAborted()
       for (const [text, count] of rows)
-        addCount(counts, toText(field, text, database.name), toCount(count, database.name))
+        addCount(counts, toFieldValue(field, text, database.name), toCount(count, database.name))
     }
     return counts
   })
@@ -102,25 +106,26 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
   const direction = desc ? 'DESC' : 'ASC'
   const isFolded = search !== undefined || sort !== 'id'
   // Only these collations have an `upper` and a `lower` that follow Unicode.
-  const newest = `SELECT coalesce(to_regcollation('pg_unicode_fast')::text, 'und-x-icu')`
-  const [[collation] = []] = isFolded ? await database.read(newest) : []
+  const selectCollation = `SELECT coalesce(to_regcollation('pg_unicode_fast')::text, 'und-x-icu')`
+  const [[collation] = []] = isFolded ? await database.read(selectCollation) : []
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} '${after}'`)
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) conditions.push(`tag IN (${listNormalForms(tag).map(escapeLiteral)})`)
   if (search !== undefined) {
-    const folded = foldString(search)
-    const matches = ['name', 'tag'].map((column) =>
-      buildSearchCondition(column, folded, `${collation}`),
+    const foldedSearch = foldString(search)
+    const searchConditions = ['name', 'tag'].map((column) =>
+      buildSearchCondition(column, foldedSearch, `${collation}`),
     )
-    conditions.push(`(${matches.join(' OR ')})`)
+    conditions.push(`(${searchConditions.join(' OR ')})`)
   }
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   if (sort === 'id') return { where, order: `id ${direction}` }
-  // A plant without a tag comes last. Texts that fold alike are in the order of their code points.
-  const foldedText = buildFoldedText(sort, `${collation}`)
-  const exactText = `${sort} COLLATE "C"`
-  const order = `${sort} IS NULL, ${foldedText} ${direction}, ${exactText} ${direction}, id`
+  // A plant without a tag comes last. Fields with the same folding are in the order of their code
+  // points.
+  const foldedColumn = buildFoldedColumn(sort, `${collation}`)
+  const exactColumn = `${sort} COLLATE "C"`
+  const order = `${sort} IS NULL, ${foldedColumn} ${direction}, ${exactColumn} ${direction}, id`
   return { where, order }
 }
 
@@ -130,46 +135,49 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
  * older versions, differs from JavaScript's only in the final sigma (ς), which is therefore folded
  * to σ.
  *
- * Normalization takes most of the time. So most texts take a shorter way: those that are ASCII,
- * those whose characters need no normalization (`plain`), and Latin letters with marks. A search in
- * texts with umlauts then takes a sixth to a tenth of the time. There is no subquery, because
- * PostgreSQL never runs a search with one in parallel.
+ * Normalization takes most of the time. So it is skipped, or a part of it, for fields in ASCII, for
+ * fields whose characters need no normalization (`plainCharacters`), and for Latin letters with
+ * marks. A search in names with umlauts then takes a sixth to a tenth of the time. There is no
+ * subquery, because PostgreSQL never runs a search with one in parallel.
  */
 
 /** Normalization leaves these characters as they are, unless a mark follows. */
-const plain =
+const plainCharacters =
   '\u0001-¿ɐ-˿ΆΈ-҂Ҋ-ԯא-תء-ي\u200c-‧　-〩ぁ-ゖ゠-ヿ一-龥가-힣！-＠［-｀｛-～\u{1f000}-\u{1f7ff}'
 /** Each of these Latin letters folds to one other letter, except `ß`, which folds to `ss`. */
 const composedLatin = 'À-ňŊ-ɏḀ-ẙẛ-ẝẟ-ỿ'
 
-export function buildFoldedText(column: string, collation: string): string {
+export function buildFoldedColumn(column: string, collation: string): string {
   const inLowerCase = `lower(upper(${column} COLLATE "${collation}") COLLATE "${collation}") COLLATE "C"`
   const lower = `replace(replace(${inLowerCase}, 'ς', 'σ'), 'ß', 'ss')`
-  const bare = `regexp_replace(normalize(${lower}, NFD), '${latinMarksPattern}', '', 'g')`
+  const withoutMarks = `regexp_replace(normalize(${lower}, NFD), '${latinMarksPattern}', '', 'g')`
   // The time to normalize a run of marks grows with the square of its length, and no timeout ends
-  // it. So a text with more than 30 marks in a row is compared without normalization.
+  // it. So a field with more than 30 marks in a row is compared without normalization.
   return `(CASE WHEN ${buildAsciiTest(column)} THEN lower(${column} COLLATE "C")
-    WHEN ${lower} !~ '[^${plain}]' THEN ${lower}
-    WHEN ${lower} !~ '[^\u0001-ɏḀ-ỿ]' THEN ${bare}
+    WHEN ${lower} !~ '[^${plainCharacters}]' THEN ${lower}
+    WHEN ${lower} !~ '[^\u0001-ɏḀ-ỿ]' THEN ${withoutMarks}
     WHEN char_length(${lower}) > 30 AND ${lower} ~ '${getMarkClass()}{31}' THEN ${lower}
-    ELSE normalize(${bare}, NFC) END) COLLATE "C"`
+    ELSE normalize(${withoutMarks}, NFC) END) COLLATE "C"`
 }
 
-function buildSearchCondition(column: string, folded: string, collation: string): string {
-  const literal = escapeLiteral(folded)
-  const text = folded.includes('s') ? `replace(${column}, 'ß', 'ss')` : column
+function buildSearchCondition(column: string, foldedSearch: string, collation: string): string {
+  const literal = escapeLiteral(foldedSearch)
+  const text = foldedSearch.includes('s') ? `replace(${column}, 'ß', 'ss')` : column
   return `CASE WHEN ${buildAsciiTest(column)} THEN strpos(lower(${column} COLLATE "C"), ${literal}) > 0
-    WHEN ${column} !~ '[^${plain}${composedLatin}]' THEN ${text} ~ ${escapeLiteral(buildPattern(folded))}
-    ELSE strpos(${buildFoldedText(column, collation)}, ${literal}) > 0 END`
+    WHEN ${column} !~ '[^${plainCharacters}${composedLatin}]' THEN ${text} ~ ${escapeLiteral(buildPattern(foldedSearch))}
+    ELSE strpos(${buildFoldedColumn(column, collation)}, ${literal}) > 0 END`
 }
 
 function buildAsciiTest(column: string): string {
   return `octet_length(${column}) = char_length(${column})`
 }
 
-/** Builds a pattern of PostgreSQL that matches each character, or another one that folds to it. */
-function buildPattern(folded: string): string {
-  return Array.from(folded, (character) => {
+/**
+ * Builds a pattern of PostgreSQL that matches each character of the folded search, and each
+ * character that folds to it.
+ */
+function buildPattern(foldedSearch: string): string {
+  return Array.from(foldedSearch, (character) => {
     const variants = getVariants().get(character)
     return variants ? `[${character}${variants}]` : character.replace(/[$()*+.?[\\\]^{|}]/, '\\$&')
   }).join('')
@@ -177,12 +185,12 @@ function buildPattern(folded: string): string {
 
 const getVariants = computeOnce(() => {
   const variants = new Map<string, string>()
-  const simple = RegExp(`[${plain}${composedLatin}]`, 'u')
+  const simpleCharacter = RegExp(`[${plainCharacters}${composedLatin}]`, 'u')
   for (let code = 1; code < 0x1f00; code += 1) {
     const letter = String.fromCodePoint(code)
-    const folded = foldString(letter)
-    if (folded !== letter && simple.test(letter))
-      variants.set(folded, `${variants.get(folded) ?? ''}${letter}`)
+    const foldedSearch = foldString(letter)
+    if (foldedSearch !== letter && simpleCharacter.test(letter))
+      variants.set(foldedSearch, `${variants.get(foldedSearch) ?? ''}${letter}`)
   }
   return variants
 })
@@ -199,10 +207,10 @@ const getMarkClass = computeOnce(() => {
   return `[${ranges.join('')}\u{e0100}-\u{e01ef}]`
 })
 
-function computeOnce<T>(make: () => T): () => T {
+function computeOnce<T>(compute: () => T): () => T {
   let result: T | undefined
   return () => {
-    result ??= make()
+    result ??= compute()
     return result
   }
 }

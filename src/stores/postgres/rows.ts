@@ -1,7 +1,7 @@
 /**
  * Parses the rows of a database, whose cells are strings. The server may be another program than
- * PostgreSQL, or its owner may have changed a table. So each cell is checked, and what the schema
- * cannot hold is never taken for a plant, a token or a count.
+ * PostgreSQL, or its owner may have changed a table. So each cell is checked, and a value that the
+ * schema does not allow is never taken for a part of a plant, a token or a count.
  */
 
 import { PlantsError } from '../../errors.js'
@@ -23,27 +23,31 @@ export function toPlants(rows: readonly Row[], server: string): StoredPlant[] {
 }
 
 export function parsePlantRow([id, name, tag]: Row, server: string): StoredPlant {
-  const number = parseBigint(id)
-  if (number === undefined) throw createInvalidRowError(server, 'a plant without a valid id')
+  const parsedId = parseBigint(id)
+  if (parsedId === undefined) throw createInvalidRowError(server, 'a plant without a valid id')
   if (!isStorableString(name)) throw createInvalidRowError(server, 'a plant without a valid name')
   if (tag !== null && !isStorableString(tag))
     throw createInvalidRowError(server, 'a plant with an invalid tag')
-  return buildPlant(number, name, tag)
+  return buildPlant(parsedId, name, tag)
 }
 
 /** @param row has the columns of `tokenColumns` */
 export function toToken(row: Row, server: string): Token {
   const [id, note, rights, createdAt, ...endTimes] = row
-  const number = parseBigint(id)
+  const parsedId = parseBigint(id)
   const areTimes = isTime(createdAt) && endTimes.length === 2 && endTimes.every(isTimeOrNull)
   const areTexts = (note === null || isStorableString(note)) && isStorableString(rights)
-  const isComplete = number !== undefined && areTimes && areTexts
-  const token = isComplete && buildToken(number, note, rights, [createdAt, ...endTimes])
+  const isComplete = parsedId !== undefined && areTimes && areTexts
+  const token = isComplete && buildToken(parsedId, note, rights, [createdAt, ...endTimes])
   if (!token) throw createInvalidRowError(server, 'a token with an invalid value')
   return token
 }
 
-export function toText(field: StringFieldName, cell: Cell, server: string): string | undefined {
+export function toFieldValue(
+  field: StringFieldName,
+  cell: Cell,
+  server: string,
+): string | undefined {
   if (isStorableString(cell)) return cell
   if (cell === null && field === 'tag') return undefined
   throw createInvalidRowError(server, `an invalid ${field}`)
@@ -55,16 +59,16 @@ export function toCount(cell: Cell, server: string): bigint {
   return count
 }
 
-export function createInvalidRowError(server: string, what: string): PlantsError {
+export function createInvalidRowError(server: string, content: string): PlantsError {
   const hint = 'PostgreSQL stores no such value: check the server, and what connects you to it'
-  return new PlantsError('accessDenied', `${server} sent ${what}`, { hint })
+  return new PlantsError('accessDenied', `${server} sent ${content}`, { hint })
 }
 
 /** Accepts only plain decimal digits, without a "+" or leading zeros, as PostgreSQL writes them. */
 function parseBigint(cell: Cell): bigint | undefined {
   if (typeof cell !== 'string' || !/^(?:0|-?[1-9]\d{0,18})$/.test(cell)) return undefined
-  const number = BigInt(cell)
-  return number >= smallestId && number <= largestId ? number : undefined
+  const parsedId = BigInt(cell)
+  return parsedId >= smallestId && parsedId <= largestId ? parsedId : undefined
 }
 
 function isTime(cell: Cell): cell is string {

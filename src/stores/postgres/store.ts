@@ -4,7 +4,7 @@ import type { StringFieldName } from '../../plant/fields.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
-import { type CountQuery, type ReadQuery, readInPages, type TextCounts } from '../query.js'
+import { type CountQuery, type FieldCounts, type ReadQuery, readInPages } from '../query.js'
 import {
   type DirectStore,
   type LineFormat,
@@ -30,14 +30,21 @@ import { PostgresDatabase } from './database.js'
 import { ReadOnlyServerError } from './errors.js'
 import {
   buildClauses,
-  queryTextCounts,
+  queryFieldCounts,
   readPages,
   readSnapshot,
   readSnapshotLines,
 } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
-import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
-import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
+import {
+  assertStore,
+  createStore,
+  importsTable,
+  plantColumns,
+  plantsTable,
+  tokensTable,
+} from './schema.js'
+import { applyChangesInTransaction, moveSavepoint, saveCheckpoint } from './write.js'
 
 /** A store in the schema `plant_store` of a database. */
 export class PostgresStore implements DirectStore {
@@ -63,8 +70,8 @@ export class PostgresStore implements DirectStore {
   }
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
-    const rows = await this.#database.read(text, ids.length)
+    const sql = `SELECT ${plantColumns} FROM ${plantsTable} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
+    const rows = await this.#database.read(sql, ids.length)
     return new Map(toPlants(rows, this.#database.name).map((plant) => [plant.id, plant]))
   }
 
@@ -78,13 +85,13 @@ export class PostgresStore implements DirectStore {
 
   async count(query: CountQuery = {}): Promise<bigint> {
     const { where } = await buildClauses(this.#database, query)
-    const select = `SELECT count(*) FROM ${plants} ${where}`
+    const select = `SELECT count(*) FROM ${plantsTable} ${where}`
     const [[count] = []] = await this.#database.scan(select, { signal: query.signal })
     return toCount(count, this.#database.name)
   }
 
-  countBy(field: StringFieldName, query: CountQuery = {}): Promise<TextCounts> {
-    return queryTextCounts(this.#database, field, query)
+  countBy(field: StringFieldName, query: CountQuery = {}): Promise<FieldCounts> {
+    return queryFieldCounts(this.#database, field, query)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
@@ -92,7 +99,7 @@ export class PostgresStore implements DirectStore {
     const [change] = changes
     if (changes.length === 1 && change?.type === 'create') return [await this.#create(change)]
     return this.#database.run((connection) =>
-      connection.transaction(() => makeChanges(connection, changes)),
+      connection.transaction(() => applyChangesInTransaction(connection, changes)),
     )
   }
 
@@ -105,12 +112,12 @@ export class PostgresStore implements DirectStore {
     work: (transaction: Transaction) => Promise<T>,
     { isRepeatable, shouldCommit }: TransactionOptions<T> = {},
   ): Promise<T> {
-    const transact = (connection: PostgresConnection) => {
+    const runTransaction = (connection: PostgresConnection) => {
       const transaction: Transaction = {
         write: async (changes, { signal, onWait } = {}) => {
           signal?.throwIfAborted()
-          const outcomes = await makeChanges(connection, changes, onWait)
-          await keepChanges(connection)
+          const outcomes = await applyChangesInTransaction(connection, changes, onWait)
+          await moveSavepoint(connection)
           return outcomes
         },
         saveCheckpoint: (change) => saveCheckpoint(connection, change),
@@ -121,19 +128,19 @@ export class PostgresStore implements DirectStore {
         .catch((error: unknown) => rollBackPlainRows(connection, error))
     }
     const result = await (isRepeatable
-      ? this.#database.run(transact)
-      : this.#database.runOnce(transact))
+      ? this.#database.run(runTransaction)
+      : this.#database.runOnce(runTransaction))
     if (result instanceof PlainRowsRejectedError) throw result
     return result
   }
 
   /**
-   * `FOR SHARE` waits for a transaction that is replacing the checkpoint. It may be one of a
-   * process that was killed after it had sent COMMIT, so that the server still commits it.
+   * `FOR SHARE` waits for a transaction that is replacing the checkpoint. Its process may have been
+   * killed after it had sent COMMIT, so that the server still commits the transaction.
    */
   async findCheckpoint(id: string): Promise<string | undefined> {
-    const text = `SELECT state FROM ${imports} WHERE id = ${escapeLiteral(id)} FOR SHARE`
-    const [[state] = []] = await this.#database.read(text)
+    const sql = `SELECT state FROM ${importsTable} WHERE id = ${escapeLiteral(id)} FOR SHARE`
+    const [[state] = []] = await this.#database.read(sql)
     return state ?? undefined
   }
 
@@ -146,13 +153,14 @@ export class PostgresStore implements DirectStore {
     return this.#database.run(examineServer)
   }
 
-  async check(needs: readonly Right[] = ['create']): Promise<void> {
+  async check(neededRights: readonly Right[] = ['create']): Promise<void> {
     const server = await this.findServer()
-    const isChange = needs.some((right) => right !== 'read')
+    const isChange = neededRights.some((right) => right !== 'read')
     if (server.isReadOnly && isChange) throw new ReadOnlyServerError(server.name)
-    const has = await this.findRights()
-    const missing = needs.filter((right) => !has.includes(right))
-    if (missing.length > 0) throw new PlantsError('accessDenied', describeMissingRights(missing))
+    const grantedRights = await this.findRights()
+    const missingRights = neededRights.filter((right) => !grantedRights.includes(right))
+    if (missingRights.length > 0)
+      throw new PlantsError('accessDenied', describeMissingRights(missingRights))
   }
 
   close(): Promise<void> {
@@ -161,8 +169,9 @@ export class PostgresStore implements DirectStore {
 }
 
 /**
- * Ends the transaction of rows that were rejected, so that its connection can be used again. A
- * connection whose action throws is dropped, and each chunk of a repeated import has such rows.
+ * Ends the transaction of rejected rows, and returns the error instead of throwing it, so that the
+ * connection stays open. Each chunk of a repeated import has rejected rows, and would otherwise
+ * drop its connection.
  */
 async function rollBackPlainRows(
   connection: PostgresConnection,
@@ -173,7 +182,10 @@ async function rollBackPlainRows(
   return error
 }
 
-/** A change first reads its plant. A deletion also locks it, for which PostgreSQL asks UPDATE. */
+/**
+ * A change first reads its plant. A deletion also locks the plant, which requires the privilege
+ * UPDATE.
+ */
 const privileges: Readonly<Record<Right, readonly string[]>> = {
   create: ['SELECT', 'INSERT'],
   read: ['SELECT'],
@@ -182,19 +194,19 @@ const privileges: Readonly<Record<Right, readonly string[]>> = {
 }
 
 function buildPrivilegeTest(right: Right): string {
-  const tests = privileges[right].map((name) => `has_table_privilege('${plants}', '${name}')`)
+  const tests = privileges[right].map((name) => `has_table_privilege('${plantsTable}', '${name}')`)
   return tests.join(' AND ')
 }
 
 function createPostgresTokenStore(database: PostgresDatabase): TokenStore {
   const select = async (condition: string, maxRows = 1) => {
-    const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
-    return (await database.read(text, maxRows)).map((row) => toToken(row, database.name))
+    const sql = `SELECT ${tokenColumns} FROM ${tokensTable} ${condition}`
+    return (await database.read(sql, maxRows)).map((row) => toToken(row, database.name))
   }
-  const change = (text: string, values: unknown[]) =>
+  const change = (sql: string, values: unknown[]) =>
     database.run((connection) =>
       connection.transaction(async () => {
-        const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values, 1)
+        const { rows } = await connection.query(`${sql} RETURNING ${tokenColumns}`, values, 1)
         return rows.map((row) => toToken(row, connection.name))[0]
       }),
     )
@@ -202,18 +214,18 @@ function createPostgresTokenStore(database: PostgresDatabase): TokenStore {
     find: async (digest) =>
       (await select(`WHERE digest = '\\x${Buffer.from(digest).toString('hex')}'`))[0],
     add: async (digest, { note, rights, createdAt, expiresAt }) => {
-      const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at)
+      const sql = `INSERT INTO ${tokensTable} (digest, note, rights, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5)`
       const times = [createdAt.getTime(), expiresAt?.getTime()]
-      return assertDefined(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
+      return assertDefined(await change(sql, [Buffer.from(digest), note, rights.join(), ...times]))
     },
     list: () =>
       readInPages({}, (after = 0n, rows) =>
         select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`, rows),
       ),
-    revoke: (id, at) => {
-      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`
-      return change(text, [id, at.getTime()])
+    revoke: (id, revocationTime) => {
+      const sql = `UPDATE ${tokensTable} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`
+      return change(sql, [id, revocationTime.getTime()])
     },
   }
 }

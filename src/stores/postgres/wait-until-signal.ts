@@ -8,7 +8,7 @@ const graceMs = 250
 export async function waitUntilSignal<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   let startTimer = () => {}
-  const interrupted = new Promise<never>((_, reject) => {
+  const interruption = new Promise<never>((_, reject) => {
     startTimer = () => {
       timer = setTimeout(() => reject(signal.reason), graceMs)
     }
@@ -16,7 +16,7 @@ export async function waitUntilSignal<T>(answer: Promise<T>, signal: AbortSignal
   signal.addEventListener('abort', startTimer)
   if (signal.aborted) startTimer()
   try {
-    return await Promise.race([answer, interrupted])
+    return await Promise.race([answer, interruption])
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', startTimer)

@@ -1,15 +1,15 @@
 /**
  * Applies changes in a transaction that the caller has begun.
  *
- * Creates are first inserted as if no plant had their ids, which is mostly so. If a plant has one
- * of the ids, the insert fails, and goes back to the savepoint `changes`. Then the plants that have
- * the ids are looked up, `planChanges` decides what becomes of each change, and the plan is carried
- * out. Updates and deletions begin with the lookup, which locks the plants, so that the plan stays
- * true until the commit. Creates lock nothing: if another writer takes an id in the meantime, the
- * plan fails, and the next try plans again.
+ * Creates are first inserted as if no plant had their ids, because usually none has. If a plant has
+ * one of the ids, the insert fails, and the transaction goes back to the savepoint `changes`. Then
+ * the plants that have the ids are looked up, `planChanges` decides the outcome of each change, and
+ * the plan is executed. Updates and deletions begin with the lookup, which locks the plants, so
+ * that the plan stays true until the commit. Creates lock nothing: if another writer takes an id in
+ * the meantime, the plan fails, and the next try makes a new plan.
  *
- * The database may reject a plant itself, for example by a constraint of its owner, and then does
- * not say which one of a statement it was. So the changes are halved until it is found.
+ * The database may reject a plant, for example by a constraint of its owner, and does not say which
+ * plant of a statement it rejects. So the changes are halved until the rejected plant is found.
  *
  * Each statement concerns one id, or is an INSERT with VALUES, a COPY or a plain SELECT. These also
  * work in a table that is partitioned or distributed by id. Citus would neither lock rows of
@@ -24,43 +24,43 @@ import { type CheckpointChange, CheckpointMovedError } from '../store.js'
 import type { PostgresConnection, Row } from './connection.js'
 import { findConstraintMessage, isUniqueViolation } from './errors.js'
 import { parsePlantRow } from './rows.js'
-import { columns, imports, plants } from './schema.js'
+import { importsTable, plantColumns, plantsTable } from './schema.js'
 
 /**
  * @param onWait see `WriteOptions`
  * @returns an outcome for each change, in the order of the changes
  */
-export async function makeChanges(
+export async function applyChangesInTransaction(
   connection: PostgresConnection,
   changes: readonly Change[],
   onWait?: () => void,
 ): Promise<Outcome[]> {
   try {
-    return await tryChanges(connection, changes, onWait)
+    return await tryToApply(connection, changes, onWait)
   } catch (error) {
     const reason = findConstraintMessage(error)
     if (reason === undefined) throw error
-    await connection.query(undoChanges)
+    await connection.query(rollBackToSavepoint)
     const [change, ...furtherChanges] = changes
     if (change && furtherChanges.length === 0) return [createConstraintOutcome(change, reason)]
     const half = Math.ceil(changes.length / 2)
-    const first = await makeChanges(connection, changes.slice(0, half))
-    await keepChanges(connection)
-    return [...first, ...(await makeChanges(connection, changes.slice(half)))]
+    const first = await applyChangesInTransaction(connection, changes.slice(0, half))
+    await moveSavepoint(connection)
+    return [...first, ...(await applyChangesInTransaction(connection, changes.slice(half)))]
   }
 }
 
 /** Moves the savepoint, so that a later failure in the transaction does not undo these changes. */
-export async function keepChanges(connection: PostgresConnection): Promise<void> {
+export async function moveSavepoint(connection: PostgresConnection): Promise<void> {
   await connection.query('RELEASE changes; SAVEPOINT changes')
 }
 
-const undoChanges = 'ROLLBACK TO changes'
+const rollBackToSavepoint = 'ROLLBACK TO changes'
 
 /** After each lookup, another writer may create one of the plants. This ends such a race. */
 const maxTries = 6
 
-async function tryChanges(
+async function tryToApply(
   connection: PostgresConnection,
   changes: readonly Change[],
   onWait?: () => void,
@@ -68,21 +68,21 @@ async function tryChanges(
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
   // The ids of creates are mostly free, so the first plan looks nothing up.
-  let plan = areCreates ? planNewPlants(creates) : await planWithStored(connection, changes)
+  let plan = areCreates ? planNewPlants(creates) : await planWithStoredPlants(connection, changes)
   let wasLookedUp = !areCreates
   for (let tries = 1; tries <= maxTries; tries += 1) {
     if (changesNothing(plan)) {
       // The outcomes say what is stored, so the commit confirms that a standby has it.
-      await connection.logMessage()
+      await connection.writeWalMessage()
       return plan.outcomes
     }
-    const result = await carryOut(connection, plan, onWait)
+    const result = await executePlan(connection, plan, onWait)
     if (result === 'saved') return plan.outcomes
-    await connection.query(undoChanges)
-    const nextPlan = await planWithStored(connection, changes)
-    // A lookup before the insert found no plant with these ids, and one after it finds none, but
-    // the insert failed. So it is not the id: a unique index of the owner rejects a plant.
-    const wereIdsFree = wasLookedUp && nextPlan.created.length === plan.created.length
+    await connection.query(rollBackToSavepoint)
+    const nextPlan = await planWithStoredPlants(connection, changes)
+    // If no plant has had these ids, neither before the insert nor after it, the insert did not
+    // fail because of an id: a unique index of the owner rejects a plant.
+    const wereIdsFree = wasLookedUp && nextPlan.createdPlants.length === plan.createdPlants.length
     if (result.violation && wereIdsFree) throw result.violation
     plan = nextPlan
     wasLookedUp = true
@@ -90,19 +90,22 @@ async function tryChanges(
   throw new PlantsError('constraint', 'a trigger skipped it, or another writer stored it first')
 }
 
-/** A create never changes a plant that exists. So plants are locked only for other changes. */
-async function planWithStored(
+/**
+ * Plans changes with the stored plants that have their ids. A create never changes such a plant, so
+ * the plants are locked only for other changes.
+ */
+async function planWithStoredPlants(
   connection: PostgresConnection,
   changes: readonly Change[],
 ): Promise<Plan> {
   const areCreates = changes.every(({ type }) => type === 'create')
   const ids = [...new Set(changes.map(getTargetId))].toSorted(compareIds)
-  const stored = await (areCreates ? findPlants : lockPlants)(connection, ids)
-  return planChanges(stored, changes)
+  const storedPlants = await (areCreates ? findPlants : lockPlants)(connection, ids)
+  return planChanges(storedPlants, changes)
 }
 
 async function findPlants(connection: PostgresConnection, ids: bigint[]): Promise<KeyedPlant[]> {
-  const select = `SELECT ${keyedColumns} FROM ${plants} WHERE id = ANY ($1::bigint[])`
+  const select = `SELECT ${keyedColumns} FROM ${plantsTable} WHERE id = ANY ($1::bigint[])`
   const { rows } = await connection.query(select, [ids], ids.length)
   return rows.map((row) => toKeyedPlant(row, connection.name))
 }
@@ -116,7 +119,7 @@ async function lockPlants(
   ids: readonly bigint[],
 ): Promise<KeyedPlant[]> {
   const results = await connection.queryEach(
-    ids.map((id) => `SELECT ${keyedColumns} FROM ${plants} WHERE id = '${id}' FOR UPDATE`),
+    ids.map((id) => `SELECT ${keyedColumns} FROM ${plantsTable} WHERE id = '${id}' FOR UPDATE`),
     1,
   )
   return results.flatMap(({ rows }) => rows.map((row) => toKeyedPlant(row, connection.name)))
@@ -126,26 +129,26 @@ function toKeyedPlant(row: Row, server: string): KeyedPlant {
   return { plant: parsePlantRow(row, server), key: row[3] ?? undefined }
 }
 
-function changesNothing({ deleted, replaced, created }: Plan): boolean {
-  return deleted.length + replaced.length + created.length === 0
+function changesNothing({ deletedPlants, replacedPlants, createdPlants }: Plan): boolean {
+  return deletedPlants.length + replacedPlants.length + createdPlants.length === 0
 }
 
 /**
- * If not all was saved, another writer has taken an id or removed a plant, or a trigger ignores a
- * row. The violation is the error of a unique index, if there was one.
+ * A plan that was not saved can be made again: another writer has taken an id or removed a plant,
+ * or a trigger ignores a row. The violation is the error of a unique index, or undefined.
  */
 type PlanResult = 'saved' | { violation: unknown }
 
-async function carryOut(
+async function executePlan(
   connection: PostgresConnection,
   plan: Plan,
   onWait?: () => void,
 ): Promise<PlanResult> {
   try {
     const isSaved =
-      (await changeRows(connection, plan.deleted.map(formatDelete))) &&
-      (await changeRows(connection, plan.replaced.map(formatUpdate))) &&
-      (await insertPlants(connection, plan.created, onWait))
+      (await changeRows(connection, plan.deletedPlants.map(formatDelete))) &&
+      (await changeRows(connection, plan.replacedPlants.map(formatUpdate))) &&
+      (await insertPlants(connection, plan.createdPlants, onWait))
     return isSaved ? 'saved' : { violation: undefined }
   } catch (error) {
     if (isUniqueViolation(error)) return { violation: error }
@@ -160,12 +163,12 @@ async function changeRows(connection: PostgresConnection, statements: string[]):
 }
 
 function formatDelete({ id }: { id: bigint }): string {
-  return `DELETE FROM ${plants} WHERE id = '${id}'`
+  return `DELETE FROM ${plantsTable} WHERE id = '${id}'`
 }
 
 function formatUpdate({ plant: { id, name, tag }, key }: KeyedPlant): string {
   const values = [name, tag, key].map((text) => formatLiteral(text))
-  return `UPDATE ${plants} SET (name, tag, idempotency_key) = (${values.join()}) WHERE id = '${id}'`
+  return `UPDATE ${plantsTable} SET (name, tag, idempotency_key) = (${values.join()}) WHERE id = '${id}'`
 }
 
 function formatLiteral(text: string | undefined): string {
@@ -180,15 +183,15 @@ async function insertPlants(
 ): Promise<boolean> {
   if (created.length === 0) return true
   // All writers insert in the order of ids, so that no two of them wait for each other.
-  const sorted = created.toSorted((left, right) => compareIds(left.plant.id, right.plant.id))
-  if (sorted.length > maxRowsPerInsert) {
-    const rowCount = await connection.insertByCopy(keyedTable, formatCopyRows(sorted), onWait)
-    return rowCount === sorted.length
+  const sortedPlants = created.toSorted((left, right) => compareIds(left.plant.id, right.plant.id))
+  if (sortedPlants.length > maxRowsPerInsert) {
+    const rowCount = await connection.insertByCopy(keyedTable, formatCopyRows(sortedPlants), onWait)
+    return rowCount === sortedPlants.length
   }
   // Literals take less processor time than four parameters for each row.
-  const rows = sorted.map(formatRow)
+  const rows = sortedPlants.map(formatRow)
   const { rowCount } = await connection.query(`INSERT INTO ${keyedTable} VALUES ${rows.join()}`)
-  return rowCount === sorted.length
+  return rowCount === sortedPlants.length
 }
 
 function formatRow({ plant: { id, name, tag }, key }: KeyedPlant): string {
@@ -202,8 +205,8 @@ function compareIds(left: bigint, right: bigint): number {
 /** Above this number, COPY is faster. For fewer rows, an INSERT is, as it needs fewer messages. */
 const maxRowsPerInsert = 500
 
-const keyedColumns = `${columns}, idempotency_key`
-const keyedTable = `${plants} (${keyedColumns})`
+const keyedColumns = `${plantColumns}, idempotency_key`
+const keyedTable = `${plantsTable} (${keyedColumns})`
 
 /** Formats rows for COPY: https://www.postgresql.org/docs/current/sql-copy.html, "Text Format". */
 export function formatCopyRows(keyedPlants: readonly KeyedPlant[]): string {
@@ -214,13 +217,13 @@ export function formatCopyRows(keyedPlants: readonly KeyedPlant[]): string {
 
 export function formatCell(text: string | null | undefined): string {
   if (text == null) return '\\N'
-  // Most texts have no such character, and it takes longer to replace nothing.
-  if (text.search(escaped) === -1) return text
-  return text.replace(escaped, (character) => `\\${escapeLetters[character]}`)
+  // Most fields have no such character, and to search for one takes less time than `replace`.
+  if (text.search(escapedCharacters) === -1) return text
+  return text.replace(escapedCharacters, (character) => `\\${escapeLetters[character]}`)
 }
 
 /** The characters that the text format of COPY escapes, and the letters that stand for them. */
-const escaped = /[\\\t\n\r]/g
+const escapedCharacters = /[\\\t\n\r]/g
 const escapeLetters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
 
 export async function saveCheckpoint(
@@ -232,9 +235,13 @@ export async function saveCheckpoint(
     if ((await connection.query(text, values)).rowCount === 0) throw new CheckpointMovedError()
   }
   if (to === undefined)
-    await replace(`DELETE FROM ${imports} WHERE id = $1 AND state = $2`, [id, from])
+    await replace(`DELETE FROM ${importsTable} WHERE id = $1 AND state = $2`, [id, from])
   else if (from === undefined)
-    await replace(`INSERT INTO ${imports} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [id, to])
+    await replace(`INSERT INTO ${importsTable} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [id, to])
   else
-    await replace(`UPDATE ${imports} SET state = $3 WHERE id = $1 AND state = $2`, [id, from, to])
+    await replace(`UPDATE ${importsTable} SET state = $3 WHERE id = $1 AND state = $2`, [
+      id,
+      from,
+      to,
+    ])
 }

@@ -1,8 +1,8 @@
 /**
  * Parses the address of a file. Any text can be a path, so a mistyped address of another kind would
- * create a file with its name. Therefore a text is rejected that looks like one, or like the name
- * of a saved store: `localhost:4010`, `https//host`, `team`. Whoever means a file of such a name
- * writes `./team` or `sqlite:team`.
+ * create a file with its name. Therefore a string is rejected that looks like such an address, or
+ * like the name of a saved store: `localhost:4010`, `https//host`, `team`. For a file with such a
+ * name, the user writes `./team` or `sqlite:team`.
  */
 import { join } from 'node:path'
 import { fileInFolderHint, isWindows } from '../../errors.js'
@@ -24,11 +24,15 @@ export async function parseSqlite(
   if (fileUrl.test(text))
     throw createAddressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
   const isService = hostWithPort.test(path)
-  const isRooted = rooted.test(path) || (isWindows && rootedInWindows.test(path))
-  const isMistypedUrl = !isRooted && almostUrl.test(path)
-  const isName = path === text && !fileLike.test(path)
-  if (isService || isMistypedUrl || isName)
-    throw createAddressError(source, 'does not name a store', isService ? noScheme : addressForms)
+  const isRooted = rootedPath.test(path) || (isWindows && rootedWindowsPath.test(path))
+  const isUrlLike = !isRooted && mistypedUrl.test(path)
+  const isName = path === text && !fileLikePath.test(path)
+  if (isService || isUrlLike || isName)
+    throw createAddressError(
+      source,
+      'does not name a store',
+      isService ? noSchemeHint : addressForms,
+    )
   if (namesFolder(path)) throw createAddressError(source, 'names a directory', fileInFolderHint)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
@@ -46,19 +50,19 @@ export function createDefaultAddress(path: string): SqliteAddress {
 const fileUrl = /^(?:file:|sqlite:\/\/)/i
 
 /** This is true for `/`, `./`, `../` and `~`, but not for `//`, which may begin a URL. */
-const rooted = /^(?:\.{0,2}\/(?!\/)|~)/
-const rootedInWindows = /^(?:\.{0,2}\\|[a-z]:[\\/])/i
+const rootedPath = /^(?:\.{0,2}\/(?!\/)|~)/
+const rootedWindowsPath = /^(?:\.{0,2}\\|[a-z]:[\\/])/i
 
 const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 
 /**
- * These are `:memory:`, which no other process could open, `https//host`, `user:password@host`,
+ * This matches `:memory:`, which no other process could open, `https//host`, `user:password@host`,
  * libpq's `host=… user=…`, and an unknown scheme such as `mysql:garden`.
  */
-const almostUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
+const mistypedUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
 
 /** A text without any of these may be the name of a saved store. */
-const fileLike = /[/\\]|^[.~]|\.(db|sqlite3?)$/
+const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 
-const noScheme =
+const noSchemeHint =
   'The address of a service begins with http:// or https://, such as http://localhost:4010'

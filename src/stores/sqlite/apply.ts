@@ -1,15 +1,16 @@
 /**
  * Applies changes in a transaction that the caller has begun.
  *
- * One INSERT of fifty new plants takes 0.6 of the time of fifty INSERTs. So changes are taken in
- * batches of fifty. If all of a batch are creates, they are inserted by one statement. If that
+ * One INSERT of fifty new plants takes 0.6 of the time of fifty INSERTs. So changes are applied in
+ * batches of fifty. If all changes of a batch are creates, one statement inserts them. If that
  * fails, because an id exists or the store rejects a plant, or if there are other changes in the
- * batch, they are applied one by one.
+ * batch, the changes are applied one by one.
  *
- * The owner of a store may add constraints, indexes and triggers. If these reject a change, it must
- * be undone as a whole, and the other changes must stay. SQLite alone does not ensure that: a
- * trigger that calls RAISE(FAIL) undoes nothing, and one that calls RAISE(IGNORE) skips the row
- * without an error. So each change runs in a savepoint, and the rows that it changed are counted.
+ * The owner of a store may add constraints, indexes and triggers. If one of these rejects a change,
+ * the change must be undone as a whole, and the other changes must stay. SQLite alone does not
+ * ensure that: a trigger that calls RAISE(FAIL) undoes nothing, and one that calls RAISE(IGNORE)
+ * skips the row without an error. So each change runs in a savepoint, and the rows that it changed
+ * are counted.
  */
 
 import { assertDefined, describeReason } from '../../errors.js'
@@ -31,23 +32,24 @@ const rowsPerInsert = 50
 
 /** @returns an outcome for each change, in the order of the changes */
 export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
-  if (areInOrder(changes)) return applyInOrder(connection, changes)
-  const order = sortById(changes)
-  const sorted = applyInOrder(
+  if (areSortedById(changes)) return applyInBatches(connection, changes)
+  const order = sortIndexesById(changes)
+  const sortedOutcomes = applyInBatches(
     connection,
     order.map((index) => assertDefined(changes[index])),
   )
   const outcomes = new Array<Outcome>(changes.length)
-  for (const [position, index] of order.entries()) outcomes[index] = assertDefined(sorted[position])
+  for (const [position, index] of order.entries())
+    outcomes[index] = assertDefined(sortedOutcomes[position])
   return outcomes
 }
 
-function applyInOrder(connection: Connection, changes: readonly Change[]): Outcome[] {
+function applyInBatches(connection: Connection, changes: readonly Change[]): Outcome[] {
   const outcomes: Outcome[] = []
   for (let start = 0; start < changes.length; start += rowsPerInsert) {
     const batch = changes.slice(start, start + rowsPerInsert)
     const creates = batch.length > 1 && batch.every(isCreate) ? batch : undefined
-    if (creates && insertTogether(connection, creates))
+    if (creates && insertBatch(connection, creates))
       for (const { plant } of creates) outcomes.push({ type: 'created', plant })
     else for (const change of batch) outcomes.push(applyOne(connection, change))
   }
@@ -58,8 +60,8 @@ function isCreate(change: Change): change is Create {
   return change.type === 'create'
 }
 
-/** Most inputs are sorted by id. To find that out takes less time than to sort them again. */
-function areInOrder(changes: readonly Change[]): boolean {
+/** Most inputs are sorted by id. To check this takes less time than to sort the changes again. */
+function areSortedById(changes: readonly Change[]): boolean {
   return changes.every((change, index) => {
     const previous = changes[index - 1]
     return !previous || getTargetId(previous) <= getTargetId(change)
@@ -67,11 +69,11 @@ function areInOrder(changes: readonly Change[]): boolean {
 }
 
 /**
- * Sorts the indexes of the changes by the ids of these. Plants with neighboring ids are in one
- * page of the table, and a page that is visited twice may have to be written twice. Changes of the
- * same id keep their order.
+ * Sorts the indexes of the changes by the ids of the changes. Plants with neighboring ids are in
+ * one page of the table, and a page that is visited twice may have to be written twice. Changes of
+ * the same id keep their order.
  */
-function sortById(changes: readonly Change[]): number[] {
+function sortIndexesById(changes: readonly Change[]): number[] {
   const ids = changes.map(getTargetId)
   return [...changes.keys()].sort((a, b) =>
     compareIds(assertDefined(ids[a]), assertDefined(ids[b])),
@@ -85,7 +87,7 @@ function compareIds(left: bigint, right: bigint): number {
 }
 
 /** @returns false, and inserts no plant, if the store rejects one of them or has its id */
-function insertTogether(connection: Connection, creates: readonly Create[]): boolean {
+function insertBatch(connection: Connection, creates: readonly Create[]): boolean {
   const hasKeys = creates.some(({ key }) => key !== undefined)
   const values: RowValue[] = []
   for (const { plant, key = null } of creates) {
@@ -97,14 +99,14 @@ function insertTogether(connection: Connection, creates: readonly Create[]): boo
   const insert = connection.prepare(`${insertInto} ${rows}`)
   const insertAll = (): Attempt<'inserted'> => {
     const insertedCount = countChanges(insert.run(...values))
-    return insertedCount === creates.length ? { result: 'inserted' } : skippedByTrigger
+    return insertedCount === creates.length ? { result: 'inserted' } : triggerSkip
   }
-  return 'result' in runOrUndo(connection, insertAll)
+  return 'result' in runInSavepoint(connection, insertAll)
 }
 
 /**
- * Inserts rows of a text. Without savepoints, which copy each page that changes, a row that is not
- * inserted rolls back the transaction: `OR ROLLBACK`, also where a trigger ignores the row.
+ * Inserts rows of an import without parsing them to objects. A savepoint would copy each page that
+ * changes, so there is none, and a row that is not inserted rolls back the whole transaction.
  */
 export function insertPlainRows({ prepare }: Connection, rows: PlainRows): void {
   const order = rows.listIndexesById()
@@ -128,8 +130,8 @@ function buildPlainRowsInsert(count: number): string {
 }
 
 function applyOne(connection: Connection, change: Change): Outcome {
-  const attempt = runOrUndo(connection, (): Attempt<Outcome> => {
-    const isCreated = change.type === 'create' && insert(connection, change.plant, change.key)
+  const attempt = runInSavepoint(connection, (): Attempt<Outcome> => {
+    const isCreated = change.type === 'create' && insertOne(connection, change.plant, change.key)
     if (isCreated) return { result: { type: 'created', plant: change.plant } }
     return applyPlan(connection, change)
   })
@@ -139,16 +141,18 @@ function applyOne(connection: Connection, change: Change): Outcome {
 /** Looks up the plant that has the id, decides what becomes of the change, and does that. */
 function applyPlan(connection: Connection, change: Change): Attempt<Outcome> {
   const rows = connection.prepare(selectStored).all(getTargetId(change))
-  const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
-  const { outcomes, created, replaced, deleted } = planChanges(stored, [change])
+  const storedPlants = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
+  const { outcomes, createdPlants, replacedPlants, deletedPlants } = planChanges(storedPlants, [
+    change,
+  ])
   const isApplied =
-    created.every(({ plant, key }) => insert(connection, plant, key)) &&
-    replaced.every(({ plant }) => runOnRow(connection, updatePlant, ...toRowValues(plant))) &&
-    deleted.every(({ id }) => runOnRow(connection, deletePlant, id))
-  return isApplied ? { result: assertDefined(outcomes[0]) } : skippedByTrigger
+    createdPlants.every(({ plant, key }) => insertOne(connection, plant, key)) &&
+    replacedPlants.every(({ plant }) => runOnRow(connection, updatePlant, ...toRowValues(plant))) &&
+    deletedPlants.every(({ id }) => runOnRow(connection, deletePlant, id))
+  return isApplied ? { result: assertDefined(outcomes[0]) } : triggerSkip
 }
 
-function insert(connection: Connection, plant: NewPlant, key?: string): boolean {
+function insertOne(connection: Connection, plant: NewPlant, key?: string): boolean {
   return runOnRow(connection, insertPlant, ...toRowValues(plant), key ?? null)
 }
 
@@ -162,23 +166,23 @@ function countChanges({ changes }: { changes: number | bigint }): number {
 }
 
 /**
- * SQLite rejects a row with one of these result codes (https://sqlite.org/rescode.html). The first
- * is that of an index on an expression which fails, such as `json(name)`.
+ * SQLite rejects a row with one of these result codes (https://sqlite.org/rescode.html).
+ * SQLITE_ERROR comes from an index on an expression that fails, such as `json(name)`.
  */
 const SQLITE_ERROR = 1
 const SQLITE_TOOBIG = 18
 const SQLITE_CONSTRAINT = 19
 
-/** What became of a piece of work: its result, or why it was undone. */
+/** The result of changes in a savepoint, or the reason why they were undone. */
 type Attempt<T> = { result: T } | { reason: string }
 
-const skippedByTrigger = { reason: 'a trigger skipped it' }
+const triggerSkip = { reason: 'a trigger skipped it' }
 
 /**
- * Runs `work` in a savepoint, and undoes all of it if it returns a reason, or if it throws because
- * the store rejects a row.
+ * Runs `work` in a savepoint. All its changes are undone if `work` returns a reason, or throws
+ * because the store rejects a row.
  */
-function runOrUndo<T>({ db, prepare }: Connection, work: () => Attempt<T>): Attempt<T> {
+function runInSavepoint<T>({ db, prepare }: Connection, work: () => Attempt<T>): Attempt<T> {
   let attempt: Attempt<T>
   prepare('SAVEPOINT change').run()
   try {
@@ -204,7 +208,7 @@ const insertInto = 'INSERT INTO plants (id, name, tag, idempotency_key) VALUES'
 
 /**
  * `ON CONFLICT (id)` concerns only the id. `INSERT OR IGNORE` would also ignore a constraint of the
- * owner, and the plant would be taken for one whose id exists.
+ * owner, and the rejected plant would be taken for a plant whose id exists.
  */
 const insertPlant = `${insertInto} (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 

@@ -1,9 +1,9 @@
 /**
  * Makes backups of a store, and restores them.
  *
- * A backup is a snapshot of the store in one file. SQLite writes it under a temporary name, and it
- * is read and checked before it gets its own name. So a backup is complete and sound, or does not
- * exist.
+ * A backup is a snapshot of the store in one file. SQLite writes the file under a temporary name,
+ * and the file is read and checked before it gets its final name. So a backup is complete and
+ * sound, or does not exist.
  *
  * A restore replaces the rows of the store in one transaction, not the file. A process that has the
  * store open, such as a service, would otherwise go on with the old file.
@@ -20,7 +20,7 @@ import {
   belongsToStore,
   Connection,
   findUnmergedFile,
-  immutable,
+  immutableParameters,
   type SqliteOptions,
 } from './connection.js'
 import { explainSqliteError, StoreDamageError } from './errors.js'
@@ -36,8 +36,8 @@ interface BackupOptions extends SqliteOptions {
   onLarger?(message: string): Promise<void>
 }
 
-const anotherTarget = 'Choose another file for the backup'
-const isStoreItself = 'is a file of the store'
+const anotherTargetHint = 'Choose another file for the backup'
+const storeFileProblem = 'is a file of the store'
 
 /**
  * @param file may be an older backup, which is replaced, but no other file
@@ -72,12 +72,13 @@ export async function backUp(
       { path: target, subject: backup },
     )
     await checkSignal(signal)
-    const plants = await store.retry(() => countAttached(store, path))
+    const plants = await store.retry(() => countInFile(store, path))
     await checkSignal(signal)
     const bytes = statSync(path).size
-    // The old file may have been readable for others. The new one, which replaces it, is not.
+    // Other users may have been able to read the old file. They cannot read the new file, which
+    // replaces it.
     if (oldStats) copy.commit()
-    else createNew(copy, backup)
+    else createBackupFile(copy, backup)
     return { plants, bytes }
   } catch (error) {
     throw explainSqliteError(error, target, backup)
@@ -88,7 +89,7 @@ export async function backUp(
 }
 
 /**
- * Finds the file that a backup replaces, if there is one.
+ * Resolves the path of a backup, and finds the file that the backup replaces, if there is one.
  *
  * @param store the path of the store
  * @throws {PlantsError} for a file that must not be replaced, and a path where no file can be
@@ -96,19 +97,23 @@ export async function backUp(
 function examineTarget(file: string, store: string): { target: string; oldStats?: Stats } {
   try {
     const target = resolveLink(file)
-    if (belongsToStore(store, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
+    if (belongsToStore(store, target))
+      throw usageError(`${target} ${storeFileProblem}`, anotherTargetHint)
     const oldStats = statIfExists(target)
     if (!oldStats) return { target }
     if (oldStats.isDirectory()) throw usageError(`${target} is a directory`, fileInFolderHint)
-    assertOwnFile(target, oldStats, anotherTarget)
+    assertOwnFile(target, oldStats, anotherTargetHint)
     return { target, oldStats }
   } catch (error) {
     throw explainSqliteError(error, file, `The backup ${file}`)
   }
 }
 
-/** Another process may have created the file since, with its own first backup. */
-function createNew(copy: AtomicFile, backup: string): void {
+/**
+ * Gives a new backup its final name. Another process may have created that file in the meantime, as
+ * its own first backup.
+ */
+function createBackupFile(copy: AtomicFile, backup: string): void {
   try {
     copy.create()
   } catch (error) {
@@ -130,12 +135,12 @@ function countReplaceable(store: Connection, target: string, oldStats: Stats): b
   let cause: unknown
   try {
     if (oldStats.isFile() && oldStats.size === 0) return 0n
-    if (oldStats.isFile() && isBackup(target)) return countAttached(store, target)
+    if (oldStats.isFile() && isBackup(target)) return countInFile(store, target)
   } catch (error) {
     cause = error
   }
   const why = 'cannot be overwritten: it is not a backup, or is damaged or in use'
-  throw usageError(`${target} ${why}`, anotherTarget, cause)
+  throw usageError(`${target} ${why}`, anotherTargetHint, cause)
 }
 
 /**
@@ -150,11 +155,12 @@ function isBackup(path: string): boolean {
 }
 
 /**
- * The file is attached to the connection of the store, because DETACH closes it at once. A
- * connection may stay open after `close`, and Windows does not replace a file that is open.
+ * Counts the plants of a backup. The file is attached to the connection of the store, because
+ * DETACH closes the file at once. A separate connection may stay open after `close`, and Windows
+ * does not replace an open file.
  */
-function countAttached(store: Connection, path: string): bigint {
-  store.db.prepare('ATTACH ? AS copy').run(buildUri(path, immutable))
+function countInFile(store: Connection, path: string): bigint {
+  store.db.prepare('ATTACH ? AS copy').run(buildUri(path, immutableParameters))
   try {
     return countIfSound(store, 'copy')
   } finally {
@@ -190,31 +196,32 @@ export async function checkIntegrity(path: string, options: SqliteOptions) {
  */
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
-  const failure = (why: string) => usageError(`${file} was not restored: it ${why}`, hint)
+  const createRestoreError = (why: string) =>
+    usageError(`${file} was not restored: it ${why}`, hint)
   try {
-    if (belongsToStore(name, file)) throw failure(isStoreItself)
+    if (belongsToStore(name, file)) throw createRestoreError(storeFileProblem)
     const changes = findUnmergedFile(file)
     if (changes !== undefined)
-      throw failure(`is not a complete backup, because it has changes in ${changes}`)
+      throw createRestoreError(`is not a complete backup, because it has changes in ${changes}`)
   } catch (error) {
     throw explainSqliteError(error, file, `The backup ${file}`)
   }
   const plants = await checkIntegrity(file, { ...options, noun: 'The backup' })
-  if (plants === undefined) throw failure('does not exist, or contains no store')
+  if (plants === undefined) throw createRestoreError('does not exist, or contains no store')
   return plants
 }
 
 /**
- * Restores a backup, and first backs up what the store has.
+ * Restores a backup, after it has backed up the previous contents of the store.
  *
  * @param file must have passed `checkBackup`
- * @param at the name of the file with the previous contents has this time
- * @returns that file; undefined if the store is new
+ * @param restoreTime is a part of the name of the file with the previous contents
+ * @returns the path of the file with the previous contents; undefined if the store is new
  */
 export async function restoreStore(
   address: SqliteAddress,
   file: string,
-  at: Date,
+  restoreTime: Date,
   options: SqliteOptions,
 ) {
   const signal = options.runtime.handleSignals()
@@ -223,9 +230,9 @@ export async function restoreStore(
   let previousContents: string | undefined
   try {
     await new Writer(store).transaction(async () => {
-      db.prepare('ATTACH ? AS copy').run(buildUri(file, immutable))
+      db.prepare('ATTACH ? AS copy').run(buildUri(file, immutableParameters))
       if (!isNew) {
-        const time = at.toISOString().replace(/[-:]|\.\d+/g, '')
+        const time = restoreTime.toISOString().replace(/[-:]|\.\d+/g, '')
         previousContents = `${path}.before-restore-${time}`
         while (existsSync(previousContents)) previousContents += '-2'
         await backUp(address, previousContents, options)
@@ -239,7 +246,7 @@ export async function restoreStore(
     return previousContents
   } catch (error) {
     const isUnknown = error instanceof PlantsError && error.isOutcomeUnknown
-    // If the rows may have been replaced, this file is the only copy of what the store had.
+    // If the rows may have been replaced, this file is the only copy of the previous contents.
     if (previousContents !== undefined && !isUnknown) rmSync(previousContents, { force: true })
     throw error
   } finally {

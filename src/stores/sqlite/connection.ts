@@ -1,6 +1,6 @@
 /**
- * Opens the file of a store, and runs statements on it: with the settings that a store needs, and
- * without the traps that another user may have put next to the file.
+ * Opens the file of a store, and runs statements on it. It makes the settings that a store needs,
+ * and does not use files that another user may have put next to the store as a trap.
  */
 import { chmodSync, closeSync, openSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -26,7 +26,7 @@ import {
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
 import { createClosedError, createUnusableStoreError, explainSqliteError } from './errors.js'
-import { isStore, makeStore } from './schema.js'
+import { createTablesIfMissing, isStore } from './schema.js'
 
 export interface SqliteOptions {
   /** Messages call the file this, such as "The journal". The default is "The store". */
@@ -40,14 +40,14 @@ export interface SqliteOptions {
   onExposed?: (warning: string) => Promise<void>
 }
 
-/** An error of a call concerns this file, and its message begins with the subject. */
+/** The file that an error is about. The message of the error begins with the subject. */
 interface UsedFile {
   path: string
   subject: string
 }
 
 /** With these parameters of a URI, SQLite takes no locks, and looks for no log or journal. */
-export const immutable = 'mode=ro&immutable=1'
+export const immutableParameters = 'mode=ro&immutable=1'
 
 /**
  * A commit must return only when it is on the disk. A store with a log needs FULL for that. A
@@ -68,7 +68,10 @@ export const foldFunction = 'plants_fold'
 
 export class Connection {
   readonly db: Database
-  /** If the address is a link, this is its target, because SQLite keeps its other files there. */
+  /**
+   * If the address is a link, this is the target of the link, because SQLite keeps its log next to
+   * the target.
+   */
   readonly path: string
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
@@ -89,7 +92,7 @@ export class Connection {
    * @returns whether this call has created the file, as `isNew`
    */
   static async openOrCreate({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
-    const isNew = makeFile(name, isDefault, options)
+    const isNew = createFileIfMissing(name, isDefault, options)
     const connection = assertDefined(await Connection.#open(name, options, { mayCreate: true }))
     const { path } = connection
     if (isNew && !isDefault) await options.onCreated?.(path)
@@ -103,7 +106,10 @@ export class Connection {
     return Connection.#open(name, options, { mayCreate: false })
   }
 
-  /** @param options.mayCreate whether an empty file becomes a store. It must exist then */
+  /**
+   * @param options.mayCreate whether an empty file becomes a store. If it is true, the file must
+   *   exist.
+   */
   static async #open(
     name: string,
     options: SqliteOptions,
@@ -117,13 +123,13 @@ export class Connection {
         throw createUnusableStoreError(path, 'is a directory', fileInFolderHint)
       if (stats && !stats.isFile()) throw createUnusableStoreError(path, 'is not a file')
       if (!stats || (stats.size === 0 && !mayCreate)) return undefined
-      if (stats.size === 0) withdrawFromOthers(path, stats)
+      if (stats.size === 0) restrictToOwner(path, stats)
       assertNoSuperJournal(path)
       connection = new Connection(path, options)
       const { db } = connection
       const hasStore = await connection.retry(() => {
         db.exec(settings)
-        if (mayCreate) makeStore(db, path)
+        if (mayCreate) createTablesIfMissing(db, path)
         return isStore(db, path)
       })
       if (hasStore) return connection
@@ -137,8 +143,8 @@ export class Connection {
 
   readonly prepare = (sql: string): Statement => {
     this.#assertOpen()
-    const prepared = this.#statements.get(sql)
-    if (prepared) return prepared
+    const cachedStatement = this.#statements.get(sql)
+    if (cachedStatement) return cachedStatement
     const statement = this.db.prepare(sql)
     // To read rows as arrays takes two thirds of the time that objects take.
     statement.setReturnArrays(true)
@@ -153,7 +159,7 @@ export class Connection {
    * @param file errors name this file; by default the store
    * @throws {PlantsError} an explained error: see `explainSqliteError`
    */
-  async retry<T>(call: () => T, file: UsedFile = this.#describe()): Promise<T> {
+  async retry<T>(call: () => T, file: UsedFile = this.#toUsedFile()): Promise<T> {
     const { runtime, timeoutMs } = this.#options
     try {
       const callIfOpen = () => {
@@ -166,7 +172,7 @@ export class Connection {
     }
   }
 
-  #describe(): UsedFile {
+  #toUsedFile(): UsedFile {
     return { path: this.path, subject: describeFile(this.path, this.#options) }
   }
 
@@ -179,8 +185,9 @@ export class Connection {
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#statements.clear()
-    // A statement that was not read to its end keeps the database open until it is collected as
-    // garbage, and with it a read transaction, which keeps the log from being emptied.
+    // A statement that was not read to its end keeps the database open until the statement is
+    // collected as garbage. Its read transaction would also stay, which keeps SQLite from emptying
+    // the log.
     if (this.db.isTransaction) this.db.exec('ROLLBACK')
     this.db.close()
   }
@@ -196,13 +203,13 @@ function addFoldFunction(db: Database): void {
 }
 
 /**
- * Chooses how a store is opened to which this user cannot write. With `mode=ro`, SQLite creates the
+ * Chooses how a store is opened that this user cannot write to. With `mode=ro`, SQLite creates the
  * log of the store if it is missing, which this user cannot do. So a store without a log is opened
- * as a file that does not change, and then SQLite looks for no log. But if a log or a journal has
- * changes, they must be read, too, and nothing has to be created.
+ * as a file that never changes: then SQLite looks for no log. But if a log or a journal has
+ * changes, SQLite must read these changes, too, and need not create a file.
  */
 function chooseReadMode(path: string): string {
-  return findUnmergedFile(path) === undefined ? immutable : 'mode=ro'
+  return findUnmergedFile(path) === undefined ? immutableParameters : 'mode=ro'
 }
 
 /** Finds the log or the journal of a store, if it holds changes that are not in the store yet. */
@@ -213,11 +220,15 @@ export function findUnmergedFile(name: string): string | undefined {
 }
 
 /**
- * Creates the file of a store if it is missing. SQLite would create it so that others can read it.
+ * Creates the file of a store if it is missing. SQLite would create a file that others can read.
  *
  * @returns true if the file was missing
  */
-function makeFile(path: string, isInDefaultFolder: boolean, options: SqliteOptions): boolean {
+function createFileIfMissing(
+  path: string,
+  isInDefaultFolder: boolean,
+  options: SqliteOptions,
+): boolean {
   try {
     if (isInDefaultFolder) makeFolder(dirname(path))
     closeSync(openSync(path, 'wx', 0o600))
@@ -234,10 +245,10 @@ function describeFile(path: string, { noun = 'The store' }: SqliteOptions): stri
 }
 
 /**
- * An empty file that becomes a store may be readable for others, so it loses that permission. The
- * log and its index need no such care, because SQLite gives them the permissions of the store.
+ * Removes the permissions of other users from an empty file that becomes a store. The log and its
+ * index get the permissions of the store from SQLite.
  */
-function withdrawFromOthers(path: string, { mode }: Stats): void {
+function restrictToOwner(path: string, { mode }: Stats): void {
   if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700)
 }
 
@@ -246,9 +257,10 @@ const journalMagic = 'd9d505f920a163d7'
 
 /**
  * A rollback journal can contain the name of a super-journal, which SQLite deletes when it rolls
- * back. It does not check what that file is, so that somebody who can write next to the store could
- * make this user delete any file (https://sqlite.org/fileformat2.html#the_rollback_journal). This
- * program never writes a journal with a super-journal, so such a store is not opened.
+ * back. SQLite does not check what kind of file this is. So somebody who can write next to the
+ * store could make this user delete any file
+ * (https://sqlite.org/fileformat2.html#the_rollback_journal). This program never writes a journal
+ * with a super-journal, so such a store is not opened.
  */
 function assertNoSuperJournal(path: string): void {
   const journal = `${path}-journal`
@@ -262,8 +274,8 @@ function assertNoSuperJournal(path: string): void {
 }
 
 /**
- * Others who can create files next to the store can put a log there, whose contents SQLite would
- * take for those of the store.
+ * Other users who can create files next to the store can put a log there, and SQLite would take the
+ * contents of this log for changes of the store.
  *
  * @returns a warning, or undefined if nobody else can create files there
  */

@@ -1,10 +1,11 @@
 /**
  * Explains why a store, or another file that SQLite uses, could not be used.
  *
- * SQLite's codes (https://sqlite.org/rescode.html) are coarse. CANTOPEN may be a missing
- * permission, or too many open files; IOERR a full disk, or a broken one; CORRUPT a disk that
- * cannot be read. So this module looks at the code of the system behind them, if the driver gives
- * it. For an access that was denied, it tries the permissions one by one, to name the missing one.
+ * A result code of SQLite (https://sqlite.org/rescode.html) can have several causes. For example,
+ * SQLITE_CANTOPEN may mean a missing permission, or too many open files, and SQLITE_IOERR may mean
+ * a full disk, or a broken disk. So this module uses the error code of the system, if the driver
+ * gives it. After a denied access, it checks each permission that a store needs, to name the
+ * missing one.
  */
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -21,9 +22,11 @@ import { explainImpossiblePath, makeFolderHint } from '../../platform/files.js'
 import { findExtendedCode, findPrimaryCode, findSystemCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
 
-/** Thrown when the store contains what only a failed disk, or another program, can have written. */
+/**
+ * The error of a store with content that only a failed disk, or another program, can have written.
+ */
 export class StoreDamageError extends Error {
-  /** What to do, if that is not the hint for all damaged stores. */
+  /** Says what to do. By default, the hint is `damageHint`. */
   readonly hint?: string | undefined
 
   constructor(
@@ -35,38 +38,44 @@ export class StoreDamageError extends Error {
   }
 }
 
-const anotherFile = 'Choose another file'
-const anotherFolder = 'Choose a file in another directory'
+const anotherFileHint = 'Choose another file'
+const anotherFolderHint = 'Choose a file in another directory'
 
 export function createUnusableStoreError(
   path: string,
   why: string,
-  hint = anotherFile,
+  hint = anotherFileHint,
 ): PlantsError {
   return new PlantsError('accessDenied', `${path} ${why}`, { hint })
 }
 
-/** A call gets this error if it had not begun when the store was closed. It has stored nothing. */
+/**
+ * Creates the error of a call that had not begun when the store was closed, and so has stored
+ * nothing.
+ */
 export function createClosedError(path: string): PlantsError {
   return new PlantsError('unavailable', `The store ${path} was closed`, { hint: 'Try again' })
 }
 
-const ERROR = 1
-const BUSY = 5
-const LOCKED = 6
-const READONLY = 8
-const IOERR = 10
-const CORRUPT = 11
-const FULL = 13
-const CANTOPEN = 14
-const PROTOCOL = 15
-const CONSTRAINT = 19
-const NOTADB = 26
+const SQLITE_ERROR = 1
+const SQLITE_BUSY = 5
+const SQLITE_LOCKED = 6
+const SQLITE_READONLY = 8
+const SQLITE_IOERR = 10
+const SQLITE_CORRUPT = 11
+const SQLITE_FULL = 13
+const SQLITE_CANTOPEN = 14
+const SQLITE_PROTOCOL = 15
+const SQLITE_CONSTRAINT = 19
+const SQLITE_NOTADB = 26
 
-/** The index of the log could not grow. The driver of Node.js gives no system code with it. */
-const IOERR_SHMSIZE = 4874
+/**
+ * SQLite could not enlarge the index of the log. The driver of Node.js gives no system code for
+ * this.
+ */
+const SQLITE_IOERR_SHMSIZE = 4874
 
-interface Failure {
+interface FileFailure {
   error: unknown
   /** The error concerns this file. */
   path: string
@@ -85,87 +94,99 @@ export function explainSqliteError(
   subject = `The store ${path}`,
 ): unknown {
   const failure = { error, path, subject }
-  const code = error instanceof StoreDamageError ? CORRUPT : findPrimaryCode(error)
-  if (code !== undefined) return explainCode(failure, code)
+  const code = error instanceof StoreDamageError ? SQLITE_CORRUPT : findPrimaryCode(error)
+  if (code !== undefined) return explainResultCode(failure, code)
   const systemName = getSystemCode(error)
   if (systemName === undefined || describeCode(systemName) === undefined) return error
-  return explainFailedCall(failure, systemName)
+  return explainSystemCode(failure, systemName)
 }
 
-function explainCode(failure: Failure, code: number): PlantsError {
+function explainResultCode(failure: FileFailure, code: number): PlantsError {
   const { error, subject } = failure
   const reason = describeReason(error)
   switch (code) {
-    case BUSY:
-    case LOCKED:
-    case PROTOCOL: {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL: {
       const message = `${subject} is in use by another process`
-      return toStoreError(failure, 'unavailable', { message, reason, hint: waitHint })
+      return createFileError(failure, 'unavailable', { message, reason, hint: waitHint })
     }
-    case CORRUPT: {
-      // SQLite also reports a page that the disk fails to read like this.
+    case SQLITE_CORRUPT: {
+      // SQLite also uses this code for a page that the disk fails to read.
       const message = `${subject} is damaged, or its disk cannot be read`
       const ownHint = error instanceof StoreDamageError ? error.hint : undefined
       const hint = ownHint ?? damageHint
-      return toStoreError(failure, 'accessDenied', { message, reason, hint })
+      return createFileError(failure, 'accessDenied', { message, reason, hint })
     }
-    case ERROR:
-      // The statements of this program are right, so a table is missing, or another one.
-      return toStoreError(failure, 'accessDenied', { reason, hint: changedTablesHint })
-    case FULL:
-      return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
-    case IOERR: {
-      const guess = findExtendedCode(error) === IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
-      return explainFailedCall(failure, findSystemCode(error) ?? guess)
+    case SQLITE_ERROR:
+      // The statements of this program are correct, so another program has removed or changed a
+      // table.
+      return createFileError(failure, 'accessDenied', { reason, hint: changedTablesHint })
+    case SQLITE_FULL:
+      return createFileError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
+    case SQLITE_IOERR: {
+      const assumedCode = findExtendedCode(error) === SQLITE_IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
+      return explainSystemCode(failure, findSystemCode(error) ?? assumedCode)
     }
-    case CANTOPEN: {
-      const guess = isOutOfDescriptors() ? 'EMFILE' : 'EACCES'
-      return explainFailedCall(failure, findSystemCode(error) ?? guess)
+    case SQLITE_CANTOPEN: {
+      const assumedCode = isOutOfDescriptors() ? 'EMFILE' : 'EACCES'
+      return explainSystemCode(failure, findSystemCode(error) ?? assumedCode)
     }
-    case READONLY:
-      return explainDeniedAccess(failure, reason)
-    case CONSTRAINT: {
+    case SQLITE_READONLY:
+      return createAccessError(failure, reason)
+    case SQLITE_CONSTRAINT: {
       // A service sends this message to its clients, so it does not name the file.
       const message = `The store does not accept this: ${reason}`
       return new PlantsError('constraint', message, { hint: constraintHint })
     }
-    case NOTADB: {
-      const notDatabase = 'it is not a SQLite database'
-      return toStoreError(failure, 'accessDenied', { reason: notDatabase, hint: anotherFile })
+    case SQLITE_NOTADB: {
+      const notDatabaseReason = 'it is not a SQLite database'
+      return createFileError(failure, 'accessDenied', {
+        reason: notDatabaseReason,
+        hint: anotherFileHint,
+      })
     }
     default:
-      return toStoreError(failure, 'unavailable', { reason, hint: 'Try again' })
+      return createFileError(failure, 'unavailable', { reason, hint: 'Try again' })
   }
 }
 
-/** @param code a code of the system, such as `ENOSPC`. It is a guess if the driver gives none. */
-function explainFailedCall(failure: Failure, code: string): PlantsError {
+/**
+ * @param code a code of the system, such as `ENOSPC`. If the driver gives none, this is the most
+ *   likely code.
+ */
+function explainSystemCode(failure: FileFailure, code: string): PlantsError {
   const reason = describeCode(code) ?? describeReason(failure.error)
   const descriptorsHint = toDescriptorsHint(code)
   if (descriptorsHint !== undefined)
-    return toStoreError(failure, 'unavailable', { reason, hint: descriptorsHint })
+    return createFileError(failure, 'unavailable', { reason, hint: descriptorsHint })
   if (code === 'ENOSPC')
-    return toStoreError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
-  if (code === 'EFBIG') return toStoreError(failure, 'unavailable', { reason, hint: fileSizeHint })
-  if (code === 'EDQUOT') return toStoreError(failure, 'unavailable', { reason, hint: quotaHint })
+    return createFileError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
+  if (code === 'EFBIG')
+    return createFileError(failure, 'unavailable', { reason, hint: fileSizeHint })
+  if (code === 'EDQUOT') return createFileError(failure, 'unavailable', { reason, hint: quotaHint })
   const folder = dirname(failure.path)
   const impossibility = explainImpossiblePath(failure.error, failure.path)
   if (impossibility !== undefined)
-    return toStoreError(failure, 'accessDenied', { reason: impossibility, hint: anotherFolder })
+    return createFileError(failure, 'accessDenied', {
+      reason: impossibility,
+      hint: anotherFolderHint,
+    })
   if (code === 'ENOENT' && !existsSync(folder))
-    return toStoreError(failure, 'accessDenied', { reason, hint: makeFolderHint(folder) })
-  const isFailureOfDisk = code === 'EIO' || findPrimaryCode(failure.error) === IOERR
-  if (isFailureOfDisk) return toStoreError(failure, 'unavailable', { reason, hint: diskHint })
-  return explainDeniedAccess(failure, reason)
+    return createFileError(failure, 'accessDenied', { reason, hint: makeFolderHint(folder) })
+  const isDiskFailure = code === 'EIO' || findPrimaryCode(failure.error) === SQLITE_IOERR
+  if (isDiskFailure) return createFileError(failure, 'unavailable', { reason, hint: diskHint })
+  return createAccessError(failure, reason)
 }
 
 /**
- * SQLite may write to two disks: that of the store, and that of its temporary files, which it needs
- * to sort what is too large for the memory. It does not tell which one is full. But what a failed
- * write has used on the disk of the store stays in the log, so that this disk is still full now.
- * Temporary files are deleted, so that their disk has space again.
+ * Chooses the hint for a full disk. SQLite may write to two disks: the disk of the store, and the
+ * disk of its temporary files, which it needs for a sort that exceeds the memory. Its error does
+ * not say which disk is full. But after a failed write to the store, the log keeps the space that
+ * it has used, so the disk of the store is still full. After a failed write to a temporary file,
+ * SQLite deletes the file, so its disk has space again.
  */
-function chooseSpaceHint({ path }: Failure): string {
+function chooseSpaceHint({ path }: FileFailure): string {
   try {
     const { bavail, bsize, ffree } = statfsSync(dirname(path))
     if (ffree === 0) return noMoreFilesHint
@@ -177,44 +198,44 @@ function chooseSpaceHint({ path }: Failure): string {
 }
 
 /**
- * SQLite writes a page at a time, and its log grows in small steps. So a disk on which a write has
- * failed has less space left than this.
+ * SQLite writes one page at a time, and its log grows in small steps. So after a failed write, the
+ * full disk has less free space than this.
  */
 const enoughSpaceBytes = 1_048_576
 
-function explainDeniedAccess(failure: Failure, reason: string): PlantsError {
-  const missing = findMissingPermission(failure.path)
+function createAccessError(failure: FileFailure, reason: string): PlantsError {
+  const missingPermission = findMissingPermission(failure.path)
   // Some directories, such as /sys, accept no file although the permissions are there.
-  const hint = getSystemCode(failure.error) === 'EACCES' ? anotherFolder : anotherFile
-  return toStoreError(failure, 'accessDenied', missing ?? { reason, hint })
+  const hint = getSystemCode(failure.error) === 'EACCES' ? anotherFolderHint : anotherFileHint
+  return createFileError(failure, 'accessDenied', missingPermission ?? { reason, hint })
 }
 
 /** @returns undefined if this user has all permissions that a store needs */
 function findMissingPermission(path: string): Explanation | undefined {
   const { X_OK, R_OK, W_OK } = constants
   const folder = dirname(path)
-  const needs = [
+  const neededPermissions = [
     ...listFoldersAbove(path).map((name) => ({
       target: name,
       mode: X_OK,
-      what: `enter the directory ${name}`,
+      action: `enter the directory ${name}`,
     })),
-    { target: path, mode: R_OK, what: 'read it' },
-    { target: path, mode: W_OK, what: 'write to it' },
+    { target: path, mode: R_OK, action: 'read it' },
+    { target: path, mode: W_OK, action: 'write to it' },
     // SQLite keeps a log next to a store, and an index of the log.
-    { target: folder, mode: W_OK, what: `write to the directory ${folder}` },
+    { target: folder, mode: W_OK, action: `write to the directory ${folder}` },
     ...['-wal', '-shm'].map((suffix) => ({
       target: path + suffix,
       mode: R_OK | W_OK,
-      what: `read and write ${path}${suffix}`,
+      action: `read and write ${path}${suffix}`,
     })),
   ]
-  for (const { target, mode, what } of needs) {
+  for (const { target, mode, action } of neededPermissions) {
     const code = findAccessError(target, mode)
     if (code === 'EROFS')
-      return { reason: `its disk is read-only: nobody may ${what}`, hint: readOnlyDiskHint }
+      return { reason: `its disk is read-only: nobody may ${action}`, hint: readOnlyDiskHint }
     if (code === 'EACCES' || code === 'EPERM')
-      return { reason: `this user may not ${what}`, hint: permissionHint }
+      return { reason: `this user may not ${action}`, hint: permissionHint }
   }
   return undefined
 }
@@ -226,8 +247,8 @@ function listFoldersAbove(path: string): string[] {
 }
 
 /**
- * Asks the system without opening the file. When a process closes any descriptor of a file, POSIX
- * ends all its locks on that file, and with them those of SQLite.
+ * Checks a permission without opening the file: when a process closes any descriptor of a file,
+ * POSIX releases all locks of the process on the file, and so the locks of SQLite.
  */
 function findAccessError(path: string, mode: number): string | undefined {
   try {
@@ -238,15 +259,15 @@ function findAccessError(path: string, mode: number): string | undefined {
   }
 }
 
-/** Without a message, it is that the file could not be used. */
+/** By default, the message says that the file could not be used. */
 interface Explanation {
   message?: string
   reason: string
   hint: string
 }
 
-function toStoreError(
-  { error, subject }: Failure,
+function createFileError(
+  { error, subject }: FileFailure,
   kind: ErrorKind,
   { message = `${subject} could not be used`, reason, hint }: Explanation,
 ): PlantsError {

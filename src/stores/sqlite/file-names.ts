@@ -19,8 +19,8 @@ export function watchFileNames(store: string): () => boolean {
     const links = openFiles.filter(({ target }) => target === path).map(({ link }) => link)
     const [link] = links
     return link !== undefined && links.length === 1
-      ? checkByDescriptor(link, path)
-      : checkByIdentity(path)
+      ? createDescriptorCheck(link, path)
+      : createIdentityCheck(path)
   })
   return () => checks.every((hasItsName) => hasItsName())
 }
@@ -30,17 +30,18 @@ export function watchFileNames(store: string): () => boolean {
  * which updates the times of the file, so that the next fsync writes them, too: a sixth of the time
  * of a commit.
  */
-function checkByDescriptor(link: string, path: string): () => boolean {
+function createDescriptorCheck(link: string, path: string): () => boolean {
   return () => readLink(link) === path
 }
 
-function checkByIdentity(path: string): () => boolean {
-  // The log does not exist before the first write, so the first file that is seen is expected.
-  let expected = findFileIdentity(path)
+function createIdentityCheck(path: string): () => boolean {
+  // The log does not exist before the first write. So the first identity that is found becomes the
+  // expected one.
+  let expectedIdentity = findFileIdentity(path)
   return () => {
-    const present = findFileIdentity(path)
-    expected ??= present
-    return present === expected
+    const currentIdentity = findFileIdentity(path)
+    expectedIdentity ??= currentIdentity
+    return currentIdentity === expectedIdentity
   }
 }
 

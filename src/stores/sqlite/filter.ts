@@ -10,8 +10,8 @@ import { foldFunction } from './connection.js'
 /**
  * Builds the two conditions under which a plant is selected.
  *
- * @returns the SQL `where` with its `values`, which may be true for too many plants, and `matches`,
- * which decides for each of those
+ * @returns the SQL `where` with its `values`, which may select too many plants, and `matches`,
+ *   which must then be true for each selected plant
  */
 export function buildFilter({ tag, search }: CountQuery) {
   const conditions: string[] = []
@@ -22,49 +22,52 @@ export function buildFilter({ tag, search }: CountQuery) {
     conditions.push(`tag IN (${forms.map(() => '?')})`)
     values.push(...forms)
   }
-  const folded = foldString(search ?? '')
+  const foldedSearch = foldString(search ?? '')
   if (search !== undefined) {
-    const characters = listAsciiCharacters(folded)
+    const characters = listAsciiCharacters(foldedSearch)
     conditions.push(
       `(${buildMayContain('name', characters)} OR ${buildMayContain('tag', characters)})`,
     )
-    const parameters = [folded, ...characters.flatMap(({ forms }) => forms)]
+    const parameters = [foldedSearch, ...characters.flatMap(({ forms }) => forms)]
     values.push(...parameters, ...parameters)
   }
   const matches = ({ name, tag = '' }: StoredPlant) =>
-    search === undefined || [name, tag].some((text) => foldString(text).includes(folded))
-  return { where: conditions.join(' AND ') || everything, values, matches }
+    search === undefined || [name, tag].some((text) => foldString(text).includes(foldedSearch))
+  return { where: conditions.join(' AND ') || everyPlantCondition, values, matches }
 }
 
 /** The SQL of a condition that every plant meets. */
-export const everything = 'true'
+export const everyPlantCondition = 'true'
 
 /**
  * Builds SQL that folds a field as `foldString` does. It calls `foldString` only for a field with
  * characters beyond ASCII.
  */
-export function buildSortText(column: string): string {
-  const folded = `${foldFunction}(${column})`
-  return `CASE WHEN ${buildNotAscii(column)} THEN ${folded} ELSE lower(${column}) END`
+export function buildFoldedSortKey(column: string): string {
+  const foldedSearch = `${foldFunction}(${column})`
+  return `CASE WHEN ${buildNotAscii(column)} THEN ${foldedSearch} ELSE lower(${column}) END`
 }
 
-/** An ASCII character of the text that is searched for. */
-interface SoughtCharacter {
+/** An ASCII character of the folded search. */
+interface SearchedCharacter {
   /** The character in lower and in upper case. */
   forms: readonly [string, string]
-  /** The bytes that begin other characters which fold to it: see `listFoldingStarts`. */
+  /**
+   * The bytes that begin other characters whose folding contains the character: see
+   * `listFoldingStarts`.
+   */
   starts: readonly string[]
 }
 
-/** These letters occur in most texts. The most frequent one is the last. */
+/** These letters occur in most names. The most frequent letter is the last one. */
 const frequentLetters = 'cdultornsiae'
 
 /**
- * Lists the two ASCII characters of a folded text that the fewest texts have. To look for more of
- * them takes more time than it saves.
+ * Lists the two ASCII characters of the folded search that occur in the fewest names. To look for a
+ * third character takes more time than it saves.
  */
-function listAsciiCharacters(folded: string): SoughtCharacter[] {
-  const characters = [...new Set(folded.match(/[!-~]/g))]
+function listAsciiCharacters(foldedSearch: string): SearchedCharacter[] {
+  const characters = [...new Set(foldedSearch.match(/[!-~]/g))]
   characters.sort((a, b) => frequentLetters.indexOf(a) - frequentLetters.indexOf(b))
   return characters.slice(0, 2).map((character) => ({
     forms: [character, character.toUpperCase()],
@@ -101,15 +104,16 @@ export function listFoldingStarts(character: string): string[] {
 }
 
 /**
- * Builds SQL that is true for each text which contains the folded text, and for few others. Its
- * parameters are the folded text, and then the forms of each character.
+ * Builds SQL that is true for each field whose folding contains the folded search, and for few
+ * other fields. Its parameters are the folded search, and then the forms of each character.
  *
- * For an ASCII text, the SQL decides. Any other text must have each of the characters, or the bytes
- * that begin a character which folds to it. Most texts in another script lack even the first one,
- * so they need not be read and folded, which takes six times as long. `CASE` then skips the other
- * conditions. For a value such as `a AND b`, SQLite would compute both.
+ * For a field in ASCII, the SQL decides. Any other field must have each of the characters, or the
+ * bytes that begin a character whose folding contains it. Most names in another script lack even
+ * the first character, so they need not be read and folded, which takes six times as long. A `CASE`
+ * skips the remaining conditions after the first one that is true. For a value such as `a AND b`,
+ * SQLite would compute both conditions.
  */
-function buildMayContain(column: string, characters: readonly SoughtCharacter[]): string {
+function buildMayContain(column: string, characters: readonly SearchedCharacter[]): string {
   const lacks = characters.map(({ starts }) => {
     const bytes = starts.map((start) => `instr(CAST(${column} AS BLOB), x'${start}')`)
     const occurs = [`instr(${column}, ?)`, `instr(${column}, ?)`, ...bytes].join(' OR ')
@@ -120,8 +124,8 @@ function buildMayContain(column: string, characters: readonly SoughtCharacter[])
 }
 
 /**
- * Builds SQL that is true for a text with a character beyond ASCII, and NULL for NULL. To count
- * bytes and characters takes less time than to look at each character.
+ * Builds SQL that is true for a field with a character beyond ASCII, and NULL for a missing field.
+ * To compare the numbers of bytes and characters takes less time than to examine each character.
  */
 function buildNotAscii(column: string): string {
   return `(octet_length(${column}) <> length(${column}))`

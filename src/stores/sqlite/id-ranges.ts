@@ -3,25 +3,28 @@ import type { ReadQuery } from '../query.js'
 import type { Connection } from './connection.js'
 import { StoreDamageError } from './errors.js'
 
-export const ofRange = 'FROM plants WHERE id BETWEEN ? AND ?'
+export const fromIdRange = 'FROM plants WHERE id BETWEEN ? AND ?'
 
 export type IdRange = [first: bigint, last: bigint]
 
 /**
- * Cuts the ids of a store into ranges, so that a long read is done in steps. The plants of a range
- * are read in one step.
+ * Divides the ids of a store into ranges, so that a long read has several steps. Each step reads
+ * the plants of one range.
  */
 export class IdRanges {
   readonly #prepare: Connection['prepare']
   readonly #isDescending: boolean
-  readonly #sum: string
+  readonly #selectSum: string
   readonly #maxRows: number
   readonly #maxBytes: number
   #rows: number
   #first: bigint
   #last: bigint
 
-  /** @param step the most rows and bytes of a range. A larger plant is a range by itself. */
+  /**
+   * @param step the largest number of rows and bytes of a range. A plant with more bytes is a range
+   *   of its own.
+   */
   constructor(
     prepare: Connection['prepare'],
     { after, desc = false }: Pick<ReadQuery, 'after' | 'desc'>,
@@ -29,10 +32,10 @@ export class IdRanges {
   ) {
     const bytes = 'octet_length(name) + ifnull(octet_length(tag), 0) AS bytes'
     const [end, order] = desc ? ['min', 'DESC'] : ['max', 'ASC']
-    const rows = `SELECT id, ${bytes} ${ofRange} ORDER BY id ${order} LIMIT ?`
+    const rows = `SELECT id, ${bytes} ${fromIdRange} ORDER BY id ${order} LIMIT ?`
     this.#prepare = prepare
     this.#isDescending = desc
-    this.#sum = `SELECT ${end}(id), sum(bytes) FROM (${rows})`
+    this.#selectSum = `SELECT ${end}(id), sum(bytes) FROM (${rows})`
     this.#maxRows = step.rows
     this.#maxBytes = step.bytes
     this.#rows = step.rows
@@ -41,11 +44,11 @@ export class IdRanges {
   }
 
   /**
-   * @param wantedRows the range needs no more plants than this
-   * @returns undefined at the end
+   * @param neededRows the range needs no more plants than this
+   * @returns the next range; undefined at the end
    */
-  find(wantedRows: number): IdRange | undefined {
-    const end = this.#findEnd(wantedRows)
+  find(neededRows: number): IdRange | undefined {
+    const end = this.#findRangeEnd(neededRows)
     if (end === undefined) return undefined
     return this.#isDescending ? [end, this.#last] : [this.#first, end]
   }
@@ -56,14 +59,17 @@ export class IdRanges {
     else this.#first = last + 1n
   }
 
-  /** Halves the number of rows until their bytes fit, and starts with a few more than fitted. */
-  #findEnd(wantedRows: number): bigint | undefined {
-    this.#rows = Math.min(wantedRows, this.#maxRows, Math.ceil(this.#rows * 1.25))
+  /**
+   * Returns the last id of the next range. It begins with a quarter more rows than the previous
+   * range had, and halves their number until their bytes fit.
+   */
+  #findRangeEnd(neededRows: number): bigint | undefined {
+    this.#rows = Math.min(neededRows, this.#maxRows, Math.ceil(this.#rows * 1.25))
     while (this.#first <= this.#last) {
-      const sum = this.#prepare(this.#sum)
+      const sum = this.#prepare(this.#selectSum)
       const [end, size]: (bigint | null)[] = sum.get(this.#first, this.#last, this.#rows)
       if (end == null) return undefined
-      // In a corrupt tree, a page can lead back to an earlier one, and this would never end.
+      // In a corrupt tree, a page can lead back to an earlier page, and the loop would never end.
       if (end < this.#first || end > this.#last)
         throw new StoreDamageError(`the id ${end} is out of order`)
       if (this.#rows === 1 || Number(size) <= this.#maxBytes) return end

@@ -1,5 +1,10 @@
 import type { SqliteAddress } from '../address.js'
-import { type DirectStoreOpener, Lack, type OpenContext, type StoreKind } from '../store-kind.js'
+import {
+  type DirectStoreOpener,
+  MissingCapability,
+  type OpenContext,
+  type StoreKind,
+} from '../store-kind.js'
 
 export const sqliteKind: StoreKind<SqliteAddress> = {
   noun: 'a file',
@@ -14,9 +19,9 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
       checkBackup: async (address, file, context) =>
         (await loadBackup()).checkBackup(address, file, context),
       restore: async (address, file, context) =>
-        (await loadBackup()).restoreStore(address, file, context.at, context),
+        (await loadBackup()).restoreStore(address, file, context.restoreTime, context),
     },
-    token: new Lack(
+    token: new MissingCapability(
       'and uses no token',
       'Select a store: --store https://plants.example.com, or a saved name',
     ),

@@ -3,10 +3,11 @@
  *
  * To fetch three values of each row takes three times as long as to fetch one value with all rows.
  * So SQLite joins the rows of a range in the form of COPY, and most of their bytes are only copied
- * (line-writer.ts). But SQLite escapes nothing there: a text may have a tab or a line feed, and
- * another program may have stored anything, such as U+0000, at which a driver may end a text. Then
- * a row cannot be read, or there are more rows than SQLite has counted, and the plants of the range
- * are read one by one. So are those of a search, and of another order than that of the ids.
+ * (line-writer.ts). But SQLite escapes nothing there. A name or a tag may contain a tab or a line
+ * feed, and another program may have stored any value, such as U+0000, at which a driver may end a
+ * string. Then a row cannot be parsed, or there are more rows than SQLite has counted, and the
+ * plants of the range are read as separate rows. The plants of a search, and of a list in another
+ * order than that of the ids, are always read as separate rows.
  */
 import { isUtf8 } from 'node:buffer'
 import { buildPlant } from '../../plant/plant.js'
@@ -15,7 +16,7 @@ import type { ReadQuery } from '../query.js'
 import type { LineFormat, PlantLines } from '../store.js'
 import type { Connection } from './connection.js'
 import { buildFilter } from './filter.js'
-import { type IdRange, IdRanges, ofRange } from './id-ranges.js'
+import { fromIdRange, type IdRange, IdRanges } from './id-ranges.js'
 import { readPlants, toPlant } from './read.js'
 
 /** Larger steps save no time. */
@@ -26,7 +27,7 @@ export async function* readPlantLines(
   query: ReadQuery,
   format: LineFormat,
 ): AsyncGenerator<PlantLines> {
-  if (!isWhole(query)) {
+  if (!canReadByRanges(query)) {
     for await (const plants of readPlants(connection, query))
       yield { length: plants.length, content: plants.map(format.format).join('') }
     return
@@ -47,14 +48,18 @@ export async function* readPlantLines(
   }
 }
 
-/** Whether SQL alone selects the plants, and they are all in ascending order of id. */
-function isWhole({ search, sort = 'id', limit, desc = false }: ReadQuery): boolean {
+/**
+ * Returns true if SQL alone selects the plants, and the list has all of them in ascending order of
+ * id.
+ */
+function canReadByRanges({ search, sort = 'id', limit, desc = false }: ReadQuery): boolean {
   return search === undefined && limit === undefined && sort === 'id' && !desc
 }
 
 /**
- * The row of a value of another type is empty, and so is that of a tag `\N`, which would be taken
- * for a missing one. An empty row cannot be read, so the whole range is then read one by one.
+ * A row with a value of another type becomes an empty string. So does a row with the tag `\N`,
+ * which would be taken for a missing tag. An empty row cannot be parsed, so the plants of its range
+ * are read as separate rows.
  */
 const joinedRow = String.raw`CASE WHEN name >= '' AND name < x''
   AND (tag IS NULL OR (tag >= '' AND tag < x'' AND tag <> '\N'))
@@ -62,7 +67,7 @@ const joinedRow = String.raw`CASE WHEN name >= '' AND name < x''
 
 function createRangeReader({ prepare }: Connection, query: ReadQuery, format: LineFormat) {
   const { where, values } = buildFilter(query)
-  const select = `SELECT id, name, tag ${ofRange} AND ${where} ORDER BY id`
+  const select = `SELECT id, name, tag ${fromIdRange} AND ${where} ORDER BY id`
   const selectJoined = `SELECT count(*), CAST(group_concat(${joinedRow}, char(10)) || char(10)
     AS BLOB) FROM (${select})`
 
@@ -85,7 +90,7 @@ function createRangeReader({ prepare }: Connection, query: ReadQuery, format: Li
   }
 }
 
-/** A part of a text that follows a line feed may be anything. */
+/** After a line feed within a name or a tag, a row may begin with any characters. */
 const isInteger = /^-?\d+$/
 
 function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {

@@ -2,24 +2,24 @@
  * Reads plants, and counts them.
  *
  * SQLite runs in this thread, so a long statement would block a service. Lists are therefore read
- * in steps, between which the event loop runs. A step has at most 1000 rows and 256 KiB of text, or
- * one larger plant. Its end must be known before it is read, because `all` takes 0.6 of the time of
- * an iterator that stops when it has enough. So a first statement adds up the sizes of the next
- * rows, and says with which id the step ends (`IdRanges`).
+ * in steps, between which the event loop runs. A step has at most 1000 rows and 256 KiB, or one
+ * larger plant. The last id of a step must be known before the step is read, because `all` takes
+ * 0.6 of the time of an iterator that stops at a limit. So a first statement adds up the sizes of
+ * the next rows, and finds the last id of the step (`IdRanges`).
  *
- * Searches and sorts compare folded texts (`foldString`). SQL can fold only ASCII, with `lower`. So
- * SQL selects the plants that a search may find, which includes every plant with another character,
- * and then `matches` decides in JavaScript. A function that SQLite calls for each text would take
- * twice the time. docs/design/search.md says what else was tried.
+ * Searches and sorts compare folded names and tags (`foldString`). SQL can fold only ASCII, with
+ * `lower`. So SQL selects all plants that a search may find, and then `matches` decides in
+ * JavaScript. A function that SQLite calls for each name and tag would take twice the time.
+ * docs/design/search.md says what else was tried.
  */
 
 import type { StringFieldName } from '../../plant/fields.js'
 import { buildPlant, measureFieldLength, type StoredPlant } from '../../plant/plant.js'
-import { addCount, type CountQuery, type ReadQuery, type TextCounts } from '../query.js'
+import { addCount, type CountQuery, type FieldCounts, type ReadQuery } from '../query.js'
 import type { Connection } from './connection.js'
 import { StoreDamageError } from './errors.js'
-import { buildFilter, buildSortText, everything } from './filter.js'
-import { type IdRange, IdRanges, ofRange } from './id-ranges.js'
+import { buildFilter, buildFoldedSortKey, everyPlantCondition } from './filter.js'
+import { fromIdRange, type IdRange, IdRanges } from './id-ranges.js'
 
 const stepRows = 1000
 const stepBytes = 262_144
@@ -35,7 +35,9 @@ export function toPlant([id, name, tag]: unknown[]): StoredPlant {
 export async function* readPlants(connection: Connection, query: ReadQuery) {
   const { sort = 'id', limit = Infinity, signal } = query
   const readStep =
-    sort === 'id' ? createStepsById(connection, query) : createStepsByText(connection, sort, query)
+    sort === 'id'
+      ? createReaderById(connection, query)
+      : createReaderByField(connection, sort, query)
   for (let remainingRows = limit; remainingRows > 0; ) {
     signal?.throwIfAborted()
     const step = await connection.retry(() => readStep(remainingRows))
@@ -48,39 +50,39 @@ export async function* readPlants(connection: Connection, query: ReadQuery) {
 }
 
 /** @returns a function that reads the next step, and returns undefined at the end */
-function createStepsById({ prepare }: Connection, query: ReadQuery) {
+function createReaderById({ prepare }: Connection, query: ReadQuery) {
   const { desc = false } = query
   const { where, values, matches } = buildFilter(query)
   const order = `ORDER BY id ${desc ? 'DESC' : 'ASC'}`
-  const select = `SELECT id, name, tag ${ofRange} AND ${where} ${order}`
+  const select = `SELECT id, name, tag ${fromIdRange} AND ${where} ${order}`
   const ranges = new IdRanges(prepare, query, { rows: stepRows, bytes: stepBytes })
 
   return (remainingRows: number): StoredPlant[] | undefined => {
-    const range = ranges.find(where === everything ? remainingRows : stepRows)
+    const range = ranges.find(where === everyPlantCondition ? remainingRows : stepRows)
     if (!range) return undefined
     const plants = prepare(select)
       .all(...range, ...values)
       .map(toPlant)
     // A statement may find the store locked, and this function is then called again. So the range
-    // advances only when all of them have succeeded.
+    // advances only when all statements have succeeded.
     ranges.advance(range)
     return plants.filter(matches)
   }
 }
 
 /**
- * All steps are of one statement, so they are consistent only within a transaction.
+ * All steps read the rows of one statement, so they are consistent only within a transaction.
  *
  * @returns a function that reads the next step, and returns undefined at the end
  */
-function createStepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQuery) {
+function createReaderByField({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQuery) {
   const { after, limit, desc, search } = query
   const { where, values, matches } = buildFilter(query)
   const direction = desc ? 'DESC' : 'ASC'
   // With a LIMIT, even a large one, SQLite sorts by a b-tree instead of a merge, in twice the time.
   const select = `SELECT id, name, tag FROM plants
     WHERE ${where} ${after === undefined ? '' : `AND id > ${after}`}
-    ORDER BY ${sort} IS NULL, ${buildSortText(sort)} ${direction}, ${sort} ${direction}, id
+    ORDER BY ${sort} IS NULL, ${buildFoldedSortKey(sort)} ${direction}, ${sort} ${direction}, id
     ${limit === undefined || search !== undefined ? '' : `LIMIT ${limit}`}`
   let rows: Iterator<unknown[]> | undefined
   return (): StoredPlant[] | undefined => {
@@ -110,7 +112,7 @@ export async function countPlants(connection: Connection, query: CountQuery = {}
   return count
 }
 
-/** What a search finds is decided in JavaScript, so the plants are read as for a list. */
+/** JavaScript decides which plants a search finds, so the plants are read as for a list. */
 async function countMatches(connection: Connection, query: CountQuery): Promise<bigint> {
   let count = 0n
   for await (const plants of readPlants(connection, query)) count += BigInt(plants.length)
@@ -119,7 +121,7 @@ async function countMatches(connection: Connection, query: CountQuery): Promise<
 
 async function countInSteps(connection: Connection, query: CountQuery): Promise<bigint> {
   const { where, values } = buildFilter(query)
-  const select = `SELECT count(*) ${ofRange} AND ${where}`
+  const select = `SELECT count(*) ${fromIdRange} AND ${where}`
   let count = 0n
   await forEachRange(connection, query, (range) => {
     const [countOfRange]: [bigint] = connection.prepare(select).get(...range, ...values)
@@ -130,23 +132,23 @@ async function countInSteps(connection: Connection, query: CountQuery): Promise<
   return count
 }
 
-export async function countTexts(
+export async function countByField(
   connection: Connection,
   field: StringFieldName,
   query: CountQuery,
-): Promise<TextCounts> {
-  const counts: TextCounts = new Map()
+): Promise<FieldCounts> {
+  const counts: FieldCounts = new Map()
   if (query.search !== undefined) {
     for await (const plants of readPlants(connection, query))
       for (const { [field]: text } of plants) addCount(counts, text, 1n)
     return counts
   }
   const { where, values } = buildFilter(query)
-  const select = `SELECT ${field}, count(*) ${ofRange} AND ${where} GROUP BY ${field}`
+  const select = `SELECT ${field}, count(*) ${fromIdRange} AND ${where} GROUP BY ${field}`
   await forEachRange(connection, query, (range) => {
     const rows: [unknown, bigint][] = connection.prepare(select).all(...range, ...values)
     return () => {
-      for (const [text, count] of rows) addCount(counts, toText(field, text), count)
+      for (const [text, count] of rows) addCount(counts, toFieldValue(field, text), count)
     }
   })
   return counts
@@ -154,7 +156,7 @@ export async function countTexts(
 
 /**
  * @param readRange may find the store locked, and is then called again. So it must not change
- *   anything: it returns a function that adds its result, which is called once.
+ *   anything. It returns a function that adds its result, and this function is called once.
  */
 async function forEachRange(
   connection: Connection,
@@ -177,7 +179,7 @@ async function forEachRange(
 }
 
 /** @throws {StoreDamageError} for a type that only another program can have written */
-function toText(field: StringFieldName, value: unknown): string | undefined {
+function toFieldValue(field: StringFieldName, value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (value === null && field === 'tag') return undefined
   throw new StoreDamageError(`a ${field} has a value of another type`)

@@ -2,15 +2,15 @@ import type { Database } from '../../platform/sqlite.js'
 import { createUnusableStoreError } from './errors.js'
 
 /**
- * These bytes are "plnt". The header of the file has them, so that a store is told from a file of
- * another program (https://sqlite.org/fileformat2.html, 1.3).
+ * These bytes are "plnt". The header of the file has them, which distinguishes a store from a file
+ * of another program (https://sqlite.org/fileformat2.html, 1.3).
  */
 export const applicationId = 0x706c6e74n
 const schemaVersion = 1n
 
 /**
  * Rights are separated by commas, and times are milliseconds since 1970. The row of a revoked token
- * stays, so that no id is given twice: the log of a service names tokens by their ids.
+ * stays, so that no other token gets its id: the log of a service names tokens by their ids.
  */
 const schema = `
 CREATE TABLE plants (
@@ -61,11 +61,11 @@ export function assertVersion(version: bigint | undefined, path: string): void {
 }
 
 /**
- * Creates the tables of an empty file. Another process may do so at the same time, so the file is
- * looked at again under the lock. A store that exists gets a write-ahead log, which one that was a
- * backup does not have.
+ * Creates the tables of an empty file. Another process may do the same at the same time, so the
+ * file is examined again under the lock. A store that exists gets a write-ahead log, because a
+ * store that was a backup has none.
  */
-export function makeStore(db: Database, path: string): void {
+export function createTablesIfMissing(db: Database, path: string): void {
   const exists = isStore(db, path)
   db.exec('PRAGMA journal_mode = WAL')
   if (exists) return

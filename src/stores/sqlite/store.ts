@@ -22,7 +22,7 @@ import { type Right, rights, type TokenStore } from '../tokens.js'
 import { applyChanges, insertPlainRows } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError } from './errors.js'
-import { countPlants, countTexts, readPlants, toPlant } from './read.js'
+import { countByField, countPlants, readPlants, toPlant } from './read.js'
 import { createSqliteTokenStore } from './tokens.js'
 import { Writer } from './writer.js'
 
@@ -128,7 +128,7 @@ export class SqliteStore implements DirectStore {
 
   /**
    * Opens a connection that shows the store at one moment. A read transaction on the store's own
-   * connection would hold all other calls at that moment, too.
+   * connection would show all other calls the same moment.
    */
   async #openSnapshot(): Promise<Connection> {
     const { path } = this.#connection
@@ -145,7 +145,7 @@ export class SqliteStore implements DirectStore {
   async countBy(field: StringFieldName, query: CountQuery = {}) {
     const connection = await this.#openSnapshot()
     try {
-      return await countTexts(connection, field, query)
+      return await countByField(connection, field, query)
     } finally {
       connection.close()
     }
@@ -159,8 +159,8 @@ export class SqliteStore implements DirectStore {
     return undefined
   }
 
-  check(needs: readonly Right[] = ['create']) {
-    if (needs.every((right) => right === 'read')) return this.#writer.checkReading()
+  check(neededRights: readonly Right[] = ['create']) {
+    if (neededRights.every((right) => right === 'read')) return this.#writer.checkReading()
     return this.#writer.transaction(
       async () => undefined,
       () => false,

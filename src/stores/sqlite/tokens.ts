@@ -43,7 +43,8 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
         ),
       ),
 
-    revoke: (id, at) => writer.transaction(async () => getToken(revoke, at.getTime(), id)),
+    revoke: (id, revocationTime) =>
+      writer.transaction(async () => getToken(revoke, revocationTime.getTime(), id)),
   }
 }
 

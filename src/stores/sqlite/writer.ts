@@ -24,7 +24,7 @@ import { createClosedError, explainSqliteError } from './errors.js'
 import { watchFileNames } from './file-names.js'
 import { assertVersion } from './schema.js'
 
-/** The changes of one caller of `write`, and how to answer it. */
+/** The changes of one call of `write`, and the functions that settle its promise. */
 interface PendingWrite {
   changes: readonly Change[]
   resolve(outcomes: Outcome[]): void
@@ -41,7 +41,7 @@ export class Writer {
   readonly #connection: Connection
   readonly #filesHaveTheirNames: () => boolean
   #isWal = false
-  #pending: PendingWrite[] = []
+  #pendingWrites: PendingWrite[] = []
   /** Settles when the latest transaction has ended. It never rejects. */
   #previousTransaction: Promise<unknown> = Promise.resolve()
 
@@ -55,9 +55,9 @@ export class Writer {
    */
   write(changes: readonly Change[]): Promise<Outcome[]> {
     return new Promise((resolve, reject) => {
-      this.#pending.push({ changes, resolve, reject })
-      const isFirstOfGroup = this.#pending.length === 1
-      if (isFirstOfGroup) void this.#runExclusive(() => this.#commitPending())
+      this.#pendingWrites.push({ changes, resolve, reject })
+      const isFirstOfGroup = this.#pendingWrites.length === 1
+      if (isFirstOfGroup) void this.#runExclusive(() => this.#commitPendingWrites())
     })
   }
 
@@ -86,13 +86,13 @@ export class Writer {
   }
 
   /**
-   * Closes the connection. Changes that wait for a lock of another program would go on waiting, so
-   * they fail at once.
+   * Closes the connection. Changes that wait for a lock of another program fail at once instead of
+   * waiting on.
    */
   close(): void {
     this.#connection.close()
     const error = createClosedError(this.#connection.path)
-    for (const { reject } of this.#pending.splice(0)) reject(error)
+    for (const { reject } of this.#pendingWrites.splice(0)) reject(error)
   }
 
   #runExclusive<T>(work: () => Promise<T>): Promise<T> {
@@ -101,20 +101,20 @@ export class Writer {
     return result
   }
 
-  async #commitPending(): Promise<void> {
+  async #commitPendingWrites(): Promise<void> {
     await this.#waitForBurstToEnd()
     // The group is taken only when the transaction has begun, so that it includes the writes that
     // arrive while this waits for the lock of another program.
     let group: PendingWrite[] | undefined
     const commitGroup = () => {
-      group = this.#pending.splice(0)
+      group = this.#pendingWrites.splice(0)
       this.#applyAndCommit(group)
     }
     try {
       await this.#runInTransaction(commitGroup, { isWrite: true })
     } catch (error) {
-      // If the transaction has not begun, all that wait for it fail.
-      await this.#handleFailedGroup(group ?? this.#pending.splice(0), error)
+      // If the transaction could not begin, all writes that wait for it fail.
+      await this.#handleFailedGroup(group ?? this.#pendingWrites.splice(0), error)
     }
   }
 
@@ -126,15 +126,18 @@ export class Writer {
   async #waitForBurstToEnd(): Promise<void> {
     let countBefore = 0
     let iterations = 0
-    while (countBefore < this.#pending.length && iterations < maxIterationsToWait) {
-      countBefore = this.#pending.length
+    while (countBefore < this.#pendingWrites.length && iterations < maxIterationsToWait) {
+      countBefore = this.#pendingWrites.length
       await new Promise(setImmediate)
       await new Promise(setImmediate)
       iterations += 2
     }
   }
 
-  /** Synchronous, so that no other call on this connection can read what is not committed yet. */
+  /**
+   * Applies the changes of a group and commits them. It is synchronous, so that no other call on
+   * this connection can read changes that are not committed yet.
+   */
   #applyAndCommit(group: PendingWrite[]): void {
     const allChanges = group.flatMap(({ changes }) => changes)
     const outcomes = applyChanges(this.#connection, allChanges)
@@ -159,8 +162,8 @@ export class Writer {
   }
 
   /**
-   * Begins a transaction, and rolls back what `work` does not commit. With `isWrite`, a backup that
-   * is opened as a store first gets a write-ahead log: without one, its commits would wait for
+   * Begins a transaction, and rolls it back unless `work` commits it. With `isWrite`, a backup that
+   * is opened as a store first gets a write-ahead log: without a log, its commits would wait for
    * readers.
    */
   async #runInTransaction<T>(work: () => T | Promise<T>, { isWrite = false } = {}): Promise<T> {
@@ -202,7 +205,8 @@ export class Writer {
       prepare('COMMIT').run()
     } catch (error) {
       if (findPrimaryCode(error) !== SQLITE_IOERR) throw error
-      // If only its fsync failed, the commit may be in the log, and come back after a crash.
+      // If only the fsync of the commit failed, the log may have the commit, and a later process
+      // may still see the changes.
       throw createUnknownOutcomeError(`The disk failed under ${path}`, error)
     }
     if (!this.#filesHaveTheirNames()) throw createUnknownOutcomeError(describeMissingFiles(path))

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../../../src/stores/retry.js'
 
 test('a store is tried for two seconds before its first response, and for the timeout after it', () => {
-  const budgets = (timeoutMs: number, retry?: number) =>
-    [false, true].map((hasAnswered) => chooseRetryBudgetMs({ timeoutMs, retry }, hasAnswered))
+  const budgets = (timeoutMs: number, retryMs?: number) =>
+    [false, true].map((hasAnswered) => chooseRetryBudgetMs({ timeoutMs, retryMs }, hasAnswered))
   expect(budgets(30_000)).toEqual([2000, 30_000])
   expect(budgets(500)).toEqual([500, 500])
   expect(budgets(30_000, 60_000)).toEqual([60_000, 30_000])

@@ -1,7 +1,7 @@
 import { escapeLiteral as literal } from 'pg'
 import { describe, expect, test } from 'vitest'
 import { foldString } from '../../../../src/plant/folding.js'
-import { buildFoldedText } from '../../../../src/stores/postgres/read.js'
+import { buildFoldedColumn } from '../../../../src/stores/postgres/read.js'
 import { shareDatabase } from '../../../helpers/postgres/database.js'
 import { installations } from '../../../helpers/postgres/server.js'
 
@@ -25,7 +25,7 @@ describe.each(installations)('$name', (installation) => {
   async function folded(given: string[], locale: string): Promise<unknown[]> {
     const { query } = await getDatabase()
     const newer = await query(`SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`)
-    const fold = buildFoldedText('text', newer.length > 0 ? 'pg_unicode_fast' : 'und-x-icu')
+    const fold = buildFoldedColumn('text', newer.length > 0 ? 'pg_unicode_fast' : 'und-x-icu')
     const rows = given.map((text, id) => `(${id}, ${literal(text)} COLLATE "${locale}")`)
     const values = `(VALUES ${rows.join()}) AS texts (id, text)`
     const found = await query(`SELECT ${fold} AS folded FROM ${values} ORDER BY id`)

@@ -29,7 +29,12 @@ test('the address of a database is parsed into its parts', async () => {
     ...{ scheme: 'postgres', name: 'postgres://h1:5432/garden', href: garden },
     ...{ hosts: [{ host: 'h1', port: 5432 }], user: 'ann', password: undefined },
     ...{ database: 'garden', sslmode: 'prefer', sslrootcert: undefined },
-    ...{ sslcert: undefined, sslkey: undefined, max: 4, targetSessionAttrs: 'read-write' },
+    ...{
+      sslcert: undefined,
+      sslkey: undefined,
+      maxConnections: 4,
+      targetSessionAttrs: 'read-write',
+    },
   })
 })
 
