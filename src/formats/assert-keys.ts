@@ -1,7 +1,7 @@
 /*
- * Checks that the objects of JSON have the keys of plants. If they have not, the error says which
- * keys they have, and either which options would help, or which command of jq makes a list of
- * plants of the text.
+ * Checks that the objects of JSON have the keys of plants. If they lack a key, the error lists the
+ * keys that they have. Its hint names the options that help, or the jq command that prints the
+ * plants as a list.
  */
 import { PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
@@ -12,7 +12,7 @@ import { buildJqHint, findListInObject, type JqList, pickNestedFields } from './
 import { KeyFinder } from './keys.js'
 import { createMissingFieldsError } from './missing-fields.js'
 
-/** The text is no list of plants, and no option makes it one: it must be changed first. */
+/** The JSON is no list of plants, and no option helps: a person must convert it first. */
 export class NoListError extends PlantsError {
   constructor(message: string, hint: string) {
     super('input', message, { hint })
@@ -27,8 +27,8 @@ interface JsonSource {
 }
 
 /**
- * One record may lack a field, which is then an outcome of that record. This rejects the input only
- * if none of the first records has a key for a field that is needed.
+ * Checks that the first records have all needed fields. If only some records lack a field, only
+ * these records are rejected later. So this throws only if all first records lack the same field.
  *
  * @throws {PlantsError} `input` if all of them lack such a key
  */

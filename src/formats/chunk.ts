@@ -1,6 +1,6 @@
 /*
- * The types that all readers of formats share: what they get (`FormatInput`, `InputOptions`), and
- * what they give (`FormatReader`, which yields `Chunk`s of records).
+ * The types that all readers of formats share. A reader gets a `FormatInput` and `InputOptions`,
+ * and returns a `FormatReader`, which yields `Chunk`s of records.
  */
 import { inputError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
@@ -37,7 +37,7 @@ export interface InputOptions {
   storeFlag?: string
 }
 
-/** The header of a table, with what was found in it. */
+/** The header of a table, and the columns that were found in it. */
 export interface Header {
   /** The names of all columns. */
   names: readonly string[]
@@ -81,15 +81,15 @@ export type RawRecord = string | Cells | null
 export type Cells = readonly Cell[]
 
 /**
- * The text of a cell, or undefined if the cell is empty. A cell whose value cannot be used has a
- * reason, which continues the name of its field: "has the error #N/A" gives "the name has the error
- * #N/A". Its text is what the rejects file gets.
+ * The string of a cell, or undefined if the cell is empty. A cell whose value cannot be used has a
+ * reason, which becomes the end of a sentence: "is the error value #N/A" becomes "the name is the
+ * error value #N/A". `text` is the string of this cell in the rejects file.
  */
 export type Cell = string | undefined | { text: string; reason: string }
 
 /**
- * The records of one transaction. They and their lines are in two arrays, because an object for
- * each record would halve the speed of an import.
+ * The records of one transaction. The records and their lines are in two arrays, because an object
+ * for each record would halve the speed of an import.
  */
 export class Chunk<R extends RawRecord = RawRecord> {
   readonly #records: R[]
@@ -138,8 +138,8 @@ export class Chunk<R extends RawRecord = RawRecord> {
   }
 
   /**
-   * Divides the chunk. It yields at least one chunk, even without records, because the first one
-   * has the counts of rows that are no records.
+   * Divides the chunk. It yields at least one chunk, even if there are no records, because the
+   * first chunk has the counts of rows that were left out.
    */
   *split(maxRecords: number): Generator<Chunk<R>> {
     const first = this.slice(0, maxRecords)
@@ -173,7 +173,7 @@ export async function* skipRecords<R extends RawRecord>(
   return remainingCount
 }
 
-/** Reads the first item, and returns it with an iteration of all items. */
+/** Reads the first item, and returns this item and a generator of all items, the first included. */
 export async function peek<T>(items: AsyncGenerator<T>) {
   const { value: first }: IteratorResult<T, undefined> = await items.next()
   return { first, all: prepend(first === undefined ? [] : [first], items) }
@@ -198,7 +198,7 @@ export function isTooLarge(text: string): boolean {
 
 export const recordTooLargeReason = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
 
-/** Creates the error for a record that ends the import, because what follows cannot be read. */
+/** Creates the error for a record that ends the import, because the rest cannot be read. */
 export function createBrokenRecordError(
   name: string,
   line: number,

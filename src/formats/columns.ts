@@ -6,17 +6,17 @@ import { foldString } from '../plant/folding.js'
 import { shorten } from '../platform/escape.js'
 import type { Cells, InputOptions } from './chunk.js'
 
-/** The columns that a rejects file has before those of its input. */
+/** The columns that a rejects file has before the columns of its input. */
 export const rejectColumns = ['rejected_line', 'rejected_reason']
 
-/** Whether a column or a key is one that a rejects file adds, and so no part of a plant. */
+/** Whether a column or a key was added by a rejects file, and so has no field of a plant. */
 export function isRejectsName(name: string): boolean {
   return /^rejected_(?:line|reason|text)$/.test(foldName(name))
 }
 
 /**
- * Folds the name of a column to compare it. `ID`, ` id ` and `Id` are the same name, and `Größe`
- * and `grosse` are, as in a search. Soft hyphens and zero-width spaces, which nobody sees, are
+ * Folds the name of a column to compare it. `ID`, ` id ` and `Id` are the same name. So are `Größe`
+ * and `grosse`, as in a search. Soft hyphens and zero-width spaces are invisible, so they are
  * removed.
  */
 export function foldName(name: string): string {
@@ -24,7 +24,7 @@ export function foldName(name: string): string {
   return foldString(visibleName.trim().replace(/\s+/g, ' '))
 }
 
-/** Returns the texts of the cells of a header; an empty cell is an empty name. */
+/** Returns the names in the cells of a header; an empty cell has an empty name. */
 export function readNames(row: Cells): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
 }
@@ -73,8 +73,9 @@ export function findColumns(
 }
 
 /**
- * Finds the fields that an import needs and the input lacks. It needs those that `--map` names, the
- * id unless ids are generated or found by name, and the name unless it only updates tags.
+ * Finds the fields that an import needs and the input lacks. An import needs the fields that
+ * `--map` names, the id, unless ids are generated or found by name, and the name, unless only tags
+ * are updated.
  *
  * @param presentFields the fields for which there is a column or a key
  */
@@ -93,9 +94,8 @@ export function findMissingFields(
 }
 
 /**
- * Finds the names of columns that are not read, for a warning. It leaves out those that a rejects
- * file adds, and a field that `--map` excludes (`--map id=`), which a person has excluded
- * knowingly.
+ * Finds the names of columns that are not read, for a warning. It leaves out the columns that a
+ * rejects file adds, and a field that a person has excluded on purpose (`--map id=`).
  */
 export function findUnreadNames(
   names: readonly string[],

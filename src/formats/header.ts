@@ -1,12 +1,11 @@
 /*
- * Finds the header of a table: in which row it is, and which of its columns have the fields of
- * plants.
+ * Finds the header of a table: its row, and the columns that have the fields of plants.
  *
  * A table need not begin with its header. A spreadsheet may have a title and a date above it, so
- * the header is the first of the first 20 rows that names all needed columns. If `--map` gives the
- * columns by their numbers, no name tells which row it is. Then it is the row that looks most like
- * a header (`findLikeliestHeader`), and a warning shows it. An error about missing columns shows
- * the same row. With `--columns`, the table has no header.
+ * the first 20 rows are searched for the first one that names all needed columns. If `--map` gives
+ * the columns by their numbers, no names identify the header. Then the row that looks most like a
+ * header is used (`findLikeliestHeader`), and a warning shows this row. An error about missing
+ * columns shows the same row. With `--columns`, the table has no header.
  */
 import { assertDefined, inputError, type PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
@@ -38,7 +37,7 @@ export const maxHeaderRows = 20
 export interface TableHead {
   /** The first rows, at most 20, with their lines. */
   rows: Chunk<Cells>
-  /** The delimiter of a text, which a workbook has not. */
+  /** The delimiter of a table in a text; undefined for a workbook. */
   delimiter?: string | undefined
   /** The name of the sheet of a workbook. */
   sheet?: string
@@ -61,8 +60,8 @@ interface TableSource {
  * Creates the reader of the rows below the header. It leaves out rows without an id, a name and a
  * tag, and counts them.
  *
- * @param firstRows the first rows of the table, among which is the header
- * @param rows all rows of the table, from the first one on
+ * @param firstRows the first rows of the table, one of which is the header
+ * @param rows all rows of the table, the first ones included
  * @throws {PlantsError} `input` if the header lacks a column, or has one twice
  */
 export function createReader(
@@ -110,8 +109,8 @@ interface HeaderLocation {
   /** The index among the first rows; -1 if `--columns` names the columns instead of a header. */
   row: number
   /**
-   * Whether it is only the row that looks most like a header. No name confirms that, because
-   * `--map` has numbers for all needed columns.
+   * Whether the row was only guessed. `--map` has numbers for all needed columns, so no name
+   * confirms that the row is the header.
    */
   isLikeliest: boolean
   numbers: ColumnNumbers
@@ -155,10 +154,10 @@ function findMappedNumbers(
 /**
  * Returns the index of the row that looks most like a header.
  *
- * That is the first of the rows with the most filled cells, because a title above the header has
- * fewer. If it has a number, it is most likely a plant: the header above it has no name for one
- * column, or the plant has a cell too many. Then the header is the widest row above it that has no
- * numbers and at least half as many cells. The header of a rejects file is its first row.
+ * This is the first of the rows with the most filled cells, because a title above the header has
+ * fewer cells. If this widest row has a number, it is most likely a plant: the header may lack the
+ * name of a column, or the plant may have an extra cell. Then the header is the widest row above
+ * that has no numbers, and at least half as many cells. In a rejects file, it is the first row.
  */
 export function findLikeliestHeader(records: readonly Cells[]): number {
   if (readNames(records[0] ?? []).some(isRejectsName)) return 0
@@ -214,7 +213,7 @@ function parseHeader(
   return { names, columns, unreadNames, unnamedColumns, guessedLine }
 }
 
-/** Creates the error that shows the row that looks most like a header, and what it lacks. */
+/** Creates the error with the row that looks most like a header, and the columns that it lacks. */
 function createHeaderError(
   { records, lines }: Chunk<Cells>,
   options: InputOptions,
@@ -236,7 +235,7 @@ function createHeaderError(
 }
 
 /**
- * An error lists at most this many columns. A person can choose any other one by its number only.
+ * An error lists at most this many columns. A person can choose a further column by its number.
  */
 const maxColumns = 40
 

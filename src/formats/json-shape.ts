@@ -1,16 +1,16 @@
 /*
- * Finds the plants in JSON that is no list of plants, and the program of jq that makes a list of
- * it.
+ * Finds the plants in JSON that is no list of plants, and builds the jq program that prints them as
+ * a list.
  *
- * There are four such shapes, and they may be nested:
+ * It knows four shapes, which may be nested:
  *
  * - an object with a list in it: `{"plants": [{"id": 1, "name": "Fern"}]}`
  * - an object by name or by id: `{"Fern": {"id": 1}}`
  * - objects whose fields are in another object: `[{"id": 1, "fields": {"name": "Fern"}}]`
  * - GeoJSON, which has its fields in `properties`
  *
- * An import does not read these by itself, because which list and which object are the right ones
- * is a guess. A hint shows a command line, which a person can check, and change.
+ * An import does not read these shapes itself, because it could only guess the right list and the
+ * right object. A hint shows a command line, which a person can check and change.
  */
 import { isObject } from '../plant/json.js'
 import { quoteWord } from '../platform/shell.js'
@@ -32,7 +32,7 @@ export interface JqList {
 /** Only the first objects of a list are looked at. */
 const maxObjects = 20
 
-/** A list is looked for in objects that are nested so deep. */
+/** How deep a list may be nested in objects. */
 const maxDepth = 3
 
 /** Finds the list of plants in an object that is no plant. */
@@ -80,8 +80,8 @@ interface NestedList {
 }
 
 /**
- * Finds the lists of plants: all whose objects have names, or else the longest list, because a file
- * has more plants than other things.
+ * Finds the lists of plants: all lists whose objects have names, or else the longest list, because
+ * a file has more plants than anything else.
  */
 function findList(value: JsonObject, options: InputOptions): JqList | undefined {
   const lists = listLists(value, '', options, maxDepth)
@@ -95,7 +95,7 @@ function findList(value: JsonObject, options: InputOptions): JqList | undefined 
   return namedLists[0] ?? lists.toSorted((a, b) => b.length - a.length)[0]?.list
 }
 
-/** Lists the arrays of objects in an object, or, if it has none, those in its members. */
+/** Lists the arrays of objects in an object. If it has none, its members are searched. */
 function listLists(
   value: JsonObject,
   path: string,
@@ -117,8 +117,8 @@ function listLists(
 }
 
 /**
- * Whether the members of an object are all objects with a key in common, as plants by name are.
- * Then a list in one of them belongs to that plant.
+ * Whether all members of an object are objects with a common key. Then they are most likely plants
+ * by name, and a list within a member is only a property of one plant.
  */
 function haveCommonKey(value: JsonObject): boolean {
   const members = Object.values(value).slice(0, maxObjects)
@@ -137,7 +137,8 @@ function findObjectsByName(value: JsonObject, options: InputOptions): JqList | u
       program: 'to_entries[] | {id: (.key | tonumber)} + .value',
       objects: entries.map(([key], index) => ({ id: Number(key), ...objects[index] })),
     }
-  // A single object in an object is a list by name only if it has an id, and lacks a name.
+  // If an object has only one member, it is a list by name only if the member has an id, and no
+  // name.
   const isOnlyMember = entries.length === 1
   if (isOnlyMember && (hasName(objects, options) || !hasId(objects, options))) return undefined
   return {
@@ -172,12 +173,13 @@ function formatPath(key: string): string {
 }
 
 /**
- * Builds the hint that makes a list of plants of the text. It repeats no option of the command: a
- * part of a command line that is copied without them would store the plants elsewhere. A field
- * whose key is not found is written as `--map name=KEY`, and a person replaces `KEY`.
+ * Builds the hint with the jq program. The hint does not repeat the command with all of its
+ * options: if a person copied only a part of it, such as without `--store`, the plants would be
+ * stored elsewhere. A field whose key is not found is written as `--map name=KEY`, for a person to
+ * complete.
  */
 export function buildJqHint(list: JqList, options: InputOptions, file: string): string {
-  // jq reads bytes of any encoding as UTF-8, and replaces those that are not.
+  // jq decodes its input as UTF-8, whatever the encoding is, and replaces invalid bytes.
   if (options.encoding !== undefined)
     return `Save ${file === 'stdin' ? 'the input' : file} as UTF-8, and import it without --encoding`
   const keys = findFieldKeys(list.objects, options)

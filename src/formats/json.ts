@@ -1,12 +1,12 @@
 /*
- * Finds the values in a JSON text and in NDJSON. They are parsed later, one by one, when they are
- * mapped to plants.
+ * Finds the values in a JSON text and in NDJSON. Each value is parsed later, when it is mapped to a
+ * plant.
  *
  * NDJSON has one value on each line. A JSON text has an array of plants, or several values one
- * after the other, and is searched for brackets and quotes, because `JSON.parse` would need the
- * whole text as objects in memory, and would lose the lines for messages. The search goes over the
- * text twice: first every value is parsed, to find invalid JSON before anything is stored, and then
- * the values are given to the import.
+ * after the other. It is searched for brackets and quotes, because `JSON.parse` would keep all
+ * objects in memory, and would not tell in which lines they are. The text is searched twice. The
+ * first time, every value is parsed, so that invalid JSON is found before anything is stored. The
+ * second time, the values are yielded.
  */
 import { assertDefined, inputError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
@@ -85,7 +85,7 @@ function addLines(
  * Yields the elements of an array, or several values.
  *
  * @param options are needed only for the hint about a text that is no list of plants
- * @throws {PlantsError} `input` before the first value, with the line of what is no JSON
+ * @throws {PlantsError} `input` before the first value, with the line that is not JSON
  */
 export async function* readDocument(
   texts: AsyncIterable<string>,
@@ -117,8 +117,8 @@ export async function* readDocument(
  * @throws {PlantsError} `input` with the line of the first value that is not JSON
  */
 function assertValid({ records, lines }: Chunk<string>, name: string, text: string): void {
-  // To parse up to 2000 values as one array takes half the time. The length is compared because a
-  // text such as `1,2` would be two elements.
+  // Parsing up to 2000 values as one array takes half the time. The length is compared because an
+  // invalid value such as `1,2` would become two elements.
   const parsedArray = parseJson(`[${records.join()}]`)
   if ('value' in parsedArray && (parsedArray.value as unknown[]).length === records.length) return
   for (const [index, record] of records.entries()) {
@@ -183,13 +183,13 @@ function addValue(
   chunk.characters += value.length
 }
 
-/** The place in the text where the search for values is. */
+/** The position of the search for values in the text. */
 class Cursor {
   readonly text: string
   readonly #blank = /\s*/y
   index = 0
   line = 1
-  /** Whether the cursor is in the array that is around the values. */
+  /** Whether the cursor is in the array that contains the values. */
   isInArray = false
 
   constructor(text: string) {
@@ -200,7 +200,7 @@ class Cursor {
     return this.index >= this.text.length
   }
 
-  /** Whether the array around the values begins here. An array within it is a value. */
+  /** Whether the array that contains the values begins here. An array within it is a value. */
   get isAtArray(): boolean {
     return !this.isInArray && this.text[this.index] === '['
   }

@@ -1,9 +1,9 @@
 /*
- * Finds the keys of JSON objects that have the fields of a plant: the key with the exact name, or
- * else one that is equal as the names of columns are compared, such as `ID` or `Name`.
+ * Finds the keys of JSON objects that have the fields of a plant. A key either has exactly the name
+ * of the field, or a similar name, such as `ID`. Names are similar if they are equal after folding.
  *
- * Each object may have other keys, so this runs for each record. To fold a key takes long, and the
- * same keys come again and again, so what each key matches is remembered.
+ * Each object may have other keys, so this runs for each record. Folding a key takes long, and most
+ * objects have the same keys, so the fields of each key are remembered.
  */
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { foldName } from './columns.js'
@@ -17,14 +17,15 @@ interface AmbiguousKeys {
   candidateKeys: readonly string[]
 }
 
-/** A field that a key may be, and whether the key has just its name, or only a similar one. */
+/** A field that a key may be, and whether the key has exactly the name of the field. */
 interface KeyMatch {
   field: FieldName
   isExact: boolean
 }
 
 /**
- * Memory is limited: if plants are the values of an object by name, each record has another key.
+ * The number is limited, because each record may have other keys: plants may be the values of an
+ * object by name.
  */
 const maxRememberedKeys = 1000
 
@@ -39,7 +40,7 @@ export class KeyFinder {
     this.#map = map
   }
 
-  /** @returns the key of each field that the object has, or a field that several keys may be */
+  /** @returns the key of each field that the object has, or a field with several similar keys */
   find(record: object): FieldKeys | AmbiguousKeys {
     const exactKeys: FieldKeys = {}
     let similarKeys: Partial<Record<FieldName, string[]>> | undefined
@@ -71,7 +72,7 @@ export class KeyFinder {
   }
 }
 
-/** A similar key counts only for a field that has no exact one. */
+/** Adds similar keys for the fields that have no exact key. */
 function addSimilarKeys(
   exactKeys: FieldKeys,
   similarKeys: Partial<Record<FieldName, readonly string[]>>,

@@ -1,9 +1,9 @@
 /*
- * The error for a table or a list without a column or a key that an import needs.
+ * The error for a table or a list that lacks a column or a key that an import needs.
  *
- * Whoever follows its hint must not get the same error again. So the hint depends on what was asked
- * for: generated ids do not help if `--map` names a column of ids that is not there, and a column
- * that is right for one file does not help if another file has other columns.
+ * A person who follows the hint must not get the same error again. So the hint depends on the
+ * options: `--id-from` does not help if `--map` names a column of ids that the file lacks, and a
+ * column of one file does not help if another file has other columns.
  */
 import { PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
@@ -85,7 +85,7 @@ function chooseHints(
   ]
 }
 
-/** Adds to the error of one of several files that its columns need options of their own. */
+/** Replaces the hint of an error if there are several files: this file needs its own command. */
 export function explainOneOfSeveral(
   { message }: MissingFieldsError,
   file: string,

@@ -2,9 +2,9 @@
  * Opens a table of text: it finds the delimiter and the header in the first 64 KiB, and then reads
  * the rows below the header.
  *
- * Neither the name of a file nor its first line says which delimiter it has: a title may have
- * commas, and Excel writes semicolons into `.csv` in half of Europe. So the first rows are parsed
- * once with each delimiter, and the one that finds a header is chosen (`chooseTrial`).
+ * Neither the name of a file nor its first line tells the delimiter: a title may have commas, and
+ * in half of Europe, Excel writes semicolons into `.csv`. So the first rows are parsed once with
+ * each delimiter, and the delimiter with which a header is found is chosen (`chooseTrial`).
  */
 import { assertDefined, inputError } from '../errors.js'
 import { type Cells, type Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
@@ -42,8 +42,8 @@ export async function openTable(
   const start = await readStart(texts)
   const { rows, delimiter } = chooseTrial(start, format, options, name)
   const table = createTable(name, delimiter, start, options)
-  // How plain rows are scanned depends on the header, which `createReader` finds. It takes the
-  // chunks, but reads none of them yet, so they look this up when they are read.
+  // `createReader` finds the header, on which the plain format depends. But it needs `chunks`, so
+  // these get a function that returns the plain format, and call it when they are read.
   let plainFormat: PlainFormat<Cells> | undefined
   const chunks = readChunks(table, prepend([start.text], texts), () => plainFormat)
   const reader = createReader(rows, chunks, options, { name, delimiter })
@@ -125,8 +125,8 @@ function rateHeader(
 ): Pick<DelimiterTrial, 'rank' | 'width'> {
   const location = findHeader(rows, options)
   const { records } = rows
-  // A header that no name confirms counts by its width only. By its row, a comma in a title such as
-  // "Stock, 2026" would win against the semicolons of the table below.
+  // A header that no name confirms is rated only by its width. If it was also rated by its row, the
+  // comma of a title such as "Stock, 2026" would win against the semicolons of the table below.
   if (!location || location.isLikeliest)
     return {
       rank: location ? 0 : maxHeaderRows,
@@ -147,7 +147,7 @@ async function* readChunks(
   getPlainFormat: () => PlainFormat<Cells> | undefined,
 ): AsyncGenerator<Chunk<Cells>> {
   const gatherer = new ChunkGatherer<Cells>(getPlainFormat)
-  // A text waits until the next one comes, because the last one is parsed otherwise.
+  // A text waits until the next text is there, because the last text is parsed differently.
   let waitingText = ''
   for await (const text of texts) {
     if (waitingText !== '') yield* readRows(table, waitingText, gatherer)

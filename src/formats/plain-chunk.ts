@@ -1,17 +1,18 @@
 /*
- * Keeps rows of a text as the offsets of their fields in that text.
+ * Keeps the rows of a text as the offsets of their fields in the text.
  *
- * A record that is an array or an object lives until its chunk is stored, and so do the strings in
- * it. The garbage collector copies all of them several times, so chunks of records must be small.
- * The rows of a plain chunk are numbers in three typed arrays next to the text, and the string of a
- * field lives only while its row is inserted. So a plain chunk can have four times as many rows. A
- * file whose ids are in no order needs that: SQLite writes a page of the store once for each chunk
- * that has an id in this page.
+ * A record is an array or an object. It lives until its chunk is stored, and so do its strings. The
+ * garbage collector copies all of them several times, so chunks of records must be small. The rows
+ * of a plain chunk are numbers in three typed arrays next to the text, and the string of a field
+ * lives only while its row is inserted. So a plain chunk can have four times as many rows. A file
+ * whose ids are in no order needs large chunks: SQLite writes a page of the store once for each
+ * chunk that has an id in this page.
  *
- * A row is plain if it is written as most programs write it; each format has a scanner that decides
- * this (`plain-json.ts`, `plain-table.ts`). If a text has any other row, the general way reads the
- * whole text as records. It also reads a plain chunk again if the store cannot create all of its
- * plants, because it decides what becomes of each record. Tests compare both ways with each other.
+ * A row is plain if it is written as most programs write rows. Each format has a scanner that
+ * decides this (`plain-json.ts`, `plain-table.ts`). If a text has any other row, the general parser
+ * of the format (`json.ts`, `table.ts`) reads the whole text as records. If the store cannot create
+ * all plants of a plain chunk, the general parser reads the chunk again, and each record gets its
+ * own outcome. Tests compare the scanners with the general parsers.
  */
 
 import { assertDefined } from '../errors.js'
@@ -29,15 +30,16 @@ export interface PlainFormat<R extends RawRecord = RawRecord> {
    * @returns the index after the line feed of the row; undefined if the row is not plain
    */
   scanRow(text: string, start: number, fields: FieldOffsets): number | undefined
-  /** @returns a name or a tag; undefined if it is no valid string of a plant */
+  /** @returns the name or the tag; undefined if it is not valid in a plant */
   readField(text: string, start: number, end: number): string | undefined
-  /** Reads complete rows in the general way, and adds them to the chunk. */
+  /** Parses complete rows with the general parser, and adds the records to the chunk. */
   parse(text: string, line: number, chunk: Chunk<R>): void
 }
 
 /**
- * The offsets of the fields of a row in its text. If the tag has the same start and end, there is
- * none. One object is filled again for each row: a new one for each would take longer.
+ * The offsets of the fields of a row in its text. If the row has no tag, `tagStart` and `tagEnd`
+ * are equal. One object is filled again for each row, because creating an object for each takes
+ * longer.
  */
 export class FieldOffsets {
   idStart = 0
@@ -52,13 +54,13 @@ export class FieldOffsets {
 
 interface PlainText {
   text: string
-  /** The index after its last complete row. */
+  /** The index after the last complete row. */
   end: number
-  /** The line in which its first row begins. */
+  /** The line in which the first row begins. */
   line: number
 }
 
-/** A larger chunk saves nothing if its ids are in order, because each page is written once then. */
+/** If the ids are in order, each page is written once, so a larger chunk would save nothing. */
 const maxRowsInOrder = 8000
 const maxRows = 25_000
 /** The length of all texts of a chunk, in UTF-16 units. */
@@ -73,7 +75,7 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   #isInOrder = true
   #parsedChunk: Chunk<R> | undefined
 
-  /** @param freeArrays gives the chunk its arrays, and gets them back when it is released */
+  /** @param freeArrays arrays that chunks use again: `release` adds the arrays of this chunk */
   constructor(format: PlainFormat<R>, freeArrays: RowArrays[] = []) {
     super()
     this.#format = format
@@ -82,8 +84,9 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   }
 
   /**
-   * Lets a later chunk use the arrays, and forgets the rows. Otherwise the arrays of all chunks
-   * would stay in memory until V8 collects old garbage, which a whole import does three times.
+   * Returns the arrays for a later chunk, and drops the rows. Otherwise the arrays of all chunks
+   * would stay in memory until V8 collects old garbage, which happens only three times in an
+   * import.
    */
   release(): void {
     this.#freeArrays.push(this.#arrays)
@@ -109,7 +112,7 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     return this.#parseAll().lines
   }
 
-  /** Reads all rows as records, once. This costs what the chunk has saved. */
+  /** Parses all rows as records, once. This takes the time that a plain chunk otherwise saves. */
   #parseAll(): Chunk<R> {
     if (this.#parsedChunk) return this.#parsedChunk
     const parsedChunk = new Chunk<R>()
@@ -164,8 +167,9 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   }
 
   /**
-   * Rounded ids are exact enough: the order only decides which pages of the store are written one
-   * after the other.
+   * Lists the rows in the order of their ids, or returns undefined if they are in this order. Ids
+   * above 2^53 are rounded, which does no harm: the order only decides in which order the pages of
+   * the store are written.
    */
   listIndexesById(): Uint32Array | undefined {
     if (this.#isInOrder) return undefined
@@ -206,9 +210,8 @@ export function readsPlainRows(options: InputOptions): boolean {
 }
 
 /**
- * Gathers the texts of a file in plain chunks and in general ones, in the order of the file. The
- * first text is always read in the general way, because the columns or keys are looked for in its
- * records.
+ * Gathers the rows of a file in plain chunks and in chunks of records, in the order of the file.
+ * The first text is always parsed as records, because the columns or keys are looked for in them.
  */
 export class ChunkGatherer<R extends RawRecord> {
   readonly #getFormat: () => PlainFormat<R> | undefined
@@ -234,8 +237,8 @@ export class ChunkGatherer<R extends RawRecord> {
   }
 
   /**
-   * Yields a chunk that is full, and a chunk that is followed by one of the other kind, so that the
-   * chunks are in the order of the file.
+   * Yields the chunks to which nothing will be added: a chunk that is full, and, so that the rows
+   * stay in the order of the file, a chunk of the other kind than the latest text.
    *
    * @param latest the kind to which the latest text was added
    */

@@ -1,17 +1,17 @@
 /*
- * Scans NDJSON for plain objects: those with an id, a name and at most a tag, in this order and
- * with at most one space between them, as exports write them:
+ * Scans NDJSON for plain objects. A plain object has an id, a name and at most a tag, in this order
+ * and with at most one space between them, as exports write it:
  * `{"id":1,"name":"Fern","tag":"shade"}`.
  *
- * The scanner compares UTF-16 units, because that is faster than a regular expression, and makes no
- * strings. `plain-chunk.ts` says what for.
+ * The scanner compares UTF-16 units, because that is faster than a regular expression, and creates
+ * no strings. `plain-chunk.ts` says why plain objects are treated differently.
  */
 
 import { isStorableString } from '../plant/fields.js'
 import { backslash, closingBrace, comma, lineFeed, quote, space, zero } from '../platform/ascii.js'
 import { type FieldOffsets, type PlainFormat, scanId } from './plain-chunk.js'
 
-/** @param parse reads complete lines in the general way */
+/** @param parse parses complete lines that are not plain */
 export function createPlainJsonFormat(
   parse: PlainFormat<string | null>['parse'],
 ): PlainFormat<string | null> {

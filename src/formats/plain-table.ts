@@ -1,7 +1,7 @@
 /*
- * Scans a table for plain rows. A plain row is one line, has as many cells as the header, and each
- * cell is read as it is written: either it is in quotes as a whole, or it has neither quotes nor
- * spaces at its ends. `plain-chunk.ts` says what they are for.
+ * Scans a table for plain rows. A plain row is one line, and has as many cells as the header. Each
+ * cell is either in quotes as a whole, or has neither quotes nor spaces at its ends.
+ * `plain-chunk.ts` says why plain rows are treated differently.
  */
 
 import { assertDefined } from '../errors.js'
@@ -38,7 +38,7 @@ export function createPlainTableFormat(
       ends[column] = end
       start = end + 1
     }
-    // The general way notes a cell without the name of a column, for a warning.
+    // A row with a cell in a column without a name is not plain, because that needs a warning.
     if (unnamedColumns.some((column) => starts[column] !== ends[column])) return undefined
     fields.idStart = assertDefined(starts[idColumn])
     fields.idEnd = assertDefined(ends[idColumn])
@@ -55,8 +55,8 @@ export function createPlainTableFormat(
 }
 
 /**
- * Adapts the offsets of a row: an id loses its quotes, and an empty tag in quotes counts as none,
- * as in the general way.
+ * Adapts the offsets of a row, so that they mean the same as in the general parser: the quotes of
+ * an id do not belong to it, and an empty tag in quotes is no tag.
  *
  * @returns false if the row has no valid id, or no name
  */
@@ -111,7 +111,7 @@ function findUnquotedEnd(text: string, start: number, delimiter: number): number
   return isPlain ? index : undefined
 }
 
-/** Whether the character may be one that `trim` removes. It removes no character beyond these. */
+/** Whether `trim` may remove the character. It may be true for a character that `trim` keeps. */
 function mayBeSpace(code: number): boolean {
   if (code < 0xa0) return code <= 0x20
   return code === 0xa0 || code === 0x1680 || isUnicodeSpace(code)

@@ -1,9 +1,9 @@
-/** The start and the end of the id, the name and the tag. */
+/** A row has six offsets: the start and the end of the id, the name and the tag. */
 export const offsetsPerRow = 6
 
 /** The arrays of numbers in which a `PlainChunk` keeps its rows. */
 export interface RowArrays {
-  /** Where the fields of each row are in its text. */
+  /** The offsets of the fields of each row in its text. */
   offsets: Int32Array
   ids: Float64Array
   /** The index of the text of each row. */

@@ -1,15 +1,14 @@
 /*
  * Parses the rows of a table: CSV (RFC 4180), TSV, and what people and programs make of them.
  *
- * RFC 4180 knows quotes only around a whole cell. Lists of plants have other ones, such as `"Peace"
- * rose` or `Rosa 'Peace' 6"`, which must not lose a character. So a quote has the meaning of RFC
- * 4180 only if the cell begins with one and nothing but spaces follows the closing one.
- * docs/design/decisions.md says why no library reads the tables.
+ * In RFC 4180, quotes are only around a whole cell. Lists of plants also have quotes within a cell,
+ * such as `"Peace" rose` or `Rosa 'Peace' 6"`, of which no character must be lost. So quotes have
+ * the meaning of RFC 4180 only if a cell begins with a quote, and only spaces follow the closing
+ * quote. docs/design/decisions.md says why no library reads the tables.
  *
- * There are three ways to a row, and each one leaves to the next what it does not understand. A
- * line without quotes is split at the delimiter. A line whose quoted cells end within the line is
- * split by `splitQuotedLine`. Any other row is parsed by `parseQuotedRow`, which also finds the
- * lines that continue it.
+ * A line without quotes is split at the delimiter. If all quoted cells of a line end in the same
+ * line, `splitQuotedLine` splits it. Any other row is parsed by `parseRowByCells`, which also finds
+ * the lines that continue the row.
  */
 import {
   type Cell,
@@ -32,7 +31,7 @@ export interface Table {
   hasQuotes: boolean
   /** The line in which the next row begins. */
   line: number
-  /** The beginning of the next row, whose end is in a later text. */
+  /** The text of the next row so far. The rest of the row is in a later text. */
   remainder: string
 }
 
@@ -77,8 +76,8 @@ export function parseRows(
 }
 
 /**
- * A row that does not end is either too long, or has a quote that is not closed: then all lines
- * after it belong to its cell.
+ * Checks the text of a row that has not ended yet. If the row is too long, the reason may be a
+ * quote that is not closed, because then all later lines belong to the same cell.
  */
 function assertRemainder({ name, lineEnd, line, remainder }: Table, isEnd: boolean): void {
   const isAllowed = isEnd ? remainder === '' : remainder.length <= maxRecordBytes
@@ -107,7 +106,7 @@ function parseRow(text: string, start: number, end: number, table: Table): Row |
 
 /**
  * Splits a line as programs write it: each quoted cell begins and ends with its quotes, and ends in
- * the same line. It takes half the time of `parseQuotedRow`.
+ * the same line. It takes half the time of `parseRowByCells`.
  *
  * @returns undefined for any other line
  */
@@ -125,7 +124,7 @@ function splitQuotedLine(line: string, delimiter: string): Cells | undefined {
     cells.push(isQuoted ? unquote(cell.slice(1, -1)) : readPlainCell(cell))
     start = end + 1
   }
-  // An array that has grown has room for more elements. A copy has not, and so takes less memory.
+  // An array that has grown has room for more elements. A copy has no such room, and saves memory.
   return cells.slice()
 }
 
@@ -170,9 +169,9 @@ function parseRowByCells(
     const closeIndex = lastIndex - start
     const end = findEndOfCell(row, delimiter, closeIndex)
     const isQuoted = hasQuote && row.slice(closeIndex + 1, end).trim() === ''
-    // The cell begins with a quote, the next quote is in another line, and text follows it. Most
-    // likely, that quote begins a cell of a later row, and the quote here is never closed. The row
-    // counts as incomplete, which becomes the error about a quote that is not closed.
+    // The cell begins with a quote, the next quote is in a later line, and more characters follow.
+    // Most likely, the next quote begins a cell of a later row, and this quote is never closed. So
+    // the row counts as incomplete, which leads to the error about a quote that is not closed.
     if (!isQuoted && row.slice(cellStart, closeIndex).includes(lineEnd)) return undefined
     const cell = isQuoted
       ? unquote(row.slice(openIndex - start + 1, closeIndex))
@@ -184,7 +183,7 @@ function parseRowByCells(
   }
 }
 
-/** Returns the index of the first character of a cell that is no space. */
+/** Returns the index of the first character from `start` on that is not a space. */
 function skipSpaces(text: string, start: number, delimiter: string): number {
   let index = start
   while (isSpace(text.charAt(index)) && text[index] !== delimiter) index += 1
@@ -209,8 +208,8 @@ function findClosingQuote(text: string, openIndex: number): number | undefined {
 }
 
 /**
- * Returns the row up to the end of the line that has the index. It is the row itself, unless its
- * quotes close in a later line.
+ * Returns the row, extended to the end of the line that has the index. The row is extended only if
+ * its quotes close in a later line.
  *
  * @param index an index in `text`; undefined if it is in a later text
  * @returns undefined if the text has no such line
@@ -233,15 +232,15 @@ function findEndOfCell(row: string, delimiter: string, from: number): number {
   return end === -1 ? row.length : end
 }
 
-function unquote(quoted: string): Cell {
-  const text = quoted.includes('"') ? quoted.replaceAll('""', '"') : quoted
-  return text || undefined
+function unquote(quotedContent: string): Cell {
+  const content = quotedContent.includes('"') ? quotedContent.replaceAll('""', '"') : quotedContent
+  return content || undefined
 }
 
 /** Reads a cell without quotes. Only such a cell can have the error of a formula. */
 function readPlainCell(cell: string): Cell {
-  const text = cell.trim()
-  if (text.startsWith('#') && spreadsheetError.test(text))
-    return { text, reason: `is the error value ${text}` }
-  return text || undefined
+  const content = cell.trim()
+  if (content.startsWith('#') && spreadsheetError.test(content))
+    return { text: content, reason: `is the error value ${content}` }
+  return content || undefined
 }

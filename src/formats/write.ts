@@ -8,7 +8,7 @@ import { fieldNames } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
 import type { StoredPlant } from '../plant/plant.js'
 
-/** What is written for one line: fields of a plant, or how many plants have a tag or a name. */
+/** A record of the output: the fields of a plant, or the number of plants with a name or a tag. */
 export interface PlantRecord extends Partial<StoredPlant> {
   count?: bigint
 }
@@ -20,9 +20,9 @@ export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 export type FileFormat = FormatName | 'xlsx'
 
-/** Gives the text of a document piece by piece. */
+/** Formats records as the text of a document, one page of records after the other. */
 interface RecordWriter {
-  /** Returns the text of further records, with what precedes the first one. */
+  /** Returns the text of further records. The first text has the beginning of the document. */
   add(records: readonly PlantRecord[]): string
   /** Returns the end of the document. */
   end(): string
@@ -40,7 +40,7 @@ export function createRecordWriter(
 ): RecordWriter {
   const pick = (record: PlantRecord) =>
     toJson(Object.fromEntries(fields.map((name) => [name, record[name]])))
-  // Usually nothing has to be picked, and picking is slower.
+  // Picking the fields takes time, and usually all fields are written.
   const writeJson = fields === fieldNames ? toJson : pick
   if (format === 'json') return createTextWriter(writeJson, ['[\n', ',\n', '\n]\n'], '[\n]\n')
   if (format === 'ndjson') return createTextWriter((record) => `${writeJson(record)}\n`)
@@ -78,19 +78,19 @@ function createTextWriter(
 
 const specialCharacter = /["\r\n]/
 
-/** Matches what a spreadsheet shows if a formula has no value. */
+/** Matches the error values that a spreadsheet shows if a formula has no value. */
 export const spreadsheetError =
   /^#(?:N\/A|NAME\?|GETTING_DATA|(?:DIV\/0|REF|VALUE|NUM|NULL|SPILL|CALC|BLOCKED|FIELD|CONNECT)!)$/
 
 /**
- * Formats a string as a cell of a table (RFC 4180). It is put in quotes not only for a quote, a
- * line end or the delimiter, but also if an import would trim it or take it for the error of a
- * formula, and if it is empty: other programs tell an empty string from a missing value by the
- * quotes.
+ * Formats a string as a cell of a table (RFC 4180). The cell is in quotes if the string has a
+ * quote, a line end or the delimiter. It is also in quotes if an import would trim the string, or
+ * take it for the error of a formula. An empty string is in quotes, too, because other programs
+ * tell it from a missing value by the quotes.
  */
-export function formatTableCell(text: string, delimiter: string): string {
-  const isSpecial = specialCharacter.test(text) || text.includes(delimiter)
-  const isTrimmed = text === '' || text !== text.trim()
-  const isQuoted = isSpecial || isTrimmed || spreadsheetError.test(text)
-  return isQuoted ? `"${text.replaceAll('"', '""')}"` : text
+export function formatTableCell(content: string, delimiter: string): string {
+  const isSpecial = specialCharacter.test(content) || content.includes(delimiter)
+  const isTrimmed = content === '' || content !== content.trim()
+  const isQuoted = isSpecial || isTrimmed || spreadsheetError.test(content)
+  return isQuoted ? `"${content.replaceAll('"', '""')}"` : content
 }
