@@ -31,7 +31,8 @@ export interface Credential {
  * Finds the token of a store: PLANTS_TOKEN, or else what the token command of the store prints, or
  * else the token that was saved for exactly this address.
  *
- * @throws {PlantsError} `usage` for a text that cannot be a token, or what `runTokenCommand` throws
+ * @throws {PlantsError} `usage` for a string that cannot be a token, or what `runTokenCommand`
+ *   throws
  */
 export async function findToken(
   { name }: TokenTarget,
@@ -72,7 +73,7 @@ export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void 
   )
 }
 
-/** Whether the token would pass a network without TLS. */
+/** Returns true if the token would be sent over a network without TLS. */
 function isSentUnencrypted({ url }: TokenTarget): boolean {
   return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

@@ -63,8 +63,8 @@ function readPasswordFile(
     log(`* password file ${path} ignored: ${reason}. Fix it with: chmod 600 ${quoteWord(path)}`)
     return undefined
   }
-  const text = ignoreSystemError(() => readFileSync(path, 'utf8')) ?? ''
-  const findForHost = (host: PostgresHost) => parsePasswordFile(text, address, host)
+  const content = ignoreSystemError(() => readFileSync(path, 'utf8')) ?? ''
+  const findForHost = (host: PostgresHost) => parsePasswordFile(content, address, host)
   return address.hosts.some(findForHost) ? { origin: path, findForHost } : undefined
 }
 
@@ -75,7 +75,7 @@ function readPasswordFile(
  * https://www.postgresql.org/docs/current/libpq-pgpass.html describes the format.
  */
 export function parsePasswordFile(
-  text: string,
+  content: string,
   { user, database }: Pick<PostgresAddress, 'user' | 'database'>,
   { host, port }: PostgresHost,
 ): string | undefined {
@@ -83,12 +83,12 @@ export function parsePasswordFile(
   const name = host === '/var/run/postgresql' ? 'localhost' : host
   const addressFields = [name, String(port), database, user]
   const removeEscapes = (field = '') => field.replace(/\\(.)/gs, '$1')
-  for (const line of text.split(/\r?\n/)) {
+  for (const line of content.split(/\r?\n/)) {
     const fields = line.split(unescapedColon)
-    const matches = addressFields.every(
+    const isMatch = addressFields.every(
       (value, column) => fields[column] === '*' || removeEscapes(fields[column]) === value,
     )
-    if (!matches || fields.length < 5 || line.startsWith('#')) continue
+    if (!isMatch || fields.length < 5 || line.startsWith('#')) continue
     // A password may contain colons that are not escaped.
     return removeEscapes(fields.slice(4).join(':')) || undefined
   }

@@ -39,7 +39,7 @@ export function parseToken(token: string, source: string): string {
 }
 
 /**
- * Says why a text is not a token, or returns undefined for one: `b64token` in
+ * Returns why a string is not a token, or undefined for a token. A token has the form `b64token` in
  * https://www.rfc-editor.org/rfc/rfc6750#section-2.1.
  */
 export function findTokenProblem(token: string): string | undefined {

@@ -11,7 +11,7 @@ import {
   findToken,
 } from '../auth/credentials.js'
 import { findPassword, readLoginCertificates } from '../auth/database-login.js'
-import { parseText } from '../config/option-values.js'
+import { parseNonEmptyString } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
 import type { Reporter } from '../output/reporter.js'
 import type { Io } from '../platform/io.js'
@@ -89,7 +89,7 @@ function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAc
 
 function findCertificatesPath(settings: EffectiveSettings, io: Io): string | undefined {
   const { value, origin } = settings.findSource('ca-cert')
-  return value === undefined ? undefined : io.resolvePath(parseText(origin, value))
+  return value === undefined ? undefined : io.resolvePath(parseNonEmptyString(origin, value))
 }
 
 async function loadSystemContext(

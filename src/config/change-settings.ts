@@ -97,7 +97,8 @@ function changeWithCopy<Result>(
         writtenContent = JSON.stringify(Object.assign({ version: 1 }, saved), undefined, '\t')
         return writtenContent
       },
-      deserialize: (text) => parseSettings(Buffer.from(text)) ?? throwPartialWriteError(target),
+      deserialize: (content) =>
+        parseSettings(Buffer.from(content)) ?? throwPartialWriteError(target),
     })
     const result = change(settings)
     if (writtenContent !== undefined) verifyWrittenFile(target, writtenContent)
@@ -118,10 +119,10 @@ function changeWithCopy<Result>(
  * Checks what conf has written, and completes it: conf does not always sync the file, and does not
  * set the mode of a file that it writes into.
  */
-function verifyWrittenFile(target: string, text: string): void {
+function verifyWrittenFile(target: string, content: string): void {
   const fd = openSync(target, 'r+') // Windows cannot sync a file that is open for reading only.
   try {
-    if (readFileSync(fd, 'utf8') !== text) throwPartialWriteError(target)
+    if (readFileSync(fd, 'utf8') !== content) throwPartialWriteError(target)
     fchmodSync(fd, 0o600)
     fsyncSync(fd)
   } finally {
@@ -167,22 +168,22 @@ export function omitKey<Fields extends object>(fields: Fields, name: string): Fi
 }
 
 /**
- * Parses the value of a setting into what is saved: true or false for a switch, an absolute path,
- * and any other text unchanged, such as `30s`.
+ * Converts the value of a setting to the value that is saved: true or false for a switch, an
+ * absolute path for a path, and any other value unchanged, such as `30s`.
  *
  * @throws {PlantsError} `usage` for an invalid value
  */
 export async function parseSavedValue(
   name: SettingName,
   source: string,
-  text: string,
+  rawValue: string,
   io: Io,
 ): Promise<string | boolean> {
   const { parse, isSwitch } = getSetting(name)
-  const value = parse(source, text)
+  const value = parse(source, rawValue)
   if (isSwitch) return value === true
-  if (name !== 'ca-cert') return text
-  const path = io.resolvePath(text)
+  if (name !== 'ca-cert') return rawValue
+  const path = io.resolvePath(rawValue)
   const { readCertificates } = await import('../platform/certificates.js')
   readCertificates(path)
   return path

@@ -12,27 +12,27 @@ const maxProblems = 5
 /** Says why settings are not accepted, such as `invalid: version must be 1`. */
 export function explainInvalidSettings(bytes: Buffer): string {
   if (!isUtf8(bytes)) return 'not UTF-8'
-  const text = decodeSettings(bytes)
-  const value = parseJsonText(text)
-  if (value === undefined) return `not JSON (${locateJsonError(text)})`
+  const json = decodeSettings(bytes)
+  const value = parseJsonText(json)
+  if (value === undefined) return `not JSON (${locateJsonError(json)})`
   return `invalid: ${findSettingsProblems(value).slice(0, maxProblems).join('; ')}`
 }
 
 /**
- * Finds where the text stops being JSON, such as `line 2, column 5`. V8's messages usually name the
- * position, and those of other engines never do. The message itself is not shown, because it quotes
- * the text, which may be a token.
+ * Finds where the settings stop being JSON, such as `line 2, column 5`. The messages of V8 usually
+ * name the position, and the messages of other engines never do. The message itself is not shown,
+ * because it quotes the settings, which may contain a token.
  */
-function locateJsonError(text: string): string {
-  const position = readPosition(text)
-  if (position === undefined) return `line ${findUnreadableLine(text)}`
-  const lines = text.slice(0, position).split('\n')
+function locateJsonError(json: string): string {
+  const position = readPosition(json)
+  if (position === undefined) return `line ${findUnreadableLine(json)}`
+  const lines = json.slice(0, position).split('\n')
   return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`
 }
 
-function readPosition(text: string): number | undefined {
+function readPosition(json: string): number | undefined {
   try {
-    JSON.parse(text)
+    JSON.parse(json)
     return undefined
   } catch (error) {
     const digits = / at position (?<digits>\d+)/.exec(String(error))?.groups?.['digits']
@@ -41,11 +41,11 @@ function readPosition(text: string): number | undefined {
 }
 
 /**
- * Returns the number of the line in which the text stops being the beginning of JSON. For a text
- * that only ends too early, this is its last line.
+ * Returns the number of the line, from 1 on, in which the settings stop being the beginning of
+ * JSON. For settings that only end too early, this is the last line.
  */
-function findUnreadableLine(text: string): number {
-  const lines = text.trimEnd().split('\n')
+function findUnreadableLine(json: string): number {
+  const lines = json.trimEnd().split('\n')
   const index = lines.findIndex(
     (_, lastIndex) => !isJsonBeginning(lines.slice(0, lastIndex + 1).join('\n')),
   )
@@ -53,18 +53,18 @@ function findUnreadableLine(text: string): number {
 }
 
 /**
- * Whether the first lines of a text can be the beginning of JSON: `{"stores": {"garden":` is one,
+ * Returns true if lines can be the beginning of JSON. `{"stores": {"garden":` is such a beginning,
  * because it becomes JSON with a value and the brackets `}}`. Strings are left out first, because
  * they may contain brackets.
  */
-function isJsonBeginning(text: string): boolean {
+function isJsonBeginning(json: string): boolean {
   const closers: string[] = []
-  for (const bracket of text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[[\]{}]/g) ?? []) {
+  for (const bracket of json.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[[\]{}]/g) ?? []) {
     if (bracket === '{') closers.unshift('}')
     else if (bracket === '[') closers.unshift(']')
     else closers.shift()
   }
-  const beginning = text.trimEnd()
+  const beginning = json.trimEnd()
   const completedBeginning = beginning.endsWith(':')
     ? `${beginning}null`
     : beginning.replace(/,$/, '')

@@ -11,11 +11,11 @@ import { isPlainWord } from '../platform/escape.js'
  * @param noun what the error calls the number, such as `a port`
  */
 export function createNumberParser(noun: string, min: number, max: number, example: string) {
-  return (flag: string, text: string): number => {
+  return (flag: string, rawValue: string): number => {
     // With more than 16 digits, no number is a safe integer.
-    const number = /^(?:0|[1-9]\d{0,15})$/.test(text) ? parseInt(text, 10) : Number.NaN
+    const number = /^(?:0|[1-9]\d{0,15})$/.test(rawValue) ? parseInt(rawValue, 10) : Number.NaN
     if (number >= min && number <= max) return number
-    throw createValueError(flag, `${noun} from ${min} to ${max}`, text, example)
+    throw createValueError(flag, `${noun} from ${min} to ${max}`, rawValue, example)
   }
 }
 
@@ -37,11 +37,11 @@ export function createDurationParser(
   example: string,
   defaultUnit = 's',
 ) {
-  return (flag: string, text: string): number => {
-    const { amount = '', unit = defaultUnit } = durationPattern.exec(text)?.groups ?? {}
+  return (flag: string, rawValue: string): number => {
+    const { amount = '', unit = defaultUnit } = durationPattern.exec(rawValue)?.groups ?? {}
     const milliseconds = Math.round(parseFloat(amount) * (msPerUnit[unit] ?? Number.NaN))
     if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds
-    throw createValueError(flag, rule, text, example)
+    throw createValueError(flag, rule, rawValue, example)
   }
 }
 
@@ -62,69 +62,72 @@ export const commonFormats: readonly OutputFormat[] = ['text', 'json', 'ndjson']
 
 export function parseOutput(
   flag: string,
-  text: string,
+  rawValue: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  const hint = namesWorkbook(text) ? 'To write a workbook: plants export FILE.xlsx' : undefined
-  return parseChoice(flag, text, formats, hint)
+  const hint = namesWorkbook(rawValue) ? 'To write a workbook: plants export FILE.xlsx' : undefined
+  return parseChoice(flag, rawValue, formats, hint)
 }
 
-/** Whether somebody asks for a workbook by an option whose values are the formats of text. */
+/**
+ * Returns true for a value that names a workbook, such as `xlsx`, where only formats of text are
+ * possible.
+ */
 export function namesWorkbook(format: string): boolean {
   return /^(?:xlsx|xlsm|xls|excel)$/i.test(format)
 }
 
-/** Whether the output consists of JSON values: one document, or one value for each line. */
+/** Returns true if the output consists of JSON values: one document, or one value for each line. */
 export function isJson(format: string | undefined): boolean {
   return format === 'json' || format === 'ndjson'
 }
 
-export function parseSwitch(name: string, text: string): boolean {
-  const lowerCaseText = text.toLowerCase()
+export function parseSwitch(name: string, rawValue: string): boolean {
+  const lowerCaseText = rawValue.toLowerCase()
   if (['1', 'true', 'yes', 'on'].includes(lowerCaseText)) return true
   if (['0', 'false', 'no', 'off'].includes(lowerCaseText)) return false
-  throw createValueError(name, 'true or false', text)
+  throw createValueError(name, 'true or false', rawValue)
 }
 
 /**
- * Returns a text that is not empty. An unset variable of a shell leaves an empty one, and `--store
- * "$UNSET"` must not change the default store.
+ * Returns the value, which must not be empty. An unset variable of a shell leaves an empty value,
+ * and `--store "$UNSET"` must not change the default store.
  */
-export function parseText(flag: string, text: string): string {
+export function parseNonEmptyString(flag: string, rawValue: string): string {
   const isOption = flag.startsWith('-')
   const hint = isOption ? 'Give a value, or leave the option out' : 'Give a value, or remove it'
-  if (text === '') throw usageError(`${flag} is empty`, hint)
-  if (text.includes('\0')) throw usageError(`${flag} contains U+0000`, 'Remove that character')
-  return text
+  if (rawValue === '') throw usageError(`${flag} is empty`, hint)
+  if (rawValue.includes('\0')) throw usageError(`${flag} contains U+0000`, 'Remove that character')
+  return rawValue
 }
 
 /**
  * Returns the path of a file. A path that ends in a slash would otherwise become a file of the name
  * before it.
  */
-export function parseFilePath(flag: string, text: string): string {
-  if (text.endsWith('/')) throw usageError(`${flag} names a directory`, fileInFolderHint)
-  return parseText(flag, text)
+export function parseFilePath(flag: string, rawValue: string): string {
+  if (rawValue.endsWith('/')) throw usageError(`${flag} names a directory`, fileInFolderHint)
+  return parseNonEmptyString(flag, rawValue)
 }
 
 export function parseChoice<Choice extends string>(
   flag: string,
-  text: string,
+  rawValue: string,
   choices: readonly Choice[],
   hint?: string,
 ): Choice {
-  const choice = findChoice(choices, text)
+  const choice = findChoice(choices, rawValue)
   if (choice !== undefined) return choice
   const rule = choices.length === 1 ? choices.join() : `one of ${choices.join(', ')}`
-  throw usageError(createValueError(flag, rule, text).message, hint)
+  throw usageError(createValueError(flag, rule, rawValue).message, hint)
 }
 
-/** Finds the choice that a text names, in upper or lower case. */
+/** Finds the choice that a value names, in upper or lower case. */
 export function findChoice<Choice extends string>(
   choices: readonly Choice[],
-  text: string | undefined,
+  rawValue: string | undefined,
 ): Choice | undefined {
-  const lowerCaseText = text?.toLowerCase()
+  const lowerCaseText = rawValue?.toLowerCase()
   return choices.find((choice) => choice === lowerCaseText)
 }
 
@@ -134,8 +137,8 @@ export function findChoice<Choice extends string>(
  *
  * @param name the option, variable or argument that has the value
  */
-export function createValueError(name: string, rule: string, text: string, example?: string) {
-  const message = `${name} must be ${rule}${isPlainWord(text) ? `, but was "${text}"` : ''}`
+export function createValueError(name: string, rule: string, rawValue: string, example?: string) {
+  const message = `${name} must be ${rule}${isPlainWord(rawValue) ? `, but was "${rawValue}"` : ''}`
   const option = name.startsWith('-') ? `${name} ` : ''
   return usageError(message, example && `For example: ${option}${example}`)
 }

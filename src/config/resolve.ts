@@ -137,7 +137,7 @@ export class EffectiveSettings {
  *   password
  */
 export function resolveAddress(
-  text: string,
+  storeValue: string,
   origin: string,
   io: Io,
   { isArgument = false, env = io.env } = {},
@@ -145,7 +145,7 @@ export function resolveAddress(
   const { resolvePath, findUserName, secrets } = io
   const findDataFolder = async () =>
     env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.findDataFolder()
-  return parseAddress(text, origin, {
+  return parseAddress(storeValue, origin, {
     resolvePath,
     findDataFolder,
     env,
@@ -156,20 +156,21 @@ export function resolveAddress(
 }
 
 /**
- * Formats the setting `store` for output: a saved name stays as it is, an address loses its
- * password, and a text that is neither becomes `***`, because it may be a token.
+ * Formats the setting `store` for output: a saved name stays unchanged, an address loses its
+ * password, and any other string becomes `***`, because it may be a token.
  */
 export async function formatStore(
-  text: string,
+  storeValue: string,
   io: Io,
   saved: SavedSettings = { version: 1 },
 ): Promise<string> {
-  if (text === 'local' || (isStoreName(text) && findSavedStore(saved, text))) return text
+  if (storeValue === 'local' || (isStoreName(storeValue) && findSavedStore(saved, storeValue)))
+    return storeValue
   try {
     // The variables are left out, because a wrong PGPORT would hide an address that is correct.
-    const address = await resolveAddress(text, '', io, { env: {} })
+    const address = await resolveAddress(storeValue, '', io, { env: {} })
     const mayHavePassword = findKind(address).credential === 'password'
-    return mayHavePassword ? address.name : text
+    return mayHavePassword ? address.name : storeValue
   } catch (error) {
     if (error instanceof PlantsError) return '***'
     throw error

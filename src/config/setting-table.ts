@@ -1,5 +1,5 @@
 import type { Capability } from '../stores/kinds.js'
-import { parseOutput, parseSwitch, parseText, parseTimeout } from './option-values.js'
+import { parseNonEmptyString, parseOutput, parseSwitch, parseTimeout } from './option-values.js'
 
 /*
  * The only list of the settings. An option of the command line, an environment variable, help, the
@@ -10,7 +10,7 @@ const settingsTable = {
     flags: '-s, --store <address>',
     variable: 'PLANTS_STORE',
     scopes: ['user'],
-    parse: parseText,
+    parse: parseNonEmptyString,
     default: 'local',
     description: 'store to use: a saved name, a path or an address',
   },
@@ -34,7 +34,7 @@ const settingsTable = {
     flags: '--ca-cert <path>',
     variable: 'PLANTS_CA_CERT',
     scopes: ['user', 'store'],
-    parse: parseText,
+    parse: parseNonEmptyString,
     needs: 'token',
     default: { label: 'those of Node.js and the system' },
     description: 'file of the PEM certificates to trust',
@@ -51,7 +51,7 @@ const settingsTable = {
   },
   'token-command': {
     scopes: ['store'],
-    parse: (source, text) => parseText(source, text.trim()),
+    parse: (source, rawValue) => parseNonEmptyString(source, rawValue.trim()),
     needs: 'token',
     default: { label: 'none' },
     description: 'shell command that prints the token',
@@ -69,8 +69,8 @@ interface Setting {
    * @param source the error of a wrong value names it by this, such as `--timeout`
    * @throws {PlantsError} `usage`
    */
-  parse(source: string, text: string): unknown
-  /** The default value, or a text for people that says what happens without a value. */
+  parse(source: string, rawValue: string): unknown
+  /** The default value, or a label for people that says what happens without a value. */
   default: string | { label: string }
   description: string
   /** The setting is saved as true or false, not as a string. */
@@ -108,7 +108,10 @@ export function toOptionKey(name: SettingName): string {
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Returns the text of a value that commander has: switches are true or false there. */
+/**
+ * Converts a value of commander to a string. commander keeps the value of a switch as true or
+ * false.
+ */
 export function toSettingText(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }

@@ -36,7 +36,7 @@ export async function findSettingsPath({
   return join(folder ? resolvePath(folder) : await findConfigFolder(), 'settings.json')
 }
 
-type Content =
+type SettingsContent =
   | { state: 'missing' }
   | { state: 'invalid'; bytes: Buffer; stats: Stats }
   | { state: 'valid'; savedSettings: SavedSettings; stats: Stats }
@@ -72,7 +72,7 @@ export function readLockedSettings(path: string, io: Io): Promise<SettingsFile> 
   return toSettingsFile(readContent(path, io), path, io)
 }
 
-function readContent(path: string, io: Io): Content {
+function readContent(path: string, io: Io): SettingsContent {
   let file: ReturnType<typeof readSmallFile>
   try {
     file = readSmallFile(path)
@@ -112,7 +112,11 @@ function toChmodCommand(path: string): string {
   return `chmod 600 ${quoteWord(path)}`
 }
 
-async function toSettingsFile(content: Content, path: string, io: Io): Promise<SettingsFile> {
+async function toSettingsFile(
+  content: SettingsContent,
+  path: string,
+  io: Io,
+): Promise<SettingsFile> {
   if (content.state === 'missing') return { path, savedSettings: { version: 1 } }
   if (content.state === 'invalid') {
     const { explainInvalidSettings } = await import('./explain-settings.js')

@@ -62,8 +62,8 @@ function buildSection<Entry extends z.ZodMiniType>(entry: Entry) {
 /** Returns a sentence for each invalid value, without the value, which may be a token. */
 export function findSettingsProblems(value: unknown): string[] {
   // The schema is used once, so zod need not compile a function for it.
-  const { error: failure } = settingsSchema.safeParse(value, { jitless: true })
-  const issues = failure?.issues ?? []
+  const { error: schemaError } = settingsSchema.safeParse(value, { jitless: true })
+  const issues = schemaError?.issues ?? []
   // A file of another version may have another shape, so only its version is reported.
   const versionIssues = issues.filter(({ path }) => path[0] === 'version')
   const reportedIssues = versionIssues.length > 0 ? versionIssues : issues

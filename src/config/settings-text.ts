@@ -30,10 +30,10 @@ export function parseSettings(bytes: Buffer): SavedSettings | undefined {
   return isSavedSettings(value) ? value : undefined
 }
 
-/** Returns the parsed JSON, or undefined for a text that is not JSON. */
-export function parseJsonText(text: string): unknown {
+/** Returns the parsed JSON, or undefined for a string that is not JSON. */
+export function parseJsonText(json: string): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(json)
   } catch (error) {
     if (error instanceof SyntaxError) return undefined
     throw error

@@ -1,9 +1,9 @@
 /*
- * Says what is wrong in a text that is not JSON, and where.
+ * Says where a string is not JSON, and why.
  *
- * `JSON.parse` only says whether a text is JSON. Its messages differ between versions of V8, call
- * an extra comma an unexpected end, and quote a part of the text that may begin or end within a
- * word. So this module reads a rejected text again, token by token, up to the first error. The
+ * `JSON.parse` only says whether a string is JSON. Its messages differ between versions of V8, call
+ * an extra comma an unexpected end, and quote a part of the string that may begin or end within a
+ * word. So this module reads a rejected string again, token by token, up to the first error. The
  * values are not built, and arrays are not entered by recursion, so that a million `[` do no harm.
  */
 import { assertDefined } from '../errors.js'
@@ -13,7 +13,7 @@ import { shorten } from '../platform/escape.js'
 type ExpectedToken = 'value' | 'valueOrEnd' | 'key' | 'keyOrEnd' | 'colon' | 'commaOrEnd'
 
 /**
- * Describes the first error of a text: `there is an extra comma before "]" (column 22)`.
+ * Describes the first error of a source, such as `there is an extra comma before "]" (column 22)`.
  *
  * @param options.isSequence whether several values may follow each other, as `jq` prints them
  */

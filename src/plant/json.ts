@@ -14,27 +14,28 @@
  *
  * @param options.idKey the key of the id, as an import may rename it
  * @param options.isList whether the objects of an array have their ids replaced, too
- * @returns the value, unless the text is invalid: `describeSyntaxError` says what is wrong in it
+ * @returns the value, or `isInvalid` for a string that is not JSON. `describeSyntaxError` says
+ *   where it is wrong.
  */
 export function parseJson(
-  text: string,
+  json: string,
   { idKey = 'id', isList = false } = {},
 ): { value: unknown } | { isInvalid: true } {
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = JSON.parse(json)
   } catch {
     return { isInvalid: true }
   }
-  const mayBeRounded = roundableNumber.test(text)
+  const mayBeRounded = roundableNumber.test(json)
   if (isList && Array.isArray(value)) {
     // The same array, in which each number is a string of its digits.
-    const digitItems = mayBeRounded ? JSON.parse(quoteNumbers(text)) : []
+    const digitItems = mayBeRounded ? JSON.parse(quoteNumbers(json)) : []
     for (const [index, item] of value.entries())
       if (isObject(item) && typeof item[idKey] === 'number')
         item[idKey] = toExactNumber(item[idKey], digitItems[index]?.[idKey])
   } else if (isObject(value) && typeof value[idKey] === 'number')
-    value[idKey] = toExactNumber(value[idKey], mayBeRounded ? findDigits(text, idKey) : undefined)
+    value[idKey] = toExactNumber(value[idKey], mayBeRounded ? findDigits(json, idKey) : undefined)
   return { value }
 }
 
@@ -68,9 +69,7 @@ function findDigits(json: string, key: string): string {
 /** Matches the number after a key. It takes half the time of `split`. */
 const numberAfterKey = /\s*:\s*([\d.eE+-]+)/y
 
-/**
- * @param json must be valid, so that whatever begins with a digit outside of a string is a number
- */
+/** @param json must be valid JSON: then each digit outside of a string belongs to a number */
 function quoteNumbers(json: string): string {
   let isInString = false
   return json.replace(/\\.|"|-?\d[\d.eE+-]*/gs, (token) => {
@@ -87,8 +86,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 export class NumberLiteral {
   readonly source: string
 
-  constructor(text: string) {
-    this.source = text
+  constructor(source: string) {
+    this.source = source
   }
 }
 
@@ -96,15 +95,15 @@ export class NumberLiteral {
  * Parses an int64 in JSON's grammar of numbers: `1.0` and `1e3` are integers, `+1` and `007` are
  * not. The exponent is compared and not expanded, so `1e999999999` costs nothing.
  */
-export function parseInt64(text: string): bigint | undefined {
-  const value = plainInteger.test(text) ? BigInt(text) : parseInteger(text)
+export function parseInt64(literal: string): bigint | undefined {
+  const value = plainInteger.test(literal) ? BigInt(literal) : parseInteger(literal)
   return isInt64(value) ? value : undefined
 }
 
 const plainInteger = /^-?[1-9]\d{0,18}$/
 
-function parseInteger(text: string): bigint | undefined {
-  const match = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)
+function parseInteger(literal: string): bigint | undefined {
+  const match = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal)
   if (!match) return undefined
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
   const digits = (whole + fraction).replace(/^0+/, '')
@@ -147,7 +146,7 @@ export function toWireJson(fields: object): string {
  * Writes a plant in half of the time that `toWireJson` needs for other objects, because a list has
  * many plants. Returns undefined for an object that is not a plant.
  */
-function formatPlant(fields: object, quoteField: (text: string) => string): string | undefined {
+function formatPlant(fields: object, quoteField: (field: string) => string): string | undefined {
   // The cast is safe, because the type of each field is checked below.
   const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown }
   if (typeof id !== 'bigint' || typeof name !== 'string') return undefined
@@ -161,8 +160,10 @@ function formatPlant(fields: object, quoteField: (text: string) => string): stri
  * Few strings contain a character to escape, so to search for such a character first saves half of
  * the time.
  */
-function quoteString(text: string): string {
-  return charactersToEscape.test(text) ? escapeUnsafeCharacters(JSON.stringify(text)) : `"${text}"`
+function quoteString(string: string): string {
+  return charactersToEscape.test(string)
+    ? escapeUnsafeCharacters(JSON.stringify(string))
+    : `"${string}"`
 }
 
 function escapeUnsafeCharacters(json: string): string {
@@ -175,12 +176,16 @@ function escapeUnsafeCharacters(json: string): string {
 /** Matches line separators, DEL, C1 and direction marks, which `JSON.stringify` does not escape. */
 const unsafeCharacters = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-/** Matches whatever `unsafe` matches or JSON escapes, and lone surrogates. */
+/**
+ * Matches the characters of `unsafeCharacters`, the characters that JSON must escape, and lone
+ * surrogates.
+ */
 const charactersToEscape =
   /["\\\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
 
 /**
- * Whether a Content-Type is JSON, with any parameters, such as `application/json; charset=utf-8`.
+ * Returns true for the Content-Type of JSON, with any parameters, such as `application/json;
+ * charset=utf-8`.
  */
 export function isJsonType(contentType: string): boolean {
   return /^application\/json[\t ]*(?:;|$)/i.test(contentType)

@@ -139,7 +139,7 @@ export function haveEqualFields(plant: Plant, storedPlant: Plant): boolean {
   return plant.name === storedPlant.name && plant.tag === storedPlant.tag
 }
 
-/** Whether a key has 1 to 255 visible ASCII characters. */
+/** Returns true for a string of 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
 }

@@ -95,9 +95,9 @@ async function buildResponse(
 
 /**
  * This prevents DNS rebinding: the owner of a web site can let its name lead to a loopback address,
- * so that a browser on this machine lets the page read what is there. The requests of that page
- * have the name of the site as Host. On an address that others can reach anyway, any name is
- * accepted, because it may be the name of a service in a cluster.
+ * so that a browser on this machine lets the page read the responses of this port. The requests of
+ * that page have the name of the site as Host. On an address that others can reach anyway, any name
+ * is accepted, because it may be the name of a service in a cluster.
  *
  * @param name the header Host. It is undefined only in HTTP/1.0, which no browser sends.
  * @throws {HttpError} 421

@@ -170,8 +170,8 @@ const lockRuntime: Runtime = {
 }
 
 /**
- * @throws {PlantsError} `unavailable` for what is not a socket, and for a socket on which somebody
- *   may still listen
+ * @throws {PlantsError} `unavailable` for a file that is not a socket, and for a socket on which
+ *   somebody may still listen
  */
 async function assertReplaceable(path: string): Promise<void> {
   const stats = lstatSync(path, { throwIfNoEntry: false })

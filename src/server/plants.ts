@@ -32,8 +32,8 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
     listPlants: async ({ response, query: { limit, ...query } }) => {
       const signal = createCloseSignal(response)
       const { plants, hasNext } = await readPage(store, { ...query, signal }, limit)
-      const next = formatQuery({ ...query, limit, after: plants.at(-1)?.id })
-      const headers = hasNext ? ['Link', `<plants?${next}>; rel="next"`] : []
+      const nextQuery = formatQuery({ ...query, limit, after: plants.at(-1)?.id })
+      const headers = hasNext ? ['Link', `<plants?${nextQuery}>; rel="next"`] : []
       return { outcome: 'read', status: 200, body: `[${plants.map(toWireJson).join()}]`, headers }
     },
     countPlants: async ({ response, query: { tag, search } }) => {

@@ -294,9 +294,9 @@ export class HttpServer {
 }
 
 /**
- * When a connection closes, node:http creates an error for each of its requests, of which a flood
- * has thousands. Nobody reads their stacks, which take half of the time of a flood. So no stacks
- * are recorded while the listeners of `close` run: those of node:http run between the first
+ * When a connection closes, node:http creates an error for each of its requests, and a flood has
+ * thousands of requests. Nobody reads their stacks, which take half of the time of a flood. So no
+ * stacks are recorded while the listeners of `close` run: those of node:http run between the first
  * listener and the last one.
  */
 function omitStacksAtClose(socket: Socket): void {

@@ -77,7 +77,10 @@ export const targetSessionAttrs = ['read-write', 'any'] as const
 export const addressForms =
   'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
 
-/** @param source names the address, because its text may contain a password */
+/**
+ * @param source where the address comes from. Messages say this instead of the address, which may
+ *   contain a password.
+ */
 export function createAddressError(
   source: string,
   problem: string,
@@ -100,11 +103,12 @@ export function describeCreation(storeFlag: string): string {
 }
 
 /**
- * Returns true for a text under which credentials are saved: a service, or a database with its
- * user. It contains no secret, so it may be shown where somebody may have typed a token by mistake.
+ * Returns true for an address under which credentials are saved: a service, or a database with its
+ * user. Such an address contains no secret, so it may be shown where somebody may have typed a
+ * token by mistake.
  */
-export function isLoginAddress(text: string): boolean {
-  return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
+export function isLoginAddress(address: string): boolean {
+  return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(address)
 }
 
 /** libpq keeps its passwords here (https://www.postgresql.org/docs/current/libpq-pgpass.html). */

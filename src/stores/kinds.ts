@@ -23,7 +23,10 @@ export function findKind(address: Address): StoreKind {
   return kinds[address.scheme]
 }
 
-/** @param source messages name the text by this, because it may contain a password */
+/**
+ * @param source where the address comes from. Messages say this instead of the address, which may
+ *   contain a password.
+ */
 export async function parseAddress(
   text: string,
   source: string,
@@ -32,7 +35,7 @@ export async function parseAddress(
   if (/\0|%00/.test(text))
     throw createAddressError(source, 'contains U+0000, which is not allowed in an address')
   const candidates: StoreKind[] = Object.values(kinds)
-  // The last kind matches every text.
+  // The last kind matches every string.
   const kind = assertDefined(candidates.find((candidate) => candidate.matches(text)))
   return kind.parse(text, source, context)
 }

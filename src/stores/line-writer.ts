@@ -49,7 +49,7 @@ interface Syntax {
   endWithoutTag: Buffer
   /** The kind of each byte within a name or a tag. */
   byteKinds: Uint8Array
-  /** Whether a name or a tag with a quote or a delimiter is written in quotes. */
+  /** True if a name or a tag with a quote or a delimiter is written in quotes. */
   isTable: boolean
 }
 

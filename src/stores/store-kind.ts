@@ -21,14 +21,14 @@ export interface StoreKind<A extends Address = Address> {
   readonly credential: 'token' | 'password' | undefined
   readonly capabilities: CapabilityOffers<A>
 
-  /** Returns true if the text is meant as an address of this kind, even if it is not valid. */
-  matches(text: string): boolean
+  /** Returns true if the user means an address of this kind, even if the address is not valid. */
+  matches(address: string): boolean
   /**
-   * @param source messages name the text by this, such as "PLANTS_STORE". They never quote it,
-   *   because it may contain a password.
+   * @param source where the address comes from, such as "PLANTS_STORE". Messages say this instead
+   *   of the address, which may contain a password.
    * @throws {PlantsError} `usage`
    */
-  parse(text: string, source: string, context: AddressContext): Promise<A>
+  parse(address: string, source: string, context: AddressContext): Promise<A>
   /** Formats the complete address without its password, as it is saved. */
   format(address: A): string
   /** Returns true for the store `local`, which need not exist yet. */
@@ -87,9 +87,9 @@ interface DirectAccess<A extends Address> {
   createOpener(address: A, context: OpenContext): Promise<DirectStoreOpener>
   /** A store can be created only if the address names one server. */
   countServers(address: A): number
-  /** Whether its transactions have `createPlainRows`. */
+  /** True if transactions of this kind have `createPlainRows`. */
   takesPlainRows?: true
-  /** Whether `open` creates a store that does not exist. */
+  /** True if `open` creates a store that does not exist. */
   isCreatedOnOpen?: true
 }
 

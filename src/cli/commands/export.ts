@@ -1,5 +1,10 @@
 import type { Stats } from 'node:fs'
-import { namesWorkbook, outputFormats, parseChoice, parseText } from '../../config/option-values.js'
+import {
+  namesWorkbook,
+  outputFormats,
+  parseChoice,
+  parseNonEmptyString,
+} from '../../config/option-values.js'
 import { fileInFolderHint, usageError } from '../../errors.js'
 import { encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
@@ -28,7 +33,7 @@ export function define(command: PlantsCommand): void {
     .argument(
       '[file]',
       'file to write: .xlsx (an Excel workbook), or .ndjson, .json, .csv or .tsv, each also with .gz',
-      (text) => parseText('file', text),
+      (text) => parseNonEmptyString('file', text),
     )
     .option('-y, --yes', 'overwrite an existing file')
   addQuery(command)

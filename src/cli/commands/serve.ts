@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
-import { parseCount, parseText } from '../../config/option-values.js'
+import { parseCount, parseNonEmptyString } from '../../config/option-values.js'
 import { isWindows, PlantsError, usageError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
@@ -51,7 +51,7 @@ export function define(command: PlantsCommand): void {
     .value(
       '--host <host>',
       'address to listen on; 0.0.0.0 for all IPv4 addresses',
-      parseText,
+      parseNonEmptyString,
       loopback,
     )
     .value('-p, --port <port>', 'port to listen on; 0 for any free one', parsePort, '4010')
@@ -73,19 +73,19 @@ export function define(command: PlantsCommand): void {
       { defaultValue: 'info' },
     )
     .optionsGroup('Security:')
-    .value('--tls-cert <path>', 'file of the PEM certificate and its chain', parseText)
-    .value('--tls-key <path>', 'file of the PEM private key', parseText)
+    .value('--tls-cert <path>', 'file of the PEM certificate and its chain', parseNonEmptyString)
+    .value('--tls-key <path>', 'file of the PEM private key', parseNonEmptyString)
     .value('--allow <rights>', `rights to offer; by default all, ${rightsRule}`, parseRights)
     .optionsGroup(rareOptionsHeading)
     .addOption(
       new Option('--socket <path>', 'listen on a Unix socket instead of a port, for a proxy')
-        .argParser((path) => parseText('--socket', path))
+        .argParser((path) => parseNonEmptyString('--socket', path))
         .conflicts(['host', 'port']),
     )
     .value(
       '--admin-host <host>',
       `address to listen on for --admin-port (default: ${loopback})`,
-      parseText,
+      parseNonEmptyString,
     )
     .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')

@@ -1,4 +1,4 @@
-import { createDurationParser, parseText } from '../../config/option-values.js'
+import { createDurationParser, parseNonEmptyString } from '../../config/option-values.js'
 import { PlantsError, usageError } from '../../errors.js'
 import { parseDecimalId } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -55,7 +55,7 @@ export function define(command: PlantsCommand): void {
     .command('revoke')
     .description('Revoke a token. A running plants serve rejects it within a second.')
     .argument('<token>', 'id or note of the token, as plants tokens list shows it', (text) =>
-      parseText('token', text),
+      parseNonEmptyString('token', text),
     )
     .handler(revoke)
 }

@@ -16,7 +16,12 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
   const client = new HttpClient(address, { access, timeoutMs, runtime })
   const signal = runtime.handleSignals()
   try {
-    const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
+    const probe = {
+      method: 'POST',
+      path: '/plants',
+      body: '{}',
+      expectedValue: expectedPlant,
+    } as const
     const response = await client.send(probe, timeoutMs, [signal])
     signal.throwIfAborted()
     const result = await interpretResponse(client, probe, response)

@@ -29,7 +29,7 @@ const descriptionSchema = z.object({
 export const descriptionRequest: HttpRequest<boolean> = {
   method: 'GET',
   path: '/openapi.json',
-  expected: {
+  expectedValue: {
     noun: 'OpenAPI description',
     read({ body }) {
       const result = parseJson(body.toString())

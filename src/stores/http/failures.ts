@@ -26,11 +26,14 @@ export async function interpretResponse<T>(
   response: HttpResponse | NoResponse,
 ): Promise<Result<T>> {
   if ('cause' in response) return createNoResponseFailure(client, request, response)
-  const value = response.status === 200 ? request.expected.read(response) : undefined
+  const value = response.status === 200 ? request.expectedValue.read(response) : undefined
   return value === undefined ? createFailure(client, request, response) : { value }
 }
 
-/** Whether an error concerns one plant, and not the service and so all plants. */
+/**
+ * Returns true for an error that concerns one plant. Other errors concern the service, and so all
+ * plants.
+ */
 export function isPlantFailure({ kind, status = 0 }: PlantsError): boolean {
   if (kind === 'conflict' || kind === 'notFound') return true
   return kind === 'rejected' && [400, 413, 422].includes(status)
@@ -188,7 +191,7 @@ function parseRetryAfter({
 
 async function describeContent(
   { address }: HttpClient,
-  { expected }: HttpRequest,
+  { expectedValue }: HttpRequest,
   response: HttpResponse,
 ): Promise<string> {
   const { status, headers, body, isTruncated } = response
@@ -211,7 +214,7 @@ async function describeContent(
   if (isJsonType(type) && !isUtf8(body)) return ` with a body that is not UTF-8: ${message}`
   if (!isJsonType(type))
     return ` with ${truncateToLine(type.replace(/;.*/, ''))}, not application/json: ${message}`
-  return ` with no ${expected.noun}${await explainShape(expected.shape, response)}: ${message}`
+  return ` with no ${expectedValue.noun}${await explainShape(expectedValue.shape, response)}: ${message}`
 }
 
 /**

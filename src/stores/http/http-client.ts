@@ -19,10 +19,10 @@ export interface HttpRequest<T = unknown> {
   path: string
   idempotencyKey?: string
   body?: string
-  expected: Expected<T>
+  expectedValue: ExpectedValue<T>
 }
 
-export interface Expected<T> {
+export interface ExpectedValue<T> {
   /** The name of the expected value in messages, such as "Plant". */
   noun: string
   /** The expected JSON. If it is set, a message says how the response differs from it. */
@@ -71,7 +71,7 @@ export class HttpClient {
    * Resolves to true if the service lists idempotency keys; undefined until the service was asked.
    */
   supportsKeys: Promise<boolean> | undefined
-  /** Whether a warning has said that requests are repeated. */
+  /** True if the user was warned that requests are repeated. The warning is printed only once. */
   hasWarned = false
   #transport: Promise<Transport> | undefined
   /** The transport that also trusts the certificates of the system, if there are any. */
@@ -248,9 +248,9 @@ async function readResponse(incomingMessage: http.IncomingMessage): Promise<Http
   } catch (error) {
     if (getSystemCode(error) !== 'ECONNRESET') throw error
     const announcedBytes = headers['content-length']
-    const end =
+    const lengthClause =
       announcedBytes === undefined ? 'bytes, without its end' : `of ${announcedBytes} bytes`
-    throw new TruncatedResponseError(status, `${receivedBody.length} ${end}`, error)
+    throw new TruncatedResponseError(status, `${receivedBody.length} ${lengthClause}`, error)
   }
   return {
     status,

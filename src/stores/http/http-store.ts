@@ -118,13 +118,13 @@ function describeUnknownOutcome(
   { kind, hint }: PlantsError,
 ): string {
   const id = getTargetId(change)
-  const start = hint === undefined ? '' : `${hint}. `
+  const hintStart = hint === undefined ? '' : `${hint}. `
   if (change.type === 'create') {
     const repetitionAdvice = `repeat the command with: --idempotency-key ${quoteWord(key)}`
-    const uncertainty = `${start}Whether plant ${id} is stored is unknown`
+    const uncertainty = `${hintStart}Whether plant ${id} is stored is unknown`
     return `${uncertainty}. If the service supports idempotency keys, ${repetitionAdvice}`
   }
-  const uncertainty = `${start}Whether plant ${id} was changed is unknown`
+  const uncertainty = `${hintStart}Whether plant ${id} was changed is unknown`
   // The hint of the error names another address, because no plant can be looked up at this address.
   if (kind === 'noResponse' && hint !== undefined) return uncertainty
   return `${uncertainty}. ${describeLookup(id, service)}`

@@ -27,7 +27,7 @@ export interface Failure {
 interface Reason {
   text?: string
   hint?: string
-  /** Whether the same request may arrive a moment later. */
+  /** True if the same request may succeed a moment later. */
   isTransient?: boolean
 }
 
@@ -116,7 +116,7 @@ export function createNoResponseFailure(
   })
 }
 
-/** Creates the error of a request of which nothing was sent. */
+/** Creates the error of a request that was not sent. */
 function createUnreachableError({ address, access }: HttpClient, cause: unknown): PlantsError {
   const code = findCode(cause)
   const reason = findReason(code)
@@ -141,7 +141,10 @@ function findCode(cause: unknown): string {
   return getSystemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }
 
-/** Whether a failure before the request was sent concerns the proxy, which is contacted first. */
+/**
+ * Returns true if a failure concerns the proxy. The request was not sent, and the proxy is
+ * contacted first.
+ */
 function concernsProxy(code: string, { isTransient = false }: Reason): boolean {
   return isTransient || code === 'ENOTFOUND' || code.startsWith('HPE_')
 }

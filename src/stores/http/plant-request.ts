@@ -9,19 +9,19 @@ import {
 } from '../../plant/plant.js'
 import { takeCharacters, truncate } from '../../platform/escape.js'
 import { type CountQuery, formatQuery } from '../query.js'
-import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
+import type { ExpectedValue, HttpRequest, HttpResponse } from './http-client.js'
 import type { ResponseShape } from './response-schemas.js'
 
 export function buildCreateRequest(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
   const body = toWireJson(plant)
-  return { method: 'POST', path: '/plants', idempotencyKey, body, expected: expectedPlant }
+  return { method: 'POST', path: '/plants', idempotencyKey, body, expectedValue: expectedPlant }
 }
 
 export function buildPlantRequest(
   method: 'GET' | 'PATCH' | 'DELETE',
   id: bigint,
 ): HttpRequest<StoredPlant> {
-  const expected: Expected<StoredPlant> = {
+  const expectedValue: ExpectedValue<StoredPlant> = {
     noun: `StoredPlant with id ${id}`,
     shape: 'storedPlant',
     read(response) {
@@ -29,17 +29,17 @@ export function buildPlantRequest(
       return plant?.id === id ? plant : undefined
     },
   }
-  return { method, path: `/plants/${id}`, expected }
+  return { method, path: `/plants/${id}`, expectedValue }
 }
 
 /** @param query selects plants by the same parameters as a list */
 export function buildCountRequest(query: CountQuery): HttpRequest<bigint> {
   const text = formatQuery(query)
   const path = text === '' ? '/plants/count' : `/plants/count?${text}`
-  return { method: 'GET', path, expected: expectedCount }
+  return { method: 'GET', path, expectedValue: expectedCount }
 }
 
-const expectedCount: Expected<bigint> = {
+const expectedCount: ExpectedValue<bigint> = {
   noun: 'count',
   shape: 'count',
   read: (response) => parseResponseCount(readJson(response, 'count')),
@@ -50,7 +50,7 @@ export function parseResponseCount(value: unknown): bigint | undefined {
   return isInt64(count) && count >= 0n ? count : undefined
 }
 
-export const expectedPlant: Expected<Plant> = {
+export const expectedPlant: ExpectedValue<Plant> = {
   noun: 'Plant',
   shape: 'plant',
   read: (response) => parseResponsePlant(readJson(response)),

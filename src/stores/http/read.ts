@@ -2,7 +2,7 @@ import { PlantsError } from '../../errors.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import { parseUrl } from '../../platform/urls.js'
 import { formatQuery, pageRows, type ReadQuery } from '../query.js'
-import type { Expected, HttpClient } from './http-client.js'
+import type { ExpectedValue, HttpClient } from './http-client.js'
 import { parseStoredPlant, readJson } from './plant-request.js'
 import { send } from './requests.js'
 
@@ -15,7 +15,7 @@ export async function* fetchPages(
   const limit = Math.min(Math.max(left, query.desc ? 2 : 1), pageRows)
   let path: string | undefined = `/plants?${formatQuery({ ...query, limit })}`
   while (path !== undefined && left > 0) {
-    const page: Page = await send(client, { method: 'GET', path, expected: expectedPage })
+    const page: Page = await send(client, { method: 'GET', path, expectedValue: expectedPage })
     for (const plant of page.plants) {
       assertMatchesQuery(client, plant, { ...query, after })
       after = plant.id
@@ -37,8 +37,8 @@ function assertMatchesQuery(client: HttpClient, { id, tag }: StoredPlant, query:
   if (after !== undefined && (desc ? id >= after : id <= after))
     throw createForeignServiceError(client, `plant ${id} after plant ${after}`)
   if (query.tag === undefined) return
-  const expected = query.tag === false ? undefined : query.tag
-  if (tag?.normalize() !== expected?.normalize())
+  const expectedTag = query.tag === false ? undefined : query.tag
+  if (tag?.normalize() !== expectedTag?.normalize())
     throw createForeignServiceError(client, `plant ${id}, which has another tag`)
 }
 
@@ -47,7 +47,7 @@ interface Page {
   nextPath: string | undefined
 }
 
-const expectedPage: Expected<Page> = {
+const expectedPage: ExpectedValue<Page> = {
   noun: 'list of plants',
   shape: 'plants',
   read(response) {

@@ -24,7 +24,10 @@ export function createTlsPortError(address: HttpAddress, cause: unknown): Plants
   return new PlantsError('accessDenied', message, { hint, cause })
 }
 
-/** Whether the parser of node:http failed at a TLS alert: a record of type 21 and version 3.x. */
+/**
+ * Returns true if the parser of node:http failed at a TLS alert, which is a record of type 21 and
+ * version 3.x.
+ */
 export function isTlsAlert(error: unknown): boolean {
   if (!(error instanceof Error) || !('rawPacket' in error)) return false
   const { rawPacket } = error

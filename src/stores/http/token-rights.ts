@@ -9,7 +9,7 @@ import { expectedPlant, parseError } from './plant-request.js'
  * is no plant, and no plant has the id `x`. If the token lacks the right, a service rejects the
  * request before it looks at the body and the id.
  */
-const probes: Readonly<Record<Right, Omit<HttpRequest, 'expected'>>> = {
+const probes: Readonly<Record<Right, Omit<HttpRequest, 'expectedValue'>>> = {
   create: { method: 'POST', path: '/plants', body: '{}' },
   read: { method: 'GET', path: '/plants?limit=1' },
   update: { method: 'PATCH', path: '/plants/x', body: '{}' },
@@ -31,7 +31,7 @@ export async function findTokenRights(
   const grantedRights: Right[] = []
   try {
     for (const right of rights) {
-      const probe = { ...probes[right], expected: expectedPlant }
+      const probe = { ...probes[right], expectedValue: expectedPlant }
       const response = await client.send(probe, timeoutMs, [signal])
       signal.throwIfAborted()
       if ('cause' in response) return grantedRights

@@ -151,17 +151,17 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
   const password = encodedPassword === '' ? undefined : decodePart(encodedPassword, source)
   if (password !== undefined) {
     secrets.add(password).add(encodedPassword)
-    const why = 'contains a password, which other users could see in the list of processes'
+    const problem = 'contains a password, which other users could see in the list of processes'
     const hint = `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`
-    if (isArgument) throw createAddressError(source, why, hint)
+    if (isArgument) throw createAddressError(source, problem, hint)
   }
   const host = hosts.replace(/:\d*(?=,|$)/g, '')
   const ports = hosts.split(',').map((server) => /:(?<port>\d*)$/.exec(server)?.groups?.['port'])
   const parameters = new Map<string, string>()
   for (const [name, text] of Object.entries({ user, host, port: ports.join(), dbname }))
     if (text !== '') parameters.set(name, decodePart(text, source))
-  for (const part of query.split('&').filter((text) => text !== '')) {
-    const [name = '', ...values] = part.split('=')
+  for (const pair of query.split('&').filter((text) => text !== '')) {
+    const [name = '', ...values] = pair.split('=')
     if (!parameterNames.includes(name)) {
       const hint = `The supported parameters are: ${parameterNames.join(', ')}`
       throw createAddressError(source, 'contains a parameter that is not supported', hint)

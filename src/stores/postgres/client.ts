@@ -2,7 +2,7 @@
  * Limits what a server may do to the driver's client. The driver trusts its server, and an address
  * may be wrong, or the server an attacker's. A message can announce any length, even before the
  * login, and the driver keeps it in memory until it is complete. It also keeps all rows of a
- * response until that is complete. And it sends the password in whatever form the server asks for.
+ * response until that is complete. And it sends the password in any form that the server requests.
  *
  * So this client reads the heads of the messages in each chunk before the driver gets the chunk.
  * When a server sends too much, the client ends the connection.

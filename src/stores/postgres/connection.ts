@@ -96,12 +96,12 @@ export class PostgresConnection {
   }
 
   /**
-   * @param maxRows the largest number of rows that all statements of `text` together return. A
+   * @param maxRows the largest number of rows that all statements of `sql` together return. A
    *   server that sends more could fill the memory, so the promise then rejects.
-   * @returns the result of the last statement of the text
+   * @returns the result of the last statement of `sql`
    */
-  async query(text: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
-    return assertDefined((await this.#query(text, values, maxRows)).at(-1))
+  async query(sql: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
+    return assertDefined((await this.#query(sql, values, maxRows)).at(-1))
   }
 
   /**
@@ -120,9 +120,9 @@ export class PostgresConnection {
     return results
   }
 
-  async #query(text: string, values: unknown[], maxRows: number): Promise<Result[]> {
+  async #query(sql: string, values: unknown[], maxRows: number): Promise<Result[]> {
     this.#client.limitRows(maxRows)
-    const query = { text, values, rowMode: 'array' as const, ...this.#clientTimeout }
+    const query = { text: sql, values, rowMode: 'array' as const, ...this.#clientTimeout }
     const response: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const result = await this.#waitForResponse(response)
     return Array.isArray(result) ? result : [result]
@@ -292,7 +292,7 @@ export class PostgresConnection {
   }
 }
 
-/** A plant may have two texts of 1 MiB, so a message has at most about 200 MiB. */
+/** A name and a tag may have 1 MiB each, so a message has at most about 200 MiB. */
 const maxStatementsPerMessage = 100
 
 /**

@@ -167,12 +167,12 @@ function formatDelete({ id }: { id: bigint }): string {
 }
 
 function formatUpdate({ plant: { id, name, tag }, key }: KeyedPlant): string {
-  const values = [name, tag, key].map((text) => formatLiteral(text))
+  const values = [name, tag, key].map((field) => formatLiteral(field))
   return `UPDATE ${plantsTable} SET (name, tag, idempotency_key) = (${values.join()}) WHERE id = '${id}'`
 }
 
-function formatLiteral(text: string | undefined): string {
-  return text === undefined ? 'NULL' : escapeLiteral(text)
+function formatLiteral(field: string | undefined): string {
+  return field === undefined ? 'NULL' : escapeLiteral(field)
 }
 
 /** @returns true if all plants were inserted */
@@ -215,11 +215,11 @@ export function formatCopyRows(keyedPlants: readonly KeyedPlant[]): string {
   return keyedPlants.map(formatCopyRow).join('')
 }
 
-export function formatCell(text: string | null | undefined): string {
-  if (text == null) return '\\N'
+export function formatCell(field: string | null | undefined): string {
+  if (field == null) return '\\N'
   // Most fields have no such character, and to search for one takes less time than `replace`.
-  if (text.search(escapedCharacters) === -1) return text
-  return text.replace(escapedCharacters, (character) => `\\${escapeLetters[character]}`)
+  if (field.search(escapedCharacters) === -1) return field
+  return field.replace(escapedCharacters, (character) => `\\${escapeLetters[character]}`)
 }
 
 /** The characters that the text format of COPY escapes, and the letters that stand for them. */
@@ -231,8 +231,8 @@ export async function saveCheckpoint(
   { id, from, to }: CheckpointChange,
 ): Promise<void> {
   if (from === to) return
-  const replace = async (text: string, values: unknown[]) => {
-    if ((await connection.query(text, values)).rowCount === 0) throw new CheckpointMovedError()
+  const replace = async (sql: string, values: unknown[]) => {
+    if ((await connection.query(sql, values)).rowCount === 0) throw new CheckpointMovedError()
   }
   if (to === undefined)
     await replace(`DELETE FROM ${importsTable} WHERE id = $1 AND state = $2`, [id, from])

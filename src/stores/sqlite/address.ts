@@ -1,8 +1,8 @@
 /**
- * Parses the address of a file. Any text can be a path, so a mistyped address of another kind would
- * create a file with its name. Therefore a string is rejected that looks like such an address, or
- * like the name of a saved store: `localhost:4010`, `https//host`, `team`. For a file with such a
- * name, the user writes `./team` or `sqlite:team`.
+ * Parses the address of a file. Any string can be a path, so a mistyped address of another kind
+ * would create a file with its name. Therefore a string is rejected that looks like such an
+ * address, or like the name of a saved store: `localhost:4010`, `https//host`, `team`. For a file
+ * with such a name, the user writes `./team` or `sqlite:team`.
  */
 import { join } from 'node:path'
 import { fileInFolderHint, isWindows } from '../../errors.js'
@@ -37,7 +37,10 @@ export async function parseSqlite(
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 
-/** Whether a path ends in a slash. Without it, a new store would be a file of that name. */
+/**
+ * Returns true for a path that ends in a slash. Without this check, a new store would be a file
+ * with the name of the directory.
+ */
 function namesFolder(path: string): boolean {
   return path.endsWith('/') || (isWindows && path.endsWith('\\'))
 }
@@ -61,7 +64,7 @@ const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
  */
 const mistypedUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
 
-/** A text without any of these may be the name of a saved store. */
+/** A string that does not match may be the name of a saved store. */
 const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 
 const noSchemeHint =

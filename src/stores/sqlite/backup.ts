@@ -139,8 +139,8 @@ function countReplaceable(store: Connection, target: string, oldStats: Stats): b
   } catch (error) {
     cause = error
   }
-  const why = 'cannot be overwritten: it is not a backup, or is damaged or in use'
-  throw usageError(`${target} ${why}`, anotherTargetHint, cause)
+  const problem = 'cannot be overwritten: it is not a backup, or is damaged or in use'
+  throw usageError(`${target} ${problem}`, anotherTargetHint, cause)
 }
 
 /**
@@ -196,8 +196,8 @@ export async function checkIntegrity(path: string, options: SqliteOptions) {
  */
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
-  const createRestoreError = (why: string) =>
-    usageError(`${file} was not restored: it ${why}`, hint)
+  const createRestoreError = (problem: string) =>
+    usageError(`${file} was not restored: it ${problem}`, hint)
   try {
     if (belongsToStore(name, file)) throw createRestoreError(storeFileProblem)
     const changes = findUnmergedFile(file)

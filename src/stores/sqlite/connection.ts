@@ -281,9 +281,9 @@ function assertNoSuperJournal(path: string): void {
  */
 export function explainExposure(path: string): string | undefined {
   const folder = dirname(resolveRealPath(path))
-  const why = explainWriteAccess(statSync(folder))
-  const sentence = `The store ${path} is exposed to other users: ${folder} ${why}`
-  return why && `${sentence}. Move it to a directory that only you can write to`
+  const exposureReason = explainWriteAccess(statSync(folder))
+  const sentence = `The store ${path} is exposed to other users: ${folder} ${exposureReason}`
+  return exposureReason && `${sentence}. Move it to a directory that only you can write to`
 }
 
 /** Returns true for a path of the store, or of a file that SQLite may keep next to it. */

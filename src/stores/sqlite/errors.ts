@@ -43,10 +43,10 @@ const anotherFolderHint = 'Choose a file in another directory'
 
 export function createUnusableStoreError(
   path: string,
-  why: string,
+  problem: string,
   hint = anotherFileHint,
 ): PlantsError {
-  return new PlantsError('accessDenied', `${path} ${why}`, { hint })
+  return new PlantsError('accessDenied', `${path} ${problem}`, { hint })
 }
 
 /**

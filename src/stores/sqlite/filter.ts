@@ -1,6 +1,6 @@
 /*
  * Builds the SQL by which a list or a count selects and sorts plants. docs/design/search.md says
- * why a search first asks SQL which texts it must read.
+ * why a search first asks SQL which names and tags it must read.
  */
 import { foldCase, foldString, listNormalForms } from '../../plant/folding.js'
 import type { StoredPlant } from '../../plant/plant.js'
@@ -95,10 +95,10 @@ export function listFoldingStarts(character: string): string[] {
   const starts = new Set<string>()
   for (const [first, last] of blocksWithAscii)
     for (let code = first; code <= last; code += 1) {
-      const text = String.fromCharCode(code)
+      const candidate = String.fromCharCode(code)
       // Its neighbors cannot add ASCII characters to its folding.
-      if (foldCase(text).normalize('NFD').includes(character))
-        starts.add(Buffer.from(text).subarray(0, -1).toString('hex'))
+      if (foldCase(candidate).normalize('NFD').includes(character))
+        starts.add(Buffer.from(candidate).subarray(0, -1).toString('hex'))
     }
   return [...starts]
 }

@@ -27,7 +27,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
     ),
   },
 
-  /** Any text can be a path. So this kind is the last one that `kinds.ts` asks. */
+  /** Any string can be a path. So this kind is the last one that `kinds.ts` asks. */
   matches: () => true,
   parse: async (text, source, context) =>
     (await import('./address.js')).parseSqlite(text, source, context),

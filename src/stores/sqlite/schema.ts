@@ -56,8 +56,8 @@ export function isStore(db: Database, path: string): boolean {
 
 export function assertVersion(version: bigint | undefined, path: string): void {
   if (version === schemaVersion) return
-  const why = `has version ${version} of the store format, but this program reads version ${schemaVersion}`
-  throw createUnusableStoreError(path, why, 'Use the version of plants that wrote it last')
+  const problem = `has version ${version} of the store format, but this program reads version ${schemaVersion}`
+  throw createUnusableStoreError(path, problem, 'Use the version of plants that wrote it last')
 }
 
 /**

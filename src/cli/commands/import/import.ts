@@ -5,7 +5,7 @@ import {
   namesWorkbook,
   parseCount,
   parseFilePath,
-  parseText,
+  parseNonEmptyString,
 } from '../../../config/option-values.js'
 import { usageError } from '../../../errors.js'
 import { listWindowsEncodings } from '../../../formats/common-encodings.js'
@@ -98,9 +98,9 @@ function addReadingOptions(command: PlantsCommand): void {
     .value(
       '--encoding <name>',
       `encoding of the input; by default UTF-8. Programs for Windows write ${listWindowsEncodings()}. For DOS and Macs: cp850, cp852, cp866, macintosh`,
-      parseText,
+      parseNonEmptyString,
     )
-    .value('--sheet <name>', 'sheet of a workbook to read: its name or number', parseText)
+    .value('--sheet <name>', 'sheet of a workbook to read: its name or number', parseNonEmptyString)
 }
 
 function addRunningOptions(command: PlantsCommand): PlantsCommand {
@@ -161,7 +161,7 @@ async function importPlants(
 
 function resolveInput(file: string, io: Io): ImportInput {
   if (file === '-') return { path: '-', name: 'stdin' }
-  return { path: io.resolvePath(parseText('file', file)), name: file }
+  return { path: io.resolvePath(parseNonEmptyString('file', file)), name: file }
 }
 
 function findFormatHint(format: string): string | undefined {
