@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { foldName } from '../../../src/formats/columns.js'
 import { fieldNames } from '../../../src/plant/fields.js'
-import { fc, int64, text } from '../../helpers/expect/arbitraries.js'
+import { fc, generateInt64, generateText } from '../../helpers/expect/arbitraries.js'
 import { countRounds } from '../../helpers/sandbox/rounds.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import {
@@ -84,7 +84,7 @@ function parseVerdict(json?: string): Verdict {
 
 /** A line that is not blank: valid, nearly valid or hostile. Only stdin may begin with a byte order mark. */
 function anyDocument(): fc.Arbitrary<Buffer> {
-  const plant = fc.tuple(int64(), quoted()).map(([id, name]) => `"id":${id},"name":${name}`)
+  const plant = fc.tuple(generateInt64(), quoted()).map(([id, name]) => `"id":${id},"name":${name}`)
   const member = fc.tuple(fc.oneof(...keys), fc.oneof(...values)).map((pair) => pair.join(':'))
   const members = fc.tuple(fc.option(plant, { freq: 3 }), fc.array(member, { maxLength: 3 }))
   const object = members.map(([first, others]) => `{${[first ?? [], others].flat().join()}}`)
@@ -119,13 +119,13 @@ function damage(
     })
 }
 
-const quoted = () => text().map((characters) => JSON.stringify(characters))
+const quoted = () => generateText().map((characters) => JSON.stringify(characters))
 const words = (line: string) => fc.constantFrom(...line.split(' '))
 
 const keys = [words('"id" "name" "tag"'), words('"\\u0069d" "nmae" "__proto__" "toString" "ID" ""')]
 
 const values = [
-  int64().map(String),
+  generateInt64().map(String),
   words('0 -0 007 +1 1.0 1.5 1e3 1E+18 1e-3 .5 - 1e 0x10 NaN'),
   words('9223372036854775807 9223372036854775808 -9223372036854775808 -9223372036854775809'),
   words('1.0000000000000000001 1e999999999 0e999999999 1e-999999999 10000000000000000000e-1'),

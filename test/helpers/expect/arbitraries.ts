@@ -14,29 +14,37 @@ export function check<Values extends [unknown, ...unknown[]]>(
   holds: (...values: Values) => unknown,
 ): Promise<void> {
   const values = fc.tuple<Values>(...arbitraries)
-  const property = fc.asyncProperty(values, async (given) => void (await holds(...given)))
+  const property = fc.asyncProperty(
+    values,
+    async (randomValues) => void (await holds(...randomValues)),
+  )
   return fc.assert(property, { numRuns: countRounds(times) })
 }
 
-export function newPlant(texts = text()): fc.Arbitrary<NewPlant> {
-  return fc.record({ id: int64(), name: texts, tag: texts }, { requiredKeys: ['id', 'name'] })
+export function generateNewPlant(texts = generateText()): fc.Arbitrary<NewPlant> {
+  return fc.record(
+    { id: generateInt64(), name: texts, tag: texts },
+    { requiredKeys: ['id', 'name'] },
+  )
 }
 
-export function int64(): fc.Arbitrary<bigint> {
+export function generateInt64(): fc.Arbitrary<bigint> {
   return fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 }
 
 /** Generates any code point. The unit `binary` of fast-check takes a second to start. */
-export function character(): fc.Arbitrary<string> {
+export function generateCharacter(): fc.Arbitrary<string> {
   const point = fc.nat({ max: 0x10ffff })
-  return point.map((code) => String.fromCodePoint(code)).filter((one) => one.isWellFormed())
+  return point
+    .map((code) => String.fromCodePoint(code))
+    .filter((candidate) => candidate.isWellFormed())
 }
 
 /** Generates texts without U+0000, also with characters that terminals and shells interpret. */
-export function text(): fc.Arbitrary<string> {
+export function generateText(): fc.Arbitrary<string> {
   const awkward =
     '\u0001\t\n\r\u001b\u007f\u0085\u009b\u00ad\u0301\u061c\u200b\u200d\u2028\u202e\ufeff\uffff\u{1f331}\u{10ffff}"\'\\-=%$ '
-  const anyText = fc.string({ unit: character(), size: 'medium' })
+  const anyText = fc.string({ unit: generateCharacter(), size: 'medium' })
   return fc.oneof(
     anyText.map((characters) => characters.replaceAll('\0', '')),
     fc.string({ unit: 'grapheme' }),

@@ -6,14 +6,14 @@ const secret = /s3cret|plants_[\w-]{43}/i
 /** These commands print a token, or a description of tokens. */
 const commandsThatShowTokens = /auth token|tokens create|openapi/
 
-interface Written {
+interface ShownOutput {
   argv: readonly string[]
   out?: unknown
   err?: unknown
 }
 
 /** Fails if a program has shown a token on stderr, or on stdout where no token belongs. */
-export function checkSecrets({ argv, out, err }: Written): void {
+export function checkSecrets({ argv, out, err }: ShownOutput): void {
   const command = argv.join(' ')
   const foundSecrets =
     secret.exec(`${err ?? ''}`) ??
@@ -27,7 +27,7 @@ export function checkSecrets({ argv, out, err }: Written): void {
 }
 
 /** Fails the test if its program has shown a token, even if the test does not await its end. */
-export function checkSecretsAtEnd(ended: Promise<Written>): void {
+export function checkSecretsAtEnd(ended: Promise<ShownOutput>): void {
   let leak: unknown
   ended.then(checkSecrets).catch((error: unknown) => {
     leak = error

@@ -90,8 +90,8 @@ export function lacksVerb(name: string): boolean {
 }
 
 /**
- * Whether a line has more than 100 characters. What biome does not break does not count: a text or
- * a regular expression within the code.
+ * Whether a line has more than 100 characters. A string or a regular expression in the code does
+ * not count, because biome cannot break it.
  */
 export function hasLongLine(source: string): boolean {
   return source.split('\n').some((line) => {

@@ -109,17 +109,17 @@ export function shareServer(): () => Promise<Server & Database> {
 function shareBetweenTests<Kind extends Database>(
   create: (onEnd: OnEnd) => Promise<Kind>,
 ): () => Promise<Kind> {
-  let created: Promise<Kind> | undefined
+  let database: Promise<Kind> | undefined
   let remove = async () => {}
   afterAll(() => remove())
   const tables = ['plants', 'tokens', 'imports']
   const deleteRows = tables.map((table) => `DELETE FROM plant_store.${table};`).join(' ')
   return async () => {
-    await (await created)?.query(deleteRows)
-    created ??= create((removeShared) => {
+    await (await database)?.query(deleteRows)
+    database ??= create((removeShared) => {
       remove = removeShared
     })
-    return created
+    return database
   }
 }
 
@@ -232,9 +232,9 @@ export async function openPostgresStore(
   const end = performance.now() + hang.event
   for (;;) {
     try {
-      const opening = buildDatabaseOptions(database, options)
+      const openOptions = buildDatabaseOptions(database, options)
       return closeAfterTest(
-        await PostgresStore.open(parseDatabaseAddress(database, parameters), opening),
+        await PostgresStore.open(parseDatabaseAddress(database, parameters), openOptions),
       )
     } catch (error) {
       const isTooShort = error instanceof PlantsError && error.isRetryable

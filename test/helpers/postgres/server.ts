@@ -127,7 +127,7 @@ export async function createTemplate(installation: Installation | undefined, fol
   const bin = isPacked ? join(folder, 'native/bin') : installation.bin
   if (isPacked) {
     // The server's user may not be able to read the package, which also lacks the links that its
-    // install script would make. So it is copied, and the links are startedServers here.
+    // install script would make. So it is copied, and the links are created here.
     await execa('cp', ['-R', join(links, '..'), join(folder, 'native')])
     const all: { source: string; target: string }[] = JSON.parse(readFileSync(links, 'utf8'))
     for (const { source, target } of all) symlinkSync(basename(source), join(folder, target))

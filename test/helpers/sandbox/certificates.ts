@@ -6,7 +6,7 @@ import { createTemporaryFolder } from './temporary-folder.js'
 /** Certificates are made by openssl: tests that need it say so in their names. */
 export const hasOpenssl = openssl('version') === 0
 
-/** PEM, and where it is. */
+/** A certificate and its key in PEM, and the paths of their files. */
 export type Certificate = Record<'cert' | 'key' | 'path' | 'keyPath', string>
 
 interface Subject {

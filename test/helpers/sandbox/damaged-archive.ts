@@ -18,14 +18,14 @@ export const streamedFlag = 8
 
 /** Changes what the directory of an archive says about a file. */
 export function changeHeader(archive: Buffer, path: string, fields: HeaderFields): Buffer {
-  const changed = Buffer.from(archive)
+  const changedArchive = Buffer.from(archive)
   // The name follows the header. The directory is at the end, after the files and their names.
-  const header = changed.lastIndexOf(path) - headerLength
+  const header = changedArchive.lastIndexOf(path) - headerLength
   for (const [name, { offset, length }] of Object.entries(headerFields)) {
     const value = fields[name as keyof HeaderFields]
-    if (value !== undefined) changed.writeUIntLE(value, header + offset, length)
+    if (value !== undefined) changedArchive.writeUIntLE(value, header + offset, length)
   }
-  return changed
+  return changedArchive
 }
 
 /** Changes the name of a file into another one of the same length, but not what refers to it. */

@@ -2,9 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 
 /*
- * Reads a trace of strace to find out what a program reported before it was on disk. A write to
- * stdout, stderr or a socket is a report. Before it, the data of each file must have been synced,
- * and for each new name of a file, its directory. A rename needs the data of its file on disk.
+ * Reads a trace of strace to find out whether a program has reported data before the data was on
+ * disk. A write to stdout, stderr or a socket is a report. Before a report, the data of each file
+ * must be synced, and the directory of each new name. Before a rename, the data of the file must be
+ * synced.
  */
 
 const systemCalls = {
@@ -39,9 +40,9 @@ interface Report {
  */
 export function traceDisk(directory: string, log: string) {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' })
-  const existing = new Set(names.map((name) => join(directory, name)))
+  const existingPaths = new Set(names.map((name) => join(directory, name)))
   // strace ignores a call with "?" that the machine does not have.
-  const traced = Object.values(systemCalls).flatMap((calls) => calls.map((call) => `?${call}`))
+  const tracedCalls = Object.values(systemCalls).flatMap((calls) => calls.map((call) => `?${call}`))
   return {
     strace: [
       'strace',
@@ -52,11 +53,11 @@ export function traceDisk(directory: string, log: string) {
       '-o',
       log,
       '-e',
-      `trace=${[...traced, 'fcntl'].join()}`,
+      `trace=${[...tracedCalls, 'fcntl'].join()}`,
     ],
     /** Returns the reports, and what was reported too early. Its paths are relative. */
     review: () => {
-      const disk = new Disk(directory, existing)
+      const disk = new Disk(directory, existingPaths)
       for (const call of parseTrace(readFileSync(log, 'utf8'), directory)) disk.apply(call)
       return { reports: disk.reports, tooEarly: disk.tooEarly }
     },
@@ -68,7 +69,7 @@ class Disk {
   readonly reports: Report[] = []
   readonly tooEarly: string[] = []
   readonly #directory: string
-  readonly #existing: Set<string>
+  readonly #existingPaths: Set<string>
   /** Files with data that is not on disk. */
   readonly #unsyncedData = new Set<string>()
   /** New names that are not on disk. */
@@ -78,9 +79,9 @@ class Disk {
     ['stdout', 'stderr', 'socket'].map((stream) => [stream, new Set<string>()]),
   )
 
-  constructor(directory: string, existing: Set<string>) {
+  constructor(directory: string, existingPaths: Set<string>) {
     this.#directory = directory
-    this.#existing = existing
+    this.#existingPaths = existingPaths
   }
 
   apply({ action, path, target }: Call): void {
@@ -92,14 +93,14 @@ class Disk {
   }
 
   #write(path: string): void {
-    const synced = this.#syncedSinceReport.get(path)
-    if (synced === undefined) {
+    const syncedPaths = this.#syncedSinceReport.get(path)
+    if (syncedPaths === undefined) {
       this.#unsyncedData.add(path)
       this.#everWritten.add(path)
       return
     }
-    this.reports.push({ stream: path, syncedPaths: [...synced] })
-    synced.clear()
+    this.reports.push({ stream: path, syncedPaths: [...syncedPaths] })
+    syncedPaths.clear()
     for (const file of this.#unsyncedData)
       if (this.#mustSurvive(file))
         this.tooEarly.push(`${path} before the data of ${this.#shorten(file)}`)
@@ -116,8 +117,8 @@ class Disk {
   }
 
   #make(path: string): void {
-    if (!this.#existing.has(path)) this.#unsyncedNames.add(path)
-    this.#existing.add(path)
+    if (!this.#existingPaths.has(path)) this.#unsyncedNames.add(path)
+    this.#existingPaths.add(path)
   }
 
   #rename(path: string, target: string): void {
@@ -127,12 +128,12 @@ class Disk {
     this.#forget(target)
     this.#forget(path)
     if (hasUnsyncedData) this.#unsyncedData.add(target)
-    this.#existing.add(target)
+    this.#existingPaths.add(target)
     this.#unsyncedNames.add(target)
   }
 
   #forget(path: string): void {
-    for (const paths of [this.#unsyncedData, this.#unsyncedNames, this.#existing])
+    for (const paths of [this.#unsyncedData, this.#unsyncedNames, this.#existingPaths])
       paths.delete(path)
   }
 
@@ -166,24 +167,27 @@ function parseTrace(trace: string, directory: string): Call[] {
     const action = actions.find((key) => systemCalls[key].some((known) => known === name))
     const opensExisting = opened !== undefined && !/^creat|O_CREAT/.test(call)
     if (action === undefined || opensExisting) return []
-    const quoted = Array.from(call.matchAll(/"([^"]+)"/g), ([, path = '']) => path)
-    const [first, target = ''] = quoted.map((path) => resolve(directory, path))
+    const quotedPaths = Array.from(call.matchAll(/"([^"]+)"/g), ([, path = '']) => path)
+    const [first, target = ''] = quotedPaths.map((path) => resolve(directory, path))
     const stream = { 1: 'stdout', 2: 'stderr' }[descriptors.get(open) ?? descriptor]
-    const written = stream ?? open?.replace(/^socket:.*/, 'socket')
-    const path = opened ?? (descriptor === '' ? first : written)
+    const writtenPath = stream ?? open?.replace(/^socket:.*/, 'socket')
+    const path = opened ?? (descriptor === '' ? first : writtenPath)
     return path === undefined ? [] : [{ action, path, target }]
   })
 }
 
-/** Lists the calls in the order of their ends. Other threads may run between the lines of a call. */
+/**
+ * Lists the calls in the order in which they ended. strace divides a call into two lines if another
+ * thread has run in between.
+ */
 function listCalls(trace: string): string[] {
-  const unfinished = new Map<string, string>()
+  const unfinishedCalls = new Map<string, string>()
   return trace.split('\n').flatMap((line) => {
     const [, thread = '', call = ''] = /^(\d+) +(.*)$/.exec(line) ?? []
     const [, beginning] = /^(.*) <unfinished \.\.\.>$/.exec(call) ?? []
     const [, rest] = /^<\.\.\. \w+ resumed>(.*)$/.exec(call) ?? []
-    if (beginning !== undefined) unfinished.set(thread, beginning)
-    if (rest !== undefined) return [`${unfinished.get(thread)}${rest}`]
+    if (beginning !== undefined) unfinishedCalls.set(thread, beginning)
+    if (rest !== undefined) return [`${unfinishedCalls.get(thread)}${rest}`]
     return beginning === undefined ? [call] : []
   })
 }

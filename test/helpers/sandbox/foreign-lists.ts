@@ -10,7 +10,10 @@ export interface ForeignList {
   rows: [id: number, name: string, tag: string][]
 }
 
-/** Windows-1258 has the letters of Vietnamese with their marks, and each tone as a character of its own. */
+/**
+ * Converts a string to the characters of Windows-1258. It has the letters of Vietnamese with their
+ * marks, but each tone is a character of its own.
+ */
 function toWindows1258(text: string): string {
   return text
     .normalize('NFD')

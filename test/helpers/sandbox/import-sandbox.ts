@@ -18,8 +18,8 @@ interface Counts {
 export function parseCounts(out: string): Counts {
   const { rejected, reasons = {}, rejects: _, ...counts } = JSON.parse(out)
   expect(Object.values<number>(reasons).reduce((sum, count) => sum + count, 0)).toBe(rejected)
-  const some = Object.entries(counts).filter(([, count]) => count !== 0)
-  return { ...Object.fromEntries(some), ...(rejected > 0 && { rejected: reasons }) }
+  const positiveCounts = Object.entries(counts).filter(([, count]) => count !== 0)
+  return { ...Object.fromEntries(positiveCounts), ...(rejected > 0 && { rejected: reasons }) }
 }
 
 export class ImportSandbox extends Sandbox {
@@ -48,8 +48,8 @@ export class ImportSandbox extends Sandbox {
 
   /** The unfinished imports into services. */
   get journals(): unknown[] {
-    const open = "SELECT id FROM imports WHERE state LIKE '{%'"
-    return queryStoreFile(join(this.state, 'imports.db'), open)
+    const unfinishedQuery = "SELECT id FROM imports WHERE state LIKE '{%'"
+    return queryStoreFile(join(this.state, 'imports.db'), unfinishedQuery)
   }
 
   /** Reads a rejects file. A record is an object, or the text of a line that is not JSON. */

@@ -7,7 +7,7 @@ import type { Sandbox } from './sandbox.js'
 /** The program under test: the built one, or any other that PLANTS_BIN names. */
 export const bin = process.env['PLANTS_BIN'] ?? join(import.meta.dirname, '../../../bin/plants.js')
 
-/** Without the code cache, a test that looks at all files sees only those with data. */
+/** Disables the code cache, so that a test that looks at all files finds only files with data. */
 export const withoutCache = { NODE_DISABLE_COMPILE_CACHE: '1' }
 
 export interface ProcessResult {
@@ -38,8 +38,8 @@ export function launch(user: Sandbox, command: string[], { env, ...more }: Optio
 }
 
 /** Waits for the end of a process. One that hangs is killed, and the error shows its output. */
-export async function waitForResult(started: ReturnType<typeof launch>): Promise<ProcessResult> {
-  const { exitCode, stdout, stderr, command, timedOut } = await started
+export async function waitForResult(child: ReturnType<typeof launch>): Promise<ProcessResult> {
+  const { exitCode, stdout, stderr, command, timedOut } = await child
   if (timedOut)
     throw new Error(`Not within ${hang.wait / 1000} s: the end of ${command}\n${stdout}${stderr}`)
   return { code: exitCode, out: String(stdout), err: String(stderr) }

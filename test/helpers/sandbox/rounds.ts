@@ -8,8 +8,8 @@ export function countRounds(n: number): number {
 export const isSoak = countRounds(10) > 10
 
 /** Returns the next position to test: in a soak test the next one, otherwise 1, 3, 9, 27 … */
-export function findNextPosition(place: number): number {
-  return isSoak ? place + 1 : place * 3
+export function findNextPosition(position: number): number {
+  return isSoak ? position + 1 : position * 3
 }
 
 /** Lists the errors of a system call to test: both in a soak test, otherwise the likelier one. */

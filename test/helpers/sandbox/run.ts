@@ -43,11 +43,11 @@ export function readOptions(argv: string[], io: Io): GlobalOptions {
   return command.readOptions()
 }
 
-/** Adds to a command line the usual options that it does not have. */
-export function addDefaults(usual: Record<string, string>, argv: string[]): string[] {
-  const given = new Set(argv.map((word) => word.replace(/=.*/s, '')))
-  const missing = Object.entries(usual).filter(([flag]) => !given.has(flag))
-  return [...argv, ...missing.flat()]
+/** Adds to a command line those of the usual options that it lacks. */
+export function addDefaults(usualOptions: Record<string, string>, argv: string[]): string[] {
+  const givenFlags = new Set(argv.map((word) => word.replace(/=.*/s, '')))
+  const missingOptions = Object.entries(usualOptions).filter(([flag]) => !givenFlags.has(flag))
+  return [...argv, ...missingOptions.flat()]
 }
 
 export function createIo(
@@ -82,12 +82,12 @@ export function createIo(
 }
 
 export function runInEnvironment<T>(env: Record<string, string>, call: () => T): T {
-  const before = process.env
+  const environmentBefore = process.env
   process.env = env
   try {
     return call()
   } finally {
-    process.env = before
+    process.env = environmentBefore
   }
 }
 

@@ -1,8 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-// The files of a worker share its modules (`isolate: false`). One that failed to load would fail in
-// all that follow, so all are loaded before the first test, where a failure says what it is.
+// The test files of a worker share its modules (`isolate: false`). A module that fails to load
+// would make all later files fail without its error. So all modules are loaded before the first
+// test.
 const src = join(import.meta.dirname, '../../../src')
 const names = readdirSync(src, { recursive: true, encoding: 'utf8' })
 const modules = names.filter((path) => /(?<!\.d)\.ts$/.test(path))

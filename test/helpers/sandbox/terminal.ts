@@ -5,7 +5,7 @@ import { waitFor } from './wait.js'
 
 export type Terminal = ReturnType<typeof openTerminal>
 
-/** Runs a program on a terminal of its own. What still runs when the test ends is killed. */
+/** Runs a program on its own terminal. If it still runs when the test ends, it is killed. */
 export function openTerminal(
   program: string,
   args: string[],
@@ -38,8 +38,8 @@ export function openTerminal(
   })
   /** Resolves when the screen has the text, after the text of the previous call. */
   const waitForText = (text: string) => {
-    const wanted = JSON.stringify(text)
-    const shown = new Promise<void>((resolve, reject) => {
+    const quotedText = JSON.stringify(text)
+    const textShown = new Promise<void>((resolve, reject) => {
       checkScreen = () => {
         const at = screen.indexOf(text, searchStart)
         if (at < 0) return
@@ -47,10 +47,10 @@ export function openTerminal(
         resolve()
       }
       checkScreen()
-      const missing = `The program ended without showing ${wanted}`
+      const missing = `The program ended without showing ${quotedText}`
       void ended.then(() => reject(new Error(`${missing}:\n${screen}`)))
     })
-    return waitFor(shown, () => `the text ${wanted} on the terminal:\n${screen}`, limitMs)
+    return waitFor(textShown, () => `the text ${quotedText} on the terminal:\n${screen}`, limitMs)
   }
   return {
     get screen() {

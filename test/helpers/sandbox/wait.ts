@@ -1,10 +1,10 @@
 import { hang } from './hang.mjs'
 
 /**
- * Waits for one event of a program, and fails when it does not come. The limit of the test would
- * end the wait, too, but without a word about what was missing and what was there instead.
+ * Waits for one event of a program, and fails if it does not come. The time limit of the test would
+ * also end the wait, but its error would not say which event is missing, nor show the output.
  *
- * @param describeMissing says what did not happen, with all that the program has shown
+ * @param describeMissing describes the missing event, with the whole output of the program
  */
 export async function waitFor<T>(
   event: Promise<T>,

@@ -71,11 +71,11 @@ export function buildPlantWorkbook(rows: string, parts: Parts = {}): Buffer {
 }
 
 export function buildRelationships(relations: [type: string, target: string][]): string {
-  const all = relations.map(
+  const elements = relations.map(
     ([type, target], id) =>
       `<Relationship Id="${id}" Type="${office}/${type}" Target="${target}"/>`,
   )
-  return `<?xml version="1.0" encoding="UTF-8"?><Relationships>${all.join('')}</Relationships>`
+  return `<?xml version="1.0" encoding="UTF-8"?><Relationships>${elements.join('')}</Relationships>`
 }
 
 /** An archive of files by their names (PKWARE's APPNOTE, 4.3). */
@@ -85,19 +85,19 @@ export function buildZip(files: Record<string, string | Buffer>): Buffer {
   let offset = 0
   for (const [path, content] of Object.entries(files)) {
     const name = Buffer.from(path)
-    const packed = deflateRawSync(content)
-    const common = Buffer.alloc(26)
-    common.writeUInt16LE(20, 0)
-    common.writeUInt16LE(8, 4) // deflate
-    common.writeUInt32LE(crc32(content), 10)
-    common.writeUInt32LE(packed.length, 14)
-    common.writeUInt32LE(Buffer.byteLength(content), 18)
-    common.writeUInt16LE(name.length, 22)
-    const place = Buffer.alloc(14)
-    place.writeUInt32LE(offset, 10)
-    const local = Buffer.concat([Buffer.from('PK\x03\x04'), common, name, packed])
+    const packedContent = deflateRawSync(content)
+    const commonFields = Buffer.alloc(26)
+    commonFields.writeUInt16LE(20, 0)
+    commonFields.writeUInt16LE(8, 4) // deflate
+    commonFields.writeUInt32LE(crc32(content), 10)
+    commonFields.writeUInt32LE(packedContent.length, 14)
+    commonFields.writeUInt32LE(Buffer.byteLength(content), 18)
+    commonFields.writeUInt16LE(name.length, 22)
+    const fileLocation = Buffer.alloc(14)
+    fileLocation.writeUInt32LE(offset, 10)
+    const local = Buffer.concat([Buffer.from('PK\x03\x04'), commonFields, name, packedContent])
     locals.push(local)
-    directory.push(Buffer.from('PK\x01\x02\x14\0'), common, place, name)
+    directory.push(Buffer.from('PK\x01\x02\x14\0'), commonFields, fileLocation, name)
     offset += local.length
   }
   const end = Buffer.alloc(22)
@@ -128,9 +128,9 @@ export function unzip(bytes: Buffer): Record<string, string> {
     const local = bytes.readUInt32LE(at + 42)
     const name = bytes.toString('utf8', at + 46, at + 46 + nameLength)
     const start = local + 30 + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28)
-    const packed = bytes.subarray(start, start + packedLength)
+    const packedContent = bytes.subarray(start, start + packedLength)
     const isPacked = bytes.readUInt16LE(at + 10) !== 0
-    files[name] = (isPacked ? inflateRawSync(packed) : packed).toString()
+    files[name] = (isPacked ? inflateRawSync(packedContent) : packedContent).toString()
     at += 46 + nameLength + extraLength
   }
   return files

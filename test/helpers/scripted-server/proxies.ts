@@ -90,12 +90,14 @@ export async function startResigningProxy(
   authority: Certificate,
   service: { host: string; port: number; ca: string },
 ) {
-  const seen: Buffer[] = []
+  const receivedBlocks: Buffer[] = []
   const tls = createCertificate({ names: [`IP:${service.host}`], issuer: authority })
   const server = createServer(tls, (socket) => {
     const onward = connect({ ...service, servername: '' })
     socket.once('close', () => onward.destroy())
-    socket.on('error', () => undefined).on('data', (chunk: Buffer) => void seen.push(chunk))
+    socket
+      .on('error', () => undefined)
+      .on('data', (chunk: Buffer) => void receivedBlocks.push(chunk))
     onward.on('error', () => socket.destroy())
     socket.pipe(onward).pipe(socket)
   }).on('tlsClientError', () => undefined)
@@ -103,5 +105,5 @@ export async function startResigningProxy(
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo // as it listens on a port
   const proxy = await startForwardProxy({ to: port })
-  return { url: proxy.url, seen: () => Buffer.concat(seen).toString() }
+  return { url: proxy.url, seen: () => Buffer.concat(receivedBlocks).toString() }
 }

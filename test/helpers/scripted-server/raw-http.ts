@@ -26,13 +26,13 @@ export function buildRequest(
   { method = 'POST', target = '/plants', headers = {}, body = '' }: RawRequest = {},
 ): Buffer {
   const bytes = Buffer.from(body)
-  const usual = {
+  const usualHeaders = {
     Host: 'localhost',
     Authorization: `Bearer ${token}`,
     'Content-Type': 'application/json',
     'Content-Length': `${bytes.length}`,
   }
-  const lines = Object.entries({ ...usual, ...headers }).flatMap(([name, value]) =>
+  const lines = Object.entries({ ...usualHeaders, ...headers }).flatMap(([name, value]) =>
     [value ?? []].flat().map((text) => `${name}: ${text}`),
   )
   const head = [`${method} ${target} HTTP/1.1`, ...lines, '', ''].join('\r\n')
@@ -96,10 +96,10 @@ export class RawConnection {
     limitMs?: number
   } = {}): Promise<RawResponse | undefined> {
     for (;;) {
-      const parsed = parseResponse(this.#received, method)
-      if (parsed) {
-        this.#received = this.#received.subarray(parsed.length)
-        return parsed.response
+      const nextResponse = parseResponse(this.#received, method)
+      if (nextResponse) {
+        this.#received = this.#received.subarray(nextResponse.length)
+        return nextResponse.response
       }
       if (this.#isEnded && this.#received.length === 0) return undefined
       const show = () => this.#received.toString('latin1')

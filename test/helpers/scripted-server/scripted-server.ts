@@ -6,14 +6,17 @@ import { onTestFinished } from 'vitest'
 /** Nothing listens on this port, and the system never chooses it for a test. */
 export const closedPort = 9
 
-interface Received {
+interface ReceivedRequest {
   line: string
   /** The headers by their lower-case names. */
   headers: Record<string, string>
   body: string
 }
 
-export type ScriptedResponse = string | Buffer | ((socket: Socket, request: Received) => void)
+export type ScriptedResponse =
+  | string
+  | Buffer
+  | ((socket: Socket, request: ReceivedRequest) => void)
 
 interface Script {
   /** The response to each POST in turn. The last one is repeated. */
@@ -27,11 +30,11 @@ interface Script {
 }
 
 /** A server that answers as its script says, and keeps the requests. */
-export class ScriptedServer extends EventEmitter<{ connection: []; request: [Received] }> {
+export class ScriptedServer extends EventEmitter<{ connection: []; request: [ReceivedRequest] }> {
   port = 0
   connections = 0
   bytes = Buffer.alloc(0)
-  readonly requests: Received[] = []
+  readonly requests: ReceivedRequest[] = []
   readonly #script: Script
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -65,7 +68,7 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
     return this.requests.map(({ line }) => line)
   }
 
-  get posts(): Received[] {
+  get posts(): ReceivedRequest[] {
     return this.requests.filter(({ line }) => line.startsWith('POST'))
   }
 
@@ -87,12 +90,15 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
     this.#sockets.add(socket)
     socket.on('error', () => undefined) // the other side may hang up on whatever it is sent
     socket.once('close', () => this.#sockets.delete(socket))
-    let unanswered: Buffer = Buffer.alloc(0)
+    let incompleteRequest: Buffer = Buffer.alloc(0)
     socket.on('data', (chunk: Buffer) => {
       const isHello = chunk[0] === 0x16 && socket.bytesRead === chunk.length // of TLS
       if (isHello) return void socket.destroy()
       this.bytes = Buffer.concat([this.bytes, chunk])
-      unanswered = this.answerCompleteRequests(Buffer.concat([unanswered, chunk]), socket)
+      incompleteRequest = this.answerCompleteRequests(
+        Buffer.concat([incompleteRequest, chunk]),
+        socket,
+      )
     })
     this.#script.onConnect?.(socket)
     this.emit('connection')
@@ -118,7 +124,7 @@ export class ScriptedServer extends EventEmitter<{ connection: []; request: [Rec
     return this.answerCompleteRequests(bytes.subarray(next), socket)
   }
 
-  #answer(request: Received, socket: Socket): void {
+  #answer(request: ReceivedRequest, socket: Socket): void {
     const { line } = request
     const { posts = [], openapi = buildResponse(404), others = {} } = this.#script
     const otherResponses = others[line.replace(/\?.*/s, '')] ?? []
@@ -158,7 +164,7 @@ export async function startForwardProxy(options: { to?: number; errorStatus?: nu
 }
 
 /** Forwards a request without its headers for the proxy (RFC 9110, 7.6.1). */
-function forward(socket: Socket, { line, headers, body }: Received, to?: number): void {
+function forward(socket: Socket, { line, headers, body }: ReceivedRequest, to?: number): void {
   const [method = '', target = ''] = line.split(' ')
   const { hostname, port, pathname, search } = new URL(target)
   const fields = Object.entries(headers).filter(([name]) => !name.startsWith('proxy-'))

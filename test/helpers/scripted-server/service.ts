@@ -35,8 +35,11 @@ export async function serve(args: string[] = [], options: Options = {}) {
   const { folder = createTemporaryFolder(), rights } = options
   const argv = ['tokens', 'create', '--allow', rights ?? '']
   const sandboxOptions = { env: { PLANTS_DATA_DIR: join(folder, 'data') } }
-  const own = rights && { env: {}, token: (await runPlants(argv, sandboxOptions)).out.trim() }
-  const { child, ready } = launchService(args, folder, { ...options, ...own })
+  const tokenOptions = rights && {
+    env: {},
+    token: (await runPlants(argv, sandboxOptions)).out.trim(),
+  }
+  const { child, ready } = launchService(args, folder, { ...options, ...tokenOptions })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await child
@@ -67,8 +70,11 @@ export function launchService(args: string[], folder: string, options: Options =
   const waitForEnd = () => waitFor(ended, () => `the end of the service, whose log is: ${err}`)
   const waitUntilReady = async () => {
     while (!out.includes('\n')) {
-      const printed = Promise.race([once(child.stdout ?? child, 'data'), ended])
-      const event = await waitFor(printed, () => `the address of the service, whose log is: ${err}`)
+      const addressPrinted = Promise.race([once(child.stdout ?? child, 'data'), ended])
+      const event = await waitFor(
+        addressPrinted,
+        () => `the address of the service, whose log is: ${err}`,
+      )
       if (!Array.isArray(event)) throw new Error(`The service ended: ${JSON.stringify(event)}`)
     }
     const address = out.slice(0, out.indexOf('\n'))
@@ -193,14 +199,14 @@ function failUnexpectedCall(): never {
 /** Creates a gate at which calls wait until the test opens it. */
 export function createGate() {
   let open = () => {}
-  const opened = new Promise<undefined>((resolve) => {
+  const gateOpened = new Promise<undefined>((resolve) => {
     open = () => resolve(undefined)
   })
   return {
     ...{ waiting: 0, open },
     wait() {
       this.waiting += 1
-      return opened
+      return gateOpened
     },
   }
 }

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import type { Terminal } from '../../helpers/sandbox/terminal.js'
-import { accepts } from '../../helpers/sandbox/token-command-sandbox.js'
+import { acceptingResponse } from '../../helpers/sandbox/token-command-sandbox.js'
 import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
 const typed = 'thyme_s3cret-Token~+/='
@@ -10,7 +10,7 @@ const typed = 'thyme_s3cret-Token~+/='
 /** A user whom a login asks for the token of a service. */
 async function asked() {
   const user = new Sandbox()
-  const { url } = await ScriptedServer.listen({ posts: [accepts] })
+  const { url } = await ScriptedServer.listen({ posts: [acceptingResponse] })
   const typing = user.terminal(`auth login --store ${url}`)
   await typing.waitForText(`token for ${url}`)
   return { typing, url, user }

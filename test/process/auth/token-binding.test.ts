@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
 import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
-import { created, fern, token } from '../../helpers/sandbox/token-command-sandbox.js'
+import { createdResponse, fern, token } from '../../helpers/sandbox/token-command-sandbox.js'
 import { ScriptedServer, startForwardProxy } from '../../helpers/scripted-server/scripted-server.js'
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
@@ -13,7 +13,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
     async (way) => {
       const names = ['IP:127.0.0.1', 'DNS:plants.example.com']
       const impostor = await ScriptedServer.listen({
-        posts: [created],
+        posts: [createdResponse],
         tls: createCertificate({ names }),
       })
       const proxy = await startForwardProxy({ to: impostor.port })
@@ -30,7 +30,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
 
   test('DEBUG=* prints neither the token nor the password of a proxy', async () => {
     const tls = createCertificate({ names: ['DNS:plants.example.com'] })
-    const service = await ScriptedServer.listen({ posts: [created], tls })
+    const service = await ScriptedServer.listen({ posts: [createdResponse], tls })
     const proxy = await startForwardProxy({ to: service.port })
     const HTTPS_PROXY = proxy.url.replace('//', '//me:of-the-proxy@')
     const result = await new Sandbox().spawn(`${fern} ${store} --ca-cert ${tls.path}`, {

@@ -8,7 +8,7 @@ import {
   hasOpenssl,
 } from '../../helpers/sandbox/certificates.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
-import { created, posts, token } from '../../helpers/sandbox/token-command-sandbox.js'
+import { createdResponse, posts, token } from '../../helpers/sandbox/token-command-sandbox.js'
 import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 
 const linuxBundle = '/etc/ssl/certs/ca-certificates.crt'
@@ -78,7 +78,7 @@ test.runIf(hasOpenssl)(
   async () => {
     const { sandbox, authority } = makeAuthority()
     const tls = createCertificate({ names: ['DNS:plants.example.com'], issuer: authority })
-    const service = await ScriptedServer.listen({ posts: [created], tls })
+    const service = await ScriptedServer.listen({ posts: [createdResponse], tls })
     const args = `create --id 1 --name Fern --store https://localhost:${service.port}`
     const trust = { env: { SSL_CERT_FILE: authority.path } }
     const { code } = await runTrusting(sandbox, args, trust, { PLANTS_TOKEN: token })

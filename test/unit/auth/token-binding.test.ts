@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
 import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 import {
-  accepts,
+  acceptingResponse,
   buildSavedTokens,
-  created,
+  createdResponse,
   fern,
   startRecorder,
   token,
@@ -47,7 +47,10 @@ describe('a saved token', () => {
 
   test.runIf(hasOpenssl)('is not seen by a proxy on the way (needs openssl)', async () => {
     const tls = createCertificate({ names: ['DNS:plants.example.com'] })
-    const service = await ScriptedServer.listen({ posts: [accepts, created], tls })
+    const service = await ScriptedServer.listen({
+      posts: [acceptingResponse, createdResponse],
+      tls,
+    })
     const proxy = await startForwardProxy({ to: service.port })
     const user = new Sender()
     const env = { HTTPS_PROXY: proxy.url.replace('//', '//me:hunter2@') }
@@ -67,7 +70,7 @@ describe('the name of a store', () => {
     Promise.all(stores.map((store) => user.createAt(store)))
 
   test('has one token, which belongs to its address', async () => {
-    const [service, user] = [await startRecorder(accepts, created), new Sender()]
+    const [service, user] = [await startRecorder(acceptingResponse, createdResponse), new Sender()]
     const address = `${service.url}/v1`
     await user.run(`stores add team ${address}`)
     await user.run(`stores add same ${address}/`)
@@ -76,7 +79,10 @@ describe('the name of a store', () => {
   })
 
   test('does not keep its token when its address changes', async () => {
-    const [service, other] = [await startRecorder(accepts, created), await startRecorder()]
+    const [service, other] = [
+      await startRecorder(acceptingResponse, createdResponse),
+      await startRecorder(),
+    ]
     const user = new Sender({ stores: { team: { address: service.url } } })
     expect(await user.login('team')).toBe(0)
     expect((await user.run(`stores add team ${other.url} --replace`)).code).toBe(0)

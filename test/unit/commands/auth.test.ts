@@ -5,7 +5,7 @@ import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificate
 import { createClock } from '../../helpers/sandbox/clock.js'
 import type { RunOptions } from '../../helpers/sandbox/run.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
-import { accepts, buildSavedTokens } from '../../helpers/sandbox/token-command-sandbox.js'
+import { acceptingResponse, buildSavedTokens } from '../../helpers/sandbox/token-command-sandbox.js'
 import {
   buildJsonResponse,
   closedPort,
@@ -41,7 +41,7 @@ async function login(
 describe('login saves a token', () => {
   test('of 4096 characters without surrounding spaces, and checks it at the service', async () => {
     const longest = 's3cret'.padEnd(4096, 'x')
-    const service = await ScriptedServer.listen({ posts: [accepts] })
+    const service = await ScriptedServer.listen({ posts: [acceptingResponse] })
     const address = `${service.url}/v1`
     const status = { store: address, address, source: 'file', savedAt: aTime, checked: true }
     const stdin = `\ufeff\n  ${longest}\t\r\n\r\n`
@@ -54,7 +54,7 @@ describe('login saves a token', () => {
   })
 
   test('for the address of a name, and warns that PLANTS_TOKEN takes precedence', async () => {
-    const service = await ScriptedServer.listen({ posts: [accepts] })
+    const service = await ScriptedServer.listen({ posts: [acceptingResponse] })
     await user.run(`stores add team ${service.url}/v1/`)
     const options = { stdin: token, env: { PLANTS_TOKEN: 's3cret-of-env' } }
     const { code, err } = await user.run('auth login --from-stdin --store team', options)
@@ -135,7 +135,7 @@ describe('login saves nothing', () => {
     'when the issuer of the certificate is unknown, and names the option (needs openssl)',
     async () => {
       const tls = createCertificate({ names: ['IP:127.0.0.1'] })
-      const service = await ScriptedServer.listen({ posts: [accepts], tls })
+      const service = await ScriptedServer.listen({ posts: [acceptingResponse], tls })
       const { code, error } = await login(service.url)
       expect({ code, hint: error.hint }).toMatchObject({
         code: 4,
@@ -164,7 +164,7 @@ describe('login saves nothing', () => {
     ['more than 1 MiB', 's3cret'.repeat(500_000)],
     ['other bytes than UTF-8', Buffer.from('s3cret\xff\xfe', 'latin1')],
   ])('without asking for %s', async (_, stdin) => {
-    const service = await ScriptedServer.listen({ posts: [accepts] })
+    const service = await ScriptedServer.listen({ posts: [acceptingResponse] })
     expect(await login(service.url, stdin)).toMatchObject({ code: 2 })
     expect([user.has('config'), service.connections]).toEqual([false, 0])
   })

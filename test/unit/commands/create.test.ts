@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createProblem } from '../../../src/stores/change.js'
 import { createNext } from '../../../src/stores/next-id.js'
-import { check, newPlant } from '../../helpers/expect/arbitraries.js'
+import { check, generateNewPlant } from '../../helpers/expect/arbitraries.js'
 import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 import { token } from '../../helpers/scripted-server/service.js'
@@ -126,7 +126,7 @@ test.each([
 
 test('create stores and prints any plant of options unchanged', async () => {
   const sandbox = new Sandbox()
-  await check(10, [newPlant()], async ({ id, ...plant }) => {
+  await check(10, [generateNewPlant()], async ({ id, ...plant }) => {
     const { name, tag } = plant
     const flags = [`--id=${id}`, `--name=${name}`, ...(tag === undefined ? [] : [`--tag=${tag}`])]
     expect(JSON.parse((await sandbox.run(['create', ...flags])).out)).toEqual(plant)

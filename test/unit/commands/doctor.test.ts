@@ -5,7 +5,7 @@ import { version } from '../../../package.json'
 import { isWindows, parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 import {
-  accepts,
+  acceptingResponse,
   buildSavedTokens,
   startRecorder,
 } from '../../helpers/sandbox/token-command-sandbox.js'
@@ -106,7 +106,7 @@ describe('the settings', () => {
   ])(
     'with invalid certificates or commands prevent that the token is sent: %s',
     async (_, more, team, env = {}) => {
-      const service = await startRecorder(accepts)
+      const service = await startRecorder(acceptingResponse)
       const user = new Disk({ ...more, ...teamAt(service.url, team) })
       const { code, out } = await user.run('doctor --store team', { env })
       const { check, state } = parseObjects(out).at(-1) ?? {}
@@ -139,7 +139,7 @@ describe('a service in the settings', () => {
   })
 
   test('that is not the store of this run is not asked', async () => {
-    const service = await startRecorder(accepts)
+    const service = await startRecorder(acceptingResponse)
     const command = { 'token-command': 'touch ran; echo t0ken' }
     const disk = await Disk.build(teamAt(service.url, command))
     expect((await disk.examine('', { PLANTS_TOKEN: 'of-variable' })).ill).toEqual([])

@@ -4,7 +4,11 @@ import { describe, expect, test } from 'vitest'
 import { acquireLock } from '../../../src/platform/file-lock.js'
 import { isWindows, readMode, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
 import { buildSqliteOptions } from '../../helpers/sandbox/store.js'
-import { accepts, startRecorder, token } from '../../helpers/sandbox/token-command-sandbox.js'
+import {
+  acceptingResponse,
+  startRecorder,
+  token,
+} from '../../helpers/sandbox/token-command-sandbox.js'
 
 test('settings are read while another process holds the lock, and a change times out', async () => {
   const user = new Sandbox({ timeout: '7s' })
@@ -126,7 +130,7 @@ describe('unknown settings stay saved', () => {
   })
 
   test('after auth login', async () => {
-    const [user, service] = [new Sandbox(before), await startRecorder(accepts)]
+    const [user, service] = [new Sandbox(before), await startRecorder(acceptingResponse)]
     const login = `auth login --from-stdin --store ${service.url}`
     expect((await user.run(login, { stdin: token })).code).toBe(0)
     const tokens = { ...before.tokens, [service.url]: { token, savedAt: expect.any(String) } }

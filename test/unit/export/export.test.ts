@@ -15,7 +15,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { writeWorkbook } from '../../../src/export/workbook.js'
 import { parseJson, toWireJson } from '../../../src/plant/json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import { check, fc, int64, text } from '../../helpers/expect/arbitraries.js'
+import { check, fc, generateInt64, generateText } from '../../helpers/expect/arbitraries.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { isSoak } from '../../helpers/sandbox/rounds.js'
 import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
@@ -58,7 +58,7 @@ function parseCells(content: string, delimiter: string): unknown[] {
 }
 
 const odd = fc.oneof(
-  text(),
+  generateText(),
   fc.string({
     unit: fc.constantFrom(...' \t\r\n",;|\f\\/0\u0085\u00a0\u2028\u3000\ufeffa'),
     maxLength: 6,
@@ -82,7 +82,10 @@ test.each([
   ['tsv', filled],
   ['xlsx', trimmed],
 ])('an import of %s makes the store that was exported', async (format, texts) => {
-  const any = fc.record({ id: int64(), name: texts, tag: texts }, { requiredKeys: ['id', 'name'] })
+  const any = fc.record(
+    { id: generateInt64(), name: texts, tag: texts },
+    { requiredKeys: ['id', 'name'] },
+  )
   const selector = ({ id }: NewPlant) => id
   const plants = fc.uniqueArray(any, { selector, minLength: 150, maxLength: 150 })
   const trip = async (some: NewPlant[]) => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readDocument } from '../../../src/formats/json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import { check, fc, newPlant } from '../../helpers/expect/arbitraries.js'
+import { check, fc, generateNewPlant } from '../../helpers/expect/arbitraries.js'
 import { formatRecords, readRecords } from './records.js'
 
 const json = { format: 'json' } as const
@@ -121,7 +121,7 @@ test('each element of an array becomes a record with its exact text', () => {
   const spaces = fc.constantFrom('', ' ', '\n', '\r\n', '\n  ', '\n\n\t')
   return check(
     400,
-    [fc.array(newPlant(texts), { maxLength: 5 }), spaces],
+    [fc.array(generateNewPlant(texts), { maxLength: 5 }), spaces],
     async (plants, space) => {
       const elements = plants.map((plant) => elementOf(plant, space))
       const { records } = await readRecords(`[${elements.join(`,${space}`)}]`, json)

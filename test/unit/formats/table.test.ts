@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../src/errors.js'
 import { parseRows } from '../../../src/formats/table.js'
-import { check, fc, newPlant } from '../../helpers/expect/arbitraries.js'
+import { check, fc, generateNewPlant } from '../../helpers/expect/arbitraries.js'
 import { formatRecords, readRecords } from './records.js'
 
 const csv = { format: 'csv' } as const
@@ -159,7 +159,7 @@ test('the size of the blocks of a table does not change its records', () => {
 function nearCsv(): fc.Arbitrary<Uint8Array> {
   const ends = ['\r\n', '\n1,', ',"', '"\n', '"\r\n', '\n\n']
   const piece = fc.constantFrom(...'",\r\na 1', '""', ...ends, 'ü€🌵', '\0')
-  const row = newPlant().map(({ id, name }) => `\n${id},"${name.replaceAll('"', '""')}"`)
+  const row = generateNewPlant().map(({ id, name }) => `\n${id},"${name.replaceAll('"', '""')}"`)
   const texts = fc.oneof({ weight: 30, arbitrary: piece }, { weight: 10, arbitrary: row })
   const bytes = fc.oneof(
     { weight: 50, arbitrary: texts.map((text) => Buffer.from(text)) },

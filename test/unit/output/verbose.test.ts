@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { isWindows, Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
-import { created, startRecorder } from '../../helpers/sandbox/token-command-sandbox.js'
+import { createdResponse, startRecorder } from '../../helpers/sandbox/token-command-sandbox.js'
 import {
   buildJsonResponse,
   ScriptedServer,
@@ -40,7 +40,10 @@ test('--verbose shows each retry in order, among the warnings', async () => {
   const hangUp = (socket: { destroy(): unknown }) => void socket.destroy()
   const parameters = [{ in: 'header', name: 'Idempotency-Key' }]
   const openapi = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
-  const service = await ScriptedServer.listen({ posts: [busy, busy, hangUp, created], openapi })
+  const service = await ScriptedServer.listen({
+    posts: [busy, busy, hangUp, createdResponse],
+    openapi,
+  })
   const { code, lines } = await create(service.url)
   const kinds = lines.flatMap(
     (line) => /^(> .*|< \d+|plants: URL answered 503: Busy)/.exec(line)?.[0] ?? [],

@@ -6,7 +6,7 @@ import {
   toJson,
   toWireJson,
 } from '../../../src/plant/json.js'
-import { character, check, fc, int64 } from '../../helpers/expect/arbitraries.js'
+import { check, fc, generateCharacter, generateInt64 } from '../../helpers/expect/arbitraries.js'
 
 test('a number with a large exponent is parsed in no time', () => {
   expect(parseInt64('0e999999999')).toBe(0n)
@@ -78,12 +78,12 @@ test('an object is parsed as by JSON.parse, but with its last id exact, also in 
 const odd = fc.string({
   unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c🌿'),
 })
-const text = fc.oneof(fc.string({ unit: character() }), odd)
+const text = fc.oneof(fc.string({ unit: generateCharacter() }), odd)
 
 test('the JSON that is written has no character that controls a terminal', () => {
   return check(
     700,
-    [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 }), int64()],
+    [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 }), generateInt64()],
     (fields, id) => {
       const line = toJson({ ...fields, missing: undefined })
       expect(JSON.stringify(JSON.parse(line))).toBe(JSON.stringify(fields))
@@ -96,7 +96,7 @@ test('the JSON that is written has no character that controls a terminal', () =>
 })
 
 test('a plant is written as JSON in the same way as any other object', () =>
-  check(700, [int64(), text, fc.option(text)], (id, name, tag) => {
+  check(700, [generateInt64(), text, fc.option(text)], (id, name, tag) => {
     const plant = { id, name, ...(tag !== null && { tag }) }
     for (const write of [toJson, toWireJson])
       expect(`${write(plant).slice(0, -1)},"other":1}`).toBe(write({ ...plant, other: 1n }))

@@ -6,7 +6,7 @@ import type { NewPlant } from '../../../../src/plant/plant.js'
 import { formatCopyLines } from '../../../../src/stores/postgres/format-lines.js'
 import { formatCopyRows } from '../../../../src/stores/postgres/write.js'
 import type { LineFormat } from '../../../../src/stores/store.js'
-import { check, fc, newPlant } from '../../../helpers/expect/arbitraries.js'
+import { check, fc, generateNewPlant } from '../../../helpers/expect/arbitraries.js'
 
 const formats = (['ndjson', 'csv', 'tsv'] as const).map((name) => {
   const format: LineFormat | undefined = createLineFormat(name)
@@ -66,7 +66,7 @@ test('strings with a meaning in COPY or in a table are exported in the same line
 })
 
 test('any plants are exported in the same lines, however their rows are cut into chunks', () =>
-  check(100, [fc.array(newPlant()), fc.integer({ min: 1, max: 300 })], expectLines))
+  check(100, [fc.array(generateNewPlant()), fc.integer({ min: 1, max: 300 })], expectLines))
 
 const broken: Record<string, string> = {
   'no id': 'x\tFern\t\\N\n',

@@ -6,7 +6,7 @@ import type { NewPlant } from '../../../../src/plant/plant.js'
 import type { ReadQuery } from '../../../../src/stores/query.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import type { LineFormat } from '../../../../src/stores/store.js'
-import { check, fc, newPlant } from '../../../helpers/expect/arbitraries.js'
+import { check, fc, generateNewPlant } from '../../../helpers/expect/arbitraries.js'
 import { DatabaseSync } from '../../../helpers/sandbox/sqlite-file.js'
 import {
   buildSqliteOptions,
@@ -74,7 +74,7 @@ async function expectEqualLines(store: SqliteStore, query: ReadQuery = {}): Prom
 
 test('any plants are read as the same lines in a block as one by one', async () => {
   const { store, path } = await openStore()
-  await check(60, [fc.array(newPlant())], async (plants) => {
+  await check(60, [fc.array(generateNewPlant())], async (plants) => {
     exec(path, 'DELETE FROM plants')
     await addPlants(store, plants)
     await expectEqualLines(store)
