@@ -13,15 +13,15 @@ const colours = ['#2da44e', '#218bff', '#d4622d', '#a371f7', '#d44f93', '#8b949e
  * @param {{ label: string, value: number, isOurs: boolean }[]} bars
  */
 export function drawBarChart(title, bars) {
-  const sorted = bars.toSorted((a, b) => b.value - a.value)
-  const [left, maximum] = [220, sorted[0]?.value ?? 1]
-  const rows = sorted.map(({ label, value, isOurs }, index) => {
+  const sortedBars = bars.toSorted((a, b) => b.value - a.value)
+  const [left, maximum] = [220, sortedBars[0]?.value ?? 1]
+  const rows = sortedBars.map(({ label, value, isOurs }, index) => {
     const [y, length] = [48 + index * rowHeight, (value / maximum) * (width - left - 90)]
     return `${formatText(left - 8, y + 14, label, 'end')}
 ${formatBar(isOurs, left, y, length)}
 ${formatText(left + length + 6, y + 14, formatNumber(value))}`
   })
-  return formatSvg(title, 60 + sorted.length * rowHeight, rows)
+  return formatSvg(title, 60 + sortedBars.length * rowHeight, rows)
 }
 
 /**

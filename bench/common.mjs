@@ -45,8 +45,8 @@ export async function run([program = '', ...args], env) {
 }
 
 /**
- * Reads how many ms of processor time the processes have taken that this one has started, and that
- * have ended, by proc(5). It is NaN where there is no /proc.
+ * Reads the processor time of all processes that this process has started and that have ended, in
+ * milliseconds, from /proc (proc(5)). It is NaN where there is no /proc.
  */
 export function readChildrenProcessorTimeMs() {
   if (process.platform !== 'linux') return NaN
@@ -55,8 +55,8 @@ export function readChildrenProcessorTimeMs() {
 }
 
 /**
- * Reads the largest memory of a process by proc(5). It is undefined elsewhere, and once the process
- * has ended.
+ * Reads the peak memory of a process in MB from /proc (proc(5)). It is undefined where there is no
+ * /proc, and after the process has ended.
  */
 export function readPeakMb(pid) {
   try {
@@ -103,9 +103,9 @@ function parseFlag(name, value, defaultValue) {
 
 /** Lists this checkout, and the one to compare it with, which is built. */
 export function listCheckouts(against) {
-  const own = { root: join(import.meta.dirname, '..'), suffix: '' }
-  const compared = against ? [{ root: resolve(against), suffix: ', before' }] : []
-  return [own, ...compared].map(({ root, suffix }) => ({
+  const ownCheckout = { root: join(import.meta.dirname, '..'), suffix: '' }
+  const comparedCheckouts = against ? [{ root: resolve(against), suffix: ', before' }] : []
+  return [ownCheckout, ...comparedCheckouts].map(({ root, suffix }) => ({
     root,
     suffix,
     plants: join(root, 'bin/plants.js'),
@@ -125,8 +125,8 @@ export function createTemporaryFolder() {
     for (const child of children) child.kill('SIGKILL')
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   })
-  // A handler that is called once would let the second signal end the removal: npm passes on the
-  // signal that came from the terminal already.
+  // npm passes on a signal that the terminal has sent to this process already. If these handlers
+  // were called only once, the second signal would end the removal.
   for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }))
     process.on(signal, () => process.exit(code))
   return folder
@@ -137,10 +137,10 @@ export function createTemporaryFolder() {
  * NODE_EXTRA_CA_CERTS, for which Node 20 reads certificates at every start.
  */
 export function createEnvironment(folder) {
-  const omitted = /^(CI$|NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$|no_proxy$|NO_PROXY$)/
-  const kept = Object.entries(process.env).filter(([name]) => !omitted.test(name))
+  const omittedNames = /^(CI$|NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$|no_proxy$|NO_PROXY$)/
+  const keptVariables = Object.entries(process.env).filter(([name]) => !omittedNames.test(name))
   return {
-    ...Object.fromEntries(kept),
+    ...Object.fromEntries(keptVariables),
     HOME: folder,
     LOCALAPPDATA: folder,
     APPDATA: folder,

@@ -18,7 +18,7 @@ const { sizes, runs, record } = parseFlags({
 const folder = createTemporaryFolder()
 const env = { ...createEnvironment(folder), PLANTS_SERVE_TOKEN: 'a-token-of-the-benchmark' }
 const plants = [process.execPath, join(import.meta.dirname, '../bin/plants.js')]
-const more = join(folder, 'more.csv')
+const furtherPlants = join(folder, 'more.csv')
 const columns = ['--columns', 'id,name,tag']
 const report = createReporter(
   folder,
@@ -40,11 +40,12 @@ for (let index = 0; index < runs; index += 1)
     for (const [title, buildArgs] of Object.entries(commands))
       await measureCommand(store, title, buildArgs(store))
 for (const store of stores) store.memoryMb = await measureMemoryMb(store)
-await writeRows(more, 100_000, 'csv', { shift: 1n })
-const importing = 'import of another 100,000, ms'
-for (const store of stores) await measureCommand(store, importing, ['import', more, ...columns])
+await writeRows(furtherPlants, 100_000, 'csv', { shift: 1n })
+const importTitle = 'import of another 100,000, ms'
+for (const store of stores)
+  await measureCommand(store, importTitle, ['import', furtherPlants, ...columns])
 
-const titles = [...Object.keys(commands), importing]
+const titles = [...Object.keys(commands), importTitle]
 const rows = stores.map(({ size, bytes, timesMs, memoryMb }) => [
   size.toLocaleString('en-US'),
   formatNumber(bytes / 1e6),
@@ -68,7 +69,7 @@ const tables = [
 ]
 report('growth', tables, chart)
 
-/** Makes a store with so many plants, and finds the id in their middle. */
+/** Makes a store with this number of plants, and computes the id of the plant in the middle. */
 async function makeFilledStore(size) {
   const [file, input] = [join(folder, `${size}.db`), join(folder, `${size}.csv`)]
   await writeRows(input, size, 'csv')

@@ -190,7 +190,7 @@ async function measurePostgresTexts() {
   }
 }
 
-/** Runs each command on as many plants with English names and with ones of other scripts. */
+/** Runs each command on stores of the same size, whose plants have names in different scripts. */
 async function compareScripts(section, commands, makeStore) {
   const names = Object.keys(scripts)
   const stores = {}
@@ -227,7 +227,7 @@ async function compareScripts(section, commands, makeStore) {
   ])
 }
 
-/** Formats a time as a multiple of that of the base script. The goals are for whole times. */
+/** Formats a time as a multiple of the time of the base script. Processor times have no goals. */
 function formatScriptRatio(timing, figure, script, base) {
   const ratio = formatRatio(timing[figure][script], timing[figure][base])
   const most = figure === 'seconds' ? mostRatiosOfScripts[timing.title]?.[script] : undefined
@@ -270,7 +270,7 @@ async function measurePrograms(section, title, { makeStore, countPlants, importe
   report(section, tables, chart)
 }
 
-/** Runs a command of a program, and adds the figures of the process to those of the program. */
+/** Runs a command of a program, and adds the figures of the run to the figures of the program. */
 async function measureProgram(program, command) {
   const { seconds, processorSeconds, peakMb } = await run(command, env)
   program.rates.push(plantCount / seconds)

@@ -106,7 +106,7 @@ function countAcknowledged(sentAtMs) {
   latenciesMs.push(performance.now() - sentAtMs)
 }
 
-/** Prints what was measured, and exits. With a failure, the figures are those until then. */
+/** Prints the figures, and exits. After a failure, the figures end at the failure. */
 function finish(failure) {
   const sortedMs = Float64Array.from(latenciesMs).sort()
   const [p50, p99] = [0.5, 0.99].map((share) => sortedMs[Math.floor(sortedMs.length * share)])

@@ -17,8 +17,8 @@ const packages = {
 const host = `${process.platform}-${process.arch}`
 
 /**
- * Brings a Node into a cache folder, which the next `npm ci` removes. None is a dependency: there
- * are four of 100 MB, for one platform each.
+ * Fetches a Node into a cache folder, which the next `npm ci` removes. They are not dependencies,
+ * because each of the four has 100 MB, and runs on one platform only.
  *
  * @returns the path of the executable
  * @throws {Error} where there is no such package, with a message for people

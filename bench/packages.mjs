@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Brings packages into a folder of the cache, which the next `npm ci` removes. They are too
- * large, or too special, for a dependency.
+ * Fetches packages into a folder of the cache, which the next `npm ci` removes. They are too large,
+ * or too rarely needed, for a dependency.
  *
  * @param {string} name of the folder
  * @param {string[]} specs the packages, such as `fastify@5`
@@ -21,12 +21,12 @@ export function fetchPackages(name, specs, file, { options = [], compiled } = {}
   mkdirSync(folder, { recursive: true })
   const manifest = { private: true, ...(compiled && { allowScripts: { [compiled]: true } }) }
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
-  const quiet = ['--no-save', '--no-audit', '--no-fund', '--loglevel', 'error']
+  const quietOptions = ['--no-save', '--no-audit', '--no-fund', '--loglevel', 'error']
   const scripts = compiled === undefined ? ['--ignore-scripts'] : []
   try {
     execFileSync(
       'npm',
-      ['install', '--prefix', folder, ...quiet, ...scripts, ...options, ...specs],
+      ['install', '--prefix', folder, ...quietOptions, ...scripts, ...options, ...specs],
       {
         stdio: ['ignore', 'ignore', 'inherit'],
         shell: process.platform === 'win32', // where npm is no executable

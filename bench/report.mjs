@@ -89,21 +89,23 @@ export function findMedian(values) {
 
 /** Formats the median, and the range of the middle 80 % of many values, or of all of a few. */
 export function formatSpread(values) {
-  const sorted = values.toSorted((a, b) => a - b)
+  const sortedValues = values.toSorted((a, b) => a - b)
   const margin = Math.floor(values.length / 10)
   if (values.length === 1) return formatNumber(values[0])
-  const range = [sorted[margin], sorted.at(-1 - margin)].map(formatNumber).join('–')
+  const range = [sortedValues[margin], sortedValues.at(-1 - margin)].map(formatNumber).join('–')
   return `${formatNumber(findMedian(values))} (${range})`
 }
 
-/** Formats three digits: a measurement on another day has no more in common with this one. */
+/** Formats three digits, because further digits would differ in the next measurement. */
 export function formatNumber(value) {
   return Number.isFinite(value)
     ? value.toLocaleString('en-US', { maximumSignificantDigits: 3 })
     : '-'
 }
 
-/** Formats how many times as large the median of some values is as that of others, if there are. */
+/**
+ * Formats the median of values as a multiple of the median of `baseValues`, or `-` without them.
+ */
 export function formatRatio(values, baseValues) {
   return baseValues ? formatNumber(findMedian(values) / findMedian(baseValues)) : '-'
 }

@@ -52,14 +52,20 @@ const services = listCheckouts(flags.against).map((checkout) =>
   describeService(`plants serve${checkout.suffix}`, checkout),
 )
 const [plants] = services
-const silent = describeService('plants serve, no log', ...listCheckouts(''), '--log-level', 'warn')
+const silentService = describeService(
+  'plants serve, no log',
+  ...listCheckouts(''),
+  '--log-level',
+  'warn',
+)
 const fastify = flags.peers ? [prepareFastify(folder, env)] : []
 const figureTitles = { rate: 'a second', processorTimeUs: 'processor time', p99: 'p99' }
 
 const method = `medians of ${rounds} rounds of ${milliseconds} ms in turn`
 const report = createReporter(folder, method, flags.record)
 const creates = syncDelaysMs.flatMap((syncDelayMs) => {
-  const servers = syncDelayMs === 0 ? [...fastify, ...services, silent, echo] : [...fastify, plants]
+  const servers =
+    syncDelayMs === 0 ? [...fastify, ...services, silentService, echo] : [...fastify, plants]
   return [true, false].flatMap((isKept) => createCells({ syncDelayMs, isKept }, servers))
 })
 const reads = createCells({ syncDelayMs: 0, isKept: true }, [...fastify, ...services, echo])
@@ -135,16 +141,16 @@ async function measureInTurns(cells, readLoad) {
   }
 }
 
-/** Fills stores with plants, of which the cells read one at a time. */
+/** Fills stores with plants. Each request of the cells then reads one plant. */
 async function measureReads() {
   const firstId = chooseFirstId()
   const existingCount = 10_000
-  const readable = [...fastify, plants]
-  const filling = { syncDelayMs: 0, isKept: true, connections: 64 }
-  for (const server of readable)
-    await measureServer({ ...filling, server }, [{ firstId, count: existingCount }])
+  const readServers = [...fastify, plants]
+  const fillLoad = { syncDelayMs: 0, isKept: true, connections: 64 }
+  for (const server of readServers)
+    await measureServer({ ...fillLoad, server }, [{ firstId, count: existingCount }])
   await measureInTurns(reads, { firstId, existingCount })
-  for (const { files } of readable) files.forEach(removeFiles)
+  for (const { files } of readServers) files.forEach(removeFiles)
 }
 
 /**
@@ -190,7 +196,9 @@ function readProcessorTimeUs(pid) {
   return (Number(user) + Number(system)) * 10_000 // 100 ticks a second
 }
 
-/** The id has 16 digits, and no later turn comes near it. */
+/**
+ * Chooses a random id of 16 digits, so far from all others that no later turn uses the same ids.
+ */
 function chooseFirstId() {
   return String((1n << 52n) + BigInt(`0x${randomBytes(6).toString('hex')}`))
 }
@@ -199,8 +207,8 @@ function buildTable(title, unit, cells) {
   const rows = cells.map((cell) => {
     const { connections, isKept, server, filledCount } = cell
     const fastifyCell = findCell(cells, cell, fastify[0])
-    const stored = filledCount ? `, ${filledCount.toLocaleString('en-US')} before` : ''
-    const name = `${connections} ${isKept ? 'kept' : 'new'}${stored}, ${server.title}`
+    const fillNote = filledCount ? `, ${filledCount.toLocaleString('en-US')} before` : ''
+    const name = `${connections} ${isKept ? 'kept' : 'new'}${fillNote}, ${server.title}`
     const ratesAndTimes = ['rate', 'processorTimeUs'].flatMap((figure) => {
       const values = listFigures(cell, figure)
       const fastifyValues = fastifyCell && listFigures(fastifyCell, figure)
@@ -227,7 +235,13 @@ function buildGoalTable() {
       least: 27,
     },
     { cells: creates, connections: 64, beside: echo, figure: 'rate', least: 0.5 },
-    { cells: creates, connections: 64, beside: silent, figure: 'processorTimeUs', most: 1.08 },
+    {
+      cells: creates,
+      connections: 64,
+      beside: silentService,
+      figure: 'processorTimeUs',
+      most: 1.08,
+    },
     { cells: creates, connections: 256, beside: peer, figure: 'p99', most: 1 },
     { cells: reads, connections: 64, beside: peer, figure: 'processorTimeUs', most: 0.8 },
   ]
@@ -268,7 +282,7 @@ function findCell(cells, load, server) {
 function buildLines(cells) {
   const lines = {}
   for (const { syncDelayMs, isKept, connections, server, turns } of cells) {
-    if (!isKept || server === silent) continue
+    if (!isKept || server === silentService) continue
     const label = syncDelayMs === 0 ? server.title : `${server.title}, ${describeDisk(syncDelayMs)}`
     lines[label] ??= { label, isOurs: server === plants, points: [] }
     lines[label].points.push([connections, findMedian(turns.map(({ rate }) => rate))])

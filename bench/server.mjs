@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { track } from './common.mjs'
 
-const timeoutMs = 30_000 // It is that of a start, and of a stop.
+const timeoutMs = 30_000 // A start and a stop may each take this long.
 
 /**
  * Starts a server, with its stderr in the file `log`.
@@ -45,7 +45,7 @@ async function readFirstLine({ stdout }) {
 }
 
 /**
- * Runs the load generator in a process of its own, and returns what that has measured.
+ * Runs the load generator in its own process, and returns the figures that it has measured.
  *
  * @throws {Error} when the load failed
  */

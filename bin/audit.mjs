@@ -9,12 +9,12 @@ import { sbomName } from './build/sbom.mjs'
 
 const root = join(import.meta.dirname, '..')
 const { components } = JSON.parse(readFileSync(join(root, 'dist', sbomName), 'utf8'))
-const bundled = new Set(components.map(({ name, version }) => `${name}@${version}`))
+const bundledIds = new Set(components.map(({ name, version }) => `${name}@${version}`))
 
 const advisories = await fetchAdvisories()
 for (const { isShipped, packageId, title, url } of advisories) {
-  const use = isShipped ? 'is shipped' : 'only builds or tests'
-  print(isShipped ? 'error' : 'warning', `${packageId}, which ${use}: ${title} (${url})`)
+  const usage = isShipped ? 'is shipped' : 'only builds or tests'
+  print(isShipped ? 'error' : 'warning', `${packageId}, which ${usage}: ${title} (${url})`)
 }
 const shippedCount = advisories.filter(({ isShipped }) => isShipped).length
 const otherCount = advisories.length - shippedCount
@@ -40,8 +40,8 @@ async function fetchAdvisories() {
 }
 
 /**
- * Lists the versions of a package that are at these paths of package-lock.json. Two paths may have
- * the same version, which is shipped if one of the two is.
+ * Lists the versions of a package that package-lock.json has at these paths. If two paths have the
+ * same version, it is shipped if the package at one of them is shipped.
  */
 function listVersions(name, paths) {
   const byId = new Map()
@@ -50,7 +50,7 @@ function listVersions(name, paths) {
     const packageId = `${name}@${version}`
     const isInstalled = dev !== true
     const isInExecutables = name === 'bun' || name.startsWith('@oven/bun-')
-    const isShipped = isInstalled || isInExecutables || bundled.has(packageId)
+    const isShipped = isInstalled || isInExecutables || bundledIds.has(packageId)
     byId.set(packageId, { packageId, isShipped: isShipped || byId.get(packageId)?.isShipped })
   }
   return [...byId.values()]

@@ -40,8 +40,8 @@ const compileOptions = [
 ]
 
 /**
- * Bun contains these libraries, and names their versions in `process.versions`. It also names those
- * of what it only imitates, such as V8, so the list cannot be taken from there.
+ * The libraries in Bun, whose versions are in `process.versions`. The list cannot be taken from
+ * there, because `process.versions` also has programs that Bun only imitates, such as V8.
  */
 const bunLibraries = [
   'ares',
@@ -88,7 +88,7 @@ async function bundle() {
   const build = await rolldown({ ...config, cwd: root, logLevel: 'silent' })
   await build.write({ ...config.output, dir: work, format: 'esm' })
   await build.close()
-  // Stack traces show the name of this file, so it is that of the program.
+  // Stack traces show the name of this file, so it has the name of the program.
   writeFileSync(join(work, 'plants.js'), "import { start } from './main.js'\nstart()\n")
 }
 
@@ -144,8 +144,8 @@ async function compile(target) {
 
 /**
  * Fetches the Bun of another target. npm installs it from an excerpt of package-lock.json, so that
- * it compares the checksum in it. The excerpt leaves out for which system the package is, because
- * npm installs no package for another one.
+ * npm compares the checksum. The excerpt leaves out the system of the package, because npm does not
+ * install packages of other systems.
  */
 async function fetchBun(target) {
   const { version, integrity, path, entry } = findBun(target)

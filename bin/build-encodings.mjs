@@ -145,7 +145,7 @@ const iconvEncodings = createRequire(import.meta.url)('iconv-lite/encodings')
 
 const decoders = new Map()
 for (const names of [...readPythonNames(), ...listIconvNames(), ...listWindowsNames()]) {
-  // Names of one codec have one decoder, also those which only Python knows.
+  // All names of one codec have the same decoder, also the names that only Python knows.
   const sharedDecoder = names.map(findDecoder).find((decoder) => decoder !== undefined)
   for (const name of names) {
     const plainName = simplifyName(name)
@@ -224,7 +224,7 @@ function findIconvName(plainName) {
   return type === '_sbcs' || type === '_dbcs' ? name : undefined
 }
 
-/** Reduces a name to what the ways of writing it have in common: `UTF_8` and `utf-8` to `utf8`. */
+/** Reduces the spellings of a name to one: `UTF_8` and `utf-8` become `utf8`. */
 function simplifyName(name) {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }

@@ -62,11 +62,11 @@ function formatProgramPage() {
 /** Reads the environment variables with their meanings from the tables of the documentation. */
 function readVariables() {
   const page = readFileSync(join(root, 'docs/settings.md'), 'utf8')
-  const ofSettings = page.matchAll(/^\|[^|]+\| `(?<option>--[\w-]+)` \| `(?<name>[A-Z_]+)` \|/gm)
-  const others = page.matchAll(/^\| (?<purpose>[^|]+) \| (?<names>`[A-Z][^|]+) \|$/gm)
+  const settingRows = page.matchAll(/^\|[^|]+\| `(?<option>--[\w-]+)` \| `(?<name>[A-Z_]+)` \|/gm)
+  const otherRows = page.matchAll(/^\| (?<purpose>[^|]+) \| (?<names>`[A-Z][^|]+) \|$/gm)
   return [
-    ...Array.from(ofSettings, ({ groups = {} }) => [groups.name, `as ${groups.option}`]),
-    ...Array.from(others, ({ groups = {} }) => [
+    ...Array.from(settingRows, ({ groups = {} }) => [groups.name, `as ${groups.option}`]),
+    ...Array.from(otherRows, ({ groups = {} }) => [
       groups.names.replaceAll('`', ''),
       groups.purpose.replace(/\[(?<text>[^\]]+)\]\([^)]+\)/g, '$<text>').replaceAll('`', ''),
     ]),
@@ -109,8 +109,8 @@ function formatSection(title, ...lines) {
   return [`.SH ${title}`, lines]
 }
 
-function formatSynopses(list) {
-  return list.map((command, index) => [index > 0 ? '.br' : [], formatSynopsis(command)])
+function formatSynopses(commandList) {
+  return commandList.map((command, index) => [index > 0 ? '.br' : [], formatSynopsis(command)])
 }
 
 function formatSynopsis(command) {
@@ -121,8 +121,8 @@ function formatSynopsis(command) {
   return [`.B ${escapeRoff(name)}`, escapeRoff(`[options]${operands}`)]
 }
 
-function formatSubcommands(list) {
-  const subcommands = list.map((command) => [
+function formatSubcommands(commandList) {
+  const subcommands = commandList.map((command) => [
     `.SS ${escapeRoff(command.name())}`,
     escapeRoff(command.description()),
     formatArguments(command),
@@ -173,14 +173,14 @@ function formatVerbatim(lines) {
  * would fail.
  */
 function escapeRoff(text) {
-  const escaped = text
+  const escapedText = text
     .replaceAll('\\', '\\e')
     .replaceAll('-', '\\-')
     .replaceAll("'", '\\(aq')
     .replaceAll('`', '\\(ga')
     .replaceAll('^', '\\(ha')
     .replaceAll('~', '\\(ti')
-  return escaped
+  return escapedText
     .replace(
       /[^\0-\x7f]/gu,
       (character) => `\\[u${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}]`,

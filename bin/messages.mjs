@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '..')
 const words = process.argv.slice(2).map((word) => word.toLowerCase())
 
 for (const path of listSources(join(root, 'src'))) {
-  const rows = findTexts(readFileSync(path, 'utf8')).filter(({ text }) => isWanted(text))
+  const rows = findTexts(readFileSync(path, 'utf8')).filter(({ text }) => containsWord(text))
   if (rows.length === 0) continue
   const lines = rows.map(({ line, use, text }) => `${line}\t${use}\t${text}\n`)
   process.stdout.write(`## ${relative(root, path)}\n\n${lines.join('')}\n`)
@@ -28,7 +28,7 @@ function listSources(directory) {
 }
 
 /** @param {string} text */
-function isWanted(text) {
+function containsWord(text) {
   return words.length === 0 || words.some((word) => text.toLowerCase().includes(word))
 }
 
@@ -53,8 +53,8 @@ function findTexts(source) {
 }
 
 /**
- * Lists the child nodes of a node, each with its key. Those of imports and types are left out: a
- * path or a name is nothing that people read.
+ * Lists the child nodes of a node, each with its key. Imports and types are left out, because
+ * people do not read their paths and names.
  *
  * @param {any} node
  * @returns {[string, any][]}
@@ -79,8 +79,8 @@ function formatText(node, source) {
   if (node.type !== 'TemplateLiteral') return undefined
   const parts = node.quasis.flatMap(({ value }, index) => {
     const expression = node.expressions[index]
-    const inserted = expression && source.slice(expression.start, expression.end)
-    return expression ? [value.cooked, `{${inserted.replace(/\s+/g, ' ')}}`] : [value.cooked]
+    const expressionCode = expression && source.slice(expression.start, expression.end)
+    return expression ? [value.cooked, `{${expressionCode.replace(/\s+/g, ' ')}}`] : [value.cooked]
   })
   return parts.join('').replaceAll('\n', '⏎')
 }

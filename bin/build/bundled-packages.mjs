@@ -5,19 +5,19 @@ import { application, describePackage, formatSbom, sbomName } from './sbom.mjs'
 const root = join(import.meta.dirname, '../..')
 
 /**
- * A plugin that writes next to the bundle what is in it, both from one list: the licences of the
- * packages (THIRD-PARTY.txt), and the bill of materials.
+ * A plugin that writes two files next to the bundle, both from the list of the packages in it:
+ * their licences (THIRD-PARTY.txt), and the bill of materials.
  */
 export const bundledPackages = {
   name: 'bundled-packages',
   generateBundle(_, bundle) {
     const folders = findFolders(listRenderedModules(bundle))
-    const loaded = [...new Set([...folders, ...findFolders([...this.getModuleIds()])])]
+    const loadedFolders = [...new Set([...folders, ...findFolders([...this.getModuleIds()])])]
     const notices = sortUnique(folders.map(formatNotice))
     const source = ['plant-store contains code of these packages.\n', ...notices].join('\n')
     this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY.txt', source })
     const components = folders.map((folder) => describePackage(readManifest(folder)))
-    const sbom = formatSbom(components, listDependencies(folders, loaded))
+    const sbom = formatSbom(components, listDependencies(folders, loadedFolders))
     this.emitFile({ type: 'asset', fileName: sbomName, source: sbom })
   },
 }
@@ -45,28 +45,31 @@ function findFolder(id) {
 const packageFolder = /.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/
 
 /**
- * Lists which bundled packages the program and each bundled package depend on. A package that only
- * exports what others have, such as @inquirer/prompts, is loaded and leaves no code in the bundle:
- * what it depends on counts as a dependency of whoever imports it.
+ * Lists the bundled packages on which the program and each bundled package depend. A package that
+ * only exports other packages, such as @inquirer/prompts, is loaded, but leaves no code in the
+ * bundle. Its dependencies count as dependencies of the package that imports it.
  */
-function listDependencies(bundled, loaded) {
+function listDependencies(bundledFolders, loadedFolders) {
   const findBundled = (from, names) =>
     names
       .map((name) => resolveFolder(from, name))
-      .filter((folder) => loaded.includes(folder))
+      .filter((folder) => loadedFolders.includes(folder))
       .flatMap((folder) =>
-        bundled.includes(folder)
+        bundledFolders.includes(folder)
           ? [folder]
           : findBundled(folder, readManifest(folder).dependencies),
       )
   const findRefs = (from, names) => findBundled(from, names).map(findRef)
   const { dependencies, devDependencies } = readJson(root)
-  const own = Object.keys({ ...dependencies, ...devDependencies })
-  const ofPackages = bundled.map((folder) => {
+  const dependencyNames = Object.keys({ ...dependencies, ...devDependencies })
+  const packageEntries = bundledFolders.map((folder) => {
     const dependsOn = findRefs(folder, readManifest(folder).dependencies)
     return { ref: findRef(folder), dependsOn }
   })
-  return [{ ref: application['bom-ref'], dependsOn: findRefs(root, own) }, ...ofPackages]
+  return [
+    { ref: application['bom-ref'], dependsOn: findRefs(root, dependencyNames) },
+    ...packageEntries,
+  ]
 }
 
 function findRef(folder) {
@@ -84,8 +87,12 @@ function readManifest(folder) {
   const { name, version, license, ...lists } = readJson(folder)
   if (typeof license !== 'string')
     throw new Error(`${name} ${version} names no licence in its package.json`)
-  const all = { ...lists.dependencies, ...lists.optionalDependencies, ...lists.peerDependencies }
-  return { name, version, license, dependencies: Object.keys(all) }
+  const allDependencies = {
+    ...lists.dependencies,
+    ...lists.optionalDependencies,
+    ...lists.peerDependencies,
+  }
+  return { name, version, license, dependencies: Object.keys(allDependencies) }
 }
 
 function readJson(folder) {
@@ -107,10 +114,10 @@ function sortUnique(texts) {
   return [...new Set(texts)].toSorted()
 }
 
-/** The packages whose repository has a licence that is not published with them. */
+/** Licences that a package has in its repository, but does not publish. */
 const licencesHere = new Map([['saxes', 'saxes-licence.txt']])
 
-/** Reads the files of a licence, or what a README has under "License", if that is a text. */
+/** Reads the files of a licence, or else the section "License" of a README, if it has the text. */
 function readLicences(folder, name) {
   const read = (file) => readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n')
   const names = readdirSync(folder)
@@ -118,8 +125,9 @@ function readLicences(folder, name) {
     /^[^.]*(licen[cs]e|copying|notice)[^.]*(\.\w+)?$/i.test(file),
   )
   if (files.length > 0) return files.map(read)
-  const here = licencesHere.get(name)
-  if (here !== undefined) return [readFileSync(join(import.meta.dirname, here), 'utf8')]
+  const storedLicence = licencesHere.get(name)
+  if (storedLicence !== undefined)
+    return [readFileSync(join(import.meta.dirname, storedLicence), 'utf8')]
   const readmes = names.filter((file) => /^readme/i.test(file)).map(read)
   return readmes
     .flatMap((readme) => readme.split(/^#+ */m))

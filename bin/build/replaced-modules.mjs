@@ -1,8 +1,8 @@
 /**
- * Modules that packages import and the program does without. An update of a package may import them
- * by another name, or use more of them. Then test/process/cli/replaced-modules.test.ts fails, and
- * so do the tests that need what is left out: of what a start loads, of a user without a home, and
- * of the logins at a database.
+ * Modules that packages import, but the program does not need. An update of a package may import
+ * them by another name, or use them. Then test/process/cli/replaced-modules.test.ts fails, and so
+ * do the tests of the modules that a start loads, of a user without a home, and of logins at a
+ * database.
  */
 export const replacedModules = [
   // It runs subcommands that are programs, of which there are none, and takes 3 ms of each start.
@@ -16,8 +16,8 @@ export const replacedModules = [
 ]
 
 /**
- * Names a replaced module in the bundle. Each package that imports it has its own, so
- * that none of them loads the chunk of another.
+ * Names the module that replaces another one in the bundle. Each package that imports it has its
+ * own replacement, so that it does not load the chunk of another package.
  */
 export function nameReplacement({ id, importer }) {
   return `\0empty/${importer}/${id}`

@@ -11,7 +11,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 
 export const sbomName = 'sbom.cdx.json'
 
-/** The program, whose dependencies are what it is made of. */
+/** The program, as the component that depends on all bundled packages. */
 export const application = { ...describePackage(packageJson), type: 'application' }
 
 /**

@@ -1,7 +1,6 @@
 /**
- * The targets that can be built, each with the package whose Bun runs there. macOS is none of them:
- * there, Bun contains no SQLite, and takes that of the system, which may lack the fix of the
- * WAL-reset bug.
+ * The targets that can be built, each with the package that has the Bun for it. macOS is not one of
+ * them: on macOS, Bun uses the SQLite of the system, which may lack the fix of the WAL-reset bug.
  */
 export const targets = {
   'linux-x64': '@oven/bun-linux-x64',
