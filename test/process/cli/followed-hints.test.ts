@@ -29,6 +29,7 @@ interface FailingCommand {
 const named = { id: 1, name: 'NAME' }
 const absent = 'There is no store'
 const noIds = 'A list has no ids'
+const wrongIds = 'A list has ids that are no numbers'
 const generated = [
   { id: 1, name: 'Rose', tag: 'red' },
   { id: 2, name: 'Fern' },
@@ -52,9 +53,9 @@ const failingCommands: FailingCommand[] = [
     ['plants import a.csv -s garden.db --map id=', names],
     ['plants import a.csv -s garden.db --map id=,name=Kind', names.replace('name', 'Kind')],
     ['plants import a.csv -s garden.db --map id= --map name=1', names],
-    ['plants import a.csv -s garden.db --map id=', 'id,name,tag\nx,Rose,red\ny,Fern,\n'],
-  ].map(([command = '', list = '']) => ({
-    ...{ title: noIds, files: { 'a.csv': list }, command, ends: [generated] },
+    ['plants import a.csv -s garden.db --map id=', 'id,name,tag\nx,Rose,red\ny,Fern,\n', wrongIds],
+  ].map(([command = '', list = '', title = noIds]) => ({
+    ...{ title, files: { 'a.csv': list }, command, ends: [generated] },
   })),
   {
     title: noIds,

@@ -142,14 +142,15 @@ test.skipIf(isWindows)(
 describe.runIf(canTrace)('settings that conf writes in place (needs strace)', () => {
   const env = { SNAP: '/snap/editor/1' }
   const faults = ['write', 'openat', 'fsync'].flatMap((call) =>
-    ['signal=KILL', 'error=ENOSPC'].flatMap((fault) =>
-      [before, undefined].map((saved) => [call, fault, saved] as const),
-    ),
+    ['signal=KILL', 'error=ENOSPC'].flatMap((fault) => [
+      { call, fault, kind: 'older', saved: before },
+      { call, fault, kind: 'no older', saved: undefined },
+    ]),
   )
 
   test.each(faults)(
-    'are the old or the new ones after each call of %s with %s; saved before: %j',
-    async (call, fault, saved) => {
+    'are the old or the new ones after each call of $call with $fault, with $kind ones before',
+    async ({ call, fault, saved }) => {
       for (let when = 1, isHit = true; isHit; when = findNextPosition(when))
         isHit = await expectRecovered(`${call}:${fault}:when=${when}`, saved)
     },

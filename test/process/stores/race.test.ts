@@ -60,14 +60,14 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
     return { sandbox, holder, waiting }
   }
 
-  test.each([undefined, 'SIGKILL'] as const)(
-    'continues when the process with the lock ends (signal: %s)',
-    async (signal) => {
-      const { holder, waiting } = await waitingCreate()
-      await holder.end(signal)
-      expect(await waitForResult(waiting)).toEqual(created)
-    },
-  )
+  test.each([
+    { way: 'ends by itself', signal: undefined },
+    { way: 'is killed', signal: 'SIGKILL' },
+  ] as const)('continues when the process with the lock $way', async ({ signal }) => {
+    const { holder, waiting } = await waitingCreate()
+    await holder.end(signal)
+    expect(await waitForResult(waiting)).toEqual(created)
+  })
 
   test.each([
     ['SIGINT', 130],

@@ -116,7 +116,6 @@ test.each([
   ],
   ['# *:*:*:*:wrong\r\n\r\nbroken\r\n*:*:*:*:right\r\n', 'right'],
   ['*:*:*:*: with:colons\\:and\\\\more ', ' with:colons:and\\more '],
-  ['*:*:*:\\*:wrong', undefined],
   ['\\:\\:1:5432:a\\:b:c\\\\d:v6', 'v6', other, '::1'],
   ['localhost:*:*:*:usual', 'usual', ann, '/var/run/postgresql'],
   ['localhost:*:*:*:usual\n/run/own:*:*:*:own', 'own', ann, '/run/own'],
@@ -126,3 +125,8 @@ test.each([
     expect(parsePasswordFile(text, login, { host, port: 5432 })).toBe(password)
   },
 )
+
+test('an escaped asterisk in a password file is the name of a user, not any user', () => {
+  const text = '*:*:*:\\*:wrong'
+  expect(parsePasswordFile(text, ann, { host: 'db.example.com', port: 5432 })).toBeUndefined()
+})

@@ -23,24 +23,29 @@ function columnsOf(header: string, ...rows: string[]) {
 }
 
 test.each([
-  { header: 'Nr.;Botanischer Name;Standort', row: '31;Rosa × alba;Beet', expected: [0, 1, 2] },
-  { header: 'Anzahl;Nr.;Pflanzenname', row: '3;31;Rosa', expected: [1, 2, undefined] },
-  { header: 'Espèce;Famille;N°', row: 'Rosa;Rosaceae;7', expected: [2, 0, 1] },
-  { header: 'Numero;Nombre común;Ubicación', row: '1;Rosal;Patio', expected: [0, 1, 2] },
-  { header: '番号;名前;科', row: '1;薔薇;バラ科', expected: [0, 1, 2] },
-  { header: '編號;名稱;位置', row: '1;玫瑰;北', expected: [0, 1, 2] },
-  { header: '번호;이름;위치', row: '1;장미;북', expected: [0, 1, 2] },
-  { header: '№;Название;Место', row: '1;Роза;Сад', expected: [0, 1, 2] },
-  { header: 'Název;Čeleď;Číslo', row: 'Růže;Rosaceae;12', expected: [2, 0, 1] },
-  { header: 'Nazwa;Rodzina', row: 'Róża;Rosaceae', expected: [undefined, 0, 1] },
-  { header: 'a;b;c', row: 'x;4;Rosa', expected: [1, 0, undefined] },
+  { header: 'Nr.;Botanischer Name;Standort', row: '31;Rosa × alba;Beet', fields: 'id name tag' },
+  { header: 'Anzahl;Nr.;Pflanzenname', row: '3;31;Rosa', fields: '- id name' },
+  { header: 'Espèce;Famille;N°', row: 'Rosa;Rosaceae;7', fields: 'name tag id' },
+  { header: 'Numero;Nombre común;Ubicación', row: '1;Rosal;Patio', fields: 'id name tag' },
+  { header: '番号;名前;科', row: '1;薔薇;バラ科', fields: 'id name tag' },
+  { header: '編號;名稱;位置', row: '1;玫瑰;北', fields: 'id name tag' },
+  { header: '번호;이름;위치', row: '1;장미;북', fields: 'id name tag' },
+  { header: '№;Название;Место', row: '1;Роза;Сад', fields: 'id name tag' },
+  { header: 'Název;Čeleď;Číslo', row: 'Růže;Rosaceae;12', fields: 'name tag id' },
+  { header: 'Nazwa;Rodzina', row: 'Róża;Rosaceae', fields: 'name tag' },
+  { header: 'a;b;c', row: 'x;4;Rosa', fields: 'name id -' },
 ])(
-  'the header $header above the row $row has id, name and tag in the columns $expected',
-  ({ header, row, expected }) => {
+  'the columns of the header $header above the row $row are: $fields',
+  ({ header, row, fields }) => {
     const columns = columnsOf(header, row)
     const id = guessIdColumn(columns)
     const others = columns.filter(({ index }) => index !== id)
-    expect([id, guessNameColumn(others), guessTagColumn(others)]).toEqual(expected)
+    const guesses = { id, name: guessNameColumn(others), tag: guessTagColumn(others) }
+    const columnOf = (field: string) => {
+      const index = fields.split(' ').indexOf(field)
+      return index === -1 ? undefined : index
+    }
+    expect(guesses).toEqual({ id: columnOf('id'), name: columnOf('name'), tag: columnOf('tag') })
   },
 )
 
@@ -51,18 +56,18 @@ test('a column is the id if each row has a different integer, or else by its nam
 })
 
 test.each([
-  { name: 'Beet', cells: ['Nord', 'Süd'], expected: 0 },
-  { name: 'Menge', cells: ['3', '12'], expected: undefined },
+  { name: 'Beet', cells: ['Nord', 'Süd'], verdict: 'is the tag', tagColumn: 0 },
+  { name: 'Menge', cells: ['3', '12'], verdict: 'is no tag' },
   {
     name: 'Bemerkung',
     cells: ['Im Herbst zurückschneiden und vor Frost schützen', ''],
-    expected: undefined,
+    verdict: 'is no tag',
   },
-  { name: 'leer', cells: ['', ''], expected: undefined },
+  { name: 'leer', cells: ['', ''], verdict: 'is no tag' },
 ])(
-  'the remaining column $name with the cells $cells is the tag in the column: $expected',
-  ({ name, cells, expected }) => {
-    expect(guessTagColumn(columnsOf(name, ...cells))).toBe(expected)
+  'the only remaining column, $name with the cells $cells, $verdict',
+  ({ name, cells, tagColumn }) => {
+    expect(guessTagColumn(columnsOf(name, ...cells))).toBe(tagColumn)
     expect(guessTagColumn(columnsOf(`${name};b`, 'x;y', 'z;w'))).toBeUndefined()
   },
 )

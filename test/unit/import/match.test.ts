@@ -12,10 +12,15 @@ const rows = fc.array(fc.record({ name: names, tag: fc.constantFrom(undefined, '
   maxLength: 12,
 })
 
-test.each([undefined, 'skip', 'same', 'update'])(
-  'an import by name has the outcome of a model, and repeating it changes nothing; --if-exists %s',
-  async (policy) => {
-    const flags = `--match name --id-from next${policy ? ` --if-exists ${policy}` : ''}`
+test.each([
+  { options: '--match name', policy: 'same' },
+  { options: '--match name --if-exists skip', policy: 'skip' },
+  { options: '--match name --if-exists same', policy: 'same' },
+  { options: '--match name --if-exists update', policy: 'update' },
+])(
+  'an import with $options has the outcome of a model, and repeating it changes nothing',
+  async ({ options, policy }) => {
+    const flags = `${options} --id-from next`
     const formats = fc.constantFrom('csv' as const, 'ndjson' as const)
     await check(3, [rows, rows, formats, fc.boolean()], async (before, list, format, isPiped) => {
       const user = new ImportSandbox()
@@ -28,7 +33,7 @@ test.each([undefined, 'skip', 'same', 'update'])(
         const { err: _, ...result } = await user.import(all, text)
         return result
       }
-      const counts = matchAll(model, list, policy ?? 'same', format === 'csv')
+      const counts = matchAll(model, list, policy, format === 'csv')
       expect(await run(' --dry-run')).toEqual({ ...counts, dryRun: true })
       expect(await run(counts.code === 0 ? ' --atomic' : '')).toEqual(counts)
       expect(await user.list()).toBe(linesOf(model))

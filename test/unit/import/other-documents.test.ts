@@ -16,11 +16,6 @@ const openDocumentType = 'application/vnd.oasis.opendocument.spreadsheet'
 test.each<{ kind: string; file: Buffer; hint: string }>([
   { kind: 'a ZIP archive', file: buildZip({ 'plants.csv': 'id,name\n' }), hint: 'Unpack it' },
   {
-    kind: 'a ZIP archive', // which is empty
-    file: Buffer.from('PK\x05\x06'.padEnd(22, '\0')),
-    hint: 'Unpack it',
-  },
-  {
     kind: 'an OpenDocument spreadsheet (.ods)',
     file: buildZip({ mimetype: openDocumentType }),
     hint: 'Save it as .xlsx or CSV',
@@ -64,3 +59,9 @@ test.each<{ kind: string; file: Buffer; hint: string }>([
     expect(err).toContain(`\n  ${hint}`)
   },
 )
+
+test('the error for an empty ZIP archive names it', async () => {
+  const { code, err } = await sandbox.import('', Buffer.from('PK\x05\x06'.padEnd(22, '\0')))
+  expect(code).toBe(2)
+  expect(err).toContain('plants: stdin is a ZIP archive\n')
+})

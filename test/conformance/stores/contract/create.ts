@@ -70,24 +70,26 @@ export function describeCreates(open: OpenEmpty<Store>): void {
 
   // `many` is the write of Fern, a wet Moss, Ivy and Ivy again, of which the store has the first
   // two ids. `oaks` is a write of one new plant three times.
-  test.each<{ ifExists: Create['ifExists']; many: Status[]; oaks: Status[] }>([
+  test.each<{ policy: string; ifExists?: Create['ifExists']; many: Status[]; oaks: Status[] }>([
     {
-      ifExists: undefined,
+      policy: 'no ifExists',
       many: [409, 409, 'created', 409],
       oaks: ['created', 409, 409],
     },
     {
+      policy: 'ifExists skip',
       ifExists: 'skip',
       many: ['skipped', 'skipped', 'created', 'skipped'],
       oaks: ['created', 'skipped', 'skipped'],
     },
     {
+      policy: 'ifExists same',
       ifExists: 'same',
       many: ['skipped', 409, 'created', 'skipped'],
       oaks: ['created', 'skipped', 'skipped'],
     },
   ])(
-    'a create of an existing id, in the store or in the same write, follows ifExists: $ifExists',
+    'a create of an existing id, in the store or in the same write, follows $policy',
     async ({ ifExists, many, oaks }) => {
       const { store } = await open()
       await store.write(toCreates([fern, moss]))

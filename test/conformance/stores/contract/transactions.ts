@@ -86,29 +86,26 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
     expect(await gather(store.read())).toStrictEqual([buildFern(1n), moss])
   })
 
-  test.each<{ from: string | undefined; to: string | undefined }>([
-    { from: undefined, to: 'c' },
-    { from: 'b', to: 'c' },
-    { from: 'b', to: undefined },
-  ])(
-    'a transaction from the checkpoint $from to $to stores nothing if the checkpoint is "a"',
-    async ({ from, to }) => {
-      const { store } = await open()
-      await store.transaction(({ saveCheckpoint }) =>
-        saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
-      )
-      const failed = store.transaction(
-        async ({ write, saveCheckpoint }) => {
-          await write([toCreate(fern)])
-          await saveCheckpoint({ id: 'one', from, to })
-        },
-        { isRepeatable: true },
-      )
-      await expect(failed).rejects.toMatchObject({ kind: 'accessDenied' })
-      expect(await gather(store.read())).toEqual([])
-      expect(await store.findCheckpoint('one')).toBe('a')
-    },
-  )
+  test.each<{ change: string; from: string | undefined; to: string | undefined }>([
+    { change: 'begins with checkpoint c', from: undefined, to: 'c' },
+    { change: 'changes checkpoint b to c', from: 'b', to: 'c' },
+    { change: 'removes checkpoint b', from: 'b', to: undefined },
+  ])('a transaction that $change stores nothing if the checkpoint is a', async ({ from, to }) => {
+    const { store } = await open()
+    await store.transaction(({ saveCheckpoint }) =>
+      saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
+    )
+    const failed = store.transaction(
+      async ({ write, saveCheckpoint }) => {
+        await write([toCreate(fern)])
+        await saveCheckpoint({ id: 'one', from, to })
+      },
+      { isRepeatable: true },
+    )
+    await expect(failed).rejects.toMatchObject({ kind: 'accessDenied' })
+    expect(await gather(store.read())).toEqual([])
+    expect(await store.findCheckpoint('one')).toBe('a')
+  })
 }
 
 function describeCommits(open: OpenEmpty<DirectStore>): void {
