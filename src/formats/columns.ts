@@ -60,12 +60,12 @@ export function findColumns(
   const ownColumns = [...names.keys()].filter((column) => !isRejectsName(names[column] ?? ''))
   const columnsByField = new Map<FieldName, number[]>()
   for (const field of fieldNames) {
-    const number = numbers.get(field)
+    const columnNumber = numbers.get(field)
     const wantedName = foldName(map[field] ?? field)
     const columns =
-      number === undefined
+      columnNumber === undefined
         ? [...foldedNames.keys()].filter((column) => foldedNames[column] === wantedName)
-        : ownColumns.slice(number - 1, number)
+        : ownColumns.slice(columnNumber - 1, columnNumber)
     // An empty name in `--map` says that the field is not read.
     if (wantedName !== '' && columns.length > 0) columnsByField.set(field, columns)
   }

@@ -50,15 +50,15 @@ export function findListInObject(value: JsonObject, options: InputOptions): JqLi
 export function pickNestedFields(list: JqList, options: InputOptions): JqList {
   const { program, objects } = list
   if (hasName(objects, options)) return list
-  const nested = findNestedKey(list, options)
-  if (nested === undefined) return list
+  const nestedKey = findNestedKey(list, options)
+  if (nestedKey === undefined) return list
   const isIdOutside = objects.every(({ id }) => typeof id === 'number' || typeof id === 'bigint')
-  const pickStep = `${isIdOutside ? '{id} + ' : ''}${formatPath(nested)}`
+  const pickStep = `${isIdOutside ? '{id} + ' : ''}${formatPath(nestedKey)}`
   return {
     ...list,
     program: program === '.' ? pickStep : `${program} | ${pickStep}`,
     objects: objects.map((object) => {
-      const fields = object[nested] as JsonObject
+      const fields = object[nestedKey] as JsonObject
       return isIdOutside ? { id: object['id'], ...fields } : fields
     }),
   }
@@ -67,8 +67,8 @@ export function pickNestedFields(list: JqList, options: InputOptions): JqList {
 function findNestedKey({ objects, isGeoJson }: JqList, options: InputOptions): string | undefined {
   if (isGeoJson) return 'properties'
   return Object.keys(objects[0] ?? {}).find((key) => {
-    const nested = objects.map((object) => object[key]).filter(isObject)
-    return hasName(nested, options)
+    const nestedObjects = objects.map((object) => object[key]).filter(isObject)
+    return hasName(nestedObjects, options)
   })
 }
 
@@ -122,9 +122,11 @@ function listLists(
  */
 function haveCommonKey(value: JsonObject): boolean {
   const members = Object.values(value).slice(0, maxObjects)
-  const [first] = members
-  if (members.length < 2 || !isObject(first) || !members.every(isObject)) return false
-  return Object.keys(first).some((key) => members.every((member) => Object.hasOwn(member, key)))
+  const [firstMember] = members
+  if (members.length < 2 || !isObject(firstMember) || !members.every(isObject)) return false
+  return Object.keys(firstMember).some((key) =>
+    members.every((member) => Object.hasOwn(member, key)),
+  )
 }
 
 /** Finds plants whose names or ids are the keys of the object around them. */
@@ -231,9 +233,10 @@ export function sampleObject(
     const valueEnd = findEnd(text, valueStart)
     const key = parseShort(text.slice(index, keyEnd))
     if (typeof key !== 'string') break
-    const first = skip(valueStart + 1)
+    const elementStart = skip(valueStart + 1)
     const isList = text[valueStart] === '['
-    if (isList) sample.push([key, [parseShort(text.slice(first, findEnd(text, first)))]])
+    if (isList)
+      sample.push([key, [parseShort(text.slice(elementStart, findEnd(text, elementStart)))]])
     else if (sample.length >= maxObjects) sample.push([key, undefined])
     else sample.push([key, parseShort(text.slice(valueStart, valueEnd))])
     index = skip(valueEnd)

@@ -153,13 +153,13 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     const row = this.#length
     if (row === this.#arrays.ids.length) this.#arrays = growRowArrays(this.#arrays)
     const { offsets, ids, textIndexes } = this.#arrays
-    const at = row * offsetsPerRow
-    offsets[at] = idStart
-    offsets[at + 1] = idEnd
-    offsets[at + 2] = nameStart
-    offsets[at + 3] = nameEnd
-    offsets[at + 4] = tagStart
-    offsets[at + 5] = tagEnd
+    const rowOffset = row * offsetsPerRow
+    offsets[rowOffset] = idStart
+    offsets[rowOffset + 1] = idEnd
+    offsets[rowOffset + 2] = nameStart
+    offsets[rowOffset + 3] = nameEnd
+    offsets[rowOffset + 4] = tagStart
+    offsets[rowOffset + 5] = tagEnd
     ids[row] = id
     textIndexes[row] = this.#texts.length
     this.#isInOrder &&= row === 0 || assertDefined(ids[row - 1]) <= id
@@ -187,16 +187,19 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
   readFields(row: number): RowFields | undefined {
     const { offsets, textIndexes } = this.#arrays
     const { text } = assertDefined(this.#texts[assertDefined(textIndexes[row])])
-    const at = row * offsetsPerRow
+    const rowOffset = row * offsetsPerRow
     const name = this.#format.readField(
       text,
-      assertDefined(offsets[at + 2]),
-      assertDefined(offsets[at + 3]),
+      assertDefined(offsets[rowOffset + 2]),
+      assertDefined(offsets[rowOffset + 3]),
     )
-    const [tagStart, tagEnd] = [assertDefined(offsets[at + 4]), assertDefined(offsets[at + 5])]
+    const [tagStart, tagEnd] = [
+      assertDefined(offsets[rowOffset + 4]),
+      assertDefined(offsets[rowOffset + 5]),
+    ]
     const tag = tagEnd > tagStart ? this.#format.readField(text, tagStart, tagEnd) : null
     if (name === undefined || tag === undefined) return undefined
-    return { id: text.slice(offsets[at], offsets[at + 1]), name, tag }
+    return { id: text.slice(offsets[rowOffset], offsets[rowOffset + 1]), name, tag }
   }
 }
 
@@ -278,8 +281,8 @@ export function scanId(text: string, start: number, end: number): number {
   let id = 0
   const firstDigit = isNegative ? start + 1 : start
   if (firstDigit === end || end - firstDigit > 19) return Number.NaN
-  for (let at = firstDigit; at < end; at += 1) {
-    const digit = text.charCodeAt(at) - zero
+  for (let index = firstDigit; index < end; index += 1) {
+    const digit = text.charCodeAt(index) - zero
     if (digit < 0 || digit > 9) return Number.NaN
     id = id * 10 + digit
   }

@@ -9,10 +9,10 @@
  */
 export function parseIdCell(cell: string): bigint | string {
   if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
-  const { quoted, apostrophized, plain } = idForms.exec(cell)?.groups ?? {}
-  const digits = quoted ?? apostrophized ?? plain
+  const { formulaDigits, textDigits, plainDigits } = idForms.exec(cell)?.groups ?? {}
+  const digits = formulaDigits ?? textDigits ?? plainDigits
   return digits === undefined ? cell : BigInt(digits)
 }
 
 const idForms =
-  /^\s*(?:="(?<quoted>-?\d{1,40})"|'(?<apostrophized>-?\d{1,40})|(?<plain>-?\d{1,40})(?:\.0)?)\s*$/
+  /^\s*(?:="(?<formulaDigits>-?\d{1,40})"|'(?<textDigits>-?\d{1,40})|(?<plainDigits>-?\d{1,40})(?:\.0)?)\s*$/

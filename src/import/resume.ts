@@ -37,7 +37,7 @@ type ParsedCheckpoint = Checkpoint | 'otherVersion' | 'invalid'
 export interface SavedImport {
   /** The id of the checkpoint; undefined for an import that cannot be resumed, such as of stdin. */
   id: string | undefined
-  /** The text of the checkpoint. It is replaced only if nobody else has replaced it before. */
+  /** The checkpoint as it is stored. It is replaced only if nobody else has replaced it before. */
   state: string | undefined
   /** The parsed `state`; undefined if there is no checkpoint. */
   checkpoint: ParsedCheckpoint | undefined
@@ -79,10 +79,12 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
   const { plan, source } = options
   const pathsId = buildPathsId(options)
   const rememberedFiles = plan.idFrom === undefined ? [] : await findRememberedFiles(options)
-  for await (const { id, state, parsed } of listCandidates(options, rememberedFiles)) {
-    const checkpoint = invalidateBeyondInputs(parsed, source, plan)
-    // The paths say that it is this import, even if its contents or options were others. What a
-    // remembered file leads to is this import only if they are the same, or nobody can tell.
+  for await (const candidate of listCandidates(options, rememberedFiles)) {
+    const { id, state } = candidate
+    const checkpoint = invalidateBeyondInputs(candidate.checkpoint, source, plan)
+    // With the same paths, it is this import, even if the contents or the options have changed.
+    // With only the same contents, it is this import only if the source is the same, or is not
+    // readable.
     const isThisImport = id === pathsId || checkpoint === 'invalid' || hasSource(checkpoint, source)
     if (isThisImport) return { id, state, checkpoint, rememberedFiles }
   }
@@ -100,7 +102,7 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
 export async function findEarlierAnswers(options: FileSearch): Promise<ImportAnswers | undefined> {
   const { plan } = options
   const rememberedFiles = await findRememberedFiles(options)
-  for await (const { parsed: checkpoint } of listCandidates(options, rememberedFiles)) {
+  for await (const { checkpoint } of listCandidates(options, rememberedFiles)) {
     const isReadable = typeof checkpoint === 'object'
     if (isReadable && (checkpoint.restart || !plan.restart)) return checkpoint.answers
   }
@@ -113,14 +115,15 @@ export async function findEarlierAnswers(options: FileSearch): Promise<ImportAns
 
 interface Candidate {
   id: string
-  /** The text of the checkpoint. */
+  /** The state of the entry, which is the checkpoint as JSON. */
   state: string
-  parsed: ParsedCheckpoint
+  checkpoint: ParsedCheckpoint
 }
 
 /**
- * Finds the checkpoints that may be of the same import. First comes that of the same paths, and
- * then those of the imports that have generated ids for the same contents.
+ * Finds the checkpoints that may belong to the same import. The first one is the checkpoint of an
+ * import of the same paths. The others belong to imports that have generated ids for the same
+ * contents.
  */
 async function* listCandidates(
   options: FileSearch,
@@ -131,7 +134,7 @@ async function* listCandidates(
     const state = id === undefined ? undefined : await options.checkpoints.findCheckpoint?.(id)
     // The text may be empty if another program has written it.
     if (id !== undefined && state !== undefined)
-      yield { id, state, parsed: await parseState(state) }
+      yield { id, state, checkpoint: await parseState(state) }
   }
 }
 
@@ -189,12 +192,12 @@ interface StartOptions {
 }
 
 /** Decides how an import starts, from what is saved about it. It changes nothing. */
-export function decideStart(saved: SavedImport, options: StartOptions): StartDecision {
-  const checkpoint = selectResumable(saved, options)
+export function decideStart(savedImport: SavedImport, options: StartOptions): StartDecision {
+  const checkpoint = selectResumable(savedImport, options)
   const error = options.plan.restart
     ? undefined
-    : (findMismatchError(saved, checkpoint, options) ??
-      findRepetitionError(saved, checkpoint, options))
+    : (findMismatchError(savedImport, checkpoint, options) ??
+      findRepetitionError(savedImport, checkpoint, options))
   if (error) return { type: 'reject', error }
   return checkpoint ? { type: 'resume', checkpoint } : { type: 'begin' }
 }

@@ -32,17 +32,17 @@ export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io):
     if (format === 'csv' || format === 'tsv')
       return { type: 'table', heads: await readTableHeads(content, plan) }
     const texts = decodeText(content, encoding)
-    const values =
+    const valueChunks =
       format === 'json' ? readDocument(texts, content.name, content.signal) : readNdjson(texts)
-    return { type: 'objects', heads: [{ rows: await sampleObjects(values) }] }
+    return { type: 'objects', heads: [{ rows: await sampleObjects(valueChunks) }] }
   } finally {
     content.close()
   }
 }
 
-async function sampleObjects(values: AsyncIterable<Chunk>): Promise<Chunk<Cells>> {
+async function sampleObjects(valueChunks: AsyncIterable<Chunk>): Promise<Chunk<Cells>> {
   const objects: { text: string; fields: Record<string, unknown> }[] = []
-  for await (const { records } of values) {
+  for await (const { records } of valueChunks) {
     for (const record of records.slice(0, maxHeaderRows - objects.length)) {
       const text = typeof record === 'string' ? record : ''
       const parseResult = parseJson(text)

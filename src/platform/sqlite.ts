@@ -107,9 +107,9 @@ function loadPackage(): Driver {
  * server of a Windows share is a part of the path: `file:////server/share/plants.db`.
  */
 export function buildUri(path: string, query: string, system = { isWindows }): string {
-  const slashed = system.isWindows ? path.replaceAll('\\', '/') : path
-  const rooted = slashed.startsWith('/') ? slashed : `/${slashed}`
-  return `file://${rooted.replace(/[%?#]/g, encodeURIComponent)}?${query}`
+  const pathWithSlashes = system.isWindows ? path.replaceAll('\\', '/') : path
+  const rootedPath = pathWithSlashes.startsWith('/') ? pathWithSlashes : `/${pathWithSlashes}`
+  return `file://${rootedPath.replace(/[%?#]/g, encodeURIComponent)}?${query}`
 }
 
 export function isSqliteError(error: unknown): error is Error {

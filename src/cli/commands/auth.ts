@@ -62,8 +62,11 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   })
   assertWorthSaving(check)
   const savedAt = new Date(io.getTimeMs()).toISOString()
-  await changeSettings(io, timeoutMs, (saved) => {
-    saved.set('tokens', { ...saved.get('tokens', {}), [store.name]: { token, savedAt } })
+  await changeSettings(io, timeoutMs, (savedSettings) => {
+    savedSettings.set('tokens', {
+      ...savedSettings.get('tokens', {}),
+      [store.name]: { token, savedAt },
+    })
   })
   const isChecked = check.state === 'accepted'
   if (!isChecked) {
@@ -109,10 +112,10 @@ function assertWorthSaving(check: TokenCheck): void {
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = findTokenTarget(context)
-  const isRemoved = await changeSettings(io, context.timeoutMs, (saved) => {
-    const tokens = saved.get('tokens', {})
+  const isRemoved = await changeSettings(io, context.timeoutMs, (savedSettings) => {
+    const tokens = savedSettings.get('tokens', {})
     const isSaved = Object.hasOwn(tokens, store.name)
-    if (isSaved) saved.set('tokens', omitKey(tokens, store.name))
+    if (isSaved) savedSettings.set('tokens', omitKey(tokens, store.name))
     return isSaved
   })
   if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')

@@ -68,7 +68,9 @@ export async function saveSetting(
   const savedValue = isStore
     ? await formatSavedStore(text, context)
     : await parseSavedValue(name, name, text, io)
-  await changeSettings(io, context.timeoutMs, (saved) => saved.set(name, savedValue))
+  await changeSettings(io, context.timeoutMs, (savedSettings) =>
+    savedSettings.set(name, savedValue),
+  )
   const { source, origin } = settings.findSource(name)
   if (source === 'variable') await context.warn(`${origin} is still set and takes precedence`)
   const value = isStore
@@ -95,9 +97,9 @@ async function formatSavedStore(
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io, { ignoresUserSettings: true })
   const { changeSettings } = await import('../../config/change-settings.js')
-  const isRemoved = await changeSettings(io, context.timeoutMs, (saved) => {
-    const isSaved = saved.has(name)
-    if (isSaved) saved.delete(name)
+  const isRemoved = await changeSettings(io, context.timeoutMs, (savedSettings) => {
+    const isSaved = savedSettings.has(name)
+    if (isSaved) savedSettings.delete(name)
     return isSaved
   })
   const sentence = isRemoved ? `Removed the setting ${name}` : `The setting ${name} was not saved`

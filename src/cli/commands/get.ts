@@ -47,17 +47,19 @@ async function* getPlants(
   for (const page of splitIntoPages(ids)) {
     const isDirect = store?.transaction !== undefined
     const pageRead = isDirect ? store.get(page) : undefined
-    const reads = await Promise.allSettled(page.map((id) => pageRead ?? store?.get([id])))
+    const lookups = await Promise.allSettled(page.map((id) => pageRead ?? store?.get([id])))
     // To handle signals takes 2 ms of a start, so they are not handled for the first page.
     if (page[0] !== ids[0]) io.handleSignals().throwIfAborted()
-    const reasons = new Set(reads.map((read) => 'reason' in read && describeReason(read.reason)))
+    const reasons = new Set(
+      lookups.map((lookup) => 'reason' in lookup && describeReason(lookup.reason)),
+    )
     yield page.map((id, index): PlantResult => {
-      const read = assertDefined(reads[index])
-      if ('value' in read) {
-        const plant = read.value?.get(id)
+      const lookup = assertDefined(lookups[index])
+      if ('value' in lookup) {
+        const plant = lookup.value?.get(id)
         return plant ? { plant } : { problem: createNotFoundProblem(id) }
       }
-      const { reason } = read
+      const { reason } = lookup
       // If all plants failed for one reason, such as a service that is unreachable, that is the
       // error of the command, and not of a plant.
       if (reasons.size === 1 || !(reason instanceof PlantsError)) throw reason

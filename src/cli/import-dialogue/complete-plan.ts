@@ -125,9 +125,9 @@ function describeRejections({
   reasons,
 }: Awaited<ReturnType<typeof previewImport>>): string[] {
   if (rejectedCount === 0) return []
-  const first = rejectedCount > reasons.length ? `, the first ${reasons.length} of them` : ''
+  const firstClause = rejectedCount > reasons.length ? `, the first ${reasons.length} of them` : ''
   return [
-    `${formatPlantCount(rejectedCount)} will be rejected${first}:`,
+    `${formatPlantCount(rejectedCount)} will be rejected${firstClause}:`,
     ...reasons.map((text) => `  ${text}`),
   ]
 }

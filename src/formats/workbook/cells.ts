@@ -72,8 +72,8 @@ function hasSavedValue({ type, value, inlineString }: RawCell): boolean {
   return Boolean(value) || inlineString !== undefined
 }
 
-function readString(escaped = ''): Cell {
-  return unescapeString(escaped).trim() || undefined
+function readString(escapedString = ''): Cell {
+  return unescapeString(escapedString).trim() || undefined
 }
 
 function readSharedString(index: string, { sharedStrings }: CellContext): Cell {

@@ -96,11 +96,12 @@ export function createCompoundFileError(file: string, content: Buffer): PlantsEr
  */
 function hasStream(content: Buffer, name: string): boolean {
   const bytes = Buffer.from(`${name}\0`, 'utf16le')
-  let at = content.indexOf(bytes)
-  while (at !== -1) {
-    const hasLength = at + 66 < content.length && content.readUInt16LE(at + 64) === bytes.length
-    if (at % 128 === 0 && hasLength && content[at + 66] === streamType) return true
-    at = content.indexOf(bytes, at + 1)
+  let index = content.indexOf(bytes)
+  while (index !== -1) {
+    const hasLength =
+      index + 66 < content.length && content.readUInt16LE(index + 64) === bytes.length
+    if (index % 128 === 0 && hasLength && content[index + 66] === streamType) return true
+    index = content.indexOf(bytes, index + 1)
   }
   return false
 }

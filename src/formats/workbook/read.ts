@@ -120,8 +120,8 @@ class WorkbookReader {
 
   async openTable(): Promise<FormatReader> {
     const workbook = await this.#readWorkbook()
-    const { chosen, second } = await this.#chooseSheet(workbook)
-    const { sheet, head } = chosen
+    const { chosenSheet, nextSheet } = await this.#chooseSheet(workbook)
+    const { sheet, head } = chosenSheet
     const rows = this.#readTable(sheet, this.#countColumns(head))
     const source = {
       name: this.#file,
@@ -129,7 +129,7 @@ class WorkbookReader {
       sheets: workbook.sheets.map(describeSheet),
     }
     const reader = createReader(head, rows, this.#options, source)
-    return { ...reader, otherSheet: second?.sheet.name }
+    return { ...reader, otherSheet: nextSheet?.sheet.name }
   }
 
   async readHeads(): Promise<TableHead[]> {
@@ -160,15 +160,15 @@ class WorkbookReader {
    */
   async #chooseSheet(
     workbook: Workbook,
-  ): Promise<{ chosen: SheetCandidate; second?: SheetCandidate }> {
+  ): Promise<{ chosenSheet: SheetCandidate; nextSheet?: SheetCandidate }> {
     const candidates: SheetCandidate[] = []
     for (const sheet of this.#findSheets(workbook)) {
       candidates.push({ sheet, head: await this.#readHead(sheet, workbook.context) })
-      const [chosen, second] = candidates.filter(({ head }) => this.#hasColumns(head))
-      if (chosen && second) return { chosen, second }
+      const [chosenSheet, nextSheet] = candidates.filter(({ head }) => this.#hasColumns(head))
+      if (chosenSheet && nextSheet) return { chosenSheet, nextSheet }
     }
     const withColumns = candidates.find(({ head }) => this.#hasColumns(head))
-    return { chosen: withColumns ?? findWidestSheet(candidates) }
+    return { chosenSheet: withColumns ?? findWidestSheet(candidates) }
   }
 
   #findSheets({ sheets }: Workbook): Sheet[] {

@@ -106,8 +106,8 @@ class SharedStringsReader implements ElementHandler {
     } else this.#collector.closeElement(name)
   }
 
-  #addString(escaped: string): void {
-    this.strings.add(unescapeString(escaped))
+  #addString(escapedString: string): void {
+    this.strings.add(unescapeString(escapedString))
   }
 }
 
