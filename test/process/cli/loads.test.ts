@@ -13,14 +13,14 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 133, []],
-  ['create --help', [['create', '--help']], 8, 140, []],
-  ['a Tab', [tab], 8, 140, []],
-  ['create', [fern], 10, 167, drivers],
-  ['get', [fern, ['get', '1']], 10, 166, drivers],
-  ['list', [fern, ['list']], 10, 162, drivers],
-  ['create at a service', [service], 12, 172, ['http-store']],
-  ['create in a database', [database], 12, 281, ['postgres-store']],
+  ['--help', [['--help']], 6, 134, []],
+  ['create --help', [['create', '--help']], 8, 141, []],
+  ['a Tab', [tab], 8, 141, []],
+  ['create', [fern], 10, 169, drivers],
+  ['get', [fern, ['get', '1']], 10, 168, drivers],
+  ['list', [fern, ['list']], 10, 163, drivers],
+  ['create at a service', [service], 12, 174, ['http-store']],
+  ['create in a database', [database], 12, 283, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)
