@@ -20,15 +20,18 @@ interface AdminOptions {
 /** A probe has a connection for a moment, so this is enough for many probes. */
 const maxConnections = 64
 
-/** A request must arrive within this time, and its client must read the response within it. */
+/**
+ * A request must arrive within this time, and its client must then read the response within the
+ * same time.
+ */
 const timeoutMs = 5000
 
 export function createAdminServer(options: AdminOptions): Server {
   const timeouts = { requestTimeout: timeoutMs, connectionsCheckingInterval: 1000 }
   const answeredConnections = new WeakSet<Socket>()
   const server = createServer(timeouts, async (request, response) => {
-    // A connection has only one request: thousands of pipelined ones would block the service, which
-    // runs in the same process.
+    // A connection has only one request: thousands of pipelined requests would block the service,
+    // which runs in the same process.
     if (answeredConnections.has(request.socket)) return
     answeredConnections.add(request.socket)
     response.shouldKeepAlive = false

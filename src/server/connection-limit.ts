@@ -53,8 +53,8 @@ export class ConnectionLimit {
   }
 
   /**
-   * Adds a connection that was accepted. If that exceeds the limit, the oldest one without an
-   * accepted token is closed, which may be the new one.
+   * Adds an accepted connection. If it exceeds the limit, the oldest connection without an accepted
+   * token is closed, which may be the new connection itself.
    *
    * @param socket a TCP connection or one of a Unix socket, before any TLS handshake
    */

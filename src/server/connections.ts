@@ -38,8 +38,8 @@ export const maxReadBytes = 65_536
 const maxHeadBytes = 16_384
 
 /**
- * One iteration of the event loop accepts one connection, and no more than this can wait: it is
- * Node.js's default for the argument `backlog` of `listen`.
+ * The largest number of connections that can wait in the system, which is Node.js's default for the
+ * argument `backlog` of `listen`. One iteration of the event loop accepts one of them.
  */
 const maxIterationsToAccept = 511
 

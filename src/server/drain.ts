@@ -81,9 +81,9 @@ export class Drain {
   /**
    * When a port closes, the system resets the connections that it has not handed over yet, and
    * their clients get no answer. A client that opens a connection for each request opens the next
-   * one as soon as it has its response. So nobody gets a response while the connections that wait
-   * in the system are accepted, until no client has come for a while. New clients may come all the
-   * time, so this ends after `maxHoldMs`.
+   * connection as soon as it has a response. So nobody gets a response while the connections that
+   * wait in the system are accepted, until no client has come for a while. New clients may come all
+   * the time, so this ends after `maxHoldMs`.
    */
   async #closePort(maxHoldMs: number): Promise<void> {
     const { server, connections, handleQueuedRequests } = this.#context

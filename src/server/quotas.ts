@@ -2,11 +2,11 @@
  * Limits what the requests of a token take, so that one token does not block another.
  *
  * Each token has a quota of memory, for which its requests wait in the order in which they came. A
- * request that is larger than the quota is admitted when no other one of its token is in progress.
- * Searches of a token run one after the other, because each keeps the store busy. So a request
- * waits for memory and, if it is a search, for the search before it. Other requests overtake a
- * search that waits for a search. No request overtakes a request that waits for memory, because a
- * large request would otherwise wait forever.
+ * request that is larger than the quota is admitted when no other request of its token is in
+ * progress. Searches of a token run one after the other, because each keeps the store busy. So a
+ * request waits for memory and, if it is a search, for the search before it. Other requests
+ * overtake a search that waits for a search. No request overtakes a request that waits for memory,
+ * because a large request would otherwise wait forever.
  *
  * docs/design/http-connections.md has the reasons.
  */

@@ -1,6 +1,7 @@
 /**
  * Starts the HTTP service around a store, and its admin port: it opens the store, decides which
- * rights the service offers, and listens. If one of these fails, it closes what it has opened.
+ * rights the service offers, and listens. If one of these steps fails, the store and the servers
+ * are closed again.
  */
 import { unwatchFile, watchFile } from 'node:fs'
 import type { Server } from 'node:http'

@@ -65,7 +65,10 @@ export type Outcome =
  */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
-  /** Set for a record that an import could not map to a change, if its hint depends on that. */
+  /**
+   * Set for a record that an import could not map to a change, if the hint of the import depends on
+   * the cause.
+   */
   rejectionCause?: RejectionCause | undefined
 }
 

@@ -8,7 +8,9 @@ export interface ReadQuery {
   limit?: number | undefined
   /** Only plants with this tag are selected; with `false`, only plants without a tag. */
   tag?: string | false | undefined
-  /** The name or the tag must contain this, whatever its case and its accents: see `foldString`. */
+  /**
+   * The name or the tag must contain this string. Case and accents do not matter: see `foldString`.
+   */
   search?: string | undefined
   signal?: AbortSignal | undefined
   /**
@@ -24,7 +26,10 @@ export interface ReadQuery {
   inPages?: boolean | undefined
 }
 
-/** The longest search that a service accepts, in characters, because its time grows with them. */
+/**
+ * The largest number of characters in a search that a service accepts. The time of a search grows
+ * with this number.
+ */
 export const maxSearchLength = 200
 
 export interface CountQuery extends Pick<ReadQuery, 'tag' | 'search' | 'signal'> {

@@ -17,7 +17,10 @@ import type { DirectStore, Store } from './store.js'
 export interface StoreKind<A extends Address = Address> {
   /** Messages name the kind by this, such as "a file". */
   readonly noun: string
-  /** A store of this kind asks for this credential, which its address may contain. */
+  /**
+   * The credential that a store of this kind requires. An address may contain a password, but no
+   * token.
+   */
   readonly credential: 'token' | 'password' | undefined
   readonly capabilities: CapabilityOffers<A>
 
@@ -50,7 +53,10 @@ export interface StoreKind<A extends Address = Address> {
 
 /** What some kinds can do and others cannot. */
 export interface Capabilities<A extends Address = Address> {
-  /** The program opens the store itself, so it can serve it, and keep its tokens in it. */
+  /**
+   * The program opens the store itself. So it can serve the store, and keep the tokens of the
+   * service there.
+   */
   direct: DirectAccess<A>
   /** All changes of a command are made, or none. */
   transactions: true
@@ -158,7 +164,10 @@ export interface DoctorContext extends OpenContext {
   isQuick: boolean
 }
 
-/** An opener loads the module of its store only when it opens one, because that takes time. */
+/**
+ * An opener loads the module of its store only when it opens a store, because the loading takes
+ * time.
+ */
 export interface StoreOpener {
   /** A missing file is created. A missing store of another kind is an error. */
   open(): Promise<Store>

@@ -24,7 +24,7 @@ export interface Store {
   countBy?(field: StringFieldName, query?: CountQuery): Promise<FieldCounts>
   /**
    * Returns an outcome for each change, in the order of the changes. A direct store makes them in
-   * one transaction: when this resolves, they are on the disk.
+   * one transaction: when the promise resolves, the changes are on the disk.
    *
    * @throws {PlantsError} `unavailable`, `accessDenied` or `constraint` when nothing was stored,
    *   `unknownOutcome` when it is unknown whether the changes were stored, and the reason of the

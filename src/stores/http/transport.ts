@@ -33,10 +33,10 @@ export async function createTransport(
  * Calls a function when a connection may be written to. A connection that was kept alive may be
  * written to at once.
  *
- * A service at its connection limit closes a new connection as soon as it has accepted it. If the
- * client writes a request before it notices the close, the outcome of the request is unknown. So
- * the client waits for some iterations of the event loop, in which it would notice the close. Over
- * TLS, it takes one iteration more to notice.
+ * A service at its connection limit accepts a new connection, and closes the connection at once. If
+ * the client writes a request before it notices the close, the outcome of the request is unknown.
+ * So the client waits for some iterations of the event loop, in which it would notice the close.
+ * Over TLS, it takes one iteration more to notice.
  */
 export function callWhenOpen(socket: TLSSocket, action: () => void): void {
   const isKeptAlive = socket.encrypted ? socket.authorized : !socket.connecting

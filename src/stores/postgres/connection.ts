@@ -105,8 +105,8 @@ export class PostgresConnection {
   }
 
   /**
-   * Runs statements, whose values are literals, one after the other. Many of them are sent as one
-   * message, because a round trip takes longer than most of them.
+   * Runs statements, whose values are literals, one after the other. Up to a hundred statements are
+   * sent as one message, because a round trip takes longer than most statements.
    *
    * @param maxRows each of the statements returns no more rows than this
    * @returns the result of each statement

@@ -86,7 +86,10 @@ function compareIds(left: bigint, right: bigint): number {
   return left < right ? -1 : 1
 }
 
-/** @returns false, and inserts no plant, if the store rejects one of them or has its id */
+/**
+ * @returns false, and inserts no plant, if the store rejects one of the plants or has one of the
+ *   ids
+ */
 function insertBatch(connection: Connection, creates: readonly Create[]): boolean {
   const hasKeys = creates.some(({ key }) => key !== undefined)
   const values: RowValue[] = []
