@@ -191,7 +191,7 @@ test('the error about an unusable journal names its path', async () => {
   const user = importerAt(service.address)
   const path = join(user.state, 'imports.db')
   mkdirSync(path, { recursive: true })
-  const err = expect.stringMatching(`plants: ${path} is not a file\n`)
+  const err = expect.stringMatching(`plants: ${path} is a directory\n`)
   expect(await user.import(all)).toEqual({ code: 74, err })
   rmSync(path, { recursive: true })
   expect(await user.import(all)).toMatchObject(complete)
