@@ -8,6 +8,7 @@ import { type PostgresOptions, parsePostgres } from '../../../src/stores/postgre
 import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import { hang } from '../sandbox/hang.mjs'
 import { buildSqliteOptions, closeAfterTest, createAddressContext } from '../sandbox/store.js'
+import { waitFor } from '../sandbox/wait.js'
 import {
   type DatabaseTemplate,
   type Installation,
@@ -169,10 +170,19 @@ async function findSharedServer(
   installation = installations[0],
 ): Promise<DatabaseTemplate & Endpoint> {
   const index = installations.findIndex(({ bin }) => bin === installation?.bin)
-  const response = await fetch(`${inject('postgres')}/${index}`)
-  const body = await response.json()
-  if (!response.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
-  return body as DatabaseTemplate & Endpoint // server.ts answers with this type
+  // server.ts answers with this type.
+  return (await requestServer(`${inject('postgres')}/${index}`)) as DatabaseTemplate & Endpoint
+}
+
+/** The limit is longer than those of the programs that start the server, which say more. */
+export async function requestServer(url: string, limitMs = hang.wait): Promise<unknown> {
+  const request = async () => {
+    const response = await fetch(url)
+    return { isStarted: response.ok, body: await response.json() }
+  }
+  const { isStarted, body } = await waitFor(request(), () => `a response of ${url}`, limitMs)
+  if (!isStarted) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
+  return body
 }
 
 async function runQuery(

@@ -19,8 +19,9 @@ import {
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
-import { execa } from 'execa'
+import { execa, type Options } from 'execa'
 import type { TestProject } from 'vitest/node'
+import { hang } from '../sandbox/hang.mjs'
 import { waitFor } from '../sandbox/wait.js'
 
 declare module 'vitest' {
@@ -120,7 +121,11 @@ const roles = [
 ].map((statement) => `${statement};\n\n`) // as postgres --single -j has them
 
 /** Creates a cluster that each server copies, which takes a fifth of the time of initdb. */
-export async function createTemplate(installation: Installation | undefined, folder: string) {
+export async function createTemplate(
+  installation: Installation | undefined,
+  folder: string,
+  limitMs = hang.event,
+) {
   if (installation === undefined) throw new Error('There is no PostgreSQL for this platform')
   const links = join(installation.bin, '../pg-symlinks.json')
   const isPacked = existsSync(links)
@@ -128,18 +133,33 @@ export async function createTemplate(installation: Installation | undefined, fol
   if (isPacked) {
     // The server's user may not be able to read the package, which also lacks the links that its
     // install script would make. So it is copied, and the links are created here.
-    await execa('cp', ['-R', join(links, '..'), join(folder, 'native')])
+    await runToEnd('cp', ['-R', join(links, '..'), join(folder, 'native')], { limitMs })
     const all: { source: string; target: string }[] = JSON.parse(readFileSync(links, 'utf8'))
     for (const { source, target } of all) symlinkSync(basename(source), join(folder, target))
   }
   const data = createOwnedFolder(join(folder, 'template'))
   const flags =
     '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
-  const options = { ...serverOptions, cwd: folder }
-  await execa(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], options)
+  const options = { ...serverOptions, cwd: folder, limitMs }
+  await runToEnd(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], options)
   const single = ['--single', '-j', '-F', '-D', data, 'postgres']
-  await execa(join(bin, 'postgres'), single, { ...options, input: roles.join('') })
+  await runToEnd(join(bin, 'postgres'), single, { ...options, input: roles.join('') })
   return { folder, data, bin }
+}
+
+/** Runs a program that ends by itself, and kills it if it does not end within the limit. */
+async function runToEnd(
+  file: string,
+  args: string[],
+  { limitMs, ...options }: Options & { limitMs?: number },
+): Promise<void> {
+  const running = execa(file, args, options)
+  try {
+    await waitFor(running, () => `the end of ${file} ${args.join(' ')}`, limitMs)
+  } catch (error) {
+    running.kill('SIGKILL')
+    throw error
+  }
 }
 
 export type DatabaseTemplate = Awaited<ReturnType<typeof createTemplate>>
@@ -164,7 +184,7 @@ export async function startServer(
 ) {
   const socketFolder = createOwnedFolder(join(folder, 's'))
   const data = join(socketFolder, 'data')
-  await execa('cp', ['-R', primary?.dataFolder ?? template, data], {
+  await runToEnd('cp', ['-R', primary?.dataFolder ?? template, data], {
     ...serverOptions,
     cwd: socketFolder,
   })

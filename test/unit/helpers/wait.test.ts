@@ -1,6 +1,10 @@
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { requestServer } from '../../helpers/postgres/database.js'
+import { createTemplate } from '../../helpers/postgres/server.js'
 import { isWindows } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 import { openTerminal } from '../../helpers/sandbox/terminal.js'
@@ -38,4 +42,20 @@ test('a wait for a response shows what has come of it', async () => {
   const connection = await connectTo({ port: address.port, host: '127.0.0.1' })
   const response = connection.readResponse({ limitMs: 200 })
   await expect(response).rejects.toThrow(/^Not within 0.2 s: a whole response.*Content-$/s)
+})
+
+test.skipIf(isWindows)('a wait for initdb ends it, and names it (needs sh)', async () => {
+  const folder = createTemporaryFolder()
+  writeFileSync(join(folder, 'initdb'), '#!/bin/sh\nexec tail -f /dev/null\n', { mode: 0o755 })
+  chmodSync(folder, 0o777)
+  const template = createTemplate({ name: 'PostgreSQL', bin: folder }, folder, 200)
+  await expect(template).rejects.toThrow(/^Not within 0.2 s: the end of .*initdb -D /)
+})
+
+test('a wait for the shared server of PostgreSQL names its address', async () => {
+  const server = createServer()
+  onTestFinished(() => void server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/0`
+  await expect(requestServer(url, 200)).rejects.toThrow(`Not within 0.2 s: a response of ${url}`)
 })
