@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
-import { afterAll, expect, inject, onTestFinished } from 'vitest'
+import { afterAll, inject, onTestFinished } from 'vitest'
 import { assertDefined, PlantsError } from '../../../src/errors.js'
 import type { PostgresAddress } from '../../../src/stores/address.js'
 import { type PostgresOptions, parsePostgres } from '../../../src/stores/postgres/address.js'
@@ -66,42 +66,6 @@ export function startOwnServer(options?: ServerOptions): Promise<Server & Databa
   return startServerUntil(onTestFinished, options)
 }
 
-/** Starts a primary whose commits wait for a standby, and that standby. */
-export async function startServerWithStandby() {
-  const primary = await startOwnServer({ access: ['local replication postgres trust'] })
-  await primary.stop()
-  const standby = await startServer(await findSharedServer(), { primary })
-  onTestFinished(standby.remove)
-  await primary.start()
-  const onStandby = describeDatabase(standby, 'plants')
-  const isSynchronous = "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'"
-  const waitForStandby = () =>
-    expect.poll(() => primary.queryAsSuperuser(isSynchronous), { interval: 5 }).toHaveLength(1)
-  await primary.queryAsSuperuser("ALTER SYSTEM SET synchronous_standby_names = '*'")
-  await primary.queryAsSuperuser('SELECT pg_reload_conf()')
-  await waitForStandby()
-  return {
-    primary,
-    standby: {
-      ...onStandby,
-      stop: standby.stop,
-      start: async () => {
-        await standby.start()
-        await waitForStandby()
-      },
-      promote: () => onStandby.queryAsSuperuser('SELECT pg_promote()'),
-      /** Waits until readers of the standby see all commits, for which a commit does not wait. */
-      catchUp: async () => {
-        const [{ position } = {}] = await primary.queryAsSuperuser(
-          'SELECT pg_current_wal_flush_lsn()::text AS position',
-        )
-        const missing = `SELECT FROM pg_last_wal_replay_lsn() AS lsn WHERE lsn < '${position}'`
-        await expect.poll(() => onStandby.queryAsSuperuser(missing), { interval: 5 }).toEqual([])
-      },
-    },
-  }
-}
-
 export function shareServer(): () => Promise<Server & Database> {
   return shareBetweenTests(startServerUntil)
 }
@@ -148,7 +112,7 @@ async function startServerUntil(onEnd: OnEnd, options?: ServerOptions): Promise<
   return database
 }
 
-function describeDatabase(server: Endpoint, name: string): Database {
+export function describeDatabase(server: Endpoint, name: string): Database {
   return {
     url: `postgres://plants@127.0.0.1:${server.port}/${name}`,
     env: { PGPASSWORD: password },
@@ -166,7 +130,7 @@ function describeDatabase(server: Endpoint, name: string): Database {
 }
 
 /** Finds the shared server of an installation, by default of the first on this machine. */
-async function findSharedServer(
+export async function findSharedServer(
   installation = installations[0],
 ): Promise<DatabaseTemplate & Endpoint> {
   const index = installations.findIndex(({ bin }) => bin === installation?.bin)

@@ -7,10 +7,11 @@ import {
   openPostgresStore,
   startOwnServer,
 } from '../../../helpers/postgres/database.js'
+import { waitForAbsentStandby } from '../../../helpers/postgres/standby.js'
 import { createCertificate, hasOpenssl } from '../../../helpers/sandbox/certificates.js'
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
-import { settleAll, waitForAbsentStandby, waitForBlockedSessions } from './steps.js'
+import { settleAll, waitForBlockedSessions } from './steps.js'
 
 // A server does not notice that a client has gone while a statement waits. So what is given up is
 // canceled, and leaves no session there that `max` does not count.

@@ -7,6 +7,7 @@ import {
   shareDatabase,
   startOwnServer,
 } from '../../../helpers/postgres/database.js'
+import { configure, waitForAbsentStandby } from '../../../helpers/postgres/standby.js'
 import { buildPlantLine, ImportSandbox } from '../../../helpers/sandbox/import-sandbox.js'
 import {
   buildSqliteOptions,
@@ -16,13 +17,7 @@ import {
   toCreates,
 } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
-import {
-  configure,
-  createAll,
-  settleAll,
-  waitForAbsentStandby,
-  waitForBlockedSessions,
-} from './steps.js'
+import { createAll, settleAll, waitForBlockedSessions } from './steps.js'
 
 const getDatabase = shareDatabase()
 const moments: Moment[] = ['before', 'sent', 'answered']

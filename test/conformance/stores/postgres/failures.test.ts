@@ -8,9 +8,10 @@ import {
   shareDatabase,
   shareServer,
 } from '../../../helpers/postgres/database.js'
+import { configure } from '../../../helpers/postgres/standby.js'
 import { createPlant } from '../../../helpers/sandbox/store.js'
 import { closedPort, ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
-import { configure, getDatabaseName, settleAll } from './steps.js'
+import { getDatabaseName, settleAll } from './steps.js'
 
 const server = shareServer()
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))

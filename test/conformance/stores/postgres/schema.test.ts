@@ -8,9 +8,10 @@ import {
   shareDatabase,
   startOwnServer,
 } from '../../../helpers/postgres/database.js'
+import { configure } from '../../../helpers/postgres/standby.js'
 import { Sandbox, toJsonResult } from '../../../helpers/sandbox/sandbox.js'
 import { createPlant, deletePlant } from '../../../helpers/sandbox/store.js'
-import { configure, createRole, getDatabaseName, settleAll } from './steps.js'
+import { createRole, getDatabaseName, settleAll } from './steps.js'
 
 const getDatabase = shareDatabase()
 const fern = { id: 1n, name: 'Fern' }

@@ -5,6 +5,7 @@ import {
   openPostgresStore,
   partitionPlants,
 } from '../../../helpers/postgres/database.js'
+import { configure } from '../../../helpers/postgres/standby.js'
 import { buildPlantLine } from '../../../helpers/sandbox/import-sandbox.js'
 import { parseObjects, Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
@@ -17,7 +18,7 @@ import {
   pollOptions,
   startServers,
 } from './standby-steps.js'
-import { configure, settleAll } from './steps.js'
+import { settleAll } from './steps.js'
 
 // A standby has the plants of its primary, a moment later, and accepts no change.
 

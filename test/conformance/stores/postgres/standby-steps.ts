@@ -1,8 +1,5 @@
-import {
-  type Database,
-  openPostgresStore,
-  startServerWithStandby,
-} from '../../../helpers/postgres/database.js'
+import { type Database, openPostgresStore } from '../../../helpers/postgres/database.js'
+import { startServerWithStandby } from '../../../helpers/postgres/standby.js'
 import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { createPlant } from '../../../helpers/sandbox/store.js'
 

@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest'
 import { createFixedTokenSource } from '../../../../src/server/authenticate.js'
-import {
-  type Database,
-  openPostgresStore,
-  startServerWithStandby,
-} from '../../../helpers/postgres/database.js'
+import { type Database, openPostgresStore } from '../../../helpers/postgres/database.js'
+import { startServerWithStandby } from '../../../helpers/postgres/standby.js'
 import { buildPlantLine, ImportSandbox } from '../../../helpers/sandbox/import-sandbox.js'
 import { exchangeOnce } from '../../../helpers/scripted-server/raw-http.js'
 import {

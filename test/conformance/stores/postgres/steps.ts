@@ -19,43 +19,6 @@ export async function waitForBlockedSessions(
     .toBe(count)
 }
 
-export async function configure({ queryAsSuperuser }: Database, setting: string): Promise<void> {
-  await queryAsSuperuser(`ALTER SYSTEM SET ${setting}`)
-  await queryAsSuperuser('SELECT pg_reload_conf()')
-}
-
-/**
- * Makes each commit wait for a standby that does not exist. A server shows the setting a moment
- * before its commits obey it, so this waits until one of them waits.
- */
-export async function waitForAbsentStandby(database: Database): Promise<void> {
-  await configure(database, "synchronous_standby_names = 'absent'")
-  await expect.poll(() => cancelWaitingCommit(database), { interval: 5 }).toBe(true)
-}
-
-/**
- * Commits a message in the log of the server, which changes nothing else.
- *
- * @returns whether the commit had to wait for a standby, which was canceled then
- */
-async function cancelWaitingCommit({ queryAsSuperuser }: Database): Promise<boolean> {
-  const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-  let isCommitted = false
-  let hasWaited = false
-  const commit = queryAsSuperuser("SELECT pg_logical_emit_message(true, 'test', '')").finally(
-    () => {
-      isCommitted = true
-    },
-  )
-  const settle = async () => {
-    hasWaited ||= (await queryAsSuperuser(cancel)).length > 0
-    return isCommitted || hasWaited
-  }
-  await expect.poll(settle, { interval: 5 }).toBe(true)
-  await commit
-  return hasWaited
-}
-
 export async function createRole(database: Database, prefix: string) {
   const role = `${prefix}_${getDatabaseName(database)}`
   await database.queryAsSuperuser(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
