@@ -8,7 +8,7 @@
  * format.
  */
 import { isUtf8 } from 'node:buffer'
-import { inputError } from '../errors.js'
+import { inputError, type PlantsError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
 import { assertKeys } from './assert-keys.js'
 import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
@@ -192,8 +192,7 @@ function assertByteOrder(name: string, head: Buffer, encoding: string): void {
 /** @param text the beginning of the text, without white space before it */
 function guessFormat(text: string, name: string, options: InputOptions): FormatName {
   if (text.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveListHint)
-  if (/\.sql(?:\.gz)?$/i.test(name) || beginsWithSql(text))
-    throw inputError(`${name} is a SQL dump`, dumpHint)
+  if (beginsWithSql(text)) throw createDumpError(name)
   const { fileEnding } =
     /\.(?<fileEnding>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const lowerCaseEnding = fileEnding?.toLowerCase()
@@ -202,7 +201,13 @@ function guessFormat(text: string, name: string, options: InputOptions): FormatN
   if (lowerCaseEnding === 'ndjson' || lowerCaseEnding === 'jsonl' || text === '') return 'ndjson'
   // Many programs call NDJSON `.json`, so the text decides between these two.
   if (text.startsWith('{')) return beginsWithWholeObject(text) ? 'ndjson' : 'json'
-  return text.startsWith('[') || lowerCaseEnding === 'json' ? 'json' : 'csv'
+  if (text.startsWith('[') || lowerCaseEnding === 'json') return 'json'
+  if (/\.sql(?:\.gz)?$/i.test(name)) throw createDumpError(name)
+  return 'csv'
+}
+
+function createDumpError(name: string): PlantsError {
+  return inputError(`${name} is a SQL dump`, dumpHint)
 }
 
 /**
@@ -216,7 +221,7 @@ function beginsWithSql(text: string): boolean {
 }
 
 const sqlStatement =
-  /^(?:(?:CREATE|DROP) TABLE |INSERT INTO |BEGIN TRANSACTION;|PRAGMA \w+ ?=|SET \w+ ?= |COPY \S+ \(|\\restrict )/i
+  /^(?:(?:CREATE|DROP) TABLE [\w"`[]|INSERT INTO [\w"`[]|BEGIN TRANSACTION;|PRAGMA \w+ ?=|SET \w+ ?= |COPY \S+ \(|\\restrict )/i
 
 /**
  * Whether the first line is a whole object, as in NDJSON. If the line ends with any other character

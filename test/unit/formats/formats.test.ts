@@ -59,17 +59,24 @@ test.each<{ input: string | Buffer; what: string }>([
 )
 
 test.each(['plants.sql', 'plants.SQL.gz'])(
-  'the file %s is a SQL dump, whatever its text, unless --format says what it is',
+  'the file %s is a SQL dump unless its text is JSON, or --format says what it is',
   async (name) => {
     const error: Partial<PlantsError> = { kind: 'input', message: `${name} is a SQL dump` }
     await expect(readRecords('id,name\n1,a\n', { name })).rejects.toMatchObject(error)
+    expect(await readRecords('[{"id":1,"name":"a"}]', { name })).toMatchObject({ format: 'json' })
     const records = await readRecords('id,name\n1,a\n', { name, format: 'csv' })
     expect(formatRecords(records)).toEqual(['2: 1 a'])
   },
 )
 
 test('a table whose header resembles a statement of SQL is no SQL dump', async () => {
-  for (const header of ['Created,id,name', 'Set,id,name', '-- list --,id,name', 'Use,id,name'])
+  for (const header of [
+    'Create table ,id,name',
+    'Insert into ,id,name',
+    'Set,id,name',
+    '-- list --,id,name',
+    'Use,id,name',
+  ])
     expect(formatRecords(await readRecords(`${header}\n,1,a\n`))).toEqual(['2: 1 a'])
 })
 
