@@ -40,12 +40,21 @@ export function findMarkedEncoding(head: Buffer): string | undefined {
  */
 export function findUnmarkedUnicode(head: Buffer): string | undefined {
   const start = head.subarray(0, Math.min(head.length, 4000) & ~3)
-  if (!start.includes(0)) return undefined
+  if (!start.includes(0) || isAsciiWithFewZeros(start)) return undefined
   return ['utf-32le', 'utf-32be', 'utf-16le', 'utf-16be'].find((encoding) => {
     const text = decodeLeniently(start, encoding)
     // The last character may be one half of a surrogate pair, because the bytes end after it.
     return !/[\0\ufffd]/.test(text.slice(0, -1)) && /[\n\r,;\t"|]/.test(text)
   })
+}
+
+/**
+ * Whether a text of ASCII has a few characters U+0000. In UTF-16, all of its characters would have
+ * a zero byte, and a text of other characters has bytes from 0x80 on.
+ */
+function isAsciiWithFewZeros(bytes: Buffer): boolean {
+  const zeroCount = bytes.filter((byte) => byte === 0).length
+  return zeroCount * 10 < bytes.length && bytes.every((byte) => byte < 0x80)
 }
 
 /**
