@@ -7,7 +7,7 @@ import { PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import type { Chunk, InputOptions, RawRecord } from './chunk.js'
-import { findMissingFields, listNames } from './columns.js'
+import { describeOnlyNames, findMissingFields, listNames } from './columns.js'
 import { buildJqHint, findListInObject, type JqList, pickNestedFields } from './json-shape.js'
 import { KeyFinder } from './keys.js'
 import { createMissingFieldsError } from './missing-fields.js'
@@ -71,7 +71,7 @@ function createKeyError(
     options,
   )
   const missingFields = findMissingFields(presentFields, options)
-  const description = `it has only ${listNames([...new Set(objects.flatMap(Object.keys))])}`
+  const description = describeOnlyNames([...new Set(objects.flatMap(Object.keys))])
   const { name } = source
   const error = createMissingFieldsError(missingFields, options, { name, noun: 'key', description })
   if (nestedList.program === program) return error

@@ -19,6 +19,7 @@ import {
 } from './chunk.js'
 import {
   type ColumnNumbers,
+  describeOnlyNames,
   findColumnNumbers,
   findColumns,
   findMissingFields,
@@ -200,7 +201,7 @@ function parseHeader(
     throw createMissingFieldsError(missingFields, options, {
       name: source.name,
       noun: 'column',
-      description: `it has only ${listNames(names)}`,
+      description: describeOnlyNames(names),
     })
   const columns = chooseColumns(candidates, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
