@@ -112,8 +112,13 @@ export class PlantsCommand extends Command {
   }
 
   /** Adds an argument that is one of the choices. */
-  choiceArgument(name: string, choices: readonly string[], hint?: string): this {
-    const argument = this.createArgument(`<${name}>`, choices.join(', ')).choices(choices)
+  choiceArgument(
+    name: string,
+    description: string,
+    choices: readonly string[],
+    hint?: string,
+  ): this {
+    const argument = this.createArgument(`<${name}>`, description).choices(choices)
     return this.addArgument(argument.argParser((text) => parseChoice(name, text, choices, hint)))
   }
 

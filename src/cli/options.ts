@@ -45,7 +45,7 @@ export interface QueryOptions extends FilterOptions {
 
 /** Adds the options of `list` and `export`: filters, order and limits. */
 export function addQuery(command: PlantsCommand): PlantsCommand {
-  const sort = 'sort by a field, ignoring case and accents; not at a service'
+  const sort = 'sort by a field, ignoring case and accents; not supported by services'
   const after = 'only plants after this id; with --desc, only those before it'
   command
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })

@@ -27,18 +27,18 @@ export function define(command: PlantsCommand): void {
   command
     .command('get')
     .description('Print the effective value of a setting.')
-    .choiceArgument('setting', settingNames, hint)
+    .choiceArgument('setting', 'name of the setting', settingNames, hint)
     .handler(get)
   command
     .command('set')
     .description('Save a setting.')
-    .choiceArgument('setting', savedNames, hint)
+    .choiceArgument('setting', 'name of the setting', savedNames, hint)
     .argument('<value>', 'the new value')
     .handler(saveSetting)
   command
     .command('unset')
     .description('Remove a saved setting, so that its default applies.')
-    .choiceArgument('setting', savedNames, hint)
+    .choiceArgument('setting', 'name of the setting', savedNames, hint)
     .handler(removeSetting)
   command
     .command('list')

@@ -28,7 +28,7 @@ interface ExportOptions extends QueryOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Write plants to a file, in the format of its name, or to stdout as NDJSON. Except at a service, all are from one moment.',
+      'Write plants to a file, in the format that its name implies, or to stdout as NDJSON. An export is one snapshot of the store, except from a service.',
     )
     .argument(
       '[file]',

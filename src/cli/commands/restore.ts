@@ -29,7 +29,7 @@ export function define(command: PlantsCommand): void {
  * This is not a part of the description, which commander wraps: a wrapped command cannot be copied.
  */
 const rescueHelp = [
-  '\nIf a damaged store has no backup, copy what can be read of it, move the store away, ',
+  '\nIf a damaged store has no backup, copy what can still be read, move the store away, ',
   "and restore the copy:\n  sqlite3 damaged.db '.clone plants-rescued.db' ",
   "'.open plants-rescued.db' 'PRAGMA application_id=1886154356; PRAGMA user_version=1'",
 ].join('')

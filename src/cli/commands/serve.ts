@@ -47,7 +47,7 @@ const loopback = '127.0.0.1'
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Serve a store over HTTP. It prints its address to stdout and its log to stderr.')
+    .description('Serve a store over HTTP. The address is printed to stdout, the log to stderr.')
     .value(
       '--host <host>',
       'address to listen on; 0.0.0.0 for all IPv4 addresses',
@@ -75,7 +75,7 @@ export function define(command: PlantsCommand): void {
     .optionsGroup('Security:')
     .value('--tls-cert <path>', 'file of the PEM certificate and its chain', parseNonEmptyString)
     .value('--tls-key <path>', 'file of the PEM private key', parseNonEmptyString)
-    .value('--allow <rights>', `rights to offer; by default all, ${rightsRule}`, parseRights)
+    .value('--allow <rights>', `rights to offer, ${rightsRule}; by default all`, parseRights)
     .optionsGroup(rareOptionsHeading)
     .addOption(
       new Option('--socket <path>', 'listen on a Unix socket instead of a port, for a proxy')

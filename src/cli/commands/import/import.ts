@@ -27,10 +27,10 @@ export function define(command: PlantsCommand): void {
   command
     .description(
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. ' +
-        'On a terminal, it asks for what the files do not say. ' +
+        'On a terminal, it asks about whatever the files leave open. ' +
         'If the import is interrupted, the same command resumes it.',
     )
-    .argument('[files...]', 'files to read, also compressed with .gz; "-" for stdin')
+    .argument('[files...]', 'files to read, plain or compressed with gzip (.gz); "-" for stdin')
     .choice('--if-exists <what>', 'what to do with a record whose id exists', existsPolicies, {
       defaultValue: 'same',
     })
