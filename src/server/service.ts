@@ -34,7 +34,9 @@ export interface ServiceOptions {
     onCreated(path: string): Promise<void>
     onUnreachable(failure: PlantsError | undefined): void
   }): Promise<DirectStore>
-  openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
+  openTokenSource(tokens: TokenStore): Promise<TokenSource>
+  /** Lists what the operator should correct. It is logged when the service starts. */
+  listWarnings?(): string[]
   /** True if requests look up their tokens in the store: then /ready checks that this works. */
   usesStoreTokens: boolean
   listen: ListenAddress
@@ -93,6 +95,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const servers: (Server | SecureServer)[] = []
   try {
     const { offeredRights, permanentReason } = await chooseRights(store, options.allow, log)
+    for (const warning of options.listWarnings?.() ?? []) log.warn(warning)
     const handler = await buildHandler({ options, store, offeredRights, log })
     const server = new HttpServer(handler, { limits, tls: keyPair, log })
     servers.push(server.server)
@@ -174,7 +177,7 @@ async function buildHandler({
     basePath,
     rights: offeredRights,
     cors,
-    findCaller: await options.openTokenSource(store.tokens, (message) => log.warn(message)),
+    findCaller: await options.openTokenSource(store.tokens),
     quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
     log,
     bodyLimitBytes: limits.bodyLimitBytes,

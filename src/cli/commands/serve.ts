@@ -139,16 +139,17 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
         fixedToken,
         context,
       ),
-    openTokenSource: async (tokens, warn) => {
-      warnOfPermissions(options, io, warn)
-      warnOfConnectionLimit(options.connectionLimit, connectionLimit, warn)
-      if (fixedToken !== undefined)
-        return createFixedTokenSource(fixedToken, {
-          name: 'PLANTS_SERVE_TOKEN',
-          rights: options.allow ?? ['create'],
-        })
-      return openStoredTokens(tokens, context)
-    },
+    openTokenSource: async (tokens) =>
+      fixedToken === undefined
+        ? openStoredTokens(tokens, context)
+        : createFixedTokenSource(fixedToken, {
+            name: 'PLANTS_SERVE_TOKEN',
+            rights: options.allow ?? ['create'],
+          }),
+    listWarnings: () => [
+      ...listKeyWarnings(options, io),
+      ...listLimitWarnings(options.connectionLimit, connectionLimit),
+    ],
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: options.allow,
     basePath: options.basePath ?? '',
@@ -193,7 +194,7 @@ async function openStoreToServe(
 }
 
 /**
- * Returns a function that finds the caller of a request by its token.
+ * Returns a function that looks for the tokens of requests in the store.
  *
  * @throws {PlantsError} `unauthorized` if the store has no valid token
  */
@@ -232,16 +233,10 @@ function fitConnections(connectionLimit: number, openFileLimit: number | undefin
   return Math.min(connectionLimit, usableFiles)
 }
 
-function warnOfConnectionLimit(
-  requestedLimit: number,
-  effectiveLimit: number,
-  warn: (text: string) => void,
-): void {
-  if (effectiveLimit < requestedLimit)
-    warn(
-      `This process may have open files for only ${effectiveLimit} connections. ` +
-        `For ${requestedLimit}, raise LimitNOFILE= in systemd, or ulimit -Hn as root`,
-    )
+function listLimitWarnings(requestedLimit: number, effectiveLimit: number): string[] {
+  if (effectiveLimit >= requestedLimit) return []
+  const limit = `This process may have open files for only ${effectiveLimit} connections`
+  return [`${limit}. For ${requestedLimit}, raise LimitNOFILE= in systemd, or ulimit -Hn as root`]
 }
 
 async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean> {
@@ -258,10 +253,10 @@ function findTlsFiles({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions
   return { paths, read: () => readKeyPair(...paths, { cert: '--tls-cert', key: '--tls-key' }) }
 }
 
-function warnOfPermissions({ tlsKey }: ServeOptions, io: Io, warn: (text: string) => void): void {
-  if (tlsKey === undefined || isWindows) return
+function listKeyWarnings({ tlsKey }: ServeOptions, io: Io): string[] {
+  if (tlsKey === undefined || isWindows) return []
   const path = io.resolvePath(tlsKey)
   const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
-  if ((mode & 0o077) !== 0)
-    warn(`Other users can read the TLS key. Fix it with: chmod 600 ${quoteWord(path)}`)
+  if ((mode & 0o077) === 0) return []
+  return [`Other users can read the TLS key. Fix it with: chmod 600 ${quoteWord(path)}`]
 }
