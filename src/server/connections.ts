@@ -60,13 +60,12 @@ export class Connections {
   #acceptedCount = 0
   /** The units of the current iteration of the event loop. */
   #floodUnits = 0
-  /** This is true from the start of a pause until the first batch resumes. */
-  #isPausing = false
   /**
-   * This is true from the start of a pause until all connections have resumed: new connections
-   * wait, too.
+   * - `reading`: no connection is paused by this class.
+   * - `pausing`: all connections are paused, and new ones are accepted.
+   * - `resuming`: batches of connections resume. New connections wait for their batch, too.
    */
-  #isHolding = false
+  #phase: 'reading' | 'pausing' | 'resuming' = 'reading'
   #pauseCount = 0
 
   get acceptedCount(): number {
@@ -82,7 +81,7 @@ export class Connections {
   add(socket: Socket, mustStayPaused: () => boolean): void {
     const connection = { pausedSince: 0, hasAcceptedToken: false, mustStayPaused }
     this.#connections.set(socket, connection)
-    if (!this.#isHolding) return
+    if (this.#phase === 'reading') return
     connection.pausedSince = this.#pauseCount
     // node:http usually reads bytes from the handle of the socket, and `pause` does not hold back
     // bytes from there. With a listener for `data`, node:http reads from the stream, which holds
@@ -115,7 +114,8 @@ export class Connections {
         this.#floodUnits = 0
       })
     this.#floodUnits += units
-    if (this.#floodUnits >= maxFloodUnits && !this.#isPausing) void this.#pauseAll()
+    const isFlood = this.#floodUnits >= maxFloodUnits
+    if (isFlood && this.#phase !== 'pausing') void this.#pauseAll()
   }
 
   /**
@@ -132,8 +132,7 @@ export class Connections {
   }
 
   async #pauseAll(): Promise<void> {
-    this.#isPausing = true
-    this.#isHolding = true
+    this.#phase = 'pausing'
     this.#pauseCount += 1
     // `resume` starts the reading in the next tick, even if `pause` was called in between. So a
     // socket that has just been resumed can only be paused after that tick, for which this waits.
@@ -145,7 +144,7 @@ export class Connections {
     }
     await nextIteration()
     await this.acceptWaiting()
-    this.#isPausing = false
+    this.#phase = 'resuming'
     await this.#resumeInBatches()
   }
 
@@ -156,11 +155,11 @@ export class Connections {
    * calls this method for the remaining connections, so the current call ends.
    */
   async #resumeInBatches(): Promise<void> {
-    for (let size = 1; !this.#isPausing; size *= 2) {
+    for (let size = 1; this.#phase === 'resuming'; size *= 2) {
       const batch = takeBatch(this.#listPausedConnections(), size)
       const haveAllResumed = batch.length === 0
       if (haveAllResumed) {
-        this.#isHolding = false
+        this.#phase = 'reading'
         return
       }
       for (const [socket, connection] of batch) {
@@ -185,19 +184,17 @@ export class Connections {
     const connectionsWithoutToken = pausedConnections.filter(
       ([, { hasAcceptedToken }]) => !hasAcceptedToken,
     )
-    const prefersNewest = this.#pauseCount % 2 === 0
-    return [
-      ...connectionsWithToken,
-      ...(prefersNewest ? sortByAge(connectionsWithoutToken) : sortByWait(connectionsWithoutToken)),
-    ]
+    const isWaitDecisive = this.#pauseCount % 2 === 1
+    const sort = isWaitDecisive ? putLongestWaitFirst : putSingleHeadsFirst
+    return [...connectionsWithToken, ...sort(connectionsWithoutToken)]
   }
 }
 
 /**
- * Takes the first connections, at most `size`. A stream that resumes passes on all bytes that it
- * has received before anything can pause it again. So the streams of a batch have received no more
- * bytes than one read brings (`maxReadBytes`), and a pause never comes later than after so many
- * bytes.
+ * Takes the first connections: at most `size` of them, and only as many as have received
+ * `maxReadBytes` together, but at least one. A stream that resumes passes on all bytes that it has
+ * received, and nothing can pause it before that. So a flood in a batch is never larger than a
+ * flood that one read of a connection brings.
  */
 function takeBatch(
   pausedConnections: [Socket, Connection][],
@@ -213,12 +210,16 @@ function takeBatch(
   return batch
 }
 
-function sortByWait(connections: [Socket, Connection][]): [Socket, Connection][] {
+/** Sorts the connections by the pause since which they wait, the earliest pause first. */
+function putLongestWaitFirst(connections: [Socket, Connection][]): [Socket, Connection][] {
   return connections.toSorted(([, left], [, right]) => left.pausedSince - right.pausedSince)
 }
 
-/** Sorts those first that have sent no more than a head, and then the newest. */
-function sortByAge(connections: [Socket, Connection][]): [Socket, Connection][] {
+/**
+ * Puts the connections first that have sent no more than a head, as a client does that sends one
+ * request. Both parts of the result begin with the newest connection.
+ */
+function putSingleHeadsFirst(connections: [Socket, Connection][]): [Socket, Connection][] {
   const hasSentOnlyHead = ([{ readableLength }]: [Socket, Connection]) =>
     readableLength > 0 && readableLength <= maxHeadBytes
   const newestFirst = connections.toReversed()
