@@ -89,7 +89,7 @@ export function createHandler(options: HandlerOptions): Handler {
       buildErrorResponse(call, error, options),
     )
     // A response that is sent while a drain closes the port could be lost: `Drain` says why.
-    const portClosing = receivedRequest.findPortClosing()
+    const portClosing = receivedRequest.getPortClosing()
     if (portClosing) await portClosing
     sendAndLog(call, response, options)
   }
@@ -174,6 +174,8 @@ function acquireQuota(
 ): Promise<() => void> {
   const { headers } = response.req
   const bytes = Math.max(parseBodyLength(headers, bodyLimitBytes), operation.responseBytes)
+  // One read may bring more of a body in chunks than the limit allows. `Body.read` rejects such a
+  // body, so the request never takes more than `bytes`.
   const receivedBytes = Math.min(body.receivedBytes, bytes)
   return quotas.acquire(caller.name, { bytes, receivedBytes, isSearch }, response)
 }

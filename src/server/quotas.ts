@@ -52,6 +52,7 @@ interface TokenQuota {
 
 export class Quotas {
   readonly #options: QuotaOptions
+  /** The quotas by the names of accepted tokens. These are few, so no quota is ever removed. */
   readonly #quotas = new Map<string, TokenQuota>()
 
   constructor(options: QuotaOptions) {
@@ -80,32 +81,37 @@ export class Quotas {
     }
   }
 
+  /**
+   * The wait ends in one of two ways: the request is admitted, or it is rejected, because its time
+   * is over, its client has left, or too many requests wait.
+   */
   #waitForAdmission(
     quota: TokenQuota,
     needs: RequestNeeds,
     response: ServerResponse,
   ): Promise<void> {
     return new Promise((resolve, reject) => {
-      const endWait = () => {
-        clearTimeout(timer)
-        response.off('close', rejectRequest)
-        quota.waitingRequests.delete(request)
+      const request: WaitingRequest = {
+        needs,
+        admit: () => {
+          stopWaiting()
+          this.#admit(quota, needs, response)
+          resolve()
+        },
       }
-      const admit = () => {
-        endWait()
-        this.#admit(quota, needs, response)
-        resolve()
-      }
-      /** The time is over, the client has left, or too many requests wait. */
       const rejectRequest = () => {
-        endWait()
+        stopWaiting()
         quota.usedBytes -= needs.receivedBytes
         this.#admitLater(quota)
         reject(createBusyError())
       }
       const timer = setTimeout(rejectRequest, this.#options.timeoutMs)
+      const stopWaiting = () => {
+        clearTimeout(timer)
+        response.off('close', rejectRequest)
+        quota.waitingRequests.delete(request)
+      }
       response.once('close', rejectRequest)
-      const request = { needs, admit }
       quota.waitingRequests.add(request)
       // If all requests before this one are searches that wait for a search, this admits it at
       // once.
