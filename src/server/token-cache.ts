@@ -4,14 +4,16 @@
  * Every request has a token, and looking it up is a call to the store. So a token that was found is
  * not looked up again for half a second. If it is revoked in that time, it is accepted until then.
  *
- * A token that was not found is not remembered, because a flood of wrong tokens would fill the
- * memory. Nor must a flood keep the store busy. So the lookups of a token are of two kinds:
+ * A flood of wrong tokens must neither fill the memory nor keep the store busy. So an unknown token
+ * and a remembered token are looked up in different ways:
  *
- * - The first ones, until one of them finds the token: each request makes its own. Only
- *   `maxFirstLookups` of all tokens run at a time, and only one that finds the token is remembered.
- * - The later ones: each serves all requests of half a second, also while it still runs. It does
- *   not wait for any of the first ones, so a flood delays nobody with an accepted token. If it
- *   fails, or the token is gone, it is forgotten: the next lookup is a first one again.
+ * - For an unknown token, each request makes its own lookup (`#lookUpFirst`). At most
+ *   `maxFirstLookups` of these run at a time, whatever their tokens are. The lookup is remembered
+ *   only if it finds the token.
+ * - For a remembered token, one lookup serves all requests of half a second, also those that come
+ *   while it runs (`#lookUpAgain`). It does not wait for the lookups of unknown tokens, so a flood
+ *   delays nobody with an accepted token. If the lookup fails, or does not find the token any more,
+ *   the token is unknown again.
  */
 import { hash } from 'node:crypto'
 import { Slots } from '../platform/slots.js'
@@ -25,7 +27,7 @@ interface Clock {
   getTimeMs(): number
 }
 
-/** The first lookup that has found a token, or a later lookup of the same token. */
+/** The latest lookup of a remembered token. It may still be running. */
 interface Lookup {
   token: Promise<Token | undefined>
   /** The token is not looked up again until then, on the clock of `now`. */
@@ -41,9 +43,9 @@ export class TokenCache {
   readonly #clock: Clock
   readonly #firstLookups = new Slots(maxFirstLookups)
   /**
-   * The latest lookup of each token that was found, by the SHA-256 of the token. A search by the
-   * token itself could take longer for a token that begins with the right characters, which would
-   * help to guess it.
+   * The lookups of all remembered tokens, by the SHA-256 of the token. A search by the token itself
+   * could take longer for a token that begins with the right characters, which would help to guess
+   * it.
    */
   readonly #lookups = new Map<string, Lookup>()
 
