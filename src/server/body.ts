@@ -55,6 +55,10 @@ export class Body {
    */
   #collectionEnd: Promise<'whole' | 'tooLarge'> | undefined
   #isDiscarded = false
+  /**
+   * `read` sets this limit. Until then, the connection is paused, so that no more is collected than
+   * one read brings.
+   */
   #limitBytes = Infinity
 
   /**
@@ -88,8 +92,8 @@ export class Body {
     this.#limitBytes = limitBytes
     this.#collectionEnd ??= this.#collectChunks()
     if (!request.complete) request.socket.resume()
-    // Chunks that came before the limit was known may exceed the limit already. Then no other chunk
-    // need come, for which `#collectionEnd` would wait.
+    // Chunks that came before this call may exceed the limit already. `#collectionEnd` would only
+    // notice that when another chunk comes, and none need come.
     const isTooLarge = this.#receivedBuffer.length > limitBytes
     if (isTooLarge || (await this.#collectionEnd) === 'tooLarge')
       throw createBodyTooLargeError(limitBytes)

@@ -57,7 +57,7 @@ export interface ReceivedRequest {
    * Returns a promise if a drain is closing the port, or has closed it. The response must not be
    * sent before the promise settles: `Drain` says why.
    */
-  findPortClosing(): Promise<void> | undefined
+  getPortClosing(): Promise<void> | undefined
 }
 
 export type Handler = (request: ReceivedRequest) => Promise<void>
@@ -180,7 +180,8 @@ export class HttpServer {
     this.#silentConnections.delete(socket)
     const currentRequest = this.#requests.get(socket)
     const isPipelined = currentRequest !== undefined && !currentRequest.response.headersSent
-    if (!socket.writable || isPipelined) {
+    const canBeAnswered = socket.writable && !isPipelined
+    if (!canBeAnswered) {
       this.#dropRequest(request, currentRequest)
       return
     }
@@ -192,10 +193,17 @@ export class HttpServer {
     const pendingRequest = { response, body, droppedCount: 0 }
     this.#requests.set(socket, pendingRequest)
     response.on('close', () => this.#releaseConnection(pendingRequest))
-    // A client that has the head of a response may send its next request. Over TLS, the end of that
-    // response may not be written yet.
-    if (currentRequest && !currentRequest.response.closed)
-      currentRequest.response.once('close', () => this.#queueRequest(pendingRequest))
+    this.#queueAfter(currentRequest?.response, pendingRequest)
+  }
+
+  /**
+   * Queues a request when the response before it is closed. A client that has the head of a
+   * response may send its next request, although over TLS, the end of the response may not be
+   * written yet.
+   */
+  #queueAfter(previousResponse: ServerResponse | undefined, pendingRequest: PendingRequest): void {
+    if (previousResponse && !previousResponse.closed)
+      previousResponse.once('close', () => this.#queueRequest(pendingRequest))
     else this.#queueRequest(pendingRequest)
   }
 
@@ -269,8 +277,8 @@ export class HttpServer {
       this.#connections.prefer(socket)
     }
     const acceptConnections = () => this.#connections.acceptWaiting()
-    const findPortClosing = () => this.#drain.portClosing
-    const request = { response, body, preferConnection, acceptConnections, findPortClosing }
+    const getPortClosing = () => this.#drain.portClosing
+    const request = { response, body, preferConnection, acceptConnections, getPortClosing }
     this.#handler(request).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()
@@ -296,8 +304,8 @@ export class HttpServer {
 /**
  * When a connection closes, node:http creates an error for each of its requests, and a flood has
  * thousands of requests. Nobody reads their stacks, which take half of the time of a flood. So no
- * stacks are recorded while the listeners of `close` run: those of node:http run between the first
- * listener and the last one.
+ * stacks are recorded while node:http's listener of `close` runs: one listener before it turns
+ * stacks off, and one after it turns them on again.
  */
 function omitStacksAtClose(socket: Socket): void {
   const { stackTraceLimit } = Error

@@ -32,14 +32,14 @@ async function listen(handler: Handler, tls?: Tls) {
 const nextIteration = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** Waits until responses have to wait. */
-async function untilHeld({ findPortClosing }: ReceivedRequest): Promise<void> {
-  while (findPortClosing() === undefined) await nextIteration()
+async function untilHeld({ getPortClosing }: ReceivedRequest): Promise<void> {
+  while (getPortClosing() === undefined) await nextIteration()
 }
 
 test('a drain sends no response before it has closed the port, because its client might connect again', async () => {
   const { http, endpoint } = await listen(async (received) => {
     await untilHeld(received)
-    await received.findPortClosing()
+    await received.getPortClosing()
     received.response.end('{}')
   })
   const connection = (await connectTo(endpoint)).send(buildRequest(''))
@@ -70,8 +70,8 @@ test('a drain delays the response to a request until the port is closed', async 
     bodyLimitBytes: 1,
   })
   const closing = createGate()
-  const findPortClosing = () => closing.wait()
-  const { endpoint } = await listen((received) => handler({ ...received, findPortClosing }))
+  const getPortClosing = () => closing.wait()
+  const { endpoint } = await listen((received) => handler({ ...received, getPortClosing }))
   const connection = await connectTo(endpoint)
   let isAnswered = false
   connection.socket.on('data', () => {
