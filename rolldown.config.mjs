@@ -26,21 +26,6 @@ const store = RegExp(
 // zod to explain what is wrong. Several entries import them.
 const common = /[\\/]src[\\/](?!platform[\\/]file-lock|plant[\\/]schema)/
 
-// Every start loads the first two of these modules, and a create loads the others, too. Their file
-// also has what they import, such as commander. It must not have env-paths, which throws when it is
-// loaded where a user has no home.
-const startModules = [
-  'platform/io',
-  'cli/program/run',
-  'cli/command-context',
-  'cli/options',
-  'stores/next-id',
-  'stores/unknown-issuer',
-]
-const start = RegExp(
-  String.raw`/src/(?:${startModules.join('|')})\.ts$`.replaceAll('/', String.raw`[\\/]`),
-)
-
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
   input: { main: 'src/main.ts' },
@@ -65,11 +50,10 @@ export default {
     format: 'cjs',
     charset: 'ascii', // V8 keeps other text with two bytes for each character
     minify: { mangle: { keepNames: true } }, // which the stack of a defect shows
-    // What every start loads is one file, and so are what many commands share, and a kind of store.
-    // A create loads 7 files, and without this 37.
+    // What many commands share is one file, and so is a kind of store. A create loads 9 files, and
+    // without this 37.
     codeSplitting: {
       groups: [
-        { name: 'start', test: start, priority: 2 },
         { name: 'common', test: common, minShareCount: 5, priority: 1 },
         {
           name: (id) => `${store.exec(id)?.groups?.kind ?? 'common'}-store`,
