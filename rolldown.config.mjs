@@ -48,7 +48,6 @@ export default {
     dir: 'dist',
     cleanDir: true,
     format: 'cjs',
-    charset: 'ascii', // V8 keeps other text with two bytes for each character
     minify: { mangle: { keepNames: true } }, // which the stack of a defect shows
     // What many commands share is one file, and so is a kind of store. A create loads 9 files, and
     // without this 37.
