@@ -111,7 +111,7 @@ export class Writer {
       this.#applyAndCommit(group)
     }
     try {
-      await this.#runInTransaction(commitGroup, { isWrite: true })
+      await this.#runInTransaction(commitGroup, { addsLog: true })
     } catch (error) {
       // If the transaction could not begin, all writes that wait for it fail.
       await this.#handleFailedGroup(group ?? this.#pendingWrites.splice(0), error)
@@ -124,13 +124,13 @@ export class Writer {
    * two of them have brought no further write.
    */
   async #waitForBurstToEnd(): Promise<void> {
-    let countBefore = 0
-    let iterations = 0
-    while (countBefore < this.#pendingWrites.length && iterations < maxIterationsToWait) {
-      countBefore = this.#pendingWrites.length
+    let knownCount = 0
+    for (let iterations = 0; iterations < maxIterationsToWait; iterations += 2) {
+      const hasGrown = this.#pendingWrites.length > knownCount
+      if (!hasGrown) return
+      knownCount = this.#pendingWrites.length
       await new Promise(setImmediate)
       await new Promise(setImmediate)
-      iterations += 2
     }
   }
 
@@ -156,21 +156,23 @@ export class Writer {
       if (!wasRolledBackByTrigger) write.reject(error)
       else {
         const applyAlone = () => this.#applyAndCommit([write])
-        await this.#runInTransaction(applyAlone, { isWrite: true }).catch(write.reject)
+        await this.#runInTransaction(applyAlone, { addsLog: true }).catch(write.reject)
       }
     }
   }
 
   /**
-   * Begins a transaction, and rolls it back unless `work` commits it. With `isWrite`, a backup that
-   * is opened as a store first gets a write-ahead log: without a log, its commits would wait for
-   * readers.
+   * Begins a transaction, and rolls it back unless `work` commits it.
+   *
+   * @param options.addsLog whether a backup that was opened as a store first gets a write-ahead
+   *   log. Without a log, its commits would wait for readers. `transaction` adds none, because it
+   *   may be a dry run or a check, which must leave the file as it is.
    */
-  async #runInTransaction<T>(work: () => T | Promise<T>, { isWrite = false } = {}): Promise<T> {
+  async #runInTransaction<T>(work: () => T | Promise<T>, { addsLog = false } = {}): Promise<T> {
     const connection = this.#connection
     const { db, path, prepare } = connection
     await connection.retry(() => {
-      if (isWrite) this.#isWal ||= prepare('PRAGMA journal_mode = WAL').get()[0] === 'wal'
+      if (addsLog) this.#isWal ||= prepare('PRAGMA journal_mode = WAL').get()[0] === 'wal'
       prepare('BEGIN IMMEDIATE').run()
     })
     try {
