@@ -100,11 +100,11 @@ function insertBatch(connection: Connection, creates: readonly Create[]): boolea
   const row = `(?, ?, ?, ${hasKeys ? '?' : 'NULL'})`
   const rows = Array(creates.length).fill(row).join()
   const insert = connection.prepare(`${insertInto} ${rows}`)
-  const insertAll = (): Attempt<'inserted'> => {
-    const insertedCount = countChanges(insert.run(...values))
-    return insertedCount === creates.length ? { result: 'inserted' } : triggerSkip
+  const insertAll = (): Attempt<undefined> => {
+    const areInserted = countChanges(insert.run(...values)) === creates.length
+    return areInserted ? { type: 'applied', result: undefined } : skippedByTrigger
   }
-  return 'result' in runInSavepoint(connection, insertAll)
+  return runInSavepoint(connection, insertAll).type === 'applied'
 }
 
 /**
@@ -132,13 +132,19 @@ function buildPlainRowsInsert(count: number): string {
   return `INSERT OR ROLLBACK INTO plants (id, name, tag) VALUES ${Array(count).fill('(?, ?, ?)').join()}`
 }
 
+/**
+ * Applies one change. The id of a create is mostly free, so its plant is inserted without looking
+ * the id up. If no row was inserted, a plant has the id, or a trigger skips the row. `applyPlan`
+ * finds out which of the two it is: where no plant has the id, it inserts the row again.
+ */
 function applyOne(connection: Connection, change: Change): Outcome {
   const attempt = runInSavepoint(connection, (): Attempt<Outcome> => {
     const isCreated = change.type === 'create' && insertOne(connection, change.plant, change.key)
-    if (isCreated) return { result: { type: 'created', plant: change.plant } }
-    return applyPlan(connection, change)
+    if (!isCreated) return applyPlan(connection, change)
+    return { type: 'applied', result: { type: 'created', plant: change.plant } }
   })
-  return 'result' in attempt ? attempt.result : createConstraintOutcome(change, attempt.reason)
+  if (attempt.type === 'applied') return attempt.result
+  return createConstraintOutcome(change, attempt.reason)
 }
 
 /** Looks up the plant that has the id, decides what becomes of the change, and does that. */
@@ -152,7 +158,7 @@ function applyPlan(connection: Connection, change: Change): Attempt<Outcome> {
     createdPlants.every(({ plant, key }) => insertOne(connection, plant, key)) &&
     replacedPlants.every(({ plant }) => runOnRow(connection, updatePlant, ...toRowValues(plant))) &&
     deletedPlants.every(({ id }) => runOnRow(connection, deletePlant, id))
-  return isApplied ? { result: assertDefined(outcomes[0]) } : triggerSkip
+  return isApplied ? { type: 'applied', result: assertDefined(outcomes[0]) } : skippedByTrigger
 }
 
 function insertOne(connection: Connection, plant: NewPlant, key?: string): boolean {
@@ -176,14 +182,14 @@ const SQLITE_ERROR = 1
 const SQLITE_TOOBIG = 18
 const SQLITE_CONSTRAINT = 19
 
-/** The result of changes in a savepoint, or the reason why they were undone. */
-type Attempt<T> = { result: T } | { reason: string }
+/** The result of changes in a savepoint, or the reason why the store rejects them. */
+type Attempt<T> = { type: 'applied'; result: T } | { type: 'rejected'; reason: string }
 
-const triggerSkip = { reason: 'a trigger skipped it' }
+const skippedByTrigger = { type: 'rejected', reason: 'a trigger skipped it' } as const
 
 /**
- * Runs `work` in a savepoint. All its changes are undone if `work` returns a reason, or throws
- * because the store rejects a row.
+ * Runs `work` in a savepoint. All its changes are undone if `work` returns that they are rejected,
+ * or throws because the store rejects a row.
  */
 function runInSavepoint<T>({ db, prepare }: Connection, work: () => Attempt<T>): Attempt<T> {
   let attempt: Attempt<T>
@@ -193,9 +199,9 @@ function runInSavepoint<T>({ db, prepare }: Connection, work: () => Attempt<T>):
   } catch (error) {
     // A trigger that calls RAISE(ROLLBACK) has ended the transaction, and with it the savepoint.
     if (!isRejection(error) || !db.isTransaction) throw error
-    attempt = { reason: describeReason(error) }
+    attempt = { type: 'rejected', reason: describeReason(error) }
   }
-  if ('reason' in attempt) prepare('ROLLBACK TO change').run()
+  if (attempt.type === 'rejected') prepare('ROLLBACK TO change').run()
   prepare('RELEASE change').run()
   return attempt
 }
