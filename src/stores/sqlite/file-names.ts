@@ -16,11 +16,11 @@ const descriptorFolder = '/proc/self/fd'
 export function watchFileNames(store: string): () => boolean {
   const openFiles = findOpenFiles()
   const checks = [store, `${store}-wal`, `${store}-shm`].map((path) => {
-    const links = openFiles.filter(({ target }) => target === path).map(({ link }) => link)
-    const [link] = links
-    return link !== undefined && links.length === 1
-      ? createDescriptorCheck(link, path)
-      : createIdentityCheck(path)
+    const [file, furtherFile] = openFiles.filter(({ target }) => target === path)
+    // If this process has opened the path more than once, as for a snapshot, nothing tells which of
+    // the descriptors is the writer's.
+    const isOnlyOne = file !== undefined && furtherFile === undefined
+    return isOnlyOne ? createDescriptorCheck(file.link, path) : createIdentityCheck(path)
   })
   return () => checks.every((hasItsName) => hasItsName())
 }
@@ -45,8 +45,11 @@ function createIdentityCheck(path: string): () => boolean {
   }
 }
 
+/** A descriptor of this process. */
 interface OpenFile {
+  /** The path of its link, such as `/proc/self/fd/21`. */
   link: string
+  /** The path to which the link leads, which is the name of the open file. */
   target: string | undefined
 }
 
