@@ -4,7 +4,8 @@ import { getSystemErrorMap } from 'node:util'
 
 export const isWindows = process.platform === 'win32'
 
-interface KindOfError {
+/** What all errors of a kind have in common. */
+interface KindProperties {
   /** The value of `error` in the specification's Error. */
   error: number
   exitCode: number
@@ -38,7 +39,7 @@ export const errorKinds = {
   unwritable: { error: 500, exitCode: 74 }, // a file or stdout
   interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" at a prompt
   terminated: { error: 500, exitCode: 143 }, // SIGTERM
-} as const satisfies Record<string, KindOfError>
+} as const satisfies Record<string, KindProperties>
 
 export type ErrorKind = keyof typeof errorKinds
 

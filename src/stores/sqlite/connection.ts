@@ -40,9 +40,9 @@ export interface SqliteOptions {
   onExposed?: (warning: string) => Promise<void>
 }
 
-/** The file that an error is about. The message of the error begins with the subject. */
-interface UsedFile {
+interface NamedFile {
   path: string
+  /** The message of an error about the file begins with this, such as "The store /srv/a.db". */
   subject: string
 }
 
@@ -156,10 +156,10 @@ export class Connection {
    * Repeats a call while another program has locked the store.
    *
    * @param call must be safe to repeat: it may have read something before it found the lock
-   * @param file errors name this file; by default the store
+   * @param file the file that an error is about; by default, that is the store
    * @throws {PlantsError} an explained error: see `explainSqliteError`
    */
-  async retry<T>(call: () => T, file: UsedFile = this.#toUsedFile()): Promise<T> {
+  async retry<T>(call: () => T, file: NamedFile = this.#nameStore()): Promise<T> {
     const { runtime, timeoutMs } = this.#options
     try {
       const callIfOpen = () => {
@@ -172,7 +172,7 @@ export class Connection {
     }
   }
 
-  #toUsedFile(): UsedFile {
+  #nameStore(): NamedFile {
     return { path: this.path, subject: describeFile(this.path, this.#options) }
   }
 
