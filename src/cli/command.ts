@@ -197,14 +197,14 @@ export class PlantsCommand extends Command {
 
   /** Adds an option, and rejects mistakes in its use that commander would accept. */
   override addOption(option: Option): this {
-    if (option.negate) this.#rejectNegatedValue(option)
+    if (option.negate) this.#listenForNegation(option)
     const takesValue = option.required // In commander, `required` is about the value of an option.
     if (!takesValue) return super.addOption(option)
     const { parseArg } = option
     const parse = (text: string, previousValue: unknown) =>
       this.#recordFailure(() => {
         this.#rejectRepetition(option)
-        this.#rejectSwallowedFlag(option, text)
+        this.#recordSwallowedFlag(option, text)
         const value = this.#removeEqualsSign(option, text)
         return parseArg ? parseArg(value, previousValue) : value
       }, previousValue)
@@ -223,10 +223,10 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Rejects `--tag shade --no-tag`. For commander, both are the option `tag`, so its `conflicts`
-   * cannot tell them apart.
+   * Rejects `--tag shade --no-tag` when commander comes to the negation. For commander, both are
+   * the option `tag`, so its `conflicts` cannot tell them apart.
    */
-  #rejectNegatedValue(option: Option): void {
+  #listenForNegation(option: Option): void {
     const name = option.attributeName()
     this.on(`option:${option.name()}`, () =>
       this.#recordFailure(() => {
@@ -254,31 +254,38 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Rejects `plants create --name $UNSET --tag shade`. The shell removes an empty variable, and
-   * commander takes `--tag` for the name. `--name=--tag` is accepted, because nobody writes that by
-   * mistake.
+   * Records the error of `plants create --name $UNSET --tag shade`. The shell removes an empty
+   * variable, and commander takes `--tag` for the name. `--name=--tag` is accepted, because nobody
+   * writes that by mistake.
+   *
+   * The error is not thrown, because the flag that was taken for a value is an option of the line,
+   * too, and may choose the format of the error: `--name --output json`.
    */
-  #rejectSwallowedFlag({ long = '', short }: Option, text: string): void {
+  #recordSwallowedFlag(option: Option, text: string): void {
+    const { long } = option
     const [flag = ''] = text.split('=', 1)
-    const swallowedOption = this.options.find((option) => option.long === flag)
-    if (!swallowedOption && flag !== '--help') return
-    // The flag before the text may be --name, or end short flags that are joined, such as -qn.
-    const flagPattern = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`)
-    const { argv } = this.#line
-    const index = argv.findIndex(
-      (argument, position) => argument === text && flagPattern.test(argv[position - 1] ?? ''),
-    )
-    if (index === -1) return
+    const swallowedOption = this.options.find((candidate) => candidate.long === flag)
+    const isFlag = swallowedOption !== undefined || flag === '--help'
+    const index = isFlag ? this.#findValueIndex(option, text) : undefined
+    if (index === undefined) return
     const hint = `If that is the value, write: ${long}=VALUE`
     this.#line.firstError ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
-    const swallowedValue = text === flag ? argv[index + 1] : text.slice(flag.length + 1)
+    const swallowedValue = text === flag ? this.argv[index + 1] : text.slice(flag.length + 1)
     if (swallowedOption?.required) this.#setSwallowedOption(swallowedOption, swallowedValue)
   }
 
-  /**
-   * Sets an option that was taken for a value, because it may choose the format of the error:
-   * `--name --output json`. If the value of this option is missing, too, it stays unset.
-   */
+  /** Finds the argument that is the value of an option, unless both are one: `--name=VALUE`. */
+  #findValueIndex({ long, short }: Option, value: string): number | undefined {
+    // The argument before the value may be --name, or short flags that are joined, such as -qn.
+    const shortFlags = short === undefined ? [] : [`-\\w*${short.slice(1)}`]
+    const flagPattern = RegExp(`^(?:${[long, ...shortFlags].join('|')})$`)
+    const index = this.argv.findIndex(
+      (argument, position) => argument === value && flagPattern.test(this.argv[position - 1] ?? ''),
+    )
+    return index === -1 ? undefined : index
+  }
+
+  /** Sets an option that was taken for a value, unless its own value is missing, too. */
   #setSwallowedOption(option: Option, value: string | undefined): void {
     if (value !== undefined && !value.startsWith('-'))
       this.setOptionValueWithSource(option.attributeName(), value, 'cli')
