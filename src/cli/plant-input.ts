@@ -79,33 +79,35 @@ async function readPlantFromOptions(
   context: CommandContext,
 ): Promise<InputPlant> {
   const { id, name, tag, idempotencyKey } = options
-  const knownId = id === undefined || id === 'next' ? id : parseDecimalId(id)
+  const usesNextId = id === 'next'
+  const parsedId = id === undefined || usesNextId ? id : parseDecimalId(id)
+  const isIdWrong = id !== undefined && parsedId === undefined
   const isComplete = id !== undefined && name !== undefined
-  // An id that is not a number stays a string, so that all wrong fields are reported at once.
-  const fields = { id: knownId ?? id, name, tag }
+  // A wrong id stays a string, so that all wrong fields are reported at once.
+  const fields = { id: isIdWrong ? id : parsedId, name, tag }
   // If an option has a wrong value, the command fails before it asks for other fields.
-  const asksForOthers = !isComplete && context.mayAsk && areValid(fields)
-  if (asksForOthers) {
+  const asksForMissing = !isComplete && context.mayAsk && areValid(fields)
+  if (asksForMissing) {
     const { askForPlant } = await import('./prompts.js')
     // A create that is repeated with its idempotency key must have the same id again, but the store
     // would choose another one.
     const mayBeNext = idempotencyKey === undefined
-    return askForPlant({ id: knownId, name, tag }, mayBeNext, context.io)
+    return askForPlant({ id: parsedId, name, tag }, mayBeNext, context.io)
   }
-  const isIdWrong = id !== undefined && knownId === undefined
   const wrongFieldHint = isIdWrong ? plainIdHint : 'Correct the options'
-  return acceptPlant(fields, id === 'next', isComplete ? wrongFieldHint : incompleteHint, context)
+  return acceptPlant(fields, usesNextId, isComplete ? wrongFieldHint : incompleteHint, context)
 }
 
 /** A valid id, with which the other fields of a plant are checked before it has its id. */
 const placeholderId = 0n
 
 /**
- * Whether the options that were given are valid. `parsePlant` accepts only complete plants, so a
- * missing field is replaced by a valid one.
+ * Whether the fields that the options have are valid. `parsePlant` accepts only complete plants, so
+ * it gets a valid value in place of each missing field.
  */
-function areValid({ id = 'next', name = '', tag }: OptionFields): boolean {
-  return parsePlant({ id: id === 'next' ? placeholderId : id, name, tag }) !== undefined
+function areValid({ id, name = '', tag }: OptionFields): boolean {
+  const hasNumber = id !== undefined && id !== 'next'
+  return parsePlant({ id: hasNumber ? id : placeholderId, name, tag }) !== undefined
 }
 
 async function readPlantJson(path: string, { io }: CommandContext): Promise<unknown> {
