@@ -1,5 +1,5 @@
 import { version } from '../../../package.json'
-import { findChoice, isJson, outputFormats } from '../../config/option-values.js'
+import { findChoice, isJson, type OutputFormat, outputFormats } from '../../config/option-values.js'
 import { EffectiveSettings } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { getSystemCode, PlantsError, usageError } from '../../errors.js'
@@ -27,13 +27,13 @@ export async function run(argv: string[], io: Io): Promise<number> {
   } catch (error) {
     // The reader of stdout has ended, as `head` ends after ten lines. That is not an error.
     if (getSystemCode(error) === 'EPIPE') return 0
-    const failure = error instanceof PlantsError ? error : createDefectError(error)
+    const failure = error instanceof PlantsError ? error : createInternalError(error)
     if (!failure.isReported) await reportFailure(failure, line, io)
     return failure.exitCode
   }
 }
 
-function createDefectError(cause: unknown): PlantsError {
+function createInternalError(cause: unknown): PlantsError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new PlantsError('internalError', `Internal error (a bug in plants): ${reason}`, {
     hint: 'Report it with this text, your command and the output of: plants doctor',
@@ -59,21 +59,30 @@ async function runLine(line: CommandLine, io: Io): Promise<void> {
     )
 }
 
-/**
- * Prints an error in the format that the command line or the settings ask for, if they are valid.
- */
+/** Prints an error in the format that is in effect, or else in the format of the command line. */
 async function reportFailure(failure: PlantsError, line: CommandLine, io: Io): Promise<void> {
+  // Without a command, the error came before any option was parsed.
   const { command = new PlantsCommand('plants', io, line) } = line
   const { output, color = true } = command.readOptions()
+  const format = (await findFormat(command, io)) ?? findChoice(outputFormats, output)
+  await new Reporter(io, isJson(format), { color }).reportError(failure)
+}
+
+/**
+ * Finds the format that the command line, the environment or the settings choose.
+ *
+ * @returns undefined if none of them chooses one, or if one of them is not valid
+ */
+async function findFormat(command: PlantsCommand, io: Io): Promise<OutputFormat | undefined> {
   // An unknown store would be an error of its own, and no store is needed to print an error.
   command.setOptionValueWithSource('store', 'local', 'cli')
-  let format = findChoice(outputFormats, output)
   try {
+    // The 0 keeps the error from waiting for another process that changes the settings now.
     const file = await readSettings(io, 0)
-    format = new EffectiveSettings({ values: command, io, file }).getValue('output')
+    return new EffectiveSettings({ values: command, io, file }).getValue('output')
   } catch (error) {
     // Only one error is reported. If the settings are wrong, too, the next command says so.
-    if (!(error instanceof PlantsError)) throw error
+    if (error instanceof PlantsError) return undefined
+    throw error
   }
-  await new Reporter(io, isJson(format), { color }).reportError(failure)
 }
