@@ -127,36 +127,41 @@ async function importPlants(
   argv: readonly string[],
 ): Promise<void> {
   const context = await (await CommandContext.from(options, io)).forWrites()
-  const { address } = context
-  if (options.atomic) requireCapability(address, 'transactions', '--atomic')
+  if (options.atomic) requireCapability(context.address, 'transactions', '--atomic')
   if (files.length === 0 && !io.stdin.isPiped)
     throw usageError(
       'import needs a file to read, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
-  // A dry run does not ask a service which names it has. So a record without an id counts as a new
-  // plant there, for which an id is generated.
-  const asksForNames = !options.dryRun || hasCapability(address, 'direct')
-  const treatsAllAsNew = options.match !== undefined && !asksForNames
-  const { map = {}, maxErrors = Infinity, idFrom = treatsAllAsNew ? 'next' : undefined } = options
-  const inputs = (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io))
-  const rejects = options.rejects && io.resolvePath(options.rejects)
+  const plan = buildPlan(options, files, context)
   const { runImport } = await import('./run-import.js')
-  // A dry run shows each change. With `--atomic`, rows that cannot be created would roll back what
-  // is stored before them.
-  const { direct } = findKind(address).capabilities
-  const canTakePlainRows = 'takesPlainRows' in direct && !options.dryRun && !options.atomic
-  const plan = {
-    ...options,
-    inputs,
-    map,
-    idFrom,
-    rejects,
-    maxErrors,
-    takesPlainRows: canTakePlainRows,
-    storeFlag: context.storeFlag,
-  }
   await runImport(plan, context, argv)
+}
+
+/** @param files without files, stdin is read */
+function buildPlan(
+  options: ImportOptions,
+  files: readonly string[],
+  { address, storeFlag, io }: CommandContext,
+): ImportPlan {
+  const { dryRun, atomic, match, map = {}, maxErrors = Infinity } = options
+  const { direct } = findKind(address).capabilities
+  // A dry run sends nothing to a service, so it does not learn which names the service has. There,
+  // each record without an id counts as a new plant, for which an id is generated.
+  const knowsNoNames = dryRun === true && !hasCapability(address, 'direct')
+  const defaultIdFrom = match !== undefined && knowsNoNames ? 'next' : undefined
+  return {
+    ...options,
+    inputs: (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io)),
+    map,
+    idFrom: options.idFrom ?? defaultIdFrom,
+    rejects: options.rejects && io.resolvePath(options.rejects),
+    maxErrors,
+    // A dry run shows each change. With `--atomic`, rows that cannot be created would roll back
+    // what is stored before them.
+    takesPlainRows: 'takesPlainRows' in direct && !dryRun && !atomic,
+    storeFlag,
+  }
 }
 
 function resolveInput(file: string, io: Io): ImportInput {
