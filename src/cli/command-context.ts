@@ -51,7 +51,8 @@ export class CommandContext extends SettingsContext {
 
   /**
    * Returns a context for changes. If the store has several servers, the context has the address of
-   * a server that accepts changes.
+   * a server that accepts changes. It prints in the common formats only, without CSV and TSV: an
+   * import, which needs this, prints no plants.
    */
   async forWrites(): Promise<CommandContext> {
     const { settings, options, io } = this

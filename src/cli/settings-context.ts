@@ -61,9 +61,8 @@ export class SettingsContext {
    * Reads the settings.
    *
    * @param formats the formats of the command
-   * @param ignoresUserSettings whether the settings for all stores are ignored. `config set`
-   * ignores
-   *   them: otherwise it could not correct a wrong value that somebody has written into the file
+   * @param ignoresUserSettings whether the settings for all stores are ignored, as by `config set`.
+   *   Otherwise it could not correct a wrong value that somebody has written into the file
    * @throws {PlantsError} `usage` for an invalid setting, and `input` for an invalid file
    */
   static async read(
