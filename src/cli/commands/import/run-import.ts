@@ -227,6 +227,8 @@ async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Pro
 /**
  * Opens the store that gets the changes, and the store that keeps the checkpoint.
  *
+ * @param canReadAgain whether all inputs are files, and none is a pipe
+ *
  * - A direct store is both. It is created if it does not exist.
  * - A service gets the changes, and a journal of this machine keeps the checkpoint. An import that
  *   cannot be resumed needs no journal.
@@ -234,49 +236,50 @@ async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Pro
  * - A dry run without a store, or at a service, only computes the outcomes.
  */
 function openTarget(
-  isResumable: boolean,
+  canReadAgain: boolean,
   plan: ImportPlan,
   context: CommandContext,
 ): Promise<ImportTarget> {
   const isDirect = hasCapability(context.address, 'direct')
-  if (plan.dryRun) return isDirect ? openForDryRun(context) : planForService(context)
-  return isDirect ? openDirectStore(isResumable, plan, context) : openService(isResumable, context)
+  if (plan.dryRun) return isDirect ? openDirectDryRun(context) : openServiceDryRun(context)
+  return isDirect
+    ? openDirectStore(canReadAgain, plan, context)
+    : openService(canReadAgain, context)
 }
 
 /**
  * Opens a direct store, or creates it. If no record can be imported, no store is created, and the
- * outcomes are computed without a store.
- *
- * @param isExamined whether the inputs can be read more than once
+ * outcomes are computed without a store. Only inputs that can be read again are searched for such a
+ * record.
  */
 async function openDirectStore(
-  isExamined: boolean,
+  canReadAgain: boolean,
   plan: ImportPlan,
   context: CommandContext,
 ): Promise<ImportTarget> {
   const opener = await context.createDirectOpener()
   const { direct } = findKind(context.address).capabilities
-  const mayBeMissing = isExamined && 'isCreatedOnOpen' in direct
-  const existingStore = mayBeMissing ? await opener.openExisting() : undefined
-  if (mayBeMissing && !existingStore && !(await hasImportableRecord(plan, context.io)))
-    return { checkpointStore: createTransactions((changes) => planOutcomes(changes, false)) }
+  const mayStayMissing = canReadAgain && 'isCreatedOnOpen' in direct
+  const existingStore = mayStayMissing ? await opener.openExisting() : undefined
+  if (mayStayMissing && !existingStore && !(await hasImportableRecord(plan, context.io)))
+    return { checkpointStore: createStoreWithoutCheckpoint(planForEmptyStore) }
   const store = existingStore ?? (await opener.open())
   return { store, checkpointStore: store }
 }
 
-async function openService(isResumable: boolean, context: CommandContext): Promise<ImportTarget> {
+async function openService(canReadAgain: boolean, context: CommandContext): Promise<ImportTarget> {
   const store = await context.openOrCreateStore()
   const send = store.write.bind(store)
-  const checkpointStore = isResumable
+  // An import resumes only if it can read its inputs again.
+  const checkpointStore = canReadAgain
     ? await openJournal(context.openContext, context.io)
-    : createTransactions(send)
+    : createStoreWithoutCheckpoint(send)
   return { store, send, checkpointStore }
 }
 
-async function openForDryRun(context: CommandContext): Promise<ImportTarget> {
+async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> {
   const store = await (await context.createDirectOpener()).openExisting()
-  if (!store)
-    return { checkpointStore: createTransactions((changes) => planOutcomes(changes, false)) }
+  if (!store) return { checkpointStore: createStoreWithoutCheckpoint(planForEmptyStore) }
   // Each chunk is rolled back at its end, and not all of them together, so that other writers do
   // not wait for the whole dry run.
   const transaction: ImportTarget['checkpointStore']['transaction'] = (work, options) =>
@@ -284,24 +287,35 @@ async function openForDryRun(context: CommandContext): Promise<ImportTarget> {
   return { store, checkpointStore: { transaction } }
 }
 
-async function planForService(context: CommandContext): Promise<ImportTarget> {
+async function openServiceDryRun(context: CommandContext): Promise<ImportTarget> {
   const name = context.address.name
   await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
-  return { checkpointStore: createTransactions((changes) => planOutcomes(changes, true)) }
+  return { checkpointStore: createStoreWithoutCheckpoint(planForService) }
+}
+
+/** Computes the outcomes that changes would have in a store without plants. */
+async function planForEmptyStore(changes: readonly Change[]): Promise<Outcome[]> {
+  return planChanges([], changes).outcomes
 }
 
 /**
- * Computes the outcomes of a dry run without a store, or for a service, to which nothing is sent.
+ * Computes the outcomes that changes may have at a service, to which a dry run sends nothing. A
+ * record without a name can only update a plant, so a plant with its id is assumed to exist. No
+ * other plant is.
  */
-async function planOutcomes(changes: readonly Change[], isService: boolean): Promise<Outcome[]> {
-  // A record without a name can only update a plant that exists. At a service, it may exist.
+async function planForService(changes: readonly Change[]): Promise<Outcome[]> {
   const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
-  const updates = isService ? changes.filter(needsPlant) : []
-  const plants = updates.map((change) => ({ plant: { id: getTargetId(change), name: '' } }))
-  return planChanges(plants, changes).outcomes
+  const updates = changes.filter(needsPlant)
+  const assumedPlants = updates.map((change) => ({ plant: { id: getTargetId(change), name: '' } }))
+  return planChanges(assumedPlants, changes).outcomes
 }
 
-/** Creates transactions for an import that cannot be resumed: they do not keep its checkpoint. */
-function createTransactions(write: Transaction['write']): ImportTarget['checkpointStore'] {
+/**
+ * Creates the checkpoint store of an import that cannot be resumed. Its transactions forget the
+ * checkpoint, and get the outcomes of the changes from `write`.
+ */
+function createStoreWithoutCheckpoint(
+  write: Transaction['write'],
+): ImportTarget['checkpointStore'] {
   return { transaction: (work) => work({ write, saveCheckpoint: async () => undefined }) }
 }
