@@ -132,7 +132,8 @@ export class Importer {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
     // The idempotency keys begin with the id of the import, so the id is saved before the first
-    // request. Records that were just appended to the rejects file must leave the checkpoint.
+    // request. A checkpoint that exists is replaced now: with `--restart`, it is of the old import,
+    // and otherwise, it may have records that were just appended to the rejects file.
     const mustSave = target.send !== undefined || this.#entries.hasCheckpoint
     if (mustSave) await this.#entries.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {

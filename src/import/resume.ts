@@ -83,10 +83,10 @@ export async function findSavedImport(options: SearchOptions): Promise<SavedImpo
     const { id, state } = candidate
     const checkpoint = invalidateBeyondInputs(candidate.checkpoint, source, plan)
     // With the same paths, it is this import, even if the contents or the options have changed.
-    // With only the same contents, it is this import only if the source is the same, or is not
-    // readable.
-    const isThisImport = id === pathsId || checkpoint === 'invalid' || hasSource(checkpoint, source)
-    if (isThisImport) return { id, state, checkpoint, rememberedFiles }
+    // With other paths, the source decides. That of an invalid checkpoint is not known, and it may
+    // be the same.
+    const mayHaveSource = checkpoint === 'invalid' || hasSource(checkpoint, source)
+    if (id === pathsId || mayHaveSource) return { id, state, checkpoint, rememberedFiles }
   }
   return { id: pathsId, state: undefined, checkpoint: undefined, rememberedFiles }
 }
@@ -104,7 +104,7 @@ export async function findEarlierAnswers(options: FileSearch): Promise<ImportAns
   const rememberedFiles = await findRememberedFiles(options)
   for await (const { checkpoint } of listCandidates(options, rememberedFiles)) {
     const isReadable = typeof checkpoint === 'object'
-    if (isReadable && (checkpoint.restart || !plan.restart)) return checkpoint.answers
+    if (isReadable && mayContinue(checkpoint, plan)) return checkpoint.answers
   }
   const wasImported = rememberedFiles.some(({ checkpointId }) => checkpointId !== undefined)
   // With `--map id=…`, a column has the ids, so none would be generated.
@@ -207,18 +207,26 @@ function selectResumable(
   { checkpoint }: SavedImport,
   { plan, source }: StartOptions,
 ): Checkpoint | undefined {
-  if (typeof checkpoint !== 'object' || checkpoint.source !== source || plan.atomic)
-    return undefined
-  return plan.restart && !checkpoint.restart ? undefined : checkpoint
+  if (checkpoint === undefined || !hasSource(checkpoint, source) || plan.atomic) return undefined
+  return mayContinue(checkpoint, plan) ? checkpoint : undefined
+}
+
+/**
+ * Whether `--restart` lets an interrupted import continue. It begins again, unless the interrupted
+ * import was itself begun with `--restart`: then the same command resumes it.
+ */
+function mayContinue(checkpoint: Checkpoint, plan: ImportPlan): boolean {
+  return plan.restart === undefined || checkpoint.restart === true
 }
 
 /** Creates the error for an interrupted import that can neither resume nor begin again. */
 function findMismatchError(
   { checkpoint }: SavedImport,
-  resumable: Checkpoint | undefined,
+  resumableCheckpoint: Checkpoint | undefined,
   { plan, source, storeName, isService }: StartOptions,
 ): PlantsError | undefined {
   if (checkpoint === 'invalid') {
+    // The import begins again, and finds what it has stored before.
     if (findsStoredByName(plan)) return undefined
     const message = `The checkpoint of this import in ${storeName} is not valid`
     return new InvalidCheckpointError(message, plan)
@@ -228,7 +236,7 @@ function findMismatchError(
       'This import was started by another version of plants',
       'Finish it with that version',
     )
-  if (!checkpoint || resumable) return undefined
+  if (!checkpoint || resumableCheckpoint) return undefined
   // A service may have stored plants of a chunk that is not in the checkpoint yet.
   const mayHaveStored = countFinishedRecords(checkpoint.position.counts) > 0 || isService
   if (!mayHaveStored) return undefined
@@ -247,15 +255,16 @@ function findMismatchError(
  */
 function findRepetitionError(
   { id, rememberedFiles }: SavedImport,
-  resumable: Checkpoint | undefined,
+  resumableCheckpoint: Checkpoint | undefined,
   { plan }: StartOptions,
 ): PlantsError | undefined {
+  const isResumed = resumableCheckpoint !== undefined
   const wasImported = rememberedFiles.some(({ checkpointId }) => {
-    const isOfThisImport = resumable !== undefined && checkpointId === id
+    const isOfThisImport = isResumed && checkpointId === id
     return checkpointId !== undefined && !isOfThisImport
   })
   if (plan.match || !wasImported) return undefined
-  return createRepetitionError(resumable ? 'import each other file with' : 'add')
+  return createRepetitionError(isResumed ? 'import each other file with' : 'add')
 }
 
 /** @param advice the words of the hint before `--match name` */
