@@ -56,16 +56,15 @@ export function openRejects(
     if (savedFile) appendPendingRecords(savedFile, header)
     return undefined
   }
+  const isSavedPath = savedFile !== undefined && isAtPath(savedFile, path)
   if (existsForWriting(path)) {
-    const isOfThisImport =
-      savedFile !== undefined &&
-      isAtPath(savedFile, path) &&
-      savedFile.length + savedFile.rows.length > 0
-    if (!isOfThisImport) throw createOverwriteError(path, 'already exists')
+    const mayBeWritten = isSavedPath && savedFile.length + savedFile.rows.length > 0
+    if (!mayBeWritten) throw createOverwriteError(path, 'already exists')
     return appendPendingRecords(savedFile, header)
   }
-  const hadOtherFile = savedFile !== undefined && !isAtPath(savedFile, path)
-  const rows = hadOtherFile ? appendToOtherFile(savedFile, header) : (savedFile?.rows ?? '')
+  const pendingRows = savedFile?.rows ?? ''
+  const hadOtherFile = savedFile !== undefined && !isSavedPath
+  const rows = hadOtherFile ? appendToOtherFile(savedFile, header) : pendingRows
   return appendPendingRecords({ path, length: 0, rows }, header)
 }
 
@@ -74,7 +73,11 @@ export function isAtPath({ path }: RejectsFile, otherPath: string): boolean {
   return path === otherPath || isSameFile(path, otherPath)
 }
 
-/** Returns the records that could not be written to the file of the interrupted run. */
+/**
+ * Appends the pending records to the file of the interrupted run.
+ *
+ * @returns the records that could not be written there
+ */
 function appendToOtherFile(savedFile: RejectsFile, header: string): string {
   if (savedFile.rows === '') return ''
   try {
@@ -89,7 +92,7 @@ function appendToOtherFile(savedFile: RejectsFile, header: string): string {
  * Appends the records of an interrupted run, which may have created the file, and written a part.
  */
 function appendPendingRecords(savedFile: RejectsFile, header: string): RejectsFile {
-  return appendRows(savedFile, header, { mayExist: true })
+  return appendRows(savedFile, header, { acceptsUnknownFile: true })
 }
 
 function existsForWriting(path: string): boolean {
@@ -110,14 +113,17 @@ function existsForWriting(path: string): boolean {
  * @throws {PlantsError} `usage` unless the file is as the import has left it
  */
 export function appendRejectedRecords(savedFile: RejectsFile, header: string): RejectsFile {
-  return appendRows(savedFile, header, { mayExist: false })
+  return appendRows(savedFile, header, { acceptsUnknownFile: false })
 }
 
-/** @param options.mayExist whether a file that the checkpoint does not know may be this import's */
+/**
+ * @param options.acceptsUnknownFile whether the file may exist although the checkpoint does not
+ *   know it, because an interrupted run may have created it. Otherwise, it is another program's
+ */
 function appendRows(
   savedFile: RejectsFile,
   header: string,
-  { mayExist }: { mayExist: boolean },
+  { acceptsUnknownFile }: { acceptsUnknownFile: boolean },
 ): RejectsFile {
   const { path, length, rows } = savedFile
   const isFirst = length === 0
@@ -125,7 +131,7 @@ function appendRows(
   if (length + bytes.length === 0) return savedFile
   return explainWriteErrors(path, () => {
     const isKnown = savedFile.file !== undefined
-    const fd = isKnown ? openFile(path) : createFile(path, mayExist)
+    const fd = isKnown ? openFile(path) : createFile(path, acceptsUnknownFile)
     try {
       const { identity, writtenBytes } = checkFile(fd, savedFile, bytes)
       writeRemainder(fd, bytes, writtenBytes, length)
@@ -169,8 +175,8 @@ function openFile(path: string): number {
   return fs.openSync(path, O_RDWR | O_NOFOLLOW)
 }
 
-function createFile(path: string, mayExist: boolean): number {
-  const exclusiveFlag = mayExist ? 0 : O_EXCL
+function createFile(path: string, acceptsUnknownFile: boolean): number {
+  const exclusiveFlag = acceptsUnknownFile ? 0 : O_EXCL
   try {
     return fs.openSync(path, O_RDWR | O_NOFOLLOW | O_CREAT | O_APPEND | exclusiveFlag, 0o600)
   } catch (error) {
