@@ -38,7 +38,8 @@ export function describeDifference(before: string, now: string, plan: ImportPlan
 
 /** Returns the names of the files that have other contents, and of the options that differ. */
 function findDifferences(before: Source, now: Source, { inputs }: ImportPlan): string[] {
-  const [hashesBefore, hashes] = [Object(before['hashes']), Object(now['hashes'])]
+  const hashesBefore = toArray(before['hashes'])
+  const hashes = toArray(now['hashes'])
   const files = inputs.filter((_, index) => hashesBefore[index] !== hashes[index])
   const options = Object.entries(optionNames)
     .filter(([key]) => JSON.stringify(before[key]) !== JSON.stringify(now[key]))
@@ -56,6 +57,11 @@ function parseSource(source: string): Source {
     if (error instanceof SyntaxError) return {}
     throw error
   }
+}
+
+/** Another program may have stored anything instead of hashes. */
+function toArray(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
 }
 
 /** The options that say what a record is, by their members of the source. */
