@@ -143,10 +143,9 @@ function findEndOfPlainCell(row: string, start: number, delimiter: string): numb
 }
 
 /**
- * Parses a row cell by cell. If a line ends within quotes, the row continues in the next line.
- *
- * Indices are of two kinds: in `text`, where the row begins at `start`, and in `row`, which is the
- * part of the text that is known to belong to the row, and grows by lines.
+ * Parses a row cell by cell. If a line ends within quotes, the row continues in the next line. So
+ * `row` is the part of the text that is known to belong to the row, and `closeQuotes` extends it by
+ * lines. All indexes are indexes in `row`, except `start`, where the row begins in the text.
  *
  * @returns undefined if the row does not end in the text
  */
@@ -157,16 +156,18 @@ function parseRowByCells(
   { delimiter, lineEnd }: Table,
 ): Row | undefined {
   const cells: Cell[] = []
-  let row: string | undefined = firstLine
+  let row = firstLine
   let cellStart = 0
   for (;;) {
-    const openIndex = skipSpaces(text, start + cellStart, delimiter)
-    const hasQuote = text[openIndex] === '"'
-    const lastIndex = hasQuote ? findClosingQuote(text, openIndex) : openIndex
-    row = extendRow(row, text, start, lastIndex, lineEnd)
-    if (row === undefined || lastIndex === undefined) return undefined
-    // This is the index in `row` of the closing quote, or where a cell without quotes begins.
-    const closeIndex = lastIndex - start
+    const contentStart = skipSpaces(row, cellStart, delimiter)
+    const hasQuote = row[contentStart] === '"'
+    // The delimiter is looked for after the closing quote, or from the start of any other cell on.
+    const closing = hasQuote
+      ? closeQuotes(row, contentStart, text, start, lineEnd)
+      : { row, closeIndex: contentStart }
+    if (!closing) return undefined
+    row = closing.row
+    const { closeIndex } = closing
     const end = findEndOfCell(row, delimiter, closeIndex)
     const isQuoted = hasQuote && row.slice(closeIndex + 1, end).trim() === ''
     // The cell begins with a quote, the next quote is in a later line, and more characters follow.
@@ -174,7 +175,7 @@ function parseRowByCells(
     // the row counts as incomplete, which leads to the error about a quote that is not closed.
     if (!isQuoted && row.slice(cellStart, closeIndex).includes(lineEnd)) return undefined
     const cell = isQuoted
-      ? unquote(row.slice(openIndex - start + 1, closeIndex))
+      ? unquote(row.slice(contentStart + 1, closeIndex))
       : readPlainCell(row.slice(cellStart, end))
     cells.push(cell)
     if (end === row.length)
@@ -184,9 +185,9 @@ function parseRowByCells(
 }
 
 /** Returns the index of the first character from `start` on that is not a space. */
-function skipSpaces(text: string, start: number, delimiter: string): number {
+function skipSpaces(row: string, start: number, delimiter: string): number {
   let index = start
-  while (isSpace(text.charAt(index)) && text[index] !== delimiter) index += 1
+  while (isSpace(row.charAt(index)) && row[index] !== delimiter) index += 1
   return index
 }
 
@@ -208,23 +209,25 @@ function findClosingQuote(text: string, openIndex: number): number | undefined {
 }
 
 /**
- * Returns the row, extended to the end of the line that has the index. The row is extended only if
- * its quotes close in a later line.
+ * Finds the quote that closes the one at `openIndex`. If it is in a later line, the row is extended
+ * to the end of that line.
  *
- * @param index an index in `text`; undefined if it is in a later text
- * @returns undefined if the text has no such line
+ * @param start the index in the text where the row begins
+ * @returns undefined if the line with the closing quote does not end in the text
  */
-function extendRow(
+function closeQuotes(
   row: string,
+  openIndex: number,
   text: string,
   start: number,
-  index: number | undefined,
   lineEnd: string,
-): string | undefined {
-  if (index === undefined) return undefined
-  if (index <= start + row.length) return row
-  const end = text.indexOf(lineEnd, index)
-  return end === -1 ? undefined : text.slice(start, end)
+): { row: string; closeIndex: number } | undefined {
+  const textIndex = findClosingQuote(text, start + openIndex)
+  if (textIndex === undefined) return undefined
+  const closeIndex = textIndex - start
+  if (closeIndex < row.length) return { row, closeIndex }
+  const end = text.indexOf(lineEnd, textIndex)
+  return end === -1 ? undefined : { row: text.slice(start, end), closeIndex }
 }
 
 function findEndOfCell(row: string, delimiter: string, from: number): number {
