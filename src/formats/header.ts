@@ -113,7 +113,7 @@ interface HeaderLocation {
    * Whether the row was only guessed. `--map` has numbers for all needed columns, so no name
    * confirms that the row is the header.
    */
-  isLikeliest: boolean
+  isGuessed: boolean
   numbers: ColumnNumbers
 }
 
@@ -125,17 +125,15 @@ export function findHeader(
   if (records.length === 0) return undefined
   const likeliestRow = findLikeliestHeader(records)
   const numbers = findMappedNumbers(records, likeliestRow, options)
-  if (options.columns) return { row: -1, isLikeliest: false, numbers }
+  if (options.columns) return { row: -1, isGuessed: false, numbers }
   const hasColumns = (row: Cells = []) =>
     findMissingFields(findColumns(readNames(row), options, numbers), options).length === 0
   // If `--map` has numbers for all needed columns, any row would have them.
-  const isLikeliest = numbers.size > 0 && findMissingFields(numbers, options).length === 0
-  if (isLikeliest)
-    return hasColumns(records[likeliestRow])
-      ? { row: likeliestRow, isLikeliest, numbers }
-      : undefined
+  const isGuessed = numbers.size > 0 && findMissingFields(numbers, options).length === 0
+  if (isGuessed)
+    return hasColumns(records[likeliestRow]) ? { row: likeliestRow, isGuessed, numbers } : undefined
   const row = records.findIndex(hasColumns)
-  return row === -1 ? undefined : { row, isLikeliest, numbers }
+  return row === -1 ? undefined : { row, isGuessed, numbers }
 }
 
 /**
@@ -209,8 +207,8 @@ function parseHeader(
   const unnamedColumns = row === -1 ? [] : findUnnamedColumns(names, columns)
   // If columns are given by their numbers, no name confirms that this row is the header. A rejects
   // file always begins with its header.
-  const isGuessed = numbers.size > 0 && !names.some(isRejectsName)
-  const guessedLine = isGuessed ? rows.lines[row] : undefined
+  const isConfirmed = numbers.size === 0 || names.some(isRejectsName)
+  const guessedLine = isConfirmed ? undefined : rows.lines[row]
   return { names, columns, unreadNames, unnamedColumns, guessedLine }
 }
 

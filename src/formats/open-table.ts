@@ -16,7 +16,7 @@ import {
   maxHeaderRows,
   type TableHead,
 } from './header.js'
-import { ChunkGatherer, type PlainFormat, readsPlainRows } from './plain-chunk.js'
+import { ChunkGatherer, readsPlainRows } from './plain-chunk.js'
 import { createPlainTableFormat } from './plain-table.js'
 import { parseRows, type Table } from './table.js'
 import type { FormatName } from './write.js'
@@ -42,13 +42,13 @@ export async function openTable(
   const start = await readStart(texts)
   const { rows, delimiter } = chooseTrial(start, format, options, name)
   const table = createTable(name, delimiter, start, options)
-  // `createReader` finds the header, on which the plain format depends. But it needs `chunks`, so
-  // these get a function that returns the plain format, and call it when they are read.
-  let plainFormat: PlainFormat<Cells> | undefined
-  const chunks = readChunks(table, prepend([start.text], texts), () => plainFormat)
+  const gatherer = new ChunkGatherer<Cells>()
+  const chunks = readChunks(table, prepend([start.text], texts), gatherer)
   const reader = createReader(rows, chunks, options, { name, delimiter })
+  // Which rows are plain depends on the header, which `createReader` has found. None of the chunks
+  // is read before this function has returned.
   if (reader.header && readsPlainRows(options))
-    plainFormat = createPlainTableFormat(table, reader.header)
+    gatherer.plainFormat = createPlainTableFormat(table, reader.header)
   return reader
 }
 
@@ -90,7 +90,7 @@ async function readStart(texts: AsyncGenerator<string>): Promise<TableStart> {
 interface DelimiterTrial {
   delimiter: string
   rows: Chunk<Cells>
-  /** The index of the row with the header, or more than any index if there is none. */
+  /** The trial with the lowest rank is chosen; `rateHeader` says how it is rated. */
   rank: number
   /** The number of cells of the header, or of the row that looks most like one. */
   width: number
@@ -119,34 +119,35 @@ function chooseTrial(
   return trial
 }
 
+/**
+ * Rates how likely a delimiter is the right one, by the header that was found with it.
+ *
+ * - The rank of a header with the needed names is its row: of two such headers, the first is right.
+ * - A header that was only guessed has the rank 0, so that only its width is compared. By its row,
+ *   the comma of a title such as "Stock, 2026" would win against the semicolons of the table below.
+ * - Without a header, the rank is higher than any row.
+ */
 function rateHeader(
   rows: Chunk<Cells>,
   options: InputOptions,
 ): Pick<DelimiterTrial, 'rank' | 'width'> {
   const location = findHeader(rows, options)
   const { records } = rows
-  // A header that no name confirms is rated only by its width. If it was also rated by its row, the
-  // comma of a title such as "Stock, 2026" would win against the semicolons of the table below.
-  if (!location || location.isLikeliest)
-    return {
-      rank: location ? 0 : maxHeaderRows,
-      width: countFilledCells(records[findLikeliestHeader(records)]),
-    }
-  return { rank: location.row, width: (records[location.row] ?? records[0])?.length ?? 0 }
+  if (!location || location.isGuessed) {
+    const width = countFilledCells(records[findLikeliestHeader(records)])
+    return { rank: location ? 0 : maxHeaderRows, width }
+  }
+  // With `--columns`, no row is the header, and the first row has the width.
+  const header = records[location.row] ?? records[0]
+  return { rank: location.row, width: header?.length ?? 0 }
 }
 
-/**
- * Reads the rows of the texts in chunks.
- *
- * @param getPlainFormat is called after the first text. The format depends on the header, which is
- * not known before the first rows are read.
- */
+/** Reads the rows of the texts in chunks. */
 async function* readChunks(
   table: Table,
   texts: AsyncIterable<string>,
-  getPlainFormat: () => PlainFormat<Cells> | undefined,
+  gatherer: ChunkGatherer<Cells>,
 ): AsyncGenerator<Chunk<Cells>> {
-  const gatherer = new ChunkGatherer<Cells>(getPlainFormat)
   // A text waits until the next text is there, because the last text is parsed differently.
   let waitingText = ''
   for await (const text of texts) {

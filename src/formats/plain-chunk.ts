@@ -217,25 +217,31 @@ export function readsPlainRows(options: InputOptions): boolean {
  * The first text is always parsed as records, because the columns or keys are looked for in them.
  */
 export class ChunkGatherer<R extends RawRecord> {
-  readonly #getFormat: () => PlainFormat<R> | undefined
+  /** How plain rows are read; undefined if all rows must become records. */
+  plainFormat: PlainFormat<R> | undefined
   readonly #freeArrays: RowArrays[] = []
-  #isFirst = true
+  #isFirstText = true
   #plainChunk: PlainChunk<R> | undefined
   /** The records of texts that are not plain. */
   generalChunk = new Chunk<R>()
 
-  constructor(getFormat: () => PlainFormat<R> | undefined) {
-    this.#getFormat = getFormat
+  constructor(plainFormat?: PlainFormat<R>) {
+    this.plainFormat = plainFormat
   }
 
   /**
-   * @returns the number of rows that were added; undefined if the text must be added to `general`
+   * Adds the rows of a text to the plain chunk, if all of them are plain.
+   *
+   * @param end the index after the last line feed
+   * @param line the line in which the first row begins
+   * @returns the number of rows; undefined if none was added, and the caller must add the records
+   *   of the text to `generalChunk`
    */
   addPlain(text: string, end: number, line: number): number | undefined {
-    const format = this.#isFirst || end === 0 ? undefined : this.#getFormat()
-    this.#isFirst = false
-    if (!format) return undefined
-    this.#plainChunk ??= new PlainChunk(format, this.#freeArrays)
+    const mayBePlain = !this.#isFirstText && end > 0
+    this.#isFirstText = false
+    if (!this.plainFormat || !mayBePlain) return undefined
+    this.#plainChunk ??= new PlainChunk(this.plainFormat, this.#freeArrays)
     return this.#plainChunk.addText(text, end, line)
   }
 
