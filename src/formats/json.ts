@@ -37,7 +37,7 @@ export async function* readNdjson(
 ): AsyncGenerator<Chunk> {
   const isPlain = options && readsPlainRows(options) && Object.keys(options.map).length === 0
   const plainFormat = isPlain ? createPlainJsonFormat(addLines) : undefined
-  const gatherer = new ChunkGatherer<string | null>(() => plainFormat)
+  const gatherer = new ChunkGatherer<string | null>(plainFormat)
   let line = 1
   let remainder = ''
   let isRemainderTooLarge = false
@@ -172,15 +172,27 @@ function addValue(
   const { line, index } = cursor
   const value = cursor.readValue()
   if (isTooLarge(value)) {
-    const isObject = !cursor.isInArray && value.startsWith('{')
-    const sample = options && isObject ? sampleObject(cursor.text, index, findEndOfAnyValue) : {}
-    const list = options && findListInObject(sample, options)
-    throw list
-      ? createNoListError(sample, list, options, name)
-      : createBrokenRecordError(name, line, recordTooLargeReason)
+    const mayHaveList = options !== undefined && !cursor.isInArray && value.startsWith('{')
+    if (mayHaveList) assertNoListWithin(cursor.text, index, name, options)
+    throw createBrokenRecordError(name, line, recordTooLargeReason)
   }
   chunk.add(value.trimEnd(), line)
   chunk.characters += value.length
+}
+
+/**
+ * @param start the index where an object begins
+ * @throws {PlantsError} `input` if the object has the plants in a list within it
+ */
+function assertNoListWithin(
+  text: string,
+  start: number,
+  name: string,
+  options: InputOptions,
+): void {
+  const sample = sampleObject(text, start, findEndOfAnyValue)
+  const list = findListInObject(sample, options)
+  if (list) throw createNoListError(sample, list, options, name)
 }
 
 /** The position of the search for values in the text. */
@@ -239,7 +251,10 @@ class Cursor {
   }
 }
 
-/** Returns the index after the value, or, in an array, of the comma or bracket after it. */
+/**
+ * Returns the index after the value; in an array, that is the index of the comma or the bracket
+ * after it. Of a value above 1 MiB, only a little more than this is read.
+ */
 function findEndOfValue(text: string, start: number, isInArray: boolean): number {
   const limit = Math.min(text.length, start + maxRecordBytes + 1)
   for (let index = start; index < limit; index += 1) {
@@ -275,7 +290,7 @@ function findEndOfAnyValue(text: string, start: number): number {
   }
 }
 
-/** Returns the index of the bracket that closes the one at `start`, or `last` if none does. */
+/** Returns the index of the bracket that closes the one at `start`, or `limit` if none does. */
 function findEndOfBrackets(text: string, start: number, limit: number): number {
   let depth = 0
   for (let index = start; index < limit; index += 1) {
@@ -289,7 +304,7 @@ function findEndOfBrackets(text: string, start: number, limit: number): number {
   return limit
 }
 
-/** Returns the index of the quote that closes the string, or `last` if none does. */
+/** Returns the index of the quote that closes the string, or `limit` if none does. */
 function findEndOfString(text: string, start: number, limit: number): number {
   for (let index = start + 1; index < limit; index += 1) {
     const character = text.charAt(index)
