@@ -92,7 +92,8 @@ export function isUnicode(encoding: string): boolean {
 
 /** Returns the size of a code unit of the encoding. Blocks must not be divided within a unit. */
 export function getUnitBytes(encoding: string): number {
-  return encoding.startsWith('utf-16') ? 2 : encoding.startsWith('utf-32') ? 4 : 1
+  if (encoding.startsWith('utf-16')) return 2
+  return encoding.startsWith('utf-32') ? 4 : 1
 }
 
 /** @throws {UndecodableError} if any of the bytes are not in the encoding */

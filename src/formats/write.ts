@@ -42,10 +42,10 @@ export function createRecordWriter(
     toJson(Object.fromEntries(fields.map((name) => [name, record[name]])))
   // Picking the fields takes time, and usually all fields are written.
   const writeJson = fields === fieldNames ? toJson : pick
-  if (format === 'json') return createTextWriter(writeJson, ['[\n', ',\n', '\n]\n'], '[\n]\n')
-  if (format === 'ndjson') return createTextWriter((record) => `${writeJson(record)}\n`)
-  const table = createTableFormat(format, fields)
-  return createTextWriter(table.format, [table.header, '', ''], table.header)
+  if (format === 'json') return createTextWriter(writeJson, jsonLayout)
+  if (format === 'ndjson') return createTextWriter((record) => `${writeJson(record)}\n`, {})
+  const { header, format: formatRow } = createTableFormat(format, fields)
+  return createTextWriter(formatRow, { start: header, empty: header })
 }
 
 export function createTableFormat(name: 'csv' | 'tsv', fields: readonly Column[]) {
@@ -59,10 +59,20 @@ export function createTableFormat(name: 'csv' | 'tsv', fields: readonly Column[]
   }
 }
 
+/** What a format has around and between its records. By default, it is nothing. */
+interface TextLayout {
+  start?: string
+  separator?: string
+  end?: string
+  /** The whole text if there are no records. */
+  empty?: string
+}
+
+const jsonLayout: TextLayout = { start: '[\n', separator: ',\n', end: '\n]\n', empty: '[\n]\n' }
+
 function createTextWriter(
   write: (record: PlantRecord) => string,
-  [start, separator, end] = ['', '', ''],
-  empty = '',
+  { start = '', separator = '', end = '', empty = '' }: TextLayout,
 ): RecordWriter {
   let isEmpty = true
   return {
