@@ -183,14 +183,15 @@ function buildPattern(foldedSearch: string): string {
   }).join('')
 }
 
+/** The letters that fold to another character, by that character: `áàâÁ…` by `a`. */
 const getVariants = computeOnce(() => {
   const variants = new Map<string, string>()
   const simpleCharacter = RegExp(`[${plainCharacters}${composedLatin}]`, 'u')
   for (let code = 1; code < 0x1f00; code += 1) {
     const letter = String.fromCodePoint(code)
-    const foldedSearch = foldString(letter)
-    if (foldedSearch !== letter && simpleCharacter.test(letter))
-      variants.set(foldedSearch, `${variants.get(foldedSearch) ?? ''}${letter}`)
+    const folding = foldString(letter)
+    if (folding !== letter && simpleCharacter.test(letter))
+      variants.set(folding, `${variants.get(folding) ?? ''}${letter}`)
   }
   return variants
 })

@@ -44,8 +44,8 @@ export const everyPlantCondition = 'true'
  * characters beyond ASCII.
  */
 export function buildFoldedSortKey(column: string): string {
-  const foldedSearch = `${foldFunction}(${column})`
-  return `CASE WHEN ${buildNotAscii(column)} THEN ${foldedSearch} ELSE lower(${column}) END`
+  const folding = `${foldFunction}(${column})`
+  return `CASE WHEN ${buildNotAscii(column)} THEN ${folding} ELSE lower(${column}) END`
 }
 
 /** An ASCII character of the folded search. */
@@ -114,13 +114,13 @@ export function listFoldingStarts(character: string): string[] {
  * SQLite would compute both conditions.
  */
 function buildMayContain(column: string, characters: readonly SearchedCharacter[]): string {
-  const lacks = characters.map(({ starts }) => {
-    const bytes = starts.map((start) => `instr(CAST(${column} AS BLOB), x'${start}')`)
-    const occurs = [`instr(${column}, ?)`, `instr(${column}, ?)`, ...bytes].join(' OR ')
-    return `WHEN (${occurs}) IS NOT TRUE THEN false`
+  const asciiCase = `WHEN ${buildNotAscii(column)} IS NOT TRUE THEN instr(lower(${column}), ?)`
+  const exclusionCases = characters.map(({ starts }) => {
+    const hasForm = `instr(${column}, ?) OR instr(${column}, ?)`
+    const haveStarts = starts.map((start) => `instr(CAST(${column} AS BLOB), x'${start}')`)
+    return `WHEN (${[hasForm, ...haveStarts].join(' OR ')}) IS NOT TRUE THEN false`
   })
-  const contains = `WHEN ${buildNotAscii(column)} IS NOT TRUE THEN instr(lower(${column}), ?)`
-  return `CASE ${contains} ${lacks.join(' ')} ELSE true END`
+  return `CASE ${asciiCase} ${exclusionCases.join(' ')} ELSE true END`
 }
 
 /**
