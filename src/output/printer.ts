@@ -15,36 +15,36 @@ export interface Layout<Row> {
 /** Prints rows as they come. Its methods throw what `writeStdout` throws. */
 export class Printer<Row extends object> {
   readonly #io: Io
-  readonly #text: ((rows: Row[]) => string) | undefined
-  readonly #document: ReturnType<typeof createRecordWriter>
+  readonly #formatText: ((rows: Row[]) => string) | undefined
+  readonly #writer: ReturnType<typeof createRecordWriter>
   /** Whether cells may bring control characters to a terminal. JSON and `text` escape them. */
   readonly #isRaw: boolean
-  /** How many rows the first print waits for; 0 after it. */
-  #first: number
-  #waiting: Row[] = []
+  /** How many rows must be there before any is printed; 0 once rows were printed. */
+  #neededRows: number
+  #waitingRows: Row[] = []
 
   constructor(
     io: Io,
     format: 'text' | FormatName,
-    { fields, text, firstRows: first = 0 }: Layout<Row> = {},
+    { fields, text, firstRows = 0 }: Layout<Row> = {},
   ) {
     this.#io = io
-    this.#text = format === 'text' ? text : undefined
+    this.#formatText = format === 'text' ? text : undefined
     this.#isRaw = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
-    this.#document = createRecordWriter(format === 'text' ? 'ndjson' : format, fields)
-    this.#first = this.#text ? first : 0
+    this.#writer = createRecordWriter(format === 'text' ? 'ndjson' : format, fields)
+    this.#neededRows = this.#formatText ? firstRows : 0
   }
 
   async printRows(page: Row[]): Promise<void> {
-    const rows = [...this.#waiting, ...page]
-    const isEnough = rows.length >= this.#first
-    this.#waiting = isEnough ? [] : rows
+    const rows = [...this.#waitingRows, ...page]
+    const isEnough = rows.length >= this.#neededRows
+    this.#waitingRows = isEnough ? [] : rows
     if (isEnough) await this.#print(rows)
   }
 
   async end(): Promise<void> {
-    if (this.#waiting.length > 0) await this.#print(this.#waiting)
-    if (!this.#text) await this.#write(this.#document.end())
+    if (this.#waitingRows.length > 0) await this.#print(this.#waitingRows)
+    if (!this.#formatText) await this.#write(this.#writer.end())
   }
 
   /** Prints all pages, and returns the number of their rows. */
@@ -59,8 +59,8 @@ export class Printer<Row extends object> {
   }
 
   async #print(rows: Row[]): Promise<void> {
-    this.#first = 0
-    await this.#write(this.#text ? this.#text(rows) : this.#document.add(rows))
+    this.#neededRows = 0
+    await this.#write(this.#formatText ? this.#formatText(rows) : this.#writer.add(rows))
   }
 
   async #write(text: string): Promise<void> {

@@ -15,30 +15,31 @@ export class Progress {
   readonly #io: Pick<Io, 'now' | 'stderr'>
   readonly #isShown: boolean
   /** The first state of this run. The rate does not count what an earlier run has done. */
-  #first: { time: number; state: ProgressState } | undefined
-  #nextTime: number
+  #firstDraw: { timeMs: number; state: ProgressState } | undefined
+  #nextDrawMs: number
   #isDrawn = false
 
   constructor(io: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delayMs = 500) {
     this.#io = io
     this.#isShown = isShown
-    this.#nextTime = io.now() + delayMs
+    this.#nextDrawMs = io.now() + delayMs
   }
 
   show(state: ProgressState): void {
-    const time = this.#io.now()
-    if (!this.#isShown || time < this.#nextTime) return
-    this.#nextTime = time + redrawMs
+    const timeMs = this.#io.now()
+    if (!this.#isShown || timeMs < this.#nextDrawMs) return
+    this.#nextDrawMs = timeMs + redrawMs
     this.#isDrawn = true
-    this.#first ??= { time, state }
-    const text = describe(state, this.#first.state, (time - this.#first.time) / 1000)
+    this.#firstDraw ??= { timeMs, state }
+    const seconds = (timeMs - this.#firstDraw.timeMs) / 1000
+    const text = describeProgress(state, this.#firstDraw.state, seconds)
     void this.#io.stderr.log(formatLine(text, this.#io.stderr))
   }
 
   async clear(): Promise<void> {
     if (!this.#isDrawn) return
     this.#isDrawn = false
-    this.#nextTime = -Infinity
+    this.#nextDrawMs = -Infinity
     await this.#io.stderr.write(formatLine('', this.#io.stderr))
   }
 }
@@ -49,7 +50,7 @@ function formatLine(text: string, { columns }: Output): string {
 }
 
 /** Returns a text such as `50 %, 760,216 done, 3 rejected, 100,000/s, 2 s left`. */
-function describe(
+function describeProgress(
   { done, part, rejected = 0 }: ProgressState,
   first: ProgressState,
   seconds: number,
@@ -60,16 +61,16 @@ function describe(
   if (seconds > 0) texts.push(`${groupDigits(Math.round((done - first.done) / seconds))}/s`)
   const partOfRun = (part ?? 0) - (first.part ?? 0)
   if (part !== undefined && partOfRun > 0 && seconds >= 1)
-    texts.push(`${formatClock((seconds * (1 - part)) / partOfRun)} left`)
+    texts.push(`${formatDuration((seconds * (1 - part)) / partOfRun)} left`)
   return texts.join(', ')
 }
 
 /** Returns a duration such as `40 s`, `1 min 30 s` or `2 h 5 min`. */
-function formatClock(seconds: number): string {
-  const whole = Math.max(1, Math.round(seconds))
-  const minutes = Math.floor(whole / 60)
-  if (minutes === 0) return `${whole} s`
-  if (minutes < 60) return `${minutes} min ${whole % 60} s`
+function formatDuration(seconds: number): string {
+  const wholeSeconds = Math.max(1, Math.round(seconds))
+  const minutes = Math.floor(wholeSeconds / 60)
+  if (minutes === 0) return `${wholeSeconds} s`
+  if (minutes < 60) return `${minutes} min ${wholeSeconds % 60} s`
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
