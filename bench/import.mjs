@@ -1,5 +1,5 @@
-// Imports and exports beside the loaders of SQLite and PostgreSQL, and what texts of several
-// scripts take: npm run bench:import [-- FLAG...]
+// Compares imports and exports with the loaders of SQLite and PostgreSQL, and texts of several
+// scripts with each other: npm run bench:import [-- FLAG...]
 //   --rows 500000  --rounds 3  --only sqlite,postgres,texts,postgres-texts
 //   --against DIR   another checkout, which is built, in turn with this one
 //   --record        writes bench/README.md
@@ -63,7 +63,7 @@ for (const format of ['ndjson', 'csv']) {
 }
 
 /** The goals: a command may take at most so many times the time of English texts. */
-const mostRatiosOfScripts = {
+const maxScriptRatios = {
   'list, a table': { umlauts: 1.3, Cyrillic: 1.3, Chinese: 2, emoji: 4 },
   'list --sort name': { umlauts: 1.6, Cyrillic: 1.6, Chinese: 1.6, emoji: 1.6 },
   'list --search': { umlauts: 1.5, Cyrillic: 1.5, Chinese: 1.5, emoji: 1.5 },
@@ -90,7 +90,7 @@ async function measureSqlite() {
   const countPlants = (file) => execute(file, 'SELECT count(*) FROM plants')
   const describeLoader = (title, file) => ({
     title,
-    beside: title,
+    comparedTitle: title,
     buildCommand: () => ['sqlite3', store, ...schema, '.mode csv', `.import "${file}" plants`],
   })
   const loaders = [
@@ -110,9 +110,9 @@ async function measureSqlite() {
       return sqliteUtilsStore
     },
   }
-  const ndjsonGoals = { rateGoal: { least: 0.55 }, processorGoal: { most: 3.5 } }
-  const csvGoals = { rateGoal: { least: 0.65 }, processorGoal: { most: 2.8 } }
-  const shuffledGoals = { rateGoal: { least: 0.7 }, beside: loaders[1].title }
+  const ndjsonGoals = { rateGoal: { atLeast: 0.55 }, processorGoal: { atMost: 3.5 } }
+  const csvGoals = { rateGoal: { atLeast: 0.65 }, processorGoal: { atMost: 2.8 } }
+  const shuffledGoals = { rateGoal: { atLeast: 0.7 }, comparedTitle: loaders[1].title }
   const importers = [
     ...loaders,
     ...(isInstalled('sqlite-utils') ? [sqliteUtils] : []),
@@ -122,7 +122,7 @@ async function measureSqlite() {
     ...listImports('shuffled CSV', [input.shuffledCsv, ...columnOptions], shuffledGoals),
     ...listImports('workbook', [await exportWorkbook(store)]),
   ]
-  const exporters = [dumper, ...listExports({ least: 0.4 }), ...listExports(undefined, ['xlsx'])]
+  const exporters = [dumper, ...listExports({ atLeast: 0.4 }), ...listExports(undefined, ['xlsx'])]
   await measurePrograms('sqlite', 'into a new file', {
     makeStore,
     countPlants,
@@ -165,10 +165,10 @@ async function measurePostgres() {
     const { makeStore } = server
     const importers = [
       loader,
-      ...listImports('NDJSON', [input.ndjson], { rateGoal: { least: 0.45 } }),
-      ...listImports('CSV', [input.csv, ...columnOptions], { rateGoal: { least: 0.45 } }),
+      ...listImports('NDJSON', [input.ndjson], { rateGoal: { atLeast: 0.45 } }),
+      ...listImports('CSV', [input.csv, ...columnOptions], { rateGoal: { atLeast: 0.45 } }),
     ]
-    const exporters = [dumper, ...listExports({ least: 0.45 })]
+    const exporters = [dumper, ...listExports({ atLeast: 0.45 })]
     await measurePrograms('postgres', title, { makeStore, countPlants, importers, exporters })
   } finally {
     await server.remove()
@@ -230,8 +230,8 @@ async function compareScripts(section, commands, makeStore) {
 /** Formats a time as a multiple of the time of the base script. Processor times have no goals. */
 function formatScriptRatio(timing, figure, script, base) {
   const ratio = formatRatio(timing[figure][script], timing[figure][base])
-  const most = figure === 'seconds' ? mostRatiosOfScripts[timing.title]?.[script] : undefined
-  return most === undefined ? ratio : `${ratio} (${formatGoal(ratio, { most })})`
+  const atMost = figure === 'seconds' ? maxScriptRatios[timing.title]?.[script] : undefined
+  return atMost === undefined ? ratio : `${ratio} (${formatGoal(ratio, { atMost })})`
 }
 
 /** Imports into new stores, and exports from the last one. */
@@ -281,16 +281,17 @@ async function measureProgram(program, command) {
 /**
  * Lists an import of each checkout.
  *
- * @param {{ rateGoal?: { least: number }, processorGoal?: { most: number }, beside?: string }}
- *   [goals] of its plants a second and of its processor time, as multiples of those of the program
- *   with the title `beside`
+ * @param {{
+ *   rateGoal?: { atLeast: number }, processorGoal?: { atMost: number }, comparedTitle?: string
+ * }} [goals] of its plants a second and of its processor time, as multiples of those of the program
+ *   with the title `comparedTitle`
  */
 function listImports(inputTitle, args, goals = {}) {
   return checkouts.map(({ plants: program, suffix }) => ({
     title: `plants import, ${inputTitle}${suffix}`,
     buildCommand: (store) => [process.execPath, program, 'import', ...args, '--store', store],
     ...goals,
-    peakGoal: goals.rateGoal && { most: 150 },
+    peakGoal: goals.rateGoal && { atMost: 150 },
   }))
 }
 
@@ -308,7 +309,8 @@ function listExports(rateGoal, formats = ['ndjson', 'csv']) {
 
 function buildTable(title, programs) {
   const rows = programs.map((program) => {
-    const base = programs.find((candidate) => candidate.title === program.beside) ?? programs[0]
+    const base =
+      programs.find((candidate) => candidate.title === program.comparedTitle) ?? programs[0]
     const peak = formatNumber(findMedian(program.peaksMb))
     return [
       program.title,

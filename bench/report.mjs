@@ -114,13 +114,13 @@ export function formatRatio(values, baseValues) {
  * Formats whether a ratio meets a goal, such as `at most 2.1: missed`.
  *
  * @param ratio a text of `formatRatio`, which is compared as it is shown
- * @param goal `{ most }` or `{ least }`; undefined if there is none
+ * @param goal `{ atMost }` or `{ atLeast }`; undefined if there is none
  */
 export function formatGoal(ratio, goal) {
   if (goal === undefined || ratio === '-') return '-'
-  const { most = Infinity, least = -Infinity } = goal
+  const { atMost = Infinity, atLeast = -Infinity } = goal
   const number = Number(ratio.replaceAll(',', ''))
-  const isMet = number <= most && number >= least
-  const bound = most === Infinity ? `at least ${least}` : `at most ${most}`
+  const isMet = number <= atMost && number >= atLeast
+  const bound = atMost === Infinity ? `at least ${atLeast}` : `at most ${atMost}`
   return `${bound}: ${isMet ? 'met' : 'missed'}`
 }

@@ -56,10 +56,14 @@ const [, ...newerVersions] = versions
 const newerNodes = matrix ? newerVersions.map((version) => fetchNode(version)) : []
 const nodes = [process.execPath, ...newerNodes]
 /** @type {Program[]} */
-const listed = [...listKnownPrograms(), ...nodes.flatMap(listStarts), ...listExecutableStarts()]
-const programs = listed.map((program) => ({
+const listedPrograms = [
+  ...listKnownPrograms(),
+  ...nodes.flatMap(listStarts),
+  ...listExecutableStarts(),
+]
+const programs = listedPrograms.map((program) => ({
   ...program,
-  timesMs: [0].slice(1),
+  timesMs: /** @type {number[]} */ ([]),
   processorTimeMs: 0,
 }))
 
@@ -81,8 +85,8 @@ for (let run = -warmUps; run < runs; run += 1) {
 await server.stop()
 
 const gh = programs.find(({ title }) => title === 'gh --version')
-const rows = programs.map(({ title, timesMs, processorTimeMs, beside, goal, ghGoal }) => {
-  const compared = programs.find((program) => program.title === beside)
+const rows = programs.map(({ title, timesMs, processorTimeMs, comparedTitle, goal, ghGoal }) => {
+  const compared = programs.find((program) => program.title === comparedTitle)
   const ratio = formatRatio(timesMs, compared?.timesMs)
   const comparedName = compared?.title.replace(/^Node .*: /, '') ?? '-'
   const ghRatio = formatRatio([processorTimeMs], gh && [gh.processorTimeMs])
@@ -103,35 +107,35 @@ report('start', tables, drawBarChart('Milliseconds from exec to exit', bars))
  * @typedef {object} Program
  * @property {string} title
  * @property {(id: string) => string[]} buildCommand
- * @property {string} [beside] is the title of another program, with which it is compared
- * @property {{ most: number }} [goal]
- * @property {{ most: number } | undefined} [ghGoal] is a goal of its processor time, beside that
- *   of gh
+ * @property {string} [comparedTitle] is the title of another program, with which it is compared
+ * @property {{ atMost: number }} [goal]
+ * @property {{ atMost: number } | undefined} [ghGoal] is a goal of its processor time, as a
+ *   multiple of that of gh
  */
 
 /**
  * Lists a create in a file, and one at a service.
  *
- * @param {string[]} beside the titles of the programs with which the two are compared
- * @param {number[]} mostRatios how many times as long as those the two may take
+ * @param {string[]} comparedTitles the titles of the programs with which the two are compared
+ * @param {number[]} maxRatios how many times as long as those the two may take
  */
-function listCreates(title, command, beside, mostRatios) {
-  const [besideFile, besideService] = beside
-  const [mostInFile, mostAtService] = mostRatios
-  const ghGoal = title.startsWith('Node 20.') ? { most: 0.75 } : undefined
+function listCreates(title, command, comparedTitles, maxRatios) {
+  const [fileTitle, serviceTitle] = comparedTitles
+  const [maxInFile, maxAtService] = maxRatios
+  const ghGoal = title.startsWith('Node 20.') ? { atMost: 0.75 } : undefined
   return [
     {
       title: `${title}: create`,
       buildCommand: buildCreate(command, store),
-      beside: besideFile,
-      goal: { most: mostInFile },
+      comparedTitle: fileTitle,
+      goal: { atMost: maxInFile },
       ghGoal,
     },
     {
       title: `${title}: create at a service`,
       buildCommand: buildCreate(command, server.url),
-      beside: besideService,
-      goal: { most: mostAtService },
+      comparedTitle: serviceTitle,
+      goal: { atMost: maxAtService },
     },
   ]
 }
@@ -140,15 +144,15 @@ function listStarts(node) {
   const version = execFileSync(node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' })
   const title = `Node ${version.trim()}`
   const bare = `${title}: -e 0`
-  const mostInFile = title.startsWith('Node 20.') ? 1.5 : 1.4
-  const creates = listCreates(title, [node, plants], [bare, bare], [mostInFile, 2.2])
+  const maxInFile = title.startsWith('Node 20.') ? 1.5 : 1.4
+  const creates = listCreates(title, [node, plants], [bare, bare], [maxInFile, 2.2])
   return [{ title: bare, buildCommand: () => [node, '-e', '0'] }, ...creates]
 }
 
 function listExecutableStarts() {
   const file = findExecutable()
-  const beside = ['sqlite3: INSERT', 'curl: POST']
-  return file ? listCreates('executable', [file], beside, [3.3, 2.1]) : []
+  const comparedTitles = ['sqlite3: INSERT', 'curl: POST']
+  return file ? listCreates('executable', [file], comparedTitles, [3.3, 2.1]) : []
 }
 
 /** Lists programs that people know, if they are installed. */
@@ -162,8 +166,11 @@ function listKnownPrograms() {
     'curl: POST': (id) => [...curl, body(id), `${server.url}/plants`],
     'gh --version': () => ['gh', '--version'],
   }
-  const all = Object.entries(commands).map(([title, buildCommand]) => ({ title, buildCommand }))
-  return all.filter(({ buildCommand }) => {
+  const programsToFind = Object.entries(commands).map(([title, buildCommand]) => ({
+    title,
+    buildCommand,
+  }))
+  return programsToFind.filter(({ buildCommand }) => {
     const [program = ''] = buildCommand('')
     return !spawnSync(program, ['--version']).error
   })
