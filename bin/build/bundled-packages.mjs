@@ -11,13 +11,15 @@ const root = join(import.meta.dirname, '../..')
 export const bundledPackages = {
   name: 'bundled-packages',
   generateBundle(_, bundle) {
-    const folders = findFolders(listRenderedModules(bundle))
-    const loadedFolders = [...new Set([...folders, ...findFolders([...this.getModuleIds()])])]
+    const folders = listPackageFolders(listRenderedModules(bundle))
+    // The bundler also loads modules of which no code is left in the bundle.
+    const loadedFolders = listPackageFolders([...this.getModuleIds()])
+    const allFolders = [...new Set([...folders, ...loadedFolders])]
     const notices = sortUnique(folders.map(formatNotice))
     const source = ['plant-store contains code of these packages.\n', ...notices].join('\n')
     this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY.txt', source })
     const components = folders.map((folder) => describePackage(readManifest(folder)))
-    const sbom = formatSbom(components, listDependencies(folders, loadedFolders))
+    const sbom = formatSbom(components, listDependencies(folders, allFolders))
     this.emitFile({ type: 'asset', fileName: sbomName, source: sbom })
   },
 }
@@ -32,13 +34,13 @@ function listRenderedModules(bundle) {
   return modules.filter(([, { renderedLength }]) => renderedLength > 0).map(([id]) => id)
 }
 
-/** Finds the folders of the packages that modules belong to. */
-function findFolders(ids) {
-  return [...new Set(ids.flatMap((id) => findFolder(id) ?? []))]
+/** Lists the folders of the packages that modules belong to, each once. */
+function listPackageFolders(ids) {
+  return [...new Set(ids.flatMap((id) => findPackageFolder(id) ?? []))]
 }
 
 /** @returns undefined for a module of the program itself */
-function findFolder(id) {
+function findPackageFolder(id) {
   return id === bundlerRuntime.id ? bundlerRuntime.folder : packageFolder.exec(id)?.[0]
 }
 
@@ -50,6 +52,7 @@ const packageFolder = /.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/
  * bundle. Its dependencies count as dependencies of the package that imports it.
  */
 function listDependencies(bundledFolders, loadedFolders) {
+  /** Finds the packages of these names, or instead of one without code, what it depends on. */
   const findBundled = (from, names) =>
     names
       .map((name) => resolveFolder(from, name))
@@ -84,13 +87,13 @@ function resolveFolder(from, name) {
 }
 
 function readManifest(folder) {
-  const { name, version, license, ...lists } = readJson(folder)
+  const { name, version, license, ...dependencyLists } = readJson(folder)
   if (typeof license !== 'string')
     throw new Error(`${name} ${version} names no licence in its package.json`)
   const allDependencies = {
-    ...lists.dependencies,
-    ...lists.optionalDependencies,
-    ...lists.peerDependencies,
+    ...dependencyLists.dependencies,
+    ...dependencyLists.optionalDependencies,
+    ...dependencyLists.peerDependencies,
   }
   return { name, version, license, dependencies: Object.keys(allDependencies) }
 }
@@ -114,8 +117,8 @@ function sortUnique(texts) {
   return [...new Set(texts)].toSorted()
 }
 
-/** Licences that a package has in its repository, but does not publish. */
-const licencesHere = new Map([['saxes', 'saxes-licence.txt']])
+/** The files here with licences that packages have in their repositories, but do not publish. */
+const licencesByPackage = new Map([['saxes', 'saxes-licence.txt']])
 
 /** Reads the files of a licence, or else the section "License" of a README, if it has the text. */
 function readLicences(folder, name) {
@@ -125,7 +128,7 @@ function readLicences(folder, name) {
     /^[^.]*(licen[cs]e|copying|notice)[^.]*(\.\w+)?$/i.test(file),
   )
   if (files.length > 0) return files.map(read)
-  const storedLicence = licencesHere.get(name)
+  const storedLicence = licencesByPackage.get(name)
   if (storedLicence !== undefined)
     return [readFileSync(join(import.meta.dirname, storedLicence), 'utf8')]
   const readmes = names.filter((file) => /^readme/i.test(file)).map(read)
