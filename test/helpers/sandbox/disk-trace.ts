@@ -155,25 +155,43 @@ class Disk {
   }
 }
 
+/**
+ * Matches a call with its result. strace shows the file of a descriptor in angle brackets:
+ * `openat(AT_FDCWD</home>, "a.db", O_RDWR|O_CREAT, 0600) = 3</home/a.db>`.
+ */
 const successfulCall =
   /^(?<name>\w+)\((?<descriptor>\d*)(?:<(?<open>.*?)>)?.*\) += \d+(?:<(?<opened>.*)>)?/
 
 function parseTrace(trace: string, directory: string): Call[] {
-  // Bun writes to a copy of the descriptor of stdout or stderr.
-  const copies = trace.matchAll(/\b\w+\(([12])<((?:socket|pipe):[^>]*)>/g)
-  const descriptors = new Map(Array.from(copies, ([, descriptor, open]) => [open, descriptor]))
-  return listCalls(trace).flatMap((call) => {
-    const { name, descriptor = '', open, opened } = successfulCall.exec(call)?.groups ?? {}
-    const action = actions.find((key) => systemCalls[key].some((known) => known === name))
-    const opensExisting = opened !== undefined && !/^creat|O_CREAT/.test(call)
-    if (action === undefined || opensExisting) return []
-    const quotedPaths = Array.from(call.matchAll(/"([^"]+)"/g), ([, path = '']) => path)
-    const [first, target = ''] = quotedPaths.map((path) => resolve(directory, path))
-    const stream = { 1: 'stdout', 2: 'stderr' }[descriptors.get(open) ?? descriptor]
-    const writtenPath = stream ?? open?.replace(/^socket:.*/, 'socket')
-    const path = opened ?? (descriptor === '' ? first : writtenPath)
-    return path === undefined ? [] : [{ action, path, target }]
-  })
+  const descriptorsByFile = findStandardDescriptors(trace)
+  return listCalls(trace).flatMap((line) => parseCall(line, directory, descriptorsByFile) ?? [])
+}
+
+/**
+ * Finds the descriptors 1 and 2 by the pipe or the socket that each of them is. Bun writes to
+ * copies of these descriptors, which have other numbers.
+ */
+function findStandardDescriptors(trace: string): ReadonlyMap<string, string> {
+  const uses = trace.matchAll(/\b\w+\(([12])<((?:socket|pipe):[^>]*)>/g)
+  return new Map(Array.from(uses, ([, descriptor = '', file = '']) => [file, descriptor]))
+}
+
+/** @returns undefined for a call that has failed, or changes nothing, such as opening a file */
+function parseCall(
+  line: string,
+  directory: string,
+  descriptorsByFile: ReadonlyMap<string, string>,
+): Call | undefined {
+  const { name, descriptor = '', open = '', opened } = successfulCall.exec(line)?.groups ?? {}
+  const action = actions.find((key) => systemCalls[key].some((known) => known === name))
+  const opensExisting = opened !== undefined && !/^creat|O_CREAT/.test(line)
+  if (action === undefined || opensExisting) return undefined
+  const quotedPaths = Array.from(line.matchAll(/"([^"]+)"/g), ([, path = '']) => path)
+  const [namedPath, target = ''] = quotedPaths.map((path) => resolve(directory, path))
+  const stream = { 1: 'stdout', 2: 'stderr' }[descriptorsByFile.get(open) ?? descriptor]
+  const pathOfDescriptor = stream ?? open.replace(/^socket:.*/, 'socket')
+  const path = opened ?? (descriptor === '' ? namedPath : pathOfDescriptor)
+  return path ? { action, path, target } : undefined
 }
 
 /**
