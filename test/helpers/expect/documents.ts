@@ -14,11 +14,17 @@ const docs = ['docs', 'docs/design'].flatMap((folder) =>
     .map((name) => `${folder}/${name}`),
 )
 
+const otherPages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'bench/README.md',
+]
+
+/** The texts of all pages, by their paths. */
 export const pages: ReadonlyMap<string, string> = new Map(
-  [
-    ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', 'bench/README.md'],
-    ...docs,
-  ].map((path) => [path, readFileSync(join(root, path), 'utf8')]),
+  [...otherPages, ...docs].map((path) => [path, readFileSync(join(root, path), 'utf8')]),
 )
 
 export const documentation = [...pages.values()].join('\n')

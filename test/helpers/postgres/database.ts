@@ -70,11 +70,16 @@ export function shareServer(): () => Promise<Server & Database> {
   return shareBetweenTests(startServerUntil)
 }
 
-/** Creates a database once, and empties its store before each further test. */
+/**
+ * Creates a database for the first test, and empties its store before each further test.
+ *
+ * @returns a function that a test calls to get the database
+ */
 function shareBetweenTests<Kind extends Database>(
   create: (onEnd: OnEnd) => Promise<Kind>,
 ): () => Promise<Kind> {
   let database: Promise<Kind> | undefined
+  // Hooks are registered while the tests are collected, which is before the database exists.
   let remove = async () => {}
   afterAll(() => remove())
   const tables = ['plants', 'tokens', 'imports']
@@ -134,7 +139,7 @@ export async function findSharedServer(
   installation = installations[0],
 ): Promise<DatabaseTemplate & Endpoint> {
   const index = installations.findIndex(({ bin }) => bin === installation?.bin)
-  // server.ts answers with this type.
+  // The setup in server.ts answers with this type.
   return (await requestServer(`${inject('postgres')}/${index}`)) as DatabaseTemplate & Endpoint
 }
 

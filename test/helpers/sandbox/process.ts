@@ -23,7 +23,9 @@ export function execute(command: string[], folder: string, { env = {}, ...more }
   const data = { HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
   return execa(program, args, {
     ...(hasInput ? {} : ({ stdin: 'ignore' } as const)),
-    ...{ reject: false, stripFinalNewline: false, extendEnv: false },
+    reject: false,
+    stripFinalNewline: false,
+    extendEnv: false,
     env: { PATH: process.env['PATH'], ...data, ...withoutCache, ...env },
     ...more,
   })

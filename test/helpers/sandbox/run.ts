@@ -50,6 +50,9 @@ export function addDefaults(usualOptions: Record<string, string>, argv: string[]
   return [...argv, ...missingOptions.flat()]
 }
 
+/** The size of the chunks in which a program reads a pipe on Linux. */
+const chunkBytes = 65_536
+
 export function createIo(
   { stdin, env = {}, cwd = '/', terminals = [], ...options }: RunOptions,
   stdout: Output = new CapturedOutput({}, 'stdout'),
@@ -62,15 +65,19 @@ export function createIo(
       isPiped: stdin !== undefined,
       async *readChunks() {
         const bytes = Buffer.from(stdin ?? '')
-        for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536)
+        for (let start = 0; start < bytes.length; start += chunkBytes)
+          yield bytes.subarray(start, start + chunkBytes)
       },
       openStream: () => new PassThrough(),
     },
-    ...{ stdout, stderr, env },
+    stdout,
+    stderr,
+    env,
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
     findDataFolder: async () => '/nonexistent/data',
     findConfigFolder: async () => '/nonexistent/config',
-    findStateFolder: async () => createTemporaryFolder(), // an import creates it, as root even in /nonexistent
+    // An import creates this folder. If root runs the tests, it could create one in /nonexistent.
+    findStateFolder: async () => createTemporaryFolder(),
     handleSignals: () => signal,
     getProxyForUrl: async ({ href }) => runInEnvironment(env, () => getProxyForUrl(href)),
     findUserName: () => 'gardener',

@@ -48,8 +48,8 @@ export class Sandbox {
   }
 
   terminal(args: CommandLine, env: Record<string, string> = {}): Terminal {
-    const all = { PAGER: 'cat', ...withoutCache, ...this.env, ...env }
-    return openTerminal(bin, splitWords(args), this.home, all, { columns: 80 })
+    const variables = { PAGER: 'cat', ...withoutCache, ...this.env, ...env }
+    return openTerminal(bin, splitWords(args), this.home, variables, { columns: 80 })
   }
 
   write(path: string, content: string | Uint8Array, mode = 0o600): string {

@@ -15,7 +15,10 @@ export function openTerminal(
 ) {
   const name = 'xterm-256color'
   const pty = spawn(program, args, {
-    ...{ name, cols: columns, rows: 24, cwd: folder },
+    name,
+    cols: columns,
+    rows: 24,
+    cwd: folder,
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, TERM: name, ...env },
   })
   let screen = ''
@@ -41,9 +44,9 @@ export function openTerminal(
     const quotedText = JSON.stringify(text)
     const textShown = new Promise<void>((resolve, reject) => {
       checkScreen = () => {
-        const at = screen.indexOf(text, searchStart)
-        if (at < 0) return
-        searchStart = at + text.length
+        const index = screen.indexOf(text, searchStart)
+        if (index === -1) return
+        searchStart = index + text.length
         resolve()
       }
       checkScreen()

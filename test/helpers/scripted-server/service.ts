@@ -33,18 +33,20 @@ interface Options {
 /** Runs `plants serve` as a process that ends with the test. */
 export async function serve(args: string[] = [], options: Options = {}) {
   const { folder = createTemporaryFolder(), rights } = options
-  const argv = ['tokens', 'create', '--allow', rights ?? '']
-  const sandboxOptions = { env: { PLANTS_DATA_DIR: join(folder, 'data') } }
-  const tokenOptions = rights && {
-    env: {},
-    token: (await runPlants(argv, sandboxOptions)).out.trim(),
-  }
-  const { child, ready } = launchService(args, folder, { ...options, ...tokenOptions })
+  // Without PLANTS_SERVE_TOKEN in its environment, the service accepts the tokens in the store.
+  const storedToken = rights && { env: {}, token: await createStoredToken(folder, rights) }
+  const { child, ready } = launchService(args, folder, { ...options, ...storedToken })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await child
   })
   return ready
+}
+
+async function createStoredToken(folder: string, rights: string): Promise<string> {
+  const env = { PLANTS_DATA_DIR: join(folder, 'data') }
+  const { out } = await runPlants(['tokens', 'create', '--allow', rights], { env })
+  return out.trim()
 }
 
 export const getStorePath = ({ folder }: { folder: string }) => join(folder, 'data/plants.db')
@@ -79,7 +81,11 @@ export function launchService(args: string[], folder: string, options: Options =
     }
     const address = out.slice(0, out.indexOf('\n'))
     return {
-      ...{ address, endpoint: toConnectOptions(address), token, folder, pid: child.pid },
+      address,
+      endpoint: toConnectOptions(address),
+      token,
+      folder,
+      pid: child.pid,
       /** Resolves when the service has ended. The limit of this wait begins now. */
       get ended() {
         return waitForEnd()
@@ -88,7 +94,8 @@ export function launchService(args: string[], folder: string, options: Options =
         return err
       },
       get log() {
-        const lines = err.split('\n').slice(0, -1) // the last one may be half a line
+        // After the last line feed, there may be a part of a line.
+        const lines = err.split('\n').slice(0, -1)
         return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
       },
       kill: (signal: NodeJS.Signals) => void child.kill(signal),
@@ -128,7 +135,10 @@ export async function serveInProcess(
     basePath: '',
     cors: [],
     usesStoreTokens: false,
-    ...{ tls: undefined, admin: undefined, limits, timeoutMs: 30_000 },
+    tls: undefined,
+    admin: undefined,
+    limits,
+    timeoutMs: 30_000,
     log: { ...createLogTo(async () => undefined), level: 'silent' },
     ...options,
   })
@@ -203,7 +213,9 @@ export function createGate() {
     open = () => resolve(undefined)
   })
   return {
-    ...{ waiting: 0, open },
+    /** How many calls have come to the gate. */
+    waiting: 0,
+    open,
     wait() {
       this.waiting += 1
       return gateOpened
