@@ -12,6 +12,7 @@ import {
   createStrictDecoder,
   getUnitBytes,
   isUnicode,
+  type StrictDecoder,
   UndecodableError,
 } from './encoding.js'
 import { createEncodingError, createUtf8Error, type TextEncoding } from './encoding-error.js'
@@ -26,48 +27,88 @@ type TextInput = Pick<FormatInput, 'name' | 'blocks' | 'isReadOnce'>
  * @throws {EncodingError} if bytes are not in the encoding
  */
 export async function* decodeText(
-  { name, blocks, isReadOnce }: TextInput,
-  { encoding, source }: TextEncoding,
+  input: TextInput,
+  textEncoding: TextEncoding,
 ): AsyncGenerator<string> {
-  const decoder = await createStrictDecoder(encoding)
-  const mayBeUtf8 = source === 'option' && !isUnicode(encoding)
-  let line = 1
-  /** The first line with letters beyond ASCII. */
-  let foreignLine: number | undefined
-  // If the next block has an error, these are the bytes of its first line that were decoded before.
-  let lineStartBytes: Buffer = Buffer.alloc(0)
-  let text = ''
+  const { encoding } = textEncoding
+  const decoder = new SectionDecoder(input, textEncoding, await createStrictDecoder(encoding))
+  let waitingText = ''
   let remainder: Buffer = Buffer.alloc(0)
-  const decode = async (section: Buffer, isEnd = false): Promise<string> => {
-    if (mayBeUtf8) {
-      const utf8Lines = await findUtf8Lines(section, encoding, foreignLine === undefined)
-      if (utf8Lines) throw createUtf8Error({ name, encoding, line, ...utf8Lines })
-    }
-    try {
-      return decoder.write(section) + (isEnd ? decoder.end() : '')
-    } catch (error) {
-      if (!(error instanceof UndecodableError)) throw error
-      const bytes = Buffer.concat([lineStartBytes, section])
-      const laterBlocks = isReadOnce ? undefined : blocks
-      const failure = { name, encoding, source, line, foreignLine, bytes, laterBlocks }
-      throw await createEncodingError(failure)
-    }
-  }
-  for await (const block of blocks) {
+  for await (const block of input.blocks) {
     // Each text waits until the next block is there, because Ctrl-Z is removed only from the last.
-    if (text !== '') yield text
+    if (waitingText !== '') yield waitingText
     const bytes = remainder.length === 0 ? block : Buffer.concat([remainder, block])
     const end = findDecodableEnd(bytes, encoding)
-    const section = bytes.subarray(0, end)
-    text = await decode(section)
+    waitingText = await decoder.decode(bytes.subarray(0, end))
     remainder = bytes.subarray(end)
-    const foreignIndex =
-      foreignLine === undefined && !isAscii(section) ? text.search(/[^\0-\x7f]/) : -1
-    if (foreignIndex !== -1) foreignLine = line + countLineFeeds(text, foreignIndex)
-    line += countLineFeeds(text)
-    lineStartBytes = findLineStartBytes(lineStartBytes, section, encoding)
   }
-  yield `${omitEndOfFileMark(`${text}${await decode(remainder, true)}`)}\n`
+  const lastText = waitingText + (await decoder.decodeLast(remainder))
+  yield `${omitEndOfFileMark(lastText)}\n`
+}
+
+/** Decodes one section of a text after the other, and knows where an error is. */
+class SectionDecoder {
+  readonly #input: TextInput
+  readonly #textEncoding: TextEncoding
+  readonly #decoder: StrictDecoder
+  /** The number of the line in which the next section begins. */
+  #line = 1
+  /** The number of the first line with letters beyond ASCII. */
+  #foreignLine: number | undefined
+  /** The bytes of the line `#line` in earlier sections, in which no error was found. */
+  #lineStartBytes: Buffer = Buffer.alloc(0)
+
+  constructor(input: TextInput, textEncoding: TextEncoding, decoder: StrictDecoder) {
+    this.#input = input
+    this.#textEncoding = textEncoding
+    this.#decoder = decoder
+  }
+
+  async decode(section: Buffer): Promise<string> {
+    const text = await this.#decodeStrictly(section, () => this.#decoder.write(section))
+    this.#noteForeignLine(section, text)
+    this.#line += countLineFeeds(text)
+    const { encoding } = this.#textEncoding
+    this.#lineStartBytes = findLineStartBytes(this.#lineStartBytes, section, encoding)
+    return text
+  }
+
+  decodeLast(section: Buffer): Promise<string> {
+    return this.#decodeStrictly(section, () => this.#decoder.write(section) + this.#decoder.end())
+  }
+
+  async #decodeStrictly(section: Buffer, decode: () => string): Promise<string> {
+    await this.#assertNotUtf8(section)
+    try {
+      return decode()
+    } catch (error) {
+      if (!(error instanceof UndecodableError)) throw error
+      const { name, blocks, isReadOnce } = this.#input
+      throw await createEncodingError({
+        ...this.#textEncoding,
+        name,
+        line: this.#line,
+        foreignLine: this.#foreignLine,
+        bytes: Buffer.concat([this.#lineStartBytes, section]),
+        laterBlocks: isReadOnce ? undefined : blocks,
+      })
+    }
+  }
+
+  /** @throws {EncodingError} if `--encoding` would decode lines of UTF-8 to wrong letters */
+  async #assertNotUtf8(section: Buffer): Promise<void> {
+    const { encoding, source } = this.#textEncoding
+    if (source !== 'option' || isUnicode(encoding)) return
+    const utf8Lines = await findUtf8Lines(section, encoding, this.#foreignLine === undefined)
+    if (!utf8Lines) return
+    throw createUtf8Error({ name: this.#input.name, encoding, line: this.#line, ...utf8Lines })
+  }
+
+  #noteForeignLine(section: Buffer, text: string): void {
+    if (this.#foreignLine !== undefined || isAscii(section)) return
+    const index = text.search(/[^\0-\x7f]/)
+    if (index !== -1) this.#foreignLine = this.#line + countLineFeeds(text, index)
+  }
 }
 
 /** Removes Ctrl-Z, with which programs for DOS end a file. */
