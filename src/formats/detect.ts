@@ -140,23 +140,41 @@ export async function detectFormat(
   { name, head }: Pick<FormatInput, 'name' | 'head'>,
   options: InputOptions,
 ): Promise<TextEncoding & { format: FormatName; isRejects: boolean; isArray: boolean }> {
+  assertNoForeignFile(name, head)
+  const markedEncoding = findMarkedEncoding(head)
+  const rejects = examineRejects(head, markedEncoding)
+  const isUtf8Rejects = rejects?.isUtf8 ?? false
+  const { encoding, source } = await chooseEncoding(markedEncoding, isUtf8Rejects, options)
+  if (markedEncoding === undefined) assertByteOrder(name, head, encoding)
+  const text = decodeLeniently(head, encoding).trimStart()
+  const format = rejects?.format ?? options.format ?? guessFormat(text, name, options)
+  const isRejects = rejects !== undefined
+  return { format, encoding, source, isRejects, isArray: text.startsWith('[') }
+}
+
+/** @throws {PlantsError} `input` for a file that is surely no list of plants */
+function assertNoForeignFile(name: string, head: Buffer): void {
   const bytes = head.toString('latin1', 0, 1000)
   for (const [start, description, hint] of foreignFiles)
     if (start.test(bytes)) throw inputError(`${name} is ${description}`, hint)
-  const markedEncoding = findMarkedEncoding(head)
-  const rejects = /^(?:"?|(?<brace>\{)\s*")rejected_line\b/.exec(
-    decodeLeniently(head, markedEncoding ?? 'utf-8'),
-  )
-  // This program writes rejects files in UTF-8, but a spreadsheet may have saved the file in the
-  // encoding of the input since then. Only whole lines are examined, because the first block may
-  // end within a character.
-  const isUtf8Rejects = rejects !== null && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
-  const { encoding, source } = await chooseEncoding(markedEncoding, isUtf8Rejects, options)
-  const rejectsFormat = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
-  if (markedEncoding === undefined) assertByteOrder(name, head, encoding)
-  const text = decodeLeniently(head, encoding).trimStart()
-  const format = rejectsFormat ?? options.format ?? guessFormat(text, name, options)
-  return { format, encoding, source, isRejects: rejects !== null, isArray: text.startsWith('[') }
+}
+
+/**
+ * Examines the beginning of a rejects file. This program has written the file in UTF-8, but since
+ * then, a spreadsheet may have saved it in the encoding of the input.
+ *
+ * @returns undefined for a file that is no rejects file
+ */
+function examineRejects(
+  head: Buffer,
+  markedEncoding: string | undefined,
+): { format: FormatName; isUtf8: boolean } | undefined {
+  const text = decodeLeniently(head, markedEncoding ?? 'utf-8')
+  const match = /^(?:"?|(?<brace>\{)\s*")rejected_line\b/.exec(text)
+  if (!match) return undefined
+  // The first block may end within a character, so only its whole lines are examined.
+  const wholeLines = head.subarray(0, head.lastIndexOf('\n') + 1)
+  return { format: match.groups?.['brace'] ? 'ndjson' : 'csv', isUtf8: isUtf8(wholeLines) }
 }
 
 async function chooseEncoding(
