@@ -183,11 +183,10 @@ export class Mapper {
     const { name } = record
     if (!names || typeof name !== 'string') return newId
     const idOrIds = names.get(name)
+    if (Array.isArray(idOrIds)) return createCommonNameProblem(name, idOrIds)
+    if (idOrIds === undefined) return nextId === undefined ? createNewNameProblem(name) : newId
     // `IdSource` says how a plant with the next id can be there already.
-    if (typeof idOrIds === 'bigint')
-      return { id: idOrIds, idSource: idOrIds === nextId ? 'generatedBefore' : 'foundByName' }
-    const isNewPlant = idOrIds === undefined && nextId !== undefined
-    return isNewPlant ? newId : createNameProblem(name, idOrIds)
+    return { id: idOrIds, idSource: idOrIds === nextId ? 'generatedBefore' : 'foundByName' }
   }
 
   /**
@@ -257,14 +256,15 @@ export class Mapper {
   }
 }
 
-/** @param ids the ids of the plants that have the name; undefined if no plant has it */
-function createNameProblem(name: string, ids: readonly bigint[] | undefined): Problem {
-  const quotedName = JSON.stringify(shorten(name))
-  const message = ids
-    ? `Several plants have the name ${quotedName}: ${ids.slice(0, 5).join(', ')}`
-    : `No plant has the name ${quotedName}`
-  const rejectionCause = ids ? 'commonName' : 'newName'
-  return { ...createProblem('invalid', message), rejectionCause }
+function createCommonNameProblem(name: string, ids: readonly bigint[]): Problem {
+  const list = ids.slice(0, 5).join(', ')
+  const message = `Several plants have the name ${JSON.stringify(shorten(name))}: ${list}`
+  return { ...createProblem('invalid', message), rejectionCause: 'commonName' }
+}
+
+function createNewNameProblem(name: string): Problem {
+  const message = `No plant has the name ${JSON.stringify(shorten(name))}`
+  return { ...createProblem('invalid', message), rejectionCause: 'newName' }
 }
 
 /** Whether each record of the import has its id, and becomes a create. */
