@@ -102,25 +102,18 @@ export class ImportReport {
 
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
-    const { reporter } = this.#context
-    const { dryRun } = this.#plan
     const { notes, position } = importer
-    const { emptyRows } = notes
     const { counts } = position
-    const { skipped, unknown, ...changeCounts } = counts
-    const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changeCounts
-    const rejected = countRejectedRecords(counts)
     const finishedCount = countFinishedRecords(counts)
+    if (finishedCount === 0)
+      await this.#context.reporter.warn('The input contains no records', 'warning')
+    await this.#warnOfNotes(notes)
 
-    if (finishedCount === 0) await reporter.warn('The input contains no records', 'warning')
-    if (emptyRows > 0)
-      await reporter.warn(`Skipped ${countRows(emptyRows)} without an id, a name and a tag`)
-    await this.#warnOfUnusedOptions(notes)
-    await this.#warnOfGuessedHeaders(notes)
-    await this.#warnOfMultilineRows(notes)
-    await this.#warnOfIgnoredCells(notes)
-    await this.#warnOfOtherNames(notes)
-
+    const { dryRun } = this.#plan
+    const { skipped, unknown } = counts
+    const created = importer.isRolledBack ? 0 : counts.created
+    const updated = importer.isRolledBack ? 0 : counts.updated
+    const rejected = countRejectedRecords(counts)
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${groupDigits(count)} ${name}`)
@@ -129,6 +122,19 @@ export class ImportReport {
     const rejects = findRejectsPath(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     await this.#context.print(fields, `${subject}: ${parts.join(', ')}`)
+  }
+
+  async #warnOfNotes(notes: InputNotes): Promise<void> {
+    const { emptyRows } = notes
+    if (emptyRows > 0)
+      await this.#context.reporter.warn(
+        `Skipped ${countRows(emptyRows)} without an id, a name and a tag`,
+      )
+    await this.#warnOfUnusedOptions(notes)
+    await this.#warnOfGuessedHeaders(notes)
+    await this.#warnOfMultilineRows(notes)
+    await this.#warnOfIgnoredCells(notes)
+    await this.#warnOfOtherNames(notes)
   }
 
   async #warnOfUnusedOptions({ unusedOptions }: InputNotes): Promise<void> {
