@@ -227,13 +227,13 @@ async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Pro
 /**
  * Opens the store that gets the changes, and the store that keeps the checkpoint.
  *
- * @param canReadAgain whether all inputs are files, and none is a pipe
- *
  * - A direct store is both. It is created if it does not exist.
  * - A service gets the changes, and a journal of this machine keeps the checkpoint. An import that
  *   cannot be resumed needs no journal.
  * - A dry run of a direct store rolls each chunk back.
  * - A dry run without a store, or at a service, only computes the outcomes.
+ *
+ * @param canReadAgain whether all inputs are files, and none is a pipe
  */
 function openTarget(
   canReadAgain: boolean,
