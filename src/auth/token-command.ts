@@ -37,7 +37,7 @@ export async function runTokenCommand(
     )
   if (io.env[loopVariable] !== undefined)
     throw createCommandError('a token command cannot call plants with another token command')
-  const signal = io.handleSignals()
+  const signal = io.getStopSignal()
   const child = execa(command, {
     shell: true,
     stdin: 'ignore',

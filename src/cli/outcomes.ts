@@ -90,7 +90,7 @@ async function* applyPages(
   { isDryRun, missingIds = [] }: ChangeOptions,
   context: CommandContext,
 ): AsyncGenerator<PlantResult[]> {
-  const signal = context.io.handleSignals()
+  const signal = context.io.getStopSignal()
   for (const page of splitIntoPages(changes)) {
     signal.throwIfAborted()
     const outcomes =

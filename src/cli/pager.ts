@@ -35,7 +35,7 @@ export async function runInPager(
 
   const { execa } = await import('execa')
   const pagerEnd = new AbortController()
-  const signal = AbortSignal.any([io.handleSignals(), pagerEnd.signal])
+  const signal = AbortSignal.any([io.getStopSignal(), pagerEnd.signal])
   const startPager = () => {
     const child = execa(command, {
       shell: true,
@@ -68,9 +68,9 @@ export async function runInPager(
   const pagerOutput: Output = { isTerminal: true, columns, write, log: write, openStream }
   const stderr = io.stderr.isTerminal ? pagerOutput : io.stderr
   try {
-    await action(replaceOutput(io, { stdout: pagerOutput, stderr, handleSignals: () => signal }))
+    await action(replaceOutput(io, { stdout: pagerOutput, stderr, getStopSignal: () => signal }))
   } catch (error) {
-    const { reason } = io.handleSignals()
+    const { reason } = io.getStopSignal()
     if (!(reason instanceof PlantsError)) throw error
     // The person who pressed Ctrl-C at the pager needs no message.
     throw new PlantsError(reason.kind, reason.message, { isReported: true })

@@ -168,10 +168,10 @@ async function prompt<T>(
   }
   stdin.on('data', keepTypeAhead)
   try {
-    const signal = AbortSignal.any([io.handleSignals(), questionEnd.signal])
+    const signal = AbortSignal.any([io.getStopSignal(), questionEnd.signal])
     return await showPrompt({ input: stdin, output: io.stderr.openStream(), signal })
   } catch (error) {
-    io.handleSignals().throwIfAborted()
+    io.getStopSignal().throwIfAborted()
     const promptErrors = ['ExitPromptError', 'AbortPromptError']
     if (!(error instanceof Error) || !promptErrors.includes(error.name)) throw error
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })

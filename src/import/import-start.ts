@@ -11,10 +11,10 @@ export interface ImportTarget {
   /**
    * The direct store itself, or the journal of a service. It keeps the checkpoint, and each chunk
    * is one of its transactions. If no checkpoint is kept, as in a dry run, it has no
-   * `findCheckpoint`.
+   * `findImportEntry`.
    */
   checkpointStore: Pick<DirectStore, 'transaction'> &
-    Partial<Pick<DirectStore, 'findCheckpoint' | 'close'>>
+    Partial<Pick<DirectStore, 'findImportEntry' | 'close'>>
   /** The store to read from; undefined if there is none yet, and for a dry run at a service. */
   store?: Pick<Store, 'read' | 'close'>
 }

@@ -131,9 +131,10 @@ export class Importer {
   async run(firstReader: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
-    // The idempotency keys begin with the id of the import, so the id is saved before the first
-    // request. A checkpoint that exists is replaced now: with `--restart`, it is of the old import,
-    // and otherwise, it may have records that were just appended to the rejects file.
+    // The checkpoint is saved now for one of three reasons. The idempotency keys of requests begin
+    // with the id of the import, so the id must be on disk before the first request. With
+    // `--restart`, the saved checkpoint is of the old import. Otherwise, the saved checkpoint may
+    // have records that `prepareRejectsFile` has just appended to the rejects file.
     const mustSave = target.send !== undefined || this.#entries.hasCheckpoint
     if (mustSave) await this.#entries.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
@@ -179,7 +180,7 @@ export class Importer {
     if (this.#hasTooManyRejections) return false
     if (await this.#tryPlainChunk(plainChunk, input)) {
       plainChunk.release()
-      await checkSignal(this.#io.handleSignals())
+      await checkSignal(this.#io.getStopSignal())
       return true
     }
     for (const chunk of mapRecords())
@@ -195,7 +196,7 @@ export class Importer {
     this.notes.noteRows(mappedChunk.chunk, input.reader, input.file)
     if (isEmpty) return true
     await this.#storeChunk(mappedChunk, input)
-    await checkSignal(this.#io.handleSignals())
+    await checkSignal(this.#io.getStopSignal())
     return true
   }
 
@@ -253,7 +254,7 @@ export class Importer {
     const { send } = this.#start.target
     const sentOutcomes = send && (await this.#sendToService(send, mappedChunk, fileChanges))
     await this.#commit(async (transaction) => {
-      const options = { signal: this.#io.handleSignals(), onWait: prepareNext }
+      const options = { signal: this.#io.getStopSignal(), onWait: prepareNext }
       const outcomes = sentOutcomes ?? (await transaction.write(mappedChunk.changes, options))
       const chunkResult = computeChunkResult(mappedChunk, outcomes, {
         reader,
@@ -279,15 +280,15 @@ export class Importer {
     for (const change of fileChanges) await this.#entries.save(change)
     const isRepetition = this.#mayBeSentAgain
     this.#mayBeSentAgain = false
-    return send(changes, { signal: this.#io.handleSignals(), isRepetition })
+    return send(changes, { signal: this.#io.getStopSignal(), isRepetition })
   }
 
   /**
-   * Runs `store` in a transaction, which may be repeated. Only after the commit, the importer moves
-   * its position past the chunk, and reports the chunk.
+   * Runs `writeChunk` in a transaction, which may be repeated. Only after the commit, the importer
+   * moves its position past the chunk, and reports the chunk.
    */
-  async #commit(store: (transaction: Transaction) => Promise<CommittedChunk>): Promise<void> {
-    const chunk = await this.#checkpointStore.transaction(store, { isRepeatable: true })
+  async #commit(writeChunk: (transaction: Transaction) => Promise<CommittedChunk>): Promise<void> {
+    const chunk = await this.#checkpointStore.transaction(writeChunk, { isRepeatable: true })
     this.position = chunk.position
     this.#rejectedCount += chunk.rejections.length
     for (const change of chunk.savedChanges) this.#entries.noteSavedChange(change)
@@ -295,7 +296,7 @@ export class Importer {
   }
 
   /** Deletes the checkpoint. If that fails, the same command resumes the import at its end. */
-  async finish(): Promise<void> {
+  async deleteCheckpoint(): Promise<void> {
     await this.#entries.saveCheckpoint(undefined)
   }
 }

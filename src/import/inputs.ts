@@ -87,7 +87,7 @@ export async function openContent(
   onBlock?: (block: Buffer) => void,
 ): Promise<FormatInput & Closable> {
   const { name } = input
-  const signal = io.handleSignals()
+  const signal = io.getStopSignal()
   const { pieces, ...source } = openSource(input, io)
   async function* readBlocks(): AsyncGenerator<Buffer> {
     // One packed block can unpack to a thousand blocks, so Ctrl-C is looked for after each of them.
@@ -99,7 +99,7 @@ export async function openContent(
   }
   try {
     const { first: head = Buffer.alloc(0), all } = await peek(readBlocks())
-    return { ...source, name, head, blocks: all, isReadOnce: !isExamined(input), signal }
+    return { ...source, name, head, blocks: all, isReadOnce: !canBeReadTwice(input), signal }
   } catch (error) {
     source.close()
     throw error
@@ -107,7 +107,7 @@ export async function openContent(
 }
 
 function openSource({ path, name }: ImportInput, io: Io): Source {
-  const signal = io.handleSignals()
+  const signal = io.getStopSignal()
   const isStdin = path === '-'
   const size = isStdin ? 0 : readStats({ path, name }).size
   const stream = isStdin
@@ -202,7 +202,7 @@ export interface ExaminedInputs {
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
   let greatestId: bigint | undefined
-  const files = plan.inputs.filter(isExamined)
+  const files = plan.inputs.filter(canBeReadTwice)
   for (const input of files) {
     const hash = createHash('sha256')
     const content = await openContent(input, io, (block) => hash.update(block))
@@ -262,7 +262,7 @@ export async function hashInputs(plan: ImportPlan, io: Io): Promise<string[]> {
 /**
  * Whether an input is a file, which is read before it is imported. A pipe can be read only once.
  */
-export function isExamined(input: ImportInput): boolean {
+export function canBeReadTwice(input: ImportInput): boolean {
   return input.path !== '-' && readStats(input).isFile()
 }
 

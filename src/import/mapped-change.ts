@@ -30,7 +30,11 @@ export function isFoundByName(idSource: IdSource): boolean {
   return idSource === 'foundByName' || idSource === 'generatedBefore'
 }
 
-/** @param key the idempotency key at a service; undefined for a direct store */
+/**
+ * @param key the idempotency key for a service; undefined for a direct store. A change of a plant
+ *   that was found by its name gets no key: so the service is asked for the plant first, whose name
+ *   may have changed since.
+ */
 export function buildUpdate(
   patch: PlantPatch,
   idSource: IdSource,
@@ -46,7 +50,11 @@ export function buildUpdate(
   }
 }
 
-/** @param key the idempotency key at a service; undefined for a direct store */
+/**
+ * @param key the idempotency key for a service; undefined for a direct store. A change of a plant
+ *   that was found by its name gets no key: so the service is asked for the plant first, whose name
+ *   may have changed since.
+ */
 export function buildCreate(
   { id, name, tag }: PlantPatch,
   idSource: IdSource,

@@ -35,11 +35,12 @@ import type { RejectsFile } from './parse-checkpoint.js'
  * Prepares the rejects file at the start of an import, and appends the records that an interrupted
  * run has left in its checkpoint:
  *
- * - Without `--rejects`, to the file of the interrupted run, if it had one.
- * - If the file exists, to it. It must be the file of the interrupted run.
- * - If the file does not exist, and the interrupted run had none, or its file was deleted, to a new
- *   file.
- * - If the interrupted run had another file, to that file. If the records cannot be written there,
+ * - Without `--rejects`, they are appended to the file of the interrupted run, if it had one.
+ * - If the file of `--rejects` exists, it must be that of the interrupted run, and they are
+ *   appended to it.
+ * - If it does not exist, and the interrupted run had no file, or its file was deleted, they are
+ *   written to a new file.
+ * - If the interrupted run had another file, they are appended to the other file. If that fails,
  *   because the disk is full for example, they are written to the new file.
  *
  * @param path the file of `--rejects`; undefined without that option
@@ -47,7 +48,7 @@ import type { RejectsFile } from './parse-checkpoint.js'
  * @throws {PlantsError} `usage` for a file that this import has not left like this. Even an empty
  * file may be another import's.
  */
-export function openRejects(
+export function prepareRejectsFile(
   path: string | undefined,
   savedFile: RejectsFile | undefined,
   header: string,

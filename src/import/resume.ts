@@ -54,8 +54,8 @@ interface RememberedFile {
 
 /** The part of a search that does not depend on how the files are read. */
 interface FileSearch {
-  /** The store or the journal; without `findCheckpoint`, nothing is saved anywhere. */
-  checkpoints: Partial<Pick<DirectStore, 'findCheckpoint'>>
+  /** The store or the journal; without `findImportEntry`, nothing is saved anywhere. */
+  checkpoints: Partial<Pick<DirectStore, 'findImportEntry'>>
   plan: ImportPlan
   /** The SHA-256 of each input; undefined for an import that cannot be resumed. */
   hashes: readonly string[] | undefined
@@ -131,7 +131,7 @@ async function* listCandidates(
 ): AsyncGenerator<Candidate> {
   const rememberedIds = rememberedFiles.map(({ checkpointId }) => checkpointId)
   for (const id of [buildPathsId(options), ...rememberedIds]) {
-    const state = id === undefined ? undefined : await options.checkpoints.findCheckpoint?.(id)
+    const state = id === undefined ? undefined : await options.checkpoints.findImportEntry?.(id)
     // The text may be empty if another program has written it.
     if (id !== undefined && state !== undefined)
       yield { id, state, checkpoint: await parseState(state) }
@@ -161,7 +161,7 @@ async function findRememberedFiles({
     // The word tells the entry from a checkpoint, whose id is made of other strings. It is a part
     // of stored ids, so it must stay.
     const id = buildCheckpointId('numbered', service, hash)
-    files.push({ id, checkpointId: await checkpoints.findCheckpoint?.(id) })
+    files.push({ id, checkpointId: await checkpoints.findImportEntry?.(id) })
   }
   return files
 }

@@ -41,7 +41,7 @@ export interface Io extends Runtime {
  */
 export function replaceOutput(
   io: Io,
-  replacement: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>,
+  replacement: Pick<Io, 'stdout' | 'stderr' | 'getStopSignal'>,
 ): Io {
   return Object.assign(Object.create(io) as Io, replacement)
 }
@@ -75,7 +75,7 @@ export function createProcessIo(): {
     getProxyForUrl: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href),
     findUserName: () => ignoreSystemError(() => userInfo().username),
     secrets: new Set(),
-    handleSignals: () => signals.listen(),
+    getStopSignal: () => signals.listen(),
     now: () => process.uptime() * 1000,
     getTimeMs: Date.now,
     random: Math.random,

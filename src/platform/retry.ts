@@ -37,7 +37,7 @@ interface RetryOptions {
   onRetry?(error: unknown): void | Promise<void>
   /**
    * Returns the signals that end a pause. It is not called before the first pause, because it may
-   * be `handleSignals`, which changes what a signal does to the process.
+   * be `getStopSignal`, which changes what a signal does to the process.
    */
   getSignals(): AbortSignal[]
 }

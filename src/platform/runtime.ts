@@ -7,7 +7,7 @@ export interface Runtime {
    * SIGINT, and with EPIPE when a pager ends. Until the first call, a signal of the system ends the
    * process.
    */
-  handleSignals(): AbortSignal
+  getStopSignal(): AbortSignal
   /** Returns the milliseconds since a fixed moment. They never go back. */
   now(): number
   /** Returns a number from 0 to 1, without 1. */

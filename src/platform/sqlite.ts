@@ -179,6 +179,6 @@ export function retryWhileBusy<T>(
       const mayRetry = isBusy(error) && runtime.now() < endMs
       return mayRetry ? chooseBackoffMs(backoff, tries, runtime) : undefined
     },
-    getSignals: () => [runtime.handleSignals()],
+    getSignals: () => [runtime.getStopSignal()],
   })
 }

@@ -188,8 +188,8 @@ function buildErrorResponse(call: Call, failure: unknown, { log }: HandlerOption
   // failure may have a cause and a stack.
   const mayHaveDetails = error !== failure
   if (status >= 500 && mayHaveDetails) log.error(failure, call.requestId)
-  // The specification has only the status 400 for a create that its client got wrong. The body has
-  // the more exact number, such as 409.
+  // The specification has only the status 400 for every create that is rejected, also for one
+  // without a token. The body has the more exact number, such as 409.
   const isBadCreate = call.operation?.right === 'create' && status < 500
   return { ...error, status: isBadCreate ? 400 : status, outcome: String(status) }
 }

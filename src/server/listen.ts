@@ -164,7 +164,7 @@ const lockTimeoutMs = 10_000
 
 /** A service that does not listen yet leaves signals to the system, which ends the process. */
 const lockRuntime: Runtime = {
-  handleSignals: () => new AbortController().signal,
+  getStopSignal: () => new AbortController().signal,
   now: () => performance.now(),
   random: Math.random,
 }

@@ -36,8 +36,11 @@ export interface Store {
     work: (transaction: Transaction) => Promise<T>,
     options?: TransactionOptions<T>,
   ): Promise<T>
-  /** Returns the state of a checkpoint, or undefined if there is none with the id. */
-  findCheckpoint?(id: string): Promise<string | undefined>
+  /**
+   * Returns what an import has saved under the id, or undefined: the state of a checkpoint, or for
+   * a remembered file, the id of a checkpoint.
+   */
+  findImportEntry?(id: string): Promise<string | undefined>
   readonly tokens?: TokenStore
   /**
    * Returns the rights of the store's own credentials, in the order of the constant `rights`. They

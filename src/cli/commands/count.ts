@@ -42,7 +42,7 @@ async function count(options: CountOptions, io: Io): Promise<void> {
     }
     const printer = await context.createPlantPrinter<PlantRecord>([by, 'count'])
     // A store counts in steps. A signal that arrives between two of them ends the count.
-    const query = { tag, search, signal: io.handleSignals() }
+    const query = { tag, search, signal: io.getStopSignal() }
     const counts: FieldCounts = store ? await findCounts(store, by, query) : new Map()
     await printer.printAll(toRecords(sortGroups(counts), by, context.output === 'text'))
   } finally {

@@ -169,7 +169,7 @@ async function writeFile(
   context: CommandContext,
 ): Promise<void> {
   const { exportFile } = await import('../../export/export-file.js')
-  const { plants, bytes } = await exportFile(path, pages, context.io.handleSignals())
+  const { plants, bytes } = await exportFile(path, pages, context.io.getStopSignal())
   const sentence = `Exported ${formatPlantCount(plants)} to ${name}`
   // With --output csv, the file has CSV. Its number of plants is printed as JSON.
   const resultFormat = context.output === 'text' ? 'text' : 'json'

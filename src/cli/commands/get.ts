@@ -49,7 +49,7 @@ async function* getPlants(
     const pageRead = isDirect ? store.get(page) : undefined
     const lookups = await Promise.allSettled(page.map((id) => pageRead ?? store?.get([id])))
     // To handle signals takes 2 ms of a start, so they are not handled for the first page.
-    if (page[0] !== ids[0]) io.handleSignals().throwIfAborted()
+    if (page[0] !== ids[0]) io.getStopSignal().throwIfAborted()
     const reasons = new Set(
       lookups.map((lookup) => 'reason' in lookup && describeReason(lookup.reason)),
     )

@@ -104,7 +104,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
   const service = await startService(buildServiceOptions(options, context))
   try {
     // A program that has read the address may send a signal at once, so signals are handled first.
-    const signal = io.handleSignals()
+    const signal = io.getStopSignal()
     const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
     // Nothing waits for the reader of the address: a slow one must not keep the service from a
     // drain.
@@ -129,7 +129,7 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
     throw usageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const neverAborted = new AbortController().signal
-  const runtime = { handleSignals: () => neverAborted, now: io.now, random: io.random }
+  const runtime = { getStopSignal: () => neverAborted, now: io.now, random: io.random }
   const fixedToken = readServeToken(io)
   const connectionLimit = fitConnections(options.connectionLimit, findOpenFileLimit())
   return {

@@ -272,7 +272,7 @@ function parseColumn(letters: string): number {
  * well-formed XML. For example, an element must not have an attribute twice, so `attribute` looks
  * ahead for the same name. Each expression matches only at its `lastIndex` (flag `y`).
  */
-const attribute = `(?: (?!r=)([\\w:]+)="[ !#-%'-;=?-~]*"(?![^>]* \\2=))`
+const attribute = `(?: (?!r=)(?<name>[\\w:]+)="[ !#-%'-;=?-~]*"(?![^>]* \\k<name>=))`
 const plainRow = RegExp(`<row(?: r="(\\d{1,7})")?${attribute}*>`, 'y')
 const plainRowEnd = /<\/row>[ \t\r\n]*/y
 const plainAttributes = '(?: r="([A-Z]{1,3})(\\d{1,7})")?(?: s="(\\d{1,6})")?(?: t="(\\w{1,9})")?'

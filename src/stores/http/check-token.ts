@@ -14,7 +14,7 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
   const { timeoutMs, runtime } = context
   const access = await context.findAccess(address)
   const client = new HttpClient(address, { access, timeoutMs, runtime })
-  const signal = runtime.handleSignals()
+  const signal = runtime.getStopSignal()
   try {
     const probe = {
       method: 'POST',

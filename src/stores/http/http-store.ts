@@ -17,7 +17,7 @@ export class HttpStore implements Store {
   readonly #client: HttpClient
 
   constructor(address: HttpAddress, options: HttpOptions) {
-    setMaxListeners(0, options.runtime.handleSignals()) // each create adds a listener
+    setMaxListeners(0, options.runtime.getStopSignal()) // each create adds a listener
     this.#client = new HttpClient(address, options)
   }
 
@@ -47,7 +47,7 @@ export class HttpStore implements Store {
 
   async #writeOne(change: Change, options: WriteOptions): Promise<Outcome> {
     const { name } = this.#client.address
-    const stopSignal = this.#client.options.runtime.handleSignals()
+    const stopSignal = this.#client.options.runtime.getStopSignal()
     const signal = options.signal ? AbortSignal.any([stopSignal, options.signal]) : stopSignal
     const sendRequest: Send = (request) => send(this.#client, request, { signal })
     const key = (change.type === 'create' && change.key) || crypto.randomUUID()

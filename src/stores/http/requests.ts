@@ -37,7 +37,7 @@ export async function send<T>(
   options: SendOptions = {},
 ): Promise<T> {
   const { runtime } = client.options
-  const { signal = runtime.handleSignals(), startMs = runtime.now(), finishesInFlight } = options
+  const { signal = runtime.getStopSignal(), startMs = runtime.now(), finishesInFlight } = options
   const inFlightSignals = finishesInFlight ? [] : [signal]
   const call: Call = { signal, inFlightSignals, startMs, unknownOutcome: undefined }
   try {

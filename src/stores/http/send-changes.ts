@@ -132,7 +132,7 @@ export async function sendChanges(
   const failureController = new AbortController()
   const furtherSignals = signal ? [signal] : []
   const stopSignal = AbortSignal.any([
-    runtime.handleSignals(),
+    runtime.getStopSignal(),
     failureController.signal,
     ...furtherSignals,
   ])

@@ -27,7 +27,7 @@ export async function findTokenRights(
 ): Promise<readonly Right[]> {
   const access = await findAccess(address)
   const client = new HttpClient(address, { access, timeoutMs, runtime })
-  const signal = runtime.handleSignals()
+  const signal = runtime.getStopSignal()
   const grantedRights: Right[] = []
   try {
     for (const right of rights) {

@@ -185,7 +185,7 @@ export class PostgresConnection {
     const { command } = await this.query('COMMIT')
       .catch((cause: unknown) => {
         if (wasRolledBack(cause)) throw cause
-        const isInterrupted = this.#access.runtime.handleSignals().aborted
+        const isInterrupted = this.#access.runtime.getStopSignal().aborted
         const end = isInterrupted ? 'interrupted' : 'lost'
         const event = `The connection to ${this.name} was ${end} during a commit`
         throw createUnknownOutcomeError(event, 'Look', cause)
@@ -223,7 +223,7 @@ export class PostgresConnection {
    */
   async *copyOut(select: string): AsyncGenerator<Buffer> {
     const { runtime, timeoutMs } = this.#access
-    const signal = runtime.handleSignals()
+    const signal = runtime.getStopSignal()
     await this.begin('SET LOCAL statement_timeout = 0')
     signal.throwIfAborted()
     this.#client.stopLimiting()
@@ -253,7 +253,7 @@ export class PostgresConnection {
   }
 
   async #waitForResponse<T>(response: Promise<T>): Promise<T> {
-    const signal = this.#access.runtime.handleSignals()
+    const signal = this.#access.runtime.getStopSignal()
     this.#isResponseMissing = true
     try {
       const result = await waitUntilSignal(response, signal)
@@ -270,7 +270,7 @@ export class PostgresConnection {
    */
   #toCallError(error: unknown): PlantsError {
     if (error instanceof pg.DatabaseError) this.#isResponseMissing = false
-    this.#access.runtime.handleSignals().throwIfAborted()
+    this.#access.runtime.getStopSignal().throwIfAborted()
     return toPlantsError(error, this.#access)
   }
 

@@ -88,7 +88,7 @@ export class PostgresDatabase {
       return [server, { host, pool: createPool(host, false, access), isFallback: true }]
     })
     // Each call that waits adds a listener, and Node.js would warn of more than ten.
-    setMaxListeners(0, access.runtime.handleSignals())
+    setMaxListeners(0, access.runtime.getStopSignal())
   }
 
   /**
@@ -130,7 +130,7 @@ export class PostgresDatabase {
    */
   async scan(select: string, { maxRows = 1, signal }: ScanOptions = {}): Promise<Row[]> {
     const { runtime, timeoutMs, address } = this.#access
-    const signals = [runtime.handleSignals(), ...(signal === undefined ? [] : [signal])]
+    const signals = [runtime.getStopSignal(), ...(signal === undefined ? [] : [signal])]
     try {
       return await this.#scanSlots.run(() => this.read(select, maxRows), { timeoutMs, signals })
     } catch (error) {
@@ -220,7 +220,7 @@ export class PostgresDatabase {
       if (!mayRepeat || pauseMs === undefined) throw unknownOutcome ?? error
       return pauseMs
     }
-    return retry(action, { findPauseMs, getSignals: () => [runtime.handleSignals()] })
+    return retry(action, { findPauseMs, getSignals: () => [runtime.getStopSignal()] })
   }
 
   /**
@@ -230,7 +230,7 @@ export class PostgresDatabase {
    *   which the call is repeated, or otherwise the failure of the last server
    */
   async #connectToAnyServer(): Promise<pg.PoolClient> {
-    const signal = this.#access.runtime.handleSignals()
+    const signal = this.#access.runtime.getStopSignal()
     let failure: PlantsError | undefined
     let lastError: unknown
     for (const server of this.#servers) {
@@ -287,7 +287,7 @@ export class PostgresDatabase {
    * the login.
    */
   async #acquireClient({ pool }: Server): Promise<pg.PoolClient> {
-    const signal = this.#access.runtime.handleSignals()
+    const signal = this.#access.runtime.getStopSignal()
     const connecting = pool.connect()
     try {
       return await waitUntilSignal(connecting, signal)

@@ -138,7 +138,7 @@ export class PostgresStore implements DirectStore {
    * `FOR SHARE` waits for a transaction that is replacing the checkpoint. Its process may have been
    * killed after it had sent COMMIT, so that the server still commits the transaction.
    */
-  async findCheckpoint(id: string): Promise<string | undefined> {
+  async findImportEntry(id: string): Promise<string | undefined> {
     const sql = `SELECT state FROM ${importsTable} WHERE id = ${escapeLiteral(id)} FOR SHARE`
     const [[state] = []] = await this.#database.read(sql)
     return state ?? undefined

@@ -51,7 +51,7 @@ export async function backUp(
 ) {
   const { target, oldStats } = examineTarget(file, name)
   const backup = `The backup ${target}`
-  const signal = options.runtime.handleSignals()
+  const signal = options.runtime.getStopSignal()
   const store = await Connection.open(name, options)
   if (!store) return undefined
   let copy: AtomicFile | undefined
@@ -224,7 +224,7 @@ export async function restoreStore(
   restoreTime: Date,
   options: SqliteOptions,
 ) {
-  const signal = options.runtime.handleSignals()
+  const signal = options.runtime.getStopSignal()
   const { connection: store, isNew } = await Connection.openOrCreate(address, options)
   const { db, path } = store
   let previousContents: string | undefined

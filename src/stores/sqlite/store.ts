@@ -78,7 +78,7 @@ export class SqliteStore implements DirectStore {
     return this.#writer.transaction(() => work(transaction), shouldCommit)
   }
 
-  findCheckpoint(id: string) {
+  findImportEntry(id: string) {
     return this.#connection.retry(() => findState(this.#connection, id))
   }
 

@@ -78,7 +78,7 @@ export function createIo(
     findConfigFolder: async () => '/nonexistent/config',
     // An import creates this folder. If root runs the tests, it could create one in /nonexistent.
     findStateFolder: async () => createTemporaryFolder(),
-    handleSignals: () => signal,
+    getStopSignal: () => signal,
     getProxyForUrl: async ({ href }) => runInEnvironment(env, () => getProxyForUrl(href)),
     findUserName: () => 'gardener',
     secrets: new Set(),

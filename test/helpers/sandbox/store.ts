@@ -13,7 +13,7 @@ type Writable = Pick<Store, 'write'>
 export function buildSqliteOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {
   const { signal } = new AbortController()
   const now = () => performance.now()
-  const runtime = { handleSignals: () => signal, now, random: Math.random }
+  const runtime = { getStopSignal: () => signal, now, random: Math.random }
   return { timeoutMs: 3_600_000, runtime, ...options }
 }
 

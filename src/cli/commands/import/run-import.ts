@@ -14,10 +14,10 @@ import { formatRejectsHeader } from '../../../import/format-rejects.js'
 import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
 import { Importer } from '../../../import/importer.js'
 import {
+  canBeReadTwice,
   type ExaminedInputs,
   examineInputs,
   type ImportPlan,
-  isExamined,
   isInputError,
   type OpenInput,
   openInput,
@@ -25,7 +25,7 @@ import {
 import { openJournal } from '../../../import/journal.js'
 import type { PlantNames } from '../../../import/map-record.js'
 import type { Checkpoint } from '../../../import/parse-checkpoint.js'
-import { isAtPath, openRejects } from '../../../import/rejects-file.js'
+import { isAtPath, prepareRejectsFile } from '../../../import/rejects-file.js'
 import { decideStart, findSavedImport } from '../../../import/resume.js'
 import { describeSource } from '../../../import/source.js'
 import { formatPlantCount } from '../../../plant/plant.js'
@@ -49,18 +49,18 @@ export async function runImport(
   let target: ImportTarget | undefined
   try {
     target = await openTarget(examinedInputs !== undefined, plan, context)
-    const start = await startImport(target, { examinedInputs, firstReader, plan }, context)
+    const start = await prepareStart(target, { examinedInputs, firstReader, plan }, context)
     const report = new ImportReport(plan, context)
     const importer = new Importer(start, report.reportChunk.bind(report), io)
     try {
       await importAll(importer, target, firstReader, plan)
       // This deletes the checkpoint. If it fails, so does the import: there is no summary, and the
       // same command resumes at the end.
-      if (importer.isComplete) await importer.finish()
+      if (importer.isComplete) await importer.deleteCheckpoint()
     } catch (error) {
       // The invalid checkpoint is deleted. Otherwise the command in the hint would find it again.
       const beginsAgain = plan.restart || plan.idFrom !== undefined
-      if (error instanceof InvalidCheckpointError && beginsAgain) await importer.finish()
+      if (error instanceof InvalidCheckpointError && beginsAgain) await importer.deleteCheckpoint()
       throw await report.explainFailure(error, importer)
     }
     await report.writeSummary(importer)
@@ -103,7 +103,7 @@ async function openInputs(
   try {
     return await examinePlan(plan, context.io)
   } catch (failure) {
-    const mayAsk = context.mayAsk && plan.inputs.every(isExamined)
+    const mayAsk = context.mayAsk && plan.inputs.every(canBeReadTwice)
     if (!isInputError(failure) || !mayAsk) throw failure
     const { completePlan } = await import('../../import-dialogue/complete-plan.js')
     const showDryRun = (dryRun: ImportPlan) => showOutcomes(dryRun, context)
@@ -150,7 +150,7 @@ async function importAll(
 }
 
 /** Begins an import, or resumes an interrupted one, as `resume.ts` decides. */
-async function startImport(
+async function prepareStart(
   target: ImportTarget,
   inputs: Inputs,
   context: CommandContext,
@@ -169,9 +169,9 @@ async function startImport(
   if (isResumed) await warnOfResuming(decision.checkpoint, plan, context)
   const startCheckpoint = isResumed
     ? decision.checkpoint
-    : await beginImport(target, source, inputs)
+    : await createFirstCheckpoint(target, source, inputs)
   const checkpoint = prepareRejects(startCheckpoint, inputs)
-  const names = plan.match && (await readPlantNames(target, context.io.handleSignals()))
+  const names = plan.match && (await readPlantNames(target, context.io.getStopSignal()))
   return { plan, target, savedImport, checkpoint, names }
 }
 
@@ -184,11 +184,11 @@ async function startImport(
 function prepareRejects(checkpoint: Checkpoint, { plan, firstReader }: Inputs): Checkpoint {
   const { position } = checkpoint
   const path = plan.dryRun ? undefined : plan.rejects
-  const rejects = openRejects(path, position.rejects, formatRejectsHeader(firstReader))
+  const rejects = prepareRejectsFile(path, position.rejects, formatRejectsHeader(firstReader))
   return { ...checkpoint, position: { ...position, rejects } }
 }
 
-async function beginImport(
+async function createFirstCheckpoint(
   { store }: ImportTarget,
   source: string,
   { plan: { idFrom, restart, answers }, examinedInputs }: Inputs,
@@ -233,18 +233,18 @@ async function readPlantNames({ store }: ImportTarget, signal: AbortSignal): Pro
  * - A dry run of a direct store rolls each chunk back.
  * - A dry run without a store, or at a service, only computes the outcomes.
  *
- * @param canReadAgain whether all inputs are files, and none is a pipe
+ * @param canReadTwice whether all inputs are files, and none is a pipe
  */
 function openTarget(
-  canReadAgain: boolean,
+  canReadTwice: boolean,
   plan: ImportPlan,
   context: CommandContext,
 ): Promise<ImportTarget> {
   const isDirect = hasCapability(context.address, 'direct')
   if (plan.dryRun) return isDirect ? openDirectDryRun(context) : openServiceDryRun(context)
   return isDirect
-    ? openDirectStore(canReadAgain, plan, context)
-    : openService(canReadAgain, context)
+    ? openDirectStore(canReadTwice, plan, context)
+    : openService(canReadTwice, context)
 }
 
 /**
@@ -253,13 +253,13 @@ function openTarget(
  * record.
  */
 async function openDirectStore(
-  canReadAgain: boolean,
+  canReadTwice: boolean,
   plan: ImportPlan,
   context: CommandContext,
 ): Promise<ImportTarget> {
   const opener = await context.createDirectOpener()
   const { direct } = findKind(context.address).capabilities
-  const mayStayMissing = canReadAgain && 'isCreatedOnOpen' in direct
+  const mayStayMissing = canReadTwice && 'isCreatedOnOpen' in direct
   const existingStore = mayStayMissing ? await opener.openExisting() : undefined
   if (mayStayMissing && !existingStore && !(await hasImportableRecord(plan, context.io)))
     return { checkpointStore: createStoreWithoutCheckpoint(planForEmptyStore) }
@@ -267,11 +267,11 @@ async function openDirectStore(
   return { store, checkpointStore: store }
 }
 
-async function openService(canReadAgain: boolean, context: CommandContext): Promise<ImportTarget> {
+async function openService(canReadTwice: boolean, context: CommandContext): Promise<ImportTarget> {
   const store = await context.openOrCreateStore()
   const send = store.write.bind(store)
   // An import resumes only if it can read its inputs again.
-  const checkpointStore = canReadAgain
+  const checkpointStore = canReadTwice
     ? await openJournal(context.openContext, context.io)
     : createStoreWithoutCheckpoint(send)
   return { store, send, checkpointStore }

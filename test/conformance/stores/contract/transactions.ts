@@ -70,7 +70,8 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
         },
         { isRepeatable: true },
       )
-    const findCheckpoints = () => Promise.all(['one', 'two'].map((id) => store.findCheckpoint(id)))
+    const findImportEntries = () =>
+      Promise.all(['one', 'two'].map((id) => store.findImportEntry(id)))
     const quotes = `{"at":"'\\"}`
     const statuses = await write(toCreates([fern, moss, ivy]), {
       id: 'one',
@@ -79,10 +80,10 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
     })
     expect(statuses).toEqual(['created', 409, 'created'])
     await write([], { id: 'two', from: undefined, to: '' })
-    expect(await findCheckpoints()).toEqual([quotes, ''])
+    expect(await findImportEntries()).toEqual([quotes, ''])
     await write([toUpdate({ id: 1n, tag: null })], { id: 'one', from: quotes, to: '{"at":2}' })
     await write([toDelete(3n)], { id: 'two', from: '', to: undefined })
-    expect(await findCheckpoints()).toEqual(['{"at":2}', undefined])
+    expect(await findImportEntries()).toEqual(['{"at":2}', undefined])
     expect(await gather(store.read())).toStrictEqual([buildFern(1n), moss])
   })
 
@@ -104,7 +105,7 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
     )
     await expect(failed).rejects.toMatchObject({ kind: 'accessDenied' })
     expect(await gather(store.read())).toEqual([])
-    expect(await store.findCheckpoint('one')).toBe('a')
+    expect(await store.findImportEntry('one')).toBe('a')
   })
 }
 
@@ -127,7 +128,7 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
 
   async function expectOnlyIvy(store: DirectStore): Promise<void> {
     expect(await gather(store.read())).toStrictEqual([ivy])
-    expect(await store.findCheckpoint('one')).toBeUndefined()
+    expect(await store.findImportEntry('one')).toBeUndefined()
     expect(await writeForStatuses(store, toCreate(fern))).toEqual(['created'])
   }
 
@@ -141,7 +142,7 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
     expect(await store.transaction(work, { shouldCommit })).toEqual(statuses)
     expect(asked).toEqual([statuses])
     expect(await gather(store.read())).toStrictEqual([fern, wetMoss])
-    expect(await store.findCheckpoint('one')).toBe('all')
+    expect(await store.findImportEntry('one')).toBe('all')
     expect(await writeForStatuses(store, toCreate(fern))).toEqual([409])
   })
 

@@ -92,7 +92,7 @@ test('each plant of a chunk is created once when the connection is cut in the mi
   const outcomes = await createAll(store, plants(10_000), checkpoint)
   expect(new Set(outcomes)).toEqual(new Set(['created']))
   expect([line.cuts, await database.query(count)]).toEqual([1, [{ count: 10_000 }]])
-  expect(await store.findCheckpoint('a')).toBe('done')
+  expect(await store.findImportEntry('a')).toBe('done')
 })
 
 test.each(moments)(
@@ -167,7 +167,7 @@ test('a create does not succeed before its plant is on the standby', async () =>
 test('an export from a server that becomes silent ends at the timeout, or on a signal', async () => {
   const database = await getDatabase()
   const controller = new AbortController()
-  const runtime = { ...buildSqliteOptions().runtime, handleSignals: () => controller.signal }
+  const runtime = { ...buildSqliteOptions().runtime, getStopSignal: () => controller.signal }
   const hasty = await openPostgresStore(database, { timeoutMs: 500 })
   const patient = await openPostgresStore(database, { runtime })
   const release = await database.beginTransaction(

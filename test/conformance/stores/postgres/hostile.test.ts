@@ -163,7 +163,7 @@ describe('a server is rejected if it sends', () => {
     ['a look-up before a change', row, (store) => createPlant(store, fern, 'fern')],
     ['a look-up of a token', tokenRow, (store) => store.tokens.find(new Uint8Array(32))],
     ['a list of tokens', tokenRow, (store) => gather(store.tokens.list())],
-    ['a look-up of a checkpoint', ['b'], (store) => store.findCheckpoint('a')],
+    ['a look-up of a checkpoint', ['b'], (store) => store.findImportEntry('a')],
   ])('endless rows of %s', async (_, cells, read) => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern, 'fern')
@@ -236,7 +236,7 @@ describe('a signal ends the wait for', () => {
 const reason = new Error('The command was interrupted')
 
 function createRuntime(signal: AbortSignal) {
-  return { ...buildSqliteOptions().runtime, handleSignals: () => signal }
+  return { ...buildSqliteOptions().runtime, getStopSignal: () => signal }
 }
 
 /** With a timeout that no test reaches. */

@@ -93,7 +93,7 @@ test('a checkpoint is read only after the transaction that replaces it', async (
   let read: Promise<string | undefined> = Promise.resolve(undefined)
   await store.transaction(async ({ saveCheckpoint }) => {
     await saveCheckpoint({ id: 'one', from: 'a', to: 'b' })
-    read = other.findCheckpoint('one')
+    read = other.findImportEntry('one')
     await expect
       .poll(() => database.query('SELECT FROM pg_locks WHERE NOT granted'))
       .toHaveLength(1)
