@@ -90,7 +90,7 @@ export class CommandContext extends SettingsContext {
   }
 
   async openOrCreateStore(): Promise<Store> {
-    return (await this.createOpener()).open()
+    return (await this.createOpener()).openOrCreate()
   }
 
   /** @throws {PlantsError} `unauthorized` for a service without a token */

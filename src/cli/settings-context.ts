@@ -110,7 +110,7 @@ export class SettingsContext {
    * Prints what a command has changed: fields for programs, or a sentence for people. --quiet
    * suppresses the sentence.
    */
-  async print(fields: object, sentence: string, format = this.output): Promise<void> {
+  async printOutcome(fields: object, sentence: string, format = this.output): Promise<void> {
     if (format !== 'text' || !this.reporter.isQuiet)
       await this.printResult(fields, sentence, format)
   }

@@ -6,7 +6,7 @@
  * another process has resumed the same import in the meantime, the entry has another state, and the
  * transaction fails. Only this check prevents two processes from running the same import.
  */
-import type { CheckpointChange, Transaction } from '../stores/store.js'
+import type { ImportEntryChange, Transaction } from '../stores/store.js'
 import type { ImportStart, ImportTarget } from './import-start.js'
 import type { Checkpoint, Position } from './parse-checkpoint.js'
 import type { SavedImport } from './resume.js'
@@ -46,7 +46,7 @@ export class ImportEntries {
    * @returns one change, or none if the import cannot be resumed, or the checkpoint has the
    * position already
    */
-  buildCheckpointChange(position: Position | undefined): CheckpointChange[] {
+  buildCheckpointChange(position: Position | undefined): ImportEntryChange[] {
     const state = position && JSON.stringify({ ...this.#checkpoint, position })
     return this.#buildChange(this.#checkpointId, state)
   }
@@ -57,13 +57,13 @@ export class ImportEntries {
    * @param input the index of the file
    * @returns one change, or none if the entry says so already
    */
-  buildFileChange(input: number): CheckpointChange[] {
+  buildFileChange(input: number): ImportEntryChange[] {
     const { id, rememberedFiles } = this.#savedImport
     const file = rememberedFiles[input]
     return file ? this.#buildChange(file.id, id) : []
   }
 
-  #buildChange(id: string | undefined, to: string | undefined): CheckpointChange[] {
+  #buildChange(id: string | undefined, to: string | undefined): ImportEntryChange[] {
     if (id === undefined) return []
     const from = this.#states.get(id)
     return from === to ? [] : [{ id, from, to }]
@@ -74,21 +74,21 @@ export class ImportEntries {
     for (const change of this.buildCheckpointChange(position)) await this.save(change)
   }
 
-  async save(change: CheckpointChange): Promise<void> {
-    await this.#checkpointStore.transaction(({ saveCheckpoint }) => saveCheckpoint(change))
+  async save(change: ImportEntryChange): Promise<void> {
+    await this.#checkpointStore.transaction(({ saveImportEntry }) => saveImportEntry(change))
     this.noteSavedChange(change)
   }
 
   /** Notes the new state of an entry. It must be called after the commit. */
-  noteSavedChange({ id, to }: CheckpointChange): void {
+  noteSavedChange({ id, to }: ImportEntryChange): void {
     this.#states.set(id, to)
   }
 }
 
 /** Saves changes in a transaction. After the commit, each must be given to `noteSavedChange`. */
 export async function saveEntries(
-  changes: readonly CheckpointChange[],
-  { saveCheckpoint }: Transaction,
+  changes: readonly ImportEntryChange[],
+  { saveImportEntry }: Transaction,
 ): Promise<void> {
-  for (const change of changes) await saveCheckpoint(change)
+  for (const change of changes) await saveImportEntry(change)
 }

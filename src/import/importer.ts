@@ -29,8 +29,8 @@ import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import type { Outcome } from '../stores/change.js'
 import {
-  type CheckpointChange,
   type DirectStore,
+  type ImportEntryChange,
   PlainRowsRejectedError,
   type Transaction,
 } from '../stores/store.js'
@@ -65,7 +65,7 @@ interface CurrentInput {
 
 /** The result of a chunk, with the entries of the import that its transaction has saved. */
 interface CommittedChunk extends ChunkResult {
-  savedChanges: readonly CheckpointChange[]
+  savedChanges: readonly ImportEntryChange[]
 }
 
 export class Importer {
@@ -273,7 +273,7 @@ export class Importer {
   async #sendToService(
     send: NonNullable<ImportTarget['send']>,
     { changes }: MappedChunk,
-    fileChanges: readonly CheckpointChange[],
+    fileChanges: readonly ImportEntryChange[],
   ): Promise<Outcome[]> {
     // A request may be stored even if this process ends before the response, so the file is
     // remembered before anything is sent.

@@ -20,7 +20,7 @@ export async function openJournal(options: SqliteOptions, io: Io): Promise<Direc
     const { createDefaultAddress } = await import('../stores/sqlite/address.js')
     const { SqliteStore } = await import('../stores/sqlite/store.js')
     const address = createDefaultAddress(path)
-    return await SqliteStore.open(address, { ...options, noun: 'The journal' })
+    return await SqliteStore.openOrCreate(address, { ...options, noun: 'The journal' })
   } catch (cause) {
     if (cause instanceof PlantsError && cause.isInterruption) throw cause
     const reason = explainImpossiblePath(cause, path) ?? describeSystemError(cause)

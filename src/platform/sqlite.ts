@@ -116,12 +116,27 @@ export function isSqliteError(error: unknown): error is Error {
   return getSystemCode(error) === 'ERR_SQLITE_ERROR'
 }
 
+// The primary result codes that this program handles, of https://sqlite.org/rescode.html.
+export const SQLITE_ERROR = 1
+export const SQLITE_BUSY = 5
+export const SQLITE_LOCKED = 6
+export const SQLITE_READONLY = 8
+export const SQLITE_IOERR = 10
+export const SQLITE_CORRUPT = 11
+export const SQLITE_FULL = 13
+export const SQLITE_CANTOPEN = 14
+export const SQLITE_PROTOCOL = 15
+export const SQLITE_TOOBIG = 18
+export const SQLITE_CONSTRAINT = 19
+export const SQLITE_NOTADB = 26
+
 /** Whether another connection has a lock that the call needs. */
 export function isBusy(error: unknown): boolean {
-  return [5, 6, 15].includes(findPrimaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
+  const code = findPrimaryCode(error)
+  return code === SQLITE_BUSY || code === SQLITE_LOCKED || code === SQLITE_PROTOCOL
 }
 
-/** Returns a primary result code of https://sqlite.org/rescode.html. */
+/** Returns a primary result code, which may be one that has no constant here. */
 export function findPrimaryCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined
   return 'errcode' in error && typeof error.errcode === 'number'
@@ -150,16 +165,16 @@ export function findSystemCode(error: unknown): string | undefined {
  * code, but only the message that SQLite has for it (`sqlite3_errstr`).
  */
 const codesByText: Record<string, number> = {
-  'database is locked': 5,
-  'database table is locked': 6,
-  'attempt to write a readonly database': 8,
-  'disk I/O error': 10,
-  'database disk image is malformed': 11,
-  'database or disk is full': 13,
-  'unable to open database file': 14,
-  'locking protocol': 15,
-  'string or blob too big': 18,
-  'file is not a database': 26,
+  'database is locked': SQLITE_BUSY,
+  'database table is locked': SQLITE_LOCKED,
+  'attempt to write a readonly database': SQLITE_READONLY,
+  'disk I/O error': SQLITE_IOERR,
+  'database disk image is malformed': SQLITE_CORRUPT,
+  'database or disk is full': SQLITE_FULL,
+  'unable to open database file': SQLITE_CANTOPEN,
+  'locking protocol': SQLITE_PROTOCOL,
+  'string or blob too big': SQLITE_TOOBIG,
+  'file is not a database': SQLITE_NOTADB,
 }
 
 interface BusyRetryOptions {

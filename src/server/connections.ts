@@ -134,8 +134,8 @@ export class Connections {
   async #pauseAll(): Promise<void> {
     this.#phase = 'pausing'
     this.#pauseCount += 1
-    // `resume` starts the reading in the next tick, even if `pause` was called in between. So a
-    // socket that has just been resumed can only be paused after that tick, for which this waits.
+    // `resume` only schedules the start of the reading, for the next tick, and a `pause` in between
+    // does not cancel it. So this waits for that tick before it pauses a socket.
     await undefined
     for (const [socket, connection] of this.#connections) {
       if (socket.isPaused()) continue
@@ -184,8 +184,8 @@ export class Connections {
     const connectionsWithoutToken = pausedConnections.filter(
       ([, { hasAcceptedToken }]) => !hasAcceptedToken,
     )
-    const isWaitDecisive = this.#pauseCount % 2 === 1
-    const sort = isWaitDecisive ? putLongestWaitFirst : putSingleHeadsFirst
+    const putsLongestWaitFirst = this.#pauseCount % 2 === 1
+    const sort = putsLongestWaitFirst ? putLongestWaitFirst : putSingleHeadsFirst
     return [...connectionsWithToken, ...sort(connectionsWithoutToken)]
   }
 }
@@ -220,11 +220,11 @@ function putLongestWaitFirst(connections: [Socket, Connection][]): [Socket, Conn
  * request. Both parts of the result begin with the newest connection.
  */
 function putSingleHeadsFirst(connections: [Socket, Connection][]): [Socket, Connection][] {
-  const hasSentOnlyHead = ([{ readableLength }]: [Socket, Connection]) =>
+  const hasSentNoMoreThanHead = ([{ readableLength }]: [Socket, Connection]) =>
     readableLength > 0 && readableLength <= maxHeadBytes
   const newestFirst = connections.toReversed()
   return [
-    ...newestFirst.filter(hasSentOnlyHead),
-    ...newestFirst.filter((connection) => !hasSentOnlyHead(connection)),
+    ...newestFirst.filter(hasSentNoMoreThanHead),
+    ...newestFirst.filter((connection) => !hasSentNoMoreThanHead(connection)),
   ]
 }

@@ -197,9 +197,9 @@ export class HttpServer {
   }
 
   /**
-   * Queues a request when the response before it is closed. A client that has the head of a
-   * response may send its next request, although over TLS, the end of the response may not be
-   * written yet.
+   * Queues a request as soon as the response before it has closed. A client may send its next
+   * request when it has the head of that response, and over TLS, the end of the response may not be
+   * written by then.
    */
   #queueAfter(previousResponse: ServerResponse | undefined, pendingRequest: PendingRequest): void {
     if (previousResponse && !previousResponse.closed)

@@ -170,7 +170,7 @@ export interface DoctorContext extends OpenContext {
  */
 export interface StoreOpener {
   /** A missing file is created. A missing store of another kind is an error. */
-  open(): Promise<Store>
+  openOrCreate(): Promise<Store>
   /** Returns undefined for a missing file. Opening a service sends no request yet. */
   openExisting(): Promise<Store | undefined>
 }
@@ -178,7 +178,7 @@ export interface StoreOpener {
 export interface DirectStoreOpener extends StoreOpener {
   /** Creates the store if it is missing, and then returns true. */
   init(): Promise<boolean>
-  open(): Promise<DirectStore>
+  openOrCreate(): Promise<DirectStore>
   openExisting(): Promise<DirectStore | undefined>
   /** @throws {PlantsError} `usage` if the address has no room for the requests of a service */
   assertCanServe(): void

@@ -106,12 +106,12 @@ export interface TransactionOptions<T> {
 export interface Transaction {
   write: Store['write']
   /**
-   * Replaces the state of a checkpoint. If several processes run the same import, only one of them
-   * finds the state that it expects, and goes on.
+   * Replaces the state of an import entry: a checkpoint, or a remembered file. If several processes
+   * run the same import, only one of them finds the state that it expects, and goes on.
    *
    * @throws {CheckpointMovedError} unless the state is `from`
    */
-  saveCheckpoint(change: CheckpointChange): Promise<void>
+  saveImportEntry(change: ImportEntryChange): Promise<void>
   /**
    * Creates the plants of all rows, without an object for each plant and for its outcome. The
    * transactions of a dry run and of an import into a service lack this.
@@ -128,8 +128,8 @@ export interface Transaction {
  */
 export class PlainRowsRejectedError extends Error {}
 
-/** The state `undefined` means that there is no checkpoint with the id. */
-export interface CheckpointChange {
+/** The state `undefined` means that there is no import entry with the id. */
+export interface ImportEntryChange {
   id: string
   from: string | undefined
   to: string | undefined

@@ -80,7 +80,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     await context.warn('PLANTS_TOKEN is still set and takes precedence')
   const acceptance = isChecked ? ', which accepts it,' : ''
   const text = `Saved the token for ${store.name}${acceptance} in ${settings.file.path}`
-  await context.print(
+  await context.printOutcome(
     { ...describeTarget(store, settings), source: 'file', savedAt, checked: isChecked },
     text,
   )
@@ -120,7 +120,10 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
   })
   if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')
   const text = `${isRemoved ? 'Removed the' : 'There is no saved'} token for ${store.name}`
-  await context.print({ ...describeTarget(store, context.settings), removed: isRemoved }, text)
+  await context.printOutcome(
+    { ...describeTarget(store, context.settings), removed: isRemoved },
+    text,
+  )
 }
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {

@@ -39,7 +39,10 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
   if (!copy) throw context.createNoStoreError()
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
-  await context.print({ file, plants, bytes }, `Backed up ${formatPlantCount(plants)} ${names}`)
+  await context.printOutcome(
+    { file, plants, bytes },
+    `Backed up ${formatPlantCount(plants)} ${names}`,
+  )
 }
 
 export function parseBackupPath(text: string): string {

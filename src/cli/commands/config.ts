@@ -76,7 +76,7 @@ export async function saveSetting(
   const value = isStore
     ? await formatStore(String(savedValue), io, settings.file.savedSettings)
     : String(savedValue)
-  await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
+  await context.printOutcome({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
 }
 
 /** Formats the default store as it is saved: a name, or an address with an absolute path. */
@@ -103,7 +103,7 @@ async function removeSetting(options: GlobalOptions, io: Io, name: SettingName):
     return isSaved
   })
   const sentence = isRemoved ? `Removed the setting ${name}` : `The setting ${name} was not saved`
-  await context.print({ name, removed: isRemoved }, sentence)
+  await context.printOutcome({ name, removed: isRemoved }, sentence)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {

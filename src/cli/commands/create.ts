@@ -76,7 +76,7 @@ async function createAndPrint(
     // because the caller cannot know it.
     const fields = plant.id === 'next' ? createdPlant : omitId(createdPlant)
     const style = await context.createStreamStyle()
-    await context.print(fields, `Planted ${describePlant(createdPlant, style)}`)
+    await context.printOutcome(fields, `Planted ${describePlant(createdPlant, style)}`)
   } finally {
     await store.close()
   }

@@ -173,7 +173,7 @@ async function writeFile(
   const sentence = `Exported ${formatPlantCount(plants)} to ${name}`
   // With --output csv, the file has CSV. Its number of plants is printed as JSON.
   const resultFormat = context.output === 'text' ? 'text' : 'json'
-  await context.print({ file: path, plants, bytes }, sentence, resultFormat)
+  await context.printOutcome({ file: path, plants, bytes }, sentence, resultFormat)
 }
 
 async function confirmReplacement(name: string, context: CommandContext): Promise<void> {

@@ -61,5 +61,5 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
   const keptClause =
     keptPath && `; the previous contents are kept in ${escapeControlChars(keptPath)}`
   const fields = { file, store: address.name, plants, kept: keptPath }
-  await context.print(fields, `Restored ${summary}${keptClause ?? ''}`)
+  await context.printOutcome(fields, `Restored ${summary}${keptClause ?? ''}`)
 }

@@ -189,8 +189,8 @@ async function openStoreToServe(
       )
     await store.close()
   }
-  // Unlike `openExisting`, `open` adds a write-ahead log to a file that was a backup until now.
-  return opener.open()
+  // Only `openOrCreate` adds a write-ahead log to a file that was a backup until now.
+  return opener.openOrCreate()
 }
 
 /**

@@ -90,7 +90,7 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
   const verb = isReplaced ? 'Replaced' : 'Saved'
   const nextStep = `Use it with: --store ${name}. To make it the default: plants stores use ${name}`
   const message = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${nextStep}`
-  await context.print(await describeStore(name, store, io), message)
+  await context.printOutcome(await describeStore(name, store, io), message)
 }
 
 /**
@@ -131,7 +131,7 @@ async function init(globalOptions: GlobalOptions, io: Io, value: string): Promis
   const isCreated = await opener.init()
   const name = quoteIfNeeded(store.name)
   const text = isCreated ? `Created a store at ${name}` : `The store ${name} already exists`
-  await context.print({ address: store.name, created: isCreated }, text)
+  await context.printOutcome({ address: store.name, created: isCreated }, text)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
@@ -182,7 +182,7 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
       `Its token is still saved. Remove it with: plants auth logout --store ${quoteWord(location)}`,
     )
   const text = `Removed the store ${quoteIfNeeded(name)}. ${keptSentence}`
-  await context.print({ name, address: location, removed: true }, text)
+  await context.printOutcome({ name, address: location, removed: true }, text)
 }
 
 /** Returns the fields of a saved store that are printed: its name, its address and its settings. */

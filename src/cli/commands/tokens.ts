@@ -67,7 +67,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const expiresAt = expires === undefined ? undefined : new Date(io.getTimeMs() + expires)
   const { hashToken } = await import('../../server/authenticate.js')
   const token = createToken()
-  const store = await (await context.createDirectOpener()).open()
+  const store = await (await context.createDirectOpener()).openOrCreate()
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }
     const savedToken = await store.tokens.add(hashToken(token), fields)
@@ -117,7 +117,7 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
         },
       )
     const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
-    await context.print(token, `Revoked token ${token.id}${note}`)
+    await context.printOutcome(token, `Revoked token ${token.id}${note}`)
   } finally {
     await store?.close()
   }

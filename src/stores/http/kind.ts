@@ -37,7 +37,7 @@ export const httpKind: StoreKind<HttpAddress> = {
     const access = await context.findAccess(address)
     const options = { access, timeoutMs, runtime, retryMs, concurrency }
     const open = async () => new (await import('./http-store.js')).HttpStore(address, options)
-    return { open, openExisting: open }
+    return { openOrCreate: open, openExisting: open }
   },
   async *diagnose(address, context) {
     yield await (await import('./diagnose.js')).diagnoseService(address, context)

@@ -98,7 +98,7 @@ export class PostgresDatabase {
    *   outcome is unknown
    */
   run<T>(action: Action<T>, mayRepeatCommit?: () => boolean): Promise<T> {
-    return this.#repeatWhileTransient(
+    return this.#retryWhileTransient(
       async () => this.#runOnClient(await this.#connectToAnyServer(), action),
       mayRepeatCommit,
     )
@@ -109,7 +109,7 @@ export class PostgresDatabase {
    */
   async runOnce<T>(action: Action<T>): Promise<T> {
     return this.#runOnClient(
-      await this.#repeatWhileTransient(() => this.#connectToAnyServer()),
+      await this.#retryWhileTransient(() => this.#connectToAnyServer()),
       action,
     )
   }
@@ -146,7 +146,7 @@ export class PostgresDatabase {
    * a query that conflicts with a change from its primary server.
    */
   async *streamRows<T>(select: string, parse: Parse<T>): AsyncGenerator<T> {
-    const { items, first } = await this.#repeatWhileTransient(async () => {
+    const { items, first } = await this.#retryWhileTransient(async () => {
       const items = parse(this.#copyOut(select))
       return { items, first: await items.next() }
     })
@@ -167,7 +167,7 @@ export class PostgresDatabase {
     select: string,
     collect: (chunks: AsyncIterable<Buffer>) => Promise<T>,
   ): Promise<T> {
-    return this.#repeatWhileTransient(() => collect(this.#copyOut(select)))
+    return this.#retryWhileTransient(() => collect(this.#copyOut(select)))
   }
 
   /**
@@ -200,24 +200,24 @@ export class PostgresDatabase {
     return result
   }
 
-  #repeatWhileTransient<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
+  #retryWhileTransient<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
     const { runtime } = this.#access
     const startMs = runtime.now()
     let unknownOutcome: PlantsError | undefined
-    // If there is no further try, this throws the error to report: the unknown outcome of an
-    // earlier try, if there is one, and otherwise the last error.
+    // Without a further try, this throws the error that the caller sees. If an earlier try has an
+    // unknown outcome, that is the error, because its change may be stored. Otherwise it is the
+    // last error.
     const findPauseMs = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
       const elapsedMs = runtime.now() - startMs
       // A change waits for a lock for most of the timeout, so it has no time for another try.
       const hasWaited = isLockTimeout(error) && elapsedMs > this.#access.timeoutMs / 2
-      const isFinal = error instanceof ReadOnlyServerError || hasWaited
-      const mayPass = error.isRetryable && !isFinal
-      const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : mayPass
-      if (mayRepeat && error.isOutcomeUnknown) unknownOutcome = error
+      const isTransient = error.isRetryable && !(error instanceof ReadOnlyServerError) && !hasWaited
+      const mayRetry = error.isOutcomeUnknown ? mayRepeatCommit() : isTransient
+      if (mayRetry && error.isOutcomeUnknown) unknownOutcome = error
       const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#hasConnected)
       const pauseMs = findRetryPauseMs(backoff, { tries, elapsedMs, retryBudgetMs }, runtime)
-      if (!mayRepeat || pauseMs === undefined) throw unknownOutcome ?? error
+      if (!mayRetry || pauseMs === undefined) throw unknownOutcome ?? error
       return pauseMs
     }
     return retry(action, { findPauseMs, getSignals: () => [runtime.getStopSignal()] })

@@ -45,7 +45,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     yield await runCheck(context.storeCheck, async () => {
       const opener = await createOpener(address, context)
       const { name, hosts } = address
-      return checkRights({ name, serverCount: hosts.length }, await opener.open())
+      return checkRights({ name, serverCount: hosts.length }, await opener.openOrCreate())
     })
   },
 }
@@ -62,7 +62,7 @@ async function createOpener(
   const open = async () => (await load()).open(address, options)
   return {
     init: async () => (await load()).init(address, options),
-    open,
+    openOrCreate: open,
     openExisting: open,
     assertCanServe: () => assertCanServe(address),
   }

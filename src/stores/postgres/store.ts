@@ -44,7 +44,7 @@ import {
   plantsTable,
   tokensTable,
 } from './schema.js'
-import { applyChangesInTransaction, moveSavepoint, saveCheckpoint } from './write.js'
+import { applyChangesInTransaction, moveSavepoint, saveImportEntry } from './write.js'
 
 /** A store in the schema `plant_store` of a database. */
 export class PostgresStore implements DirectStore {
@@ -120,7 +120,7 @@ export class PostgresStore implements DirectStore {
           await moveSavepoint(connection)
           return outcomes
         },
-        saveCheckpoint: (change) => saveCheckpoint(connection, change),
+        saveImportEntry: (change) => saveImportEntry(connection, change),
         createPlainRows: (rows, { onWait } = {}) => copyPlainRows(connection, rows, onWait),
       }
       return connection

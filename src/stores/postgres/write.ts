@@ -20,7 +20,7 @@ import { escapeLiteral } from 'pg'
 import { PlantsError } from '../../errors.js'
 import { type Change, createConstraintOutcome, getTargetId, type Outcome } from '../change.js'
 import { type KeyedPlant, type Plan, planChanges, planNewPlants } from '../plan.js'
-import { type CheckpointChange, CheckpointMovedError } from '../store.js'
+import { CheckpointMovedError, type ImportEntryChange } from '../store.js'
 import type { PostgresConnection, Row } from './connection.js'
 import { findConstraintMessage, isUniqueViolation } from './errors.js'
 import { parsePlantRow } from './rows.js'
@@ -226,9 +226,9 @@ export function formatCell(field: string | null | undefined): string {
 const escapedCharacters = /[\\\t\n\r]/g
 const escapeLetters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
 
-export async function saveCheckpoint(
+export async function saveImportEntry(
   connection: PostgresConnection,
-  { id, from, to }: CheckpointChange,
+  { id, from, to }: ImportEntryChange,
 ): Promise<void> {
   if (from === to) return
   const replace = async (sql: string, values: unknown[]) => {

@@ -15,7 +15,12 @@
 
 import { assertDefined, describeReason } from '../../errors.js'
 import { type NewPlant, type PlainRows, type RowValue, toRowValues } from '../../plant/plant.js'
-import { findPrimaryCode } from '../../platform/sqlite.js'
+import {
+  findPrimaryCode,
+  SQLITE_CONSTRAINT,
+  SQLITE_ERROR,
+  SQLITE_TOOBIG,
+} from '../../platform/sqlite.js'
 import {
   type Change,
   type Create,
@@ -174,14 +179,6 @@ function countChanges({ changes }: { changes: number | bigint }): number {
   return Number(changes)
 }
 
-/**
- * SQLite rejects a row with one of these result codes (https://sqlite.org/rescode.html).
- * SQLITE_ERROR comes from an index on an expression that fails, such as `json(name)`.
- */
-const SQLITE_ERROR = 1
-const SQLITE_TOOBIG = 18
-const SQLITE_CONSTRAINT = 19
-
 /** The result of changes in a savepoint, or the reason why the store rejects them. */
 type Attempt<T> = { type: 'applied'; result: T } | { type: 'rejected'; reason: string }
 
@@ -206,6 +203,10 @@ function runInSavepoint<T>({ db, prepare }: Connection, work: () => Attempt<T>):
   return attempt
 }
 
+/**
+ * Whether SQLite has rejected a row. `ERROR` comes from an index on an expression that fails, such
+ * as `json(name)`.
+ */
 function isRejection(error: unknown): boolean {
   const code = findPrimaryCode(error)
   return code === SQLITE_ERROR || code === SQLITE_TOOBIG || code === SQLITE_CONSTRAINT

@@ -52,7 +52,7 @@ export async function backUp(
   const { target, oldStats } = examineTarget(file, name)
   const backup = `The backup ${target}`
   const signal = options.runtime.getStopSignal()
-  const store = await Connection.open(name, options)
+  const store = await Connection.openExisting(name, options)
   if (!store) return undefined
   let copy: AtomicFile | undefined
   try {
@@ -182,7 +182,7 @@ function countIfSound({ db }: Connection, database: 'main' | 'copy'): bigint {
 
 /** @returns how many plants the store has, if it is sound; undefined if there is no store */
 export async function checkIntegrity(path: string, options: SqliteOptions) {
-  const store = await Connection.open(path, options)
+  const store = await Connection.openExisting(path, options)
   try {
     return await store?.retry(() => countIfSound(store, 'main'))
   } finally {

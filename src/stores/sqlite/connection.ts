@@ -102,7 +102,7 @@ export class Connection {
   }
 
   /** @returns undefined for a missing file, and for one without a store, such as an empty one */
-  static open(name: string, options: SqliteOptions): Promise<Connection | undefined> {
+  static openExisting(name: string, options: SqliteOptions): Promise<Connection | undefined> {
     return Connection.#open(name, options, { mayCreate: false })
   }
 

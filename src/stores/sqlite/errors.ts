@@ -19,7 +19,22 @@ import {
   toDescriptorsHint,
 } from '../../errors.js'
 import { explainImpossiblePath, makeFolderHint } from '../../platform/files.js'
-import { findExtendedCode, findPrimaryCode, findSystemCode } from '../../platform/sqlite.js'
+import {
+  findExtendedCode,
+  findPrimaryCode,
+  findSystemCode,
+  SQLITE_BUSY,
+  SQLITE_CANTOPEN,
+  SQLITE_CONSTRAINT,
+  SQLITE_CORRUPT,
+  SQLITE_ERROR,
+  SQLITE_FULL,
+  SQLITE_IOERR,
+  SQLITE_LOCKED,
+  SQLITE_NOTADB,
+  SQLITE_PROTOCOL,
+  SQLITE_READONLY,
+} from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
 
 /**
@@ -57,23 +72,11 @@ export function createClosedError(path: string): PlantsError {
   return new PlantsError('unavailable', `The store ${path} was closed`, { hint: 'Try again' })
 }
 
-const SQLITE_ERROR = 1
-const SQLITE_BUSY = 5
-const SQLITE_LOCKED = 6
-const SQLITE_READONLY = 8
-const SQLITE_IOERR = 10
-const SQLITE_CORRUPT = 11
-const SQLITE_FULL = 13
-const SQLITE_CANTOPEN = 14
-const SQLITE_PROTOCOL = 15
-const SQLITE_CONSTRAINT = 19
-const SQLITE_NOTADB = 26
-
 /**
  * SQLite could not enlarge the index of the log. The driver of Node.js gives no system code for
  * this.
  */
-const SQLITE_IOERR_SHMSIZE = 4874
+const IOERR_SHMSIZE = 4874
 
 interface FileFailure {
   error: unknown
@@ -125,7 +128,7 @@ function explainResultCode(failure: FileFailure, code: number): PlantsError {
     case SQLITE_FULL:
       return createFileError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
     case SQLITE_IOERR: {
-      const assumedCode = findExtendedCode(error) === SQLITE_IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
+      const assumedCode = findExtendedCode(error) === IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
       return explainSystemCode(failure, findSystemCode(error) ?? assumedCode)
     }
     case SQLITE_CANTOPEN: {

@@ -52,7 +52,7 @@ async function createOpener(
   const load = async () => (await import('./store.js')).SqliteStore
   return {
     init: async () => (await load()).init(address, context),
-    open: async () => (await load()).open(address, context),
+    openOrCreate: async () => (await load()).openOrCreate(address, context),
     openExisting: async () => (await load()).openExisting(address, context),
     assertCanServe: () => undefined,
   }

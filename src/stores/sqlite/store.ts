@@ -9,9 +9,9 @@ import type { SqliteAddress } from '../address.js'
 import type { Change } from '../change.js'
 import type { CountQuery, ReadQuery } from '../query.js'
 import {
-  type CheckpointChange,
   CheckpointMovedError,
   type DirectStore,
+  type ImportEntryChange,
   type LineFormat,
   type PlantLines,
   type Transaction,
@@ -48,13 +48,13 @@ export class SqliteStore implements DirectStore {
     return isNew
   }
 
-  static async open(address: SqliteAddress, options: SqliteOptions) {
+  static async openOrCreate(address: SqliteAddress, options: SqliteOptions) {
     const { connection } = await Connection.openOrCreate(address, options)
     return new SqliteStore(connection, options)
   }
 
   static async openExisting({ name }: SqliteAddress, options: SqliteOptions) {
-    const connection = await Connection.open(name, options)
+    const connection = await Connection.openExisting(name, options)
     return connection && new SqliteStore(connection, options)
   }
 
@@ -72,7 +72,7 @@ export class SqliteStore implements DirectStore {
         signal?.throwIfAborted()
         return applyChanges(this.#connection, changes)
       },
-      saveCheckpoint: async (change) => saveCheckpoint(this.#connection, change),
+      saveImportEntry: async (change) => saveImportEntry(this.#connection, change),
       createPlainRows: async (rows) => insertPlainRows(this.#connection, rows),
     }
     return this.#writer.transaction(() => work(transaction), shouldCommit)
@@ -132,7 +132,7 @@ export class SqliteStore implements DirectStore {
    */
   async #openSnapshot(): Promise<Connection> {
     const { path } = this.#connection
-    const connection = await Connection.open(path, this.#options)
+    const connection = await Connection.openExisting(path, this.#options)
     if (!connection) throw createUnusableStoreError(path, 'was deleted or replaced', 'Try again')
     connection.db.exec('BEGIN')
     return connection
@@ -189,7 +189,7 @@ function findState(connection: Connection, id: string): string | undefined {
   return row?.[0]
 }
 
-function saveCheckpoint(connection: Connection, { id, from, to }: CheckpointChange): void {
+function saveImportEntry(connection: Connection, { id, from, to }: ImportEntryChange): void {
   if (findState(connection, id) !== from) throw new CheckpointMovedError()
   if (to === undefined) connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
   else connection.prepare('REPLACE INTO imports (id, state) VALUES (?, ?)').run(id, to)

@@ -16,7 +16,7 @@
  * docs/design/group-commit.md says why groups need no timer, and what may fail.
  */
 import { PlantsError } from '../../errors.js'
-import { findPrimaryCode } from '../../platform/sqlite.js'
+import { findPrimaryCode, SQLITE_IOERR } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
 import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
@@ -33,9 +33,6 @@ interface PendingWrite {
 
 /** A group waits for further writes no longer than this. */
 const maxIterationsToWait = 100
-
-/** SQLite's result code for a failed read or write of a file (https://sqlite.org/rescode.html). */
-const SQLITE_IOERR = 10
 
 export class Writer {
   readonly #connection: Connection

@@ -14,7 +14,7 @@ import { createAt, openHttp } from './http/steps.js'
 describeStore('the service store', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
   const readBack = async (id: bigint) => {
-    const file = await SqliteStore.open(createFileAddress(path), buildSqliteOptions())
+    const file = await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions())
     try {
       return (await file.get([id])).get(id)
     } finally {

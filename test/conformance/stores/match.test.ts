@@ -52,7 +52,7 @@ test('an import with --match name needs the right to read', async () => {
   const user = new ImportSandbox()
   const address = createFileAddress(join(user.home, 'garden.db'))
   const { address: store } = await serveInProcess({
-    openStore: (events) => SqliteStore.open(address, buildSqliteOptions(events)),
+    openStore: (events) => SqliteStore.openOrCreate(address, buildSqliteOptions(events)),
     openTokenSource: async () =>
       createFixedTokenSource(token, { name: 'test', rights: ['create'] }),
   })

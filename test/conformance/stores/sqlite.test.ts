@@ -21,7 +21,7 @@ describeDirectStore('the embedded store', openEmpty)
 async function openEmpty(): Promise<Subject<SqliteStore>> {
   const path = join(createTemporaryFolder(), 'plants.db')
   const store = closeAfterTest(
-    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
   )
   const readBack = async (id: bigint) => {
     const other = await SqliteStore.openExisting(createFileAddress(path), buildSqliteOptions())
@@ -49,7 +49,7 @@ test('a search reads a SQLite file in steps, of one plant each if plants are lar
 test('each read of a store without its table of plants says that it could not be used', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
   const store = closeAfterTest(
-    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
   )
   queryFile(path, 'DROP TABLE plants')
   const reads: [string, Promise<unknown>][] = [
@@ -95,14 +95,14 @@ test('a count reads a SQLite file in steps, of one plant each if plants are larg
 test('a read finds the end of its step in a few tries, also when the step is slightly too large', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
   const store = closeAfterTest(
-    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
   )
   const plants = Array.from({ length: 1000 }, (_, index) => ({
     id: BigInt(index),
     name: index < 2 ? 'x'.repeat(131_073) : '',
   }))
   await store.write(plants.map((plant) => ({ type: 'create', plant })))
-  const connection = assertDefined(await Connection.open(path, buildSqliteOptions()))
+  const connection = assertDefined(await Connection.openExisting(path, buildSqliteOptions()))
   const prepare = vi.spyOn(connection, 'prepare')
   const tries: number[] = []
   for await (const page of readPlants(connection, {})) {

@@ -152,7 +152,8 @@ export const token = 's3cret-token'
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
 export async function serveFile(path: string, basePath = '', caller = testCaller): Promise<string> {
   const service = await serveInProcess({
-    openStore: (events) => SqliteStore.open(createFileAddress(path), buildSqliteOptions(events)),
+    openStore: (events) =>
+      SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions(events)),
     openTokenSource: async () => createFixedTokenSource(token, caller),
     basePath,
   })

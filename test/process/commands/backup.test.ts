@@ -15,7 +15,7 @@ import { serve } from '../../helpers/scripted-server/service.js'
 /** Creates plants in a store, one after the other, until `end`; and returns their ids. */
 async function writeTo(path: string, first: number) {
   const store = closeAfterTest(
-    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
   )
   const answered: number[] = []
   let isDone = false

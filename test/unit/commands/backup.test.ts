@@ -42,7 +42,7 @@ const names = () =>
 
 /** Opens a store as another program has it open. */
 const live = async (path: string) =>
-  closeAfterTest(await SqliteStore.open(createFileAddress(path), buildSqliteOptions()))
+  closeAfterTest(await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()))
 
 /** A copy of the store with many plants, whose pages in the middle are spoilt. */
 async function damagedCopy(): Promise<string> {

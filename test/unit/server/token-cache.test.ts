@@ -15,7 +15,7 @@ const evening = Date.UTC(2026, 0, 1, 22)
 /** What requests with a token get, by milliseconds after the evening: its name, or the error. */
 async function useToken(expires?: number) {
   const file = createFileAddress(`${createTemporaryFolder()}/plants.db`)
-  const { tokens } = closeAfterTest(await SqliteStore.open(file, buildSqliteOptions()))
+  const { tokens } = closeAfterTest(await SqliteStore.openOrCreate(file, buildSqliteOptions()))
   await tokens.add(hashToken('token'), {
     note: undefined,
     rights: ['read'],

@@ -121,7 +121,7 @@ export class ImportReport {
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = findRejectsPath(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
-    await this.#context.print(fields, `${subject}: ${parts.join(', ')}`)
+    await this.#context.printOutcome(fields, `${subject}: ${parts.join(', ')}`)
   }
 
   async #warnOfNotes(notes: InputNotes): Promise<void> {
@@ -233,17 +233,19 @@ export class ImportReport {
     if (error instanceof InvalidCheckpointError) return error
     const { atomic, dryRun } = this.#plan
     const finishedCount = countFinishedRecords(importer.position.counts)
-    const mayStore = !atomic && !dryRun
+    const storesEachChunk = !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
-      if (mayStore && finishedCount > 0) await this.writeSummary(importer)
+      if (storesEachChunk && finishedCount > 0) await this.writeSummary(importer)
       return error
     }
-    // A store without transactions may have stored plants of the chunk that failed.
-    const isPartial = !hasCapability(this.#context.address, 'transactions')
-    const isStored = mayStore && (finishedCount > 0 || isPartial)
-    const extent = isStored ? ` after ${formatPlantCount(finishedCount)}` : ', nothing was changed'
+    // Without transactions, plants of the chunk that failed may be stored, too.
+    const failedChunkMayBeStored = !hasCapability(this.#context.address, 'transactions')
+    const mayHaveStored = storesEachChunk && (finishedCount > 0 || failedChunkMayBeStored)
+    const extent = mayHaveStored
+      ? ` after ${formatPlantCount(finishedCount)}`
+      : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
-    const nextHint = isStored ? this.#chooseNextHint(importer) : undefined
+    const nextHint = mayHaveStored ? this.#chooseNextHint(importer) : undefined
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
   }

@@ -263,7 +263,7 @@ async function openDirectStore(
   const existingStore = mayStayMissing ? await opener.openExisting() : undefined
   if (mayStayMissing && !existingStore && !(await hasImportableRecord(plan, context.io)))
     return { checkpointStore: createStoreWithoutCheckpoint(planForEmptyStore) }
-  const store = existingStore ?? (await opener.open())
+  const store = existingStore ?? (await opener.openOrCreate())
   return { store, checkpointStore: store }
 }
 
@@ -317,5 +317,5 @@ async function planForService(changes: readonly Change[]): Promise<Outcome[]> {
 function createStoreWithoutCheckpoint(
   write: Transaction['write'],
 ): ImportTarget['checkpointStore'] {
-  return { transaction: (work) => work({ write, saveCheckpoint: async () => undefined }) }
+  return { transaction: (work) => work({ write, saveImportEntry: async () => undefined }) }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import type { Change } from '../../../../src/stores/change.js'
-import type { CheckpointChange, DirectStore, Transaction } from '../../../../src/stores/store.js'
+import type { DirectStore, ImportEntryChange, Transaction } from '../../../../src/stores/store.js'
 import { createPlant, deletePlant, gather, toCreates } from '../../../helpers/sandbox/store.js'
 import {
   buildFern,
@@ -61,11 +61,11 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
   test('a checkpoint is stored, moved and removed together with the changes of its transaction', async () => {
     const { store } = await open()
     await createPlant(store, moss)
-    const write = (changes: Change[], checkpoint: CheckpointChange) =>
+    const write = (changes: Change[], checkpoint: ImportEntryChange) =>
       store.transaction(
         async (transaction) => {
           const outcomes = await transaction.write(changes)
-          await transaction.saveCheckpoint(checkpoint)
+          await transaction.saveImportEntry(checkpoint)
           return outcomes.map(readStatus)
         },
         { isRepeatable: true },
@@ -93,13 +93,13 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
     { change: 'removes checkpoint b', from: 'b', to: undefined },
   ])('a transaction that $change stores nothing if the checkpoint is a', async ({ from, to }) => {
     const { store } = await open()
-    await store.transaction(({ saveCheckpoint }) =>
-      saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
+    await store.transaction(({ saveImportEntry }) =>
+      saveImportEntry({ id: 'one', from: undefined, to: 'a' }),
     )
     const failed = store.transaction(
-      async ({ write, saveCheckpoint }) => {
+      async ({ write, saveImportEntry }) => {
         await write([toCreate(fern)])
-        await saveCheckpoint({ id: 'one', from, to })
+        await saveImportEntry({ id: 'one', from, to })
       },
       { isRepeatable: true },
     )
@@ -116,11 +116,11 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
   async function openWithIvy() {
     const { store, readBack } = await open()
     await createPlant(store, ivy)
-    const work = async ({ write, saveCheckpoint }: Transaction) => {
+    const work = async ({ write, saveImportEntry }: Transaction) => {
       const creates = await write(toCreates([fern, moss]))
       expect(await readBack(1n)).toBeUndefined()
       const changes = await write([toCreate(fern), toUpdate({ id: 2n, tag: 'wet' }), toDelete(3n)])
-      await saveCheckpoint({ id: 'one', from: undefined, to: 'all' })
+      await saveImportEntry({ id: 'one', from: undefined, to: 'all' })
       return [...creates, ...changes].map(readStatus)
     }
     return { store, work }

@@ -169,7 +169,7 @@ describe('a server is rejected if it sends', () => {
     await createPlant(store, fern, 'fern')
     await store.tokens.add(new Uint8Array(32), token)
     const checkpoint = { id: 'a', from: undefined, to: 'b' }
-    await store.transaction(({ saveCheckpoint }) => saveCheckpoint(checkpoint))
+    await store.transaction(({ saveImportEntry }) => saveImportEntry(checkpoint))
     forge({ cells, endless: buildDataRow(cells) })
     expect(await settleAll([read(store)])).toEqual([tooManyRows])
   })

@@ -100,8 +100,8 @@ test('a role may do exactly what it has been granted', async () => {
   await database.query(grantsTo(clerk.role, 'SELECT, INSERT'))
   const store = await openPostgresStore(clerk)
   await createPlant(store, { id: 2n, name: 'Moss' })
-  await store.transaction(({ saveCheckpoint }) =>
-    saveCheckpoint({ id: 'a', from: undefined, to: 'b' }),
+  await store.transaction(({ saveImportEntry }) =>
+    saveImportEntry({ id: 'a', from: undefined, to: 'b' }),
   )
   expect(await settleAll([store.check(), store.check(['read']), store.check(['delete'])])).toEqual([
     undefined,

@@ -2,7 +2,7 @@ import { expect, onTestFinished } from 'vitest'
 import { PlantsError } from '../../../../src/errors.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import type { CheckpointChange } from '../../../../src/stores/store.js'
+import type { ImportEntryChange } from '../../../../src/stores/store.js'
 import type { Database } from '../../../helpers/postgres/database.js'
 import { password } from '../../../helpers/postgres/server.js'
 import { toCreates } from '../../../helpers/sandbox/store.js'
@@ -36,12 +36,12 @@ export function getDatabaseName({ url }: Pick<Database, 'url'>): string {
 export async function createAll(
   store: PostgresStore,
   plants: NewPlant[],
-  checkpoint?: CheckpointChange,
+  checkpoint?: ImportEntryChange,
 ): Promise<string[]> {
   const outcomes = await store.transaction(
-    async ({ write, saveCheckpoint }) => {
+    async ({ write, saveImportEntry }) => {
       const outcomes = await write(toCreates(plants))
-      if (checkpoint) await saveCheckpoint(checkpoint)
+      if (checkpoint) await saveImportEntry(checkpoint)
       return outcomes
     },
     { isRepeatable: true },

@@ -87,12 +87,12 @@ test('two imports that generate ids at the same time get different ids', async (
 test('a checkpoint is read only after the transaction that replaces it', async () => {
   const database = await createDatabase()
   const [store, other] = [await openPostgresStore(database), await openPostgresStore(database)]
-  await store.transaction(({ saveCheckpoint }) =>
-    saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
+  await store.transaction(({ saveImportEntry }) =>
+    saveImportEntry({ id: 'one', from: undefined, to: 'a' }),
   )
   let read: Promise<string | undefined> = Promise.resolve(undefined)
-  await store.transaction(async ({ saveCheckpoint }) => {
-    await saveCheckpoint({ id: 'one', from: 'a', to: 'b' })
+  await store.transaction(async ({ saveImportEntry }) => {
+    await saveImportEntry({ id: 'one', from: 'a', to: 'b' })
     read = other.findImportEntry('one')
     await expect
       .poll(() => database.query('SELECT FROM pg_locks WHERE NOT granted'))

@@ -28,7 +28,9 @@ function exec(sql: string): void {
 }
 
 const opened = async () =>
-  closeAfterTest(await SqliteStore.open(createFileAddress(user.store), buildSqliteOptions()))
+  closeAfterTest(
+    await SqliteStore.openOrCreate(createFileAddress(user.store), buildSqliteOptions()),
+  )
 
 test('all commands leave an added index, view and table alone, and a backup has them', async () => {
   exec(`CREATE INDEX my_index ON plants (tag, lower(name));

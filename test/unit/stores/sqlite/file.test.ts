@@ -33,7 +33,7 @@ const createFern = 'create --id 1 --name Fern'
 
 async function openStore(path = join(createTemporaryFolder(), 'plants.db')) {
   const store = closeAfterTest(
-    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
   )
   return { path, store }
 }
@@ -113,7 +113,7 @@ describe('the file of a store', () => {
         return 0
       }
       const runtime = { ...options.runtime, random }
-      const store = await SqliteStore.open(createFileAddress(path), { ...options, runtime })
+      const store = await SqliteStore.openOrCreate(createFileAddress(path), { ...options, runtime })
       const other = openDatabase(path)
       other.exec('BEGIN IMMEDIATE')
       const work = async ({ write }: Transaction) => write([{ type: 'create', plant: moss }])
@@ -191,7 +191,7 @@ test('a backup is read without a log, and written with one, also when another pr
     shouldCommit: () => false,
   })
   expect(listFiles(backup)).toEqual(['backup.db'])
-  await createPlant(closeAfterTest(await SqliteStore.open(address, buildSqliteOptions())), {
+  await createPlant(closeAfterTest(await SqliteStore.openOrCreate(address, buildSqliteOptions())), {
     id: 3n,
     name: 'Fern',
   })

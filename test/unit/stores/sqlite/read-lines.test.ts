@@ -24,7 +24,7 @@ const formats = (['ndjson', 'csv', 'tsv'] as const).map((name) => {
 async function openStore(plants: readonly NewPlant[] = []) {
   const path = join(createTemporaryFolder(), 'plants.db')
   const store = closeAfterTest(
-    await SqliteStore.open(createFileAddress(path), buildSqliteOptions()),
+    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
   )
   await addPlants(store, plants)
   return { store, path }
