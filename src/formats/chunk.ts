@@ -70,9 +70,17 @@ export interface FormatReader {
   format?: FormatName
   header?: Header
   delimiter?: string | undefined
-  /** The name of the next sheet of a workbook that has the columns, too, but is not read. */
-  otherSheet?: string | undefined
+  /** The other sheets of a workbook that have rows. They are not read. */
+  unreadSheets?: readonly UnreadSheet[] | undefined
   chunks: AsyncIterable<Chunk>
+}
+
+/** A sheet that has rows, and is not read. */
+export interface UnreadSheet {
+  name: string
+  isHidden: boolean
+  /** Whether an import with `--sheet`, and otherwise the same options, finds its columns. */
+  hasColumns: boolean
 }
 
 /** The text of a JSON value, the cells of a row, or null for a line that is too large. */

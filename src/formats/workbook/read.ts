@@ -12,7 +12,7 @@
  * reads the whole sheet, so that damage is found before anything is stored. The second time, it
  * imports the rows. docs/design/decisions.md says why a workbook is read twice.
  */
-import { assertDefined, inputError } from '../../errors.js'
+import { assertDefined, inputError, PlantsError } from '../../errors.js'
 import {
   type Cells,
   Chunk,
@@ -20,6 +20,7 @@ import {
   type FormatReader,
   type InputOptions,
   maxUnpackedBytes,
+  type UnreadSheet,
 } from '../chunk.js'
 import { foldName, listNames } from '../columns.js'
 import {
@@ -120,8 +121,7 @@ class WorkbookReader {
 
   async openTable(): Promise<FormatReader> {
     const workbook = await this.#readWorkbook()
-    const { chosenSheet, nextSheet } = await this.#chooseSheet(workbook)
-    const { sheet, head } = chosenSheet
+    const { sheet, head } = await this.#chooseSheet(workbook)
     const rows = this.#readTable(sheet, this.#countColumns(head))
     const source = {
       name: this.#file,
@@ -129,7 +129,7 @@ class WorkbookReader {
       sheets: workbook.sheets.map(describeSheet),
     }
     const reader = createReader(head, rows, this.#options, source)
-    return { ...reader, otherSheet: nextSheet?.sheet.name }
+    return { ...reader, unreadSheets: await this.#findUnreadSheets(workbook, sheet) }
   }
 
   async readHeads(): Promise<TableHead[]> {
@@ -154,21 +154,45 @@ class WorkbookReader {
   /**
    * Chooses the first sheet that has the columns. If no sheet has them, it chooses the widest one,
    * and the error about missing columns then names the columns of that sheet.
-   *
-   * @returns also the next sheet that has the columns, so that a warning can say that this sheet
-   * is not read
    */
-  async #chooseSheet(
-    workbook: Workbook,
-  ): Promise<{ chosenSheet: SheetCandidate; nextSheet?: SheetCandidate }> {
+  async #chooseSheet(workbook: Workbook): Promise<SheetCandidate> {
     const candidates: SheetCandidate[] = []
     for (const sheet of this.#findSheets(workbook)) {
-      candidates.push({ sheet, head: await this.#readHead(sheet, workbook.context) })
-      const [chosenSheet, nextSheet] = candidates.filter(({ head }) => this.#hasColumns(head))
-      if (chosenSheet && nextSheet) return { chosenSheet, nextSheet }
+      const candidate = { sheet, head: await this.#readHead(sheet, workbook.context) }
+      if (this.#hasColumns(candidate.head)) return candidate
+      candidates.push(candidate)
     }
-    const withColumns = candidates.find(({ head }) => this.#hasColumns(head))
-    return { chosenSheet: withColumns ?? findWidestSheet(candidates) }
+    return findWidestSheet(candidates)
+  }
+
+  /** Finds the sheets with rows that are not read, so that a warning can name them. */
+  async #findUnreadSheets(
+    { sheets, context }: Workbook,
+    chosenSheet: Sheet,
+  ): Promise<UnreadSheet[]> {
+    const unreadSheets: UnreadSheet[] = []
+    for (const sheet of sheets) {
+      if (sheet === chosenSheet || sheet.path === undefined) continue
+      const head = await this.#tryToReadHead(sheet, context)
+      if (head?.length === 0) continue
+      const hasColumns = head !== undefined && this.#hasColumns(head)
+      unreadSheets.push({ name: sheet.name, isHidden: sheet.isHidden, hasColumns })
+    }
+    return unreadSheets
+  }
+
+  /**
+   * Reads the first rows of a sheet that is not imported, so damage in it does not matter.
+   *
+   * @returns undefined if the sheet is damaged
+   */
+  async #tryToReadHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells> | undefined> {
+    try {
+      return await this.#readHead(sheet, context)
+    } catch (error) {
+      if (error instanceof PlantsError && error.kind === 'input') return undefined
+      throw error
+    }
   }
 
   #findSheets({ sheets }: Workbook): Sheet[] {
@@ -195,17 +219,20 @@ class WorkbookReader {
 
   async #readHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells>> {
     const head = new Chunk<Cells>()
-    for await (const { records, lines } of this.#readRows(sheet, Infinity, context)) {
+    const chunks = this.#readRows(sheet, Infinity, context, maxHeaderRows)
+    for await (const { records, lines } of chunks) {
       for (const [index, row] of records.entries()) head.add(row, assertDefined(lines[index]))
-      if (head.records.length >= maxHeaderRows) break
+      if (head.length >= maxHeaderRows) break
     }
     return head.slice(0, maxHeaderRows)
   }
 
+  /** @param chunkRows a chunk is yielded when it has this many rows, or when it is full */
   async *#readRows(
     { name, path }: Sheet,
     width: number,
     context: CellContext,
+    chunkRows = Infinity,
   ): AsyncGenerator<Chunk<Cells>> {
     if (path === undefined)
       throw inputError(
@@ -215,7 +242,7 @@ class WorkbookReader {
     const rows = new RowReader({ file: this.#file, context, width })
     try {
       for await (const _ of parsePart(this.#archive, path, rows)) {
-        if (rows.isFull) yield rows.takeChunk()
+        if (rows.isFull || rows.length >= chunkRows) yield rows.takeChunk()
       }
     } catch (error) {
       if (!(error instanceof DamageError)) throw error

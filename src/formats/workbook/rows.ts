@@ -62,6 +62,11 @@ export class RowReader implements ElementHandler {
     return this.#chunk.isFull
   }
 
+  /** The number of rows that were read since the last call of `takeChunk`. */
+  get length(): number {
+    return this.#chunk.length
+  }
+
   /** Returns the rows that were read since the last call. */
   takeChunk(): Chunk<Cells> {
     const chunk = this.#chunk

@@ -43,7 +43,7 @@ describe('an import of a workbook with several sheets', () => {
     },
   ])('reads the sheet: $which', async ({ sheets, flags, id }) => {
     const result = await sandbox.import(flags, buildWorkbook({ sheets }))
-    expect(result).toEqual({ code: 0, created: 1, err: '' })
+    expect(result).toMatchObject({ code: 0, created: 1 })
     expect(await sandbox.list()).toContain(`{"id":${id},`)
   })
 
@@ -73,16 +73,71 @@ describe('an import of a workbook with several sheets', () => {
   })
 })
 
-test('an import warns of a second sheet that has the columns', async () => {
+describe('an import names the sheets that it has not read', () => {
   const plants = plantHeader + buildRows(['1', 'Fern'])
-  const result = await sandbox.import('', buildWorkbook({ sheets: { A: plants, 'B c': plants } }))
-  const err =
-    'plants: The sheet "B c" of stdin also has the columns, but was not read. ' +
-    "To read it, add --sheet 'B c'\n"
-  expect(result).toEqual({ code: 0, created: 1, err })
-  expect(
-    (await sandbox.import(['--sheet', 'B c'], buildWorkbook({ sheets: { 'B c': plants } }))).err,
-  ).toBe('')
+  const other = buildRows(['Nr.', 'Name', 'Ort'], ['1', 'Rose', 'north'])
+  const many = Object.fromEntries(['B', 'C', 'D', 'E', 'F', 'G', 'H'].map((name) => [name, other]))
+  const again = 'run the command again with'
+
+  test.each<{ which: string; parts: Parts; flags: string; warning: string }>([
+    {
+      which: 'none if the others are empty, or are charts',
+      parts: { sheets: { A: plants, B: '', Chart: undefined } },
+      flags: '',
+      warning: '',
+    },
+    {
+      which: 'one that has the columns',
+      parts: { sheets: { A: plants, 'B c': plants } },
+      flags: '',
+      warning: `The sheet "B c" of stdin has rows, but was not read. To read it, ${again} --sheet 'B c'`,
+    },
+    {
+      which: 'one that has other columns',
+      parts: { sheets: { Nord: other, Alt: plants } },
+      flags: '',
+      warning: `The sheet "Nord" of stdin has rows, but was not read. To read it, ${again} --sheet Nord, and name its columns with --map`,
+    },
+    {
+      which: 'those next to the one of --sheet, some of them hidden',
+      parts: { sheets: { A: plants, B: plants, Old: other }, hidden: ['Old'] },
+      flags: '--sheet B',
+      warning: `The sheets "A" and "Old" (hidden) of stdin have rows, but were not read. To read one of them, ${again} --sheet NAME, and name other columns with --map`,
+    },
+    {
+      which: 'the first five of many',
+      parts: { sheets: { A: plants, ...many } },
+      flags: '',
+      warning: `The sheets "B", "C", "D", "E", "F" and 2 more of stdin have rows, but were not read. To read one of them, ${again} --sheet NAME, and name its columns with --map`,
+    },
+    {
+      which: 'one that is damaged',
+      parts: { sheets: { A: plants, B: '<row r="2"/><row r="1"/>' } },
+      flags: '',
+      warning: `The sheet "B" of stdin has rows, but was not read. To read it, ${again} --sheet B, and name its columns with --map`,
+    },
+  ])('$which', async ({ parts, flags, warning }) => {
+    const err = warning && `plants: ${warning}\n`
+    const result = await sandbox.import(flags, buildWorkbook(parts))
+    expect(result).toEqual({ code: 0, created: 1, err })
+  })
+
+  test('and the command that it proposes reads the sheet', async () => {
+    sandbox.write('stock.xlsx', buildWorkbook({ sheets: { Nord: other, Alt: plants } }))
+    await sandbox.import('stock.xlsx')
+    const flags = '--sheet Nord --map id=Nr. --if-exists update'
+    expect(await sandbox.import(`stock.xlsx ${flags}`)).toMatchObject({ code: 0, updated: 1 })
+  })
+
+  test('also if the import has generated ids', async () => {
+    const sheets = { A: buildRows(['name'], ['Fern']), B: buildRows(['name'], ['Rose']) }
+    sandbox.write('stock.xlsx', buildWorkbook({ sheets }))
+    const flags = '--sheet B --match name'
+    const { err } = await sandbox.import('stock.xlsx --id-from next')
+    expect(err).toContain(`${again} ${flags}\n`)
+    const result = await sandbox.import(`stock.xlsx --id-from next ${flags}`)
+    expect(result).toMatchObject({ code: 0, created: 1 })
+  })
 })
 
 test.each(['hidden', 'veryHidden'] as const)(
@@ -94,7 +149,8 @@ test.each(['hidden', 'veryHidden'] as const)(
       Z: '',
     }
     const stdin = buildWorkbook({ sheets, hidden: ['Old', 'Z'], hiddenState })
-    expect(await sandbox.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
+    const err = expect.stringContaining('The sheet "Old" (hidden) of stdin has rows')
+    expect(await sandbox.import('', stdin)).toEqual({ code: 0, created: 1, err })
     expect(await sandbox.import('--sheet 1', stdin)).toMatchObject({ skipped: 1 })
     expect(await sandbox.import('--sheet 2', stdin)).toEqual({
       code: 2,

@@ -15,10 +15,10 @@ import {
 } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
 import { formatPlantCount, groupDigits, haveEqualFields } from '../../../plant/plant.js'
-import { formatOption } from '../../../platform/shell.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
+import { describeUnreadSheets } from './describe-unread-sheets.js'
 import { RejectionHints } from './rejection-hints.js'
 
 /**
@@ -133,6 +133,7 @@ export class ImportReport {
     await this.#warnOfUnusedOptions(notes)
     await this.#warnOfGuessedHeaders(notes)
     await this.#warnOfMultilineRows(notes)
+    await this.#warnOfUnreadSheets(notes)
     await this.#warnOfIgnoredCells(notes)
     await this.#warnOfOtherNames(notes)
   }
@@ -170,15 +171,14 @@ export class ImportReport {
       await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
   }
 
-  async #warnOfIgnoredCells({ surplusRows, otherSheets }: InputNotes): Promise<void> {
-    const { reporter } = this.#context
-    for (const { file, sheet } of otherSheets)
-      await reporter.warn(
-        `The sheet ${JSON.stringify(sheet)} of ${file} also has the columns, but was not read. To read it, add` +
-          formatOption('sheet', sheet),
-      )
+  async #warnOfUnreadSheets({ unreadSheets }: InputNotes): Promise<void> {
+    for (const { file, sheets } of unreadSheets)
+      await this.#context.reporter.warn(describeUnreadSheets(file, sheets, this.#plan))
+  }
+
+  async #warnOfIgnoredCells({ surplusRows }: InputNotes): Promise<void> {
     if (surplusRows > 0)
-      await reporter.warn(
+      await this.#context.reporter.warn(
         `Ignored the cells to the right of the header in ${countRows(surplusRows)}`,
       )
   }

@@ -1,0 +1,50 @@
+import type { UnreadSheet } from '../../../formats/chunk.js'
+import { listNames } from '../../../formats/columns.js'
+import type { ImportPlan } from '../../../import/inputs.js'
+import { formatOption } from '../../../platform/shell.js'
+
+/**
+ * Describes the sheets of a workbook that have rows but were not read, and how to read them.
+ *
+ * @param sheets at least one sheet
+ */
+export function describeUnreadSheets(
+  file: string,
+  sheets: readonly UnreadSheet[],
+  plan: ImportPlan,
+): string {
+  const [first] = sheets
+  const isOnlyOne = sheets.length === 1
+  const object = isOnlyOne ? 'it' : 'one of them'
+  const sheetOption = isOnlyOne ? formatOption('sheet', first?.name) : ' --sheet NAME'
+  // A file whose records got generated ids is imported again only if plants are found by name.
+  const needsMatch = plan.idFrom !== undefined && plan.match === undefined
+  const matchOption = needsMatch ? ' --match name' : ''
+  return (
+    `${listSheets(sheets)} of ${file} ${isOnlyOne ? 'has' : 'have'} rows, but ` +
+    `${isOnlyOne ? 'was' : 'were'} not read. To read ${object}, ` +
+    `run the command again with${sheetOption}${matchOption}${describeMapping(sheets)}`
+  )
+}
+
+const maxSheets = 5
+
+/** Lists the names of sheets: `The sheets "Nord" and "Old" (hidden)`. */
+function listSheets(sheets: readonly UnreadSheet[]): string {
+  const names = sheets
+    .slice(0, maxSheets)
+    .map(({ name, isHidden }) => listNames([name]) + (isHidden ? ' (hidden)' : ''))
+  const moreCount = sheets.length - names.length
+  if (moreCount > 0) names.push(`${moreCount} more`)
+  const noun = sheets.length === 1 ? 'sheet' : 'sheets'
+  return `The ${noun} ${[names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ')}`
+}
+
+/** Describes that `--map` is needed for the sheets whose columns have other names. */
+function describeMapping(sheets: readonly UnreadSheet[]): string {
+  if (sheets.every(({ hasColumns }) => hasColumns)) return ''
+  const verb = sheets.some(({ hasColumns }) => hasColumns)
+    ? 'name other columns'
+    : 'name its columns'
+  return `, and ${verb} with --map`
+}
