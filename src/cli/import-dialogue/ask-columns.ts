@@ -49,6 +49,8 @@ export async function askForColumns(
   const { records } = rows
   const headerIndex = findHeader(rows, plan)?.row ?? findLikeliestRow(records, plan)
   const fieldsToAsk = findFieldsToAsk(listColumns(records, headerIndex), plan)
+  if (sheet !== undefined && fieldsToAsk === undefined && findHeader(rows, plan))
+    return { answers: { sheet }, headerLine: rows.lines[headerIndex] }
   if (records.length === 0 || plan.columns || fieldsToAsk === undefined) throw failure
   const table = { rows: records, headerIndex, fieldsToAsk, type: sample.type }
   const columnAnswers = await new ColumnDialogue(table, plan, io).ask()
@@ -63,7 +65,7 @@ interface ColumnAnswers {
 }
 
 /**
- * Selects the table to ask about. A sheet that has all columns needs no question.
+ * Selects the table to ask about. If several sheets have rows, a person is asked for the sheet.
  *
  * @returns the name of the sheet only if a person was asked for it
  */
@@ -74,8 +76,10 @@ async function selectHead(
 ): Promise<{ sheet?: string; rows: Chunk<Cells> }> {
   const completeHead = heads.find(({ rows }) => findHeader(rows, plan) !== undefined)
   const likeliestHead = completeHead ?? findLikeliestHead(heads)
-  if (type !== 'workbook' || completeHead || heads.length === 1) return { rows: likeliestHead.rows }
-  const sheets = heads.map(({ sheet = '', rows: { records } }) => {
+  const filledHeads = heads.filter(({ rows }) => rows.length > 0)
+  const mayAsk = type === 'workbook' && !plan.columns && filledHeads.length > 1
+  if (!mayAsk) return { rows: likeliestHead.rows }
+  const sheets = filledHeads.map(({ sheet = '', rows: { records } }) => {
     const header = records[findLikeliestRow(records, plan)] ?? []
     return { name: sheet, headerTexts: readNames(header).filter(Boolean) }
   })

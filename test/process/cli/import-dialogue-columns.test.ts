@@ -108,6 +108,22 @@ test('an import asks for the sheet of a workbook, and then for its columns', asy
   expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
 })
 
+test('an import that asks for columns asks for the sheet first if several have rows', async () => {
+  const sheets = {
+    Twice: buildRows(['id', 'name', 'name'], ['1', 'Rosa', 'Rose']),
+    Empty: '',
+    Stock: buildRows(['id', 'name'], ['4', 'Salvia']),
+  }
+  const user = createSandboxWithFile(buildWorkbook({ sheets }), 'stock.xlsx')
+  const session = user.terminal('import stock.xlsx', noColor)
+  await session.answer(['Which sheet has the plants?', down + enter], ['Import 1 plant?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.includes('plants import stock.xlsx --sheet Stock')]).toEqual([0, true])
+  expect(screen).not.toContain('Empty')
+  expect(screen.replace(/\s+/g, ' ')).toContain('The sheet "Twice" of stock.xlsx has rows, but')
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Salvia' }))
+})
+
 test('a dialogue names a column by its number if its name is empty, or occurs twice', async () => {
   const user = createSandboxWithFile('Nr;Name;;Name\n31;x;north;Rosa\n')
   const session = user.terminal('import list.csv', noColor)
