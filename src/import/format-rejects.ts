@@ -5,7 +5,7 @@
 import { usageError } from '../errors.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { isRejectsName, rejectColumns } from '../formats/columns.js'
-import { formatTableCell } from '../formats/write.js'
+import { formatTableCell, spreadsheetError } from '../formats/write.js'
 import type { Problem } from '../stores/change.js'
 
 export interface RejectedRecord extends Problem {
@@ -24,14 +24,27 @@ export function formatRejectedRecords(
   rejections: readonly RejectedRecord[],
   { header, delimiter }: FormatReader,
 ): string {
-  const names = header?.names ?? []
+  const { names = [], columns } = header ?? {}
+  const stringColumns = [columns?.get('name'), columns?.get('tag')]
   const rows = rejections.map((record) => {
     const { line, raw, message } = record
     if (raw === null || typeof raw === 'string') return formatJsonLine(record, raw ?? '')
-    const cells = raw.filter((_, column) => !isRejectsName(names[column] ?? ''))
+    const cells = raw
+      .map((cell, column) => (stringColumns.includes(column) ? markUnusable(cell) : cell))
+      .filter((_, column) => !isRejectsName(names[column] ?? ''))
     return formatRow([String(line), message, ...cells], delimiter)
   })
   return rows.join('')
+}
+
+/**
+ * Replaces the text of a name or a tag that was rejected by an error value, unless it is one. Any
+ * other text would be a name when the rejects file is imported, such as the number `1.5E+19`, which
+ * has lost digits.
+ */
+function markUnusable(cell: Cell): Cell {
+  if (typeof cell !== 'object' || spreadsheetError.test(cell.text)) return cell
+  return { ...cell, text: '#NUM!' }
 }
 
 /** Formats the header of a table, with a byte order mark for spreadsheets. NDJSON has none. */

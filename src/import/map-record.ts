@@ -35,7 +35,7 @@ import {
   isGenerated,
   type MappedChange,
 } from './mapped-change.js'
-import { parseIdCell } from './parse-id-cell.js'
+import { isRoundedNumber, parseIdCell } from './parse-id-cell.js'
 import { parsePlainJson } from './plain-record.js'
 import { findIdCause } from './rejection-cause.js'
 
@@ -158,7 +158,10 @@ export class Mapper {
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(recordWithId, form)
     if (!patch) {
-      const reasons = this.#findReasons(recordWithId, form, cells)
+      const cellReason = this.#findCellReason(cells)
+      if (cellReason !== undefined)
+        return createProblem('invalid', describeInvalidPlant([cellReason]))
+      const reasons = findProblems(recordWithId, form)
       const rejectionCause = findIdCause(recordWithId, form)
       return { ...createProblem('invalid', describeInvalidPlant(reasons)), rejectionCause }
     }
@@ -210,13 +213,15 @@ export class Mapper {
     names.set(Buffer.from(name).toString(), id)
   }
 
-  /** Finds why a record is no valid plant. A cell without a value has its own reason. */
-  #findReasons(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
+  /** Finds a cell whose value is lost, which is why its record is no valid plant. */
+  #findCellReason(cells: Cells): string | undefined {
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
-      if (typeof cell === 'object') return [`the ${name} ${cell.reason}`]
+      if (typeof cell === 'object') return `the ${name} ${cell.reason}`
+      if (name === 'id' && cell !== undefined && isRoundedNumber(cell))
+        return 'the id is a number that a spreadsheet has rounded. Enter all its digits'
     }
-    return findProblems(record, form)
+    return undefined
   }
 
   #readCells(cells: Cells): Record<string, unknown> {

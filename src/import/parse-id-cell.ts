@@ -16,3 +16,11 @@ export function parseIdCell(cell: string): bigint | string {
 
 const idForms =
   /^\s*(?:="(?<formulaDigits>-?\d{1,40})"|'(?<textDigits>-?\d{1,40})|(?<plainDigits>-?\d{1,40})(?:\.0)?)\s*$/
+
+/**
+ * Whether a cell has a number with an exponent of at least 15, such as `1.23457E+19`. Spreadsheets
+ * show and save integers like this, and nobody can tell which digits they had.
+ */
+export function isRoundedNumber(cell: string): boolean {
+  return /^\s*-?\d(?:[.,]\d*)?E\+?(?:1[5-9]|[2-9]\d|\d{3,})\s*$/i.test(cell)
+}

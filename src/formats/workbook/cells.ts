@@ -113,13 +113,14 @@ function readNumber(value: string, format: number, context: CellContext): Cell {
 }
 
 function formatNumber(number: number): Cell {
-  const text = String(number)
   if (Math.abs(number) > Number.MAX_SAFE_INTEGER)
     return {
-      text,
+      // Plain digits would look like an id, and the rejects file could be imported with a wrong id.
+      text: number.toExponential().toUpperCase(),
       reason:
         'is a number from 2^53 on, which has lost digits. Format the cell as text, and enter the number again',
     }
+  const text = String(number)
   if (!text.includes('e')) return text
   return number.toLocaleString('en', { useGrouping: false, maximumSignificantDigits: 17 })
 }

@@ -197,13 +197,40 @@ test('an import rejects errors, numbers above 2^53 and exponents in strings in t
     expect.stringMatching(/^2,[^,]*: the id .*#N\/A,#N\/A,a$/),
     expect.stringMatching(/^3,[^,]*: the name .*#REF!,2,#REF!$/),
     expect.stringMatching(/^4,[^,]*: the tag .*#DIV\/0!,3,c,#DIV\/0!$/),
-    expect.stringMatching(/^7,".*: the name .*",6,900719925474099\d$/),
-    expect.stringMatching(/^8,".*: the id .*",-900719925474099\d,g$/),
+    expect.stringMatching(/^7,".*: the name .*",6,#NUM!$/),
+    expect.stringMatching(/^8,".*: the id .*",-9\.007199254740992E\+15,g$/),
     expect.stringMatching(/^9,".*: the id .*",1E3,h$/),
   ])
   expect(await sandbox.list()).toBe(
     buildPlantLine(4, 'd', 't') + buildPlantLine(5, 'e', '#N/A') + buildPlantLine(10_000_000, 'i'),
   )
+})
+
+test('a number that has lost digits is rejected again when its rejects file is imported', async () => {
+  const lost = '<c><v>12345678901234567890</v></c>'
+  const sum = '<c><f>A1*10</f><v>1.2345678901234568E19</v></c>'
+  const [a, b] = [buildInlineCell('a'), buildInlineCell('b')]
+  const rows = [`${lost}${a}${b}${lost}`, `${sum}${a}${b}`, `${a}`, `<c><v>2</v></c>${lost}${b}`]
+  const sheet = [...rows, `<c><v>3</v></c>${a}${sum}`]
+  const stdin = buildSheetWorkbook(
+    `${buildRows(['id', 'name', 'tag', 'note'])}<row>${sheet.join('</row><row>')}</row>`,
+  )
+  const { err } = await sandbox.import('--rejects first.csv', stdin)
+  expect(err).not.toContain('--map id=')
+  const { err: secondErr, ...result } = await sandbox.import('first.csv --rejects second.csv')
+  expect(result).toMatchObject({ code: 6, rejected: { 422: 5 } })
+  expect(secondErr).toContain(
+    'first.csv:2: Invalid plant: the id is a number that a spreadsheet has rounded. ' +
+      'Enter all its digits',
+  )
+  const readCells = (file: string) =>
+    sandbox
+      .read(file)
+      .split('\n')
+      .map((line) => line.replace(/^\d+,(?:"[^"]*"|[^,]*),/, ''))
+  expect(readCells('second.csv')).toEqual(readCells('first.csv'))
+  expect(readCells('first.csv')[1]).toBe('1.2345678901234567E+19,a,b,1.2345678901234567E+19')
+  expect(await sandbox.list()).toBe('')
 })
 
 test('an import finds rows and cells by their names, in the first sheet that has the columns', async () => {
