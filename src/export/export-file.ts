@@ -84,7 +84,7 @@ export async function exportFile(
     // The reader of a pipe wants no more. That is not a failure to write.
     if (getSystemCode(error) === 'EPIPE') throw error
     const isFull = ['ENOSPC', 'EDQUOT'].includes(getSystemCode(error) ?? '')
-    const hint = isFull ? 'Choose another file, or free some space' : 'Choose another file'
+    const hint = isFull ? 'Free some space on its disk' : 'Choose another file'
     throw toWriteError(path, target, error, hint)
   } finally {
     file?.discard()

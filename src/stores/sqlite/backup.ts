@@ -14,7 +14,7 @@ import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { buildUri } from '../../platform/sqlite.js'
+import { buildUri, type Database } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
 import {
   belongsToStore,
@@ -24,6 +24,7 @@ import {
   type SqliteOptions,
 } from './connection.js'
 import { explainSqliteError, StoreDamageError } from './errors.js'
+import { createFullDiskError, findFreeBytes, isDiskFull } from './full-disk.js'
 import { countPlants } from './read.js'
 import { applicationId, tables } from './schema.js'
 import { Writer } from './writer.js'
@@ -63,14 +64,7 @@ export async function backUp(
     if (oldCount > 2n * newCount) await onLarger?.(message)
     copy = new AtomicFile(target)
     const { path } = copy
-    await store.retry(
-      () => {
-        // VACUUM INTO accepts only an empty file, and this may be the second try.
-        truncateSync(path)
-        store.db.prepare('VACUUM INTO ?').run(path)
-      },
-      { path: target, subject: backup },
-    )
+    await store.retry(() => vacuumInto(store, path, backup), { path: target, subject: backup })
     await checkSignal(signal)
     const plants = await store.retry(() => countInFile(store, path))
     await checkSignal(signal)
@@ -85,7 +79,28 @@ export async function backUp(
   } finally {
     store.close()
     copy?.discard()
+    // SQLite leaves the journal of a copy that it could not complete.
+    if (copy) rmSync(`${copy.path}-journal`, { force: true })
   }
+}
+
+/** @param path an existing file, which need not be empty: this may be the second try */
+function vacuumInto({ db }: Connection, path: string, backup: string): void {
+  truncateSync(path) // VACUUM INTO accepts only an empty file.
+  try {
+    db.prepare('VACUUM INTO ?').run(path)
+  } catch (cause) {
+    if (!isDiskFull(cause, path)) throw cause
+    truncateSync(path)
+    const freeBytes = findFreeBytes(path)
+    throw createFullDiskError(backup, { neededBytes: measureContents(db), freeBytes, cause })
+  }
+}
+
+/** Returns how many bytes the pages of a store have, without the free pages, which no copy has. */
+function measureContents(db: Database): number {
+  const readNumber = (name: string) => Number(db.prepare(`PRAGMA ${name}`).get()?.[name])
+  return (readNumber('page_count') - readNumber('freelist_count')) * readNumber('page_size')
 }
 
 /**
@@ -239,7 +254,8 @@ export async function restoreStore(
       }
       for (const [table, columns] of Object.entries(tables)) {
         const rows = `(${columns}) SELECT ${columns} FROM copy.${table}`
-        db.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} ${rows}`)
+        const change = `DELETE FROM main.${table}; INSERT INTO main.${table} ${rows}`
+        replaceRows(db, change, { path, file })
         await checkSignal(signal)
       }
     })
@@ -251,5 +267,21 @@ export async function restoreStore(
     throw error
   } finally {
     store.close()
+  }
+}
+
+/** Replaces the rows of a table. The error of a full disk says how much space a restore needs. */
+function replaceRows(
+  db: Database,
+  change: string,
+  { path, file }: { path: string; file: string },
+): void {
+  try {
+    db.exec(change)
+  } catch (cause) {
+    if (!isDiskFull(cause, path)) throw cause
+    // The rows are first in the log, and then also in the store.
+    const neededBytes = 2 * statSync(file).size
+    throw createFullDiskError(`The store ${path}`, { neededBytes, cause })
   }
 }

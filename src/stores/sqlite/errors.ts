@@ -278,7 +278,7 @@ function createFileError(
 }
 
 const waitHint = 'Try again, or wait longer with --timeout 2m'
-const fullDiskHint = 'Free some space on its disk'
+export const fullDiskHint = 'Free some space on its disk'
 const noMoreFilesHint = 'Delete some files on its disk, which can hold no more of them'
 const temporarySpaceHint =
   'Sorting needs temporary files: set SQLITE_TMPDIR to a directory on a disk with more space'

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
@@ -129,28 +129,66 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     )
   })
 
-  test('the error of a backup says which disk is full', async () => {
+  test('the error of a backup says how much space it needs', async () => {
     const user = new DiskUser(await mountSmallDisk())
     const env = { PLANTS_STORE: `${user.home}/large.db` }
-    writeLines(user.home, buildPlantLines(20_000))
-    expect((await user.on('import plants.ndjson', env)).code).toBe(0)
+    await importLongNames(user, env)
+    user.grow('2m')
     const { code, err } = await user.on(`backup ${user.folder}/backup.db`, env)
-    expect([code, err]).toEqual([4, expect.stringMatching(/^plants: The backup .* full\n/)])
-    expect(err).toContain('Free some space on its disk')
+    const message = `The backup ${user.folder}/backup.db could not be written: its disk is full`
+    expect([code, err]).toEqual([4, expect.stringContaining(`plants: ${message}. It needs about `)])
+    expect(err).toMatch(
+      / about 2[2-4]\.\d MiB, and [12]\.\d MiB are free\n {2}Free some space on its disk\n$/,
+    )
+    expect(readdirSync(user.inside)).toEqual([])
+    user.grow('30m')
+    expect((await user.on(`backup ${user.folder}/backup.db`, env)).code).toBe(0)
+    expect(readdirSync(user.inside)).toEqual(['backup.db'])
+  })
+
+  test('the error of a restore says how much space it needs', async () => {
+    const user = new DiskUser(await mountSmallDisk())
+    const env = { PLANTS_STORE: `${user.home}/large.db` }
+    await importLongNames(user, env)
+    expect((await user.on(`backup ${user.home}/backup.db`, env)).code).toBe(0)
+    expect((await user.on('create --id 1 --name Fern')).code).toBe(0)
+    user.grow('2m')
+    const restore = `restore ${user.home}/backup.db --yes`
+    const { code, err } = await user.on(restore)
+    expect([code, err]).toEqual([4, expect.stringMatching(/ could not be written: its disk is /)])
+    expect(err).toMatch(/ about 4[4-7]\.\d MiB\n {2}Free some space on its disk\n$/)
+    expect([readdirSync(user.inside), user.ids()]).toEqual([['plants.db'], [1]])
+    user.grow('48m')
+    expect((await user.on(restore)).code).toBe(0)
+    expect(user.ids()).toHaveLength(24)
+  })
+
+  test('the error of an export says which disk is full', async () => {
+    const user = new DiskUser(await mountSmallDisk())
+    const env = { PLANTS_STORE: `${user.home}/large.db` }
+    await importLongNames(user, env)
+    const { code, err } = await user.on(`export ${user.folder}/plants.csv`, env)
+    const reason = 'could not be written: no space left on device\n  Free some space on its disk\n'
+    expect([code, err]).toEqual([74, `plants: ${user.folder}/plants.csv ${reason}`])
+    expect(readdirSync(user.inside)).toEqual([])
   })
 
   test('a sort without enough space fails with a hint', async () => {
     const user = new DiskUser(await mountSmallDisk())
-    const names = Array.from({ length: 24 }, (_, id) => ({ id, name: 'x'.repeat(1e6 - id) }))
-    writeLines(
-      user.home,
-      names.map((plant) => JSON.stringify(plant)),
-    )
-    const store = `${user.home}/names.db`
-    const env = { PLANTS_STORE: store }
-    expect((await user.on('import plants.ndjson', env)).code).toBe(0)
+    const env = { PLANTS_STORE: `${user.home}/names.db` }
+    await importLongNames(user, env)
     const sorted = 'export plants.csv --sort name'
     const { code, err } = await user.on(sorted, { ...env, SQLITE_TMPDIR: user.folder })
     expect([code, err]).toEqual([4, expect.stringContaining('set SQLITE_TMPDIR')])
   })
 })
+
+/** Imports 24 plants with names of a megabyte each into the store of `env`. */
+async function importLongNames(user: DiskUser, env: NodeJS.ProcessEnv): Promise<void> {
+  const plants = Array.from({ length: 24 }, (_, id) => ({ id, name: 'x'.repeat(1e6 - id) }))
+  writeLines(
+    user.home,
+    plants.map((plant) => JSON.stringify(plant)),
+  )
+  expect((await user.on('import plants.ndjson', env)).code).toBe(0)
+}
