@@ -28,7 +28,7 @@ export async function openJournal(options: SqliteOptions, io: Io): Promise<Direc
       ? `The journal ${path} could not be used: ${reason}`
       : describeReason(cause)
     throw new PlantsError('unwritable', message, {
-      hint: 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR',
+      hint: 'Choose another directory with the variable PLANTS_STATE_DIR',
       cause,
     })
   }

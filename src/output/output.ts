@@ -24,7 +24,7 @@ export async function writeStdout(io: Io, text: string | Uint8Array): Promise<vo
     const reason = describeSystemError(error)
     if (reason === undefined || getSystemCode(error) === 'EPIPE') throw error
     const message = `Stdout could not be written: ${reason}`
-    const hint = `Write it elsewhere, or free some space. ${incompleteHint}`
+    const hint = `Write it to a disk with more space. ${incompleteHint}`
     throw new PlantsError('unwritable', message, { hint, cause: error })
   }
 }

@@ -277,16 +277,16 @@ function createFileError(
   return new PlantsError(kind, `${message}: ${reason}`, { hint, cause: error })
 }
 
-const waitHint = 'Try again, or wait longer with --timeout 2m'
+const waitHint = 'Wait longer with --timeout 2m'
 export const fullDiskHint = 'Free some space on its disk'
 const noMoreFilesHint = 'Delete some files on its disk, which can hold no more of them'
 const temporarySpaceHint =
   'Sorting needs temporary files: set SQLITE_TMPDIR to a directory on a disk with more space'
-const quotaHint = 'Delete some files of this user, or ask for a larger quota'
-const diskHint = 'Check the disk, or move the store to a local disk'
+const quotaHint = 'Delete some files of this user on its disk'
+const diskHint = 'Move the store to another disk of this machine'
 const damageHint =
   'Check the disk first. If it is sound, restore an older backup. Without one: plants restore --help'
 const changedTablesHint = 'Another program has changed the tables: restore a backup'
 const fileSizeHint = 'Raise the limit of file sizes, which ulimit -f shows'
-const readOnlyDiskHint = 'Choose a file on another disk, or remount this one for writing'
-const permissionHint = 'Grant this permission with chmod or chown, or choose another file'
+const readOnlyDiskHint = 'Choose a file on another disk'
+const permissionHint = 'Grant this permission with chmod or chown'

@@ -38,7 +38,7 @@ class Unprivileged extends Sandbox {
 
   /** Expects that a command line cannot use a store, and that it says which permission is missing. */
   async cannotUse(path: string, line: string, why: string): Promise<void> {
-    const hint = 'Grant this permission with chmod or chown, or choose another file'
+    const hint = 'Grant this permission with chmod or chown'
     const message = `The store ${path} could not be used: this user may not ${why}`
     const err = `plants: ${message}\n  ${hint}\n`
     expect(await this.do(`${line} --store ${path}`)).toEqual({ code: 4, out: '', err })
@@ -88,7 +88,7 @@ test.skipIf(isWindows)(
     // The driver of Node.js does not tell why a write has failed.
     const reasons = [
       'file too large\n  Raise the limit of file sizes, which ulimit -f shows\n',
-      'i/o error\n  Check the disk, or move the store to a local disk\n',
+      'i/o error\n  Move the store to another disk of this machine\n',
     ]
     expect(reasons).toContain(err.replace(/^.* could not be used: /, ''))
   },

@@ -9,5 +9,8 @@ test('the error of output to a full disk says what to do next', async () => {
   const [stdout, stderr] = [new CapturedOutput({}, 'stdout'), new CapturedOutput({}, 'stderr')]
   stdout.write = () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' }))
   const code = await run(['create', '--id', '1', '--name', 'Fern'], { ...io, stdout, stderr })
-  expect([code, stderr.text]).toEqual([74, expect.stringContaining('\n  Write it elsewhere, or ')])
+  expect([code, stderr.text]).toEqual([
+    74,
+    expect.stringContaining('\n  Write it to a disk with more space. '),
+  ])
 })
