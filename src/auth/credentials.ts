@@ -50,7 +50,7 @@ export async function findToken(
   }
   const { token, savedAt } = findSavedToken(file.savedSettings, name) ?? {}
   if (token === undefined) return undefined
-  parseToken(token, 'The saved token')
+  parseToken(token, 'The saved token', io)
   return { token, source: 'file', origin: file.path, savedAt }
 }
 

@@ -7,7 +7,12 @@ import { ignoreSystemError, isWindows, usageError } from '../errors.js'
 import { formatMode } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
-import { isSocket, type PostgresAddress, type PostgresHost } from '../stores/address.js'
+import {
+  addPassword,
+  isSocket,
+  type PostgresAddress,
+  type PostgresHost,
+} from '../stores/address.js'
 import type { Login } from '../stores/credentials.js'
 
 interface PasswordSource {
@@ -31,10 +36,7 @@ export function findPassword(
 ): PasswordSource | undefined {
   const source = findExplicitPassword(address, io) ?? readPasswordFile(address, io, log)
   for (const host of address.hosts) {
-    const secret = source?.findForHost(host)
-    // A secret is redacted in all output. If the password is also a part of the address, such as
-    // the name of the database, `***` in a printed address would reveal which part it is.
-    if (secret && !address.href.includes(secret)) io.secrets.add(secret)
+    addPassword([source?.findForHost(host)], address.href, io.secrets)
   }
   return source
 }

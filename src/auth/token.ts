@@ -7,10 +7,10 @@ import type { Io } from '../platform/io.js'
  *
  * @throws {PlantsError} `usage`, without the token
  */
-export function readTokenVariable(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', { env }: Io) {
-  const token = env[variable]?.trim()
+export function readTokenVariable(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', io: Io) {
+  const token = io.env[variable]?.trim()
   if (token === '') throw usageError(`${variable} is empty`, 'Set it to a token, or unset it')
-  return token && parseToken(token, variable)
+  return token && parseToken(token, variable, io)
 }
 
 /** A shorter token can be guessed by anybody who reaches the service. */
@@ -24,6 +24,7 @@ const minServeTokenLength = 16
 export function readServeToken(io: Io): string | undefined {
   const token = readTokenVariable('PLANTS_SERVE_TOKEN', io)
   if (token === undefined || token.length >= minServeTokenLength) return token
+  forgetShortToken(token, io)
   const message = `PLANTS_SERVE_TOKEN is shorter than ${minServeTokenLength} characters`
   const command = isWindows
     ? '$env:PLANTS_SERVE_TOKEN = [guid]::NewGuid()'
@@ -31,10 +32,20 @@ export function readServeToken(io: Io): string | undefined {
   throw usageError(message, `Set a random token with: ${command}`)
 }
 
+/**
+ * Stops the redaction of a rejected token that may be an ordinary word. The message that rejects
+ * the token does not contain it. But the word may stand in that message, where `***` would reveal
+ * it: `is ***er than 16 characters`.
+ */
+function forgetShortToken(token: string, { secrets }: Io): void {
+  if (token.length < minServeTokenLength) secrets.delete(token)
+}
+
 /** @throws {PlantsError} `usage`, without the token */
-export function parseToken(token: string, source: string): string {
+export function parseToken(token: string, source: string, io: Io): string {
   const problem = findTokenProblem(token)
   if (problem === undefined) return token
+  forgetShortToken(token, io)
   throw usageError(`${source} ${problem}`, 'Copy the token again, without any other text')
 }
 

@@ -47,14 +47,15 @@ export function toPrintable(text: string, io: Io): string {
 
 /**
  * Replaces the secrets that the program has read by `***`. It also finds a secret that is escaped
- * for JSON, percent-encoded, or cut after its first ten characters.
+ * for JSON, percent-encoded, or cut after its first ten characters. A secret of letters is not
+ * replaced within a longer word: the password `pass` would be revealed by `the ***word`.
  */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = listForms): string {
   let redactedText = text
   // The longest secret is replaced first, because a shorter secret may be the beginning of it.
   for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
     if (secret.length < minSecretLength) continue
-    for (const form of forms(secret)) redactedText = redactedText.replaceAll(form, '***')
+    for (const form of forms(secret)) redactedText = replaceSecret(redactedText, form)
     const secretStart = takeCharacters(secret, startLength)
     if (secret === secretStart) continue
     for (const start of forms(secretStart)) {
@@ -64,6 +65,11 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = l
     }
   }
   return redactedText
+}
+
+function replaceSecret(text: string, form: string): string {
+  if (!/^[a-z]+$/i.test(form)) return text.replaceAll(form, '***')
+  return text.replace(RegExp(`(?<![a-zA-Z])${form}(?![a-zA-Z])`, 'g'), '***')
 }
 
 /**

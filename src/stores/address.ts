@@ -113,3 +113,18 @@ export function isLoginAddress(address: string): boolean {
 
 /** libpq keeps its passwords here (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
 export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'
+
+/**
+ * Adds the forms of a password to the secrets, which are redacted in all output. If the password is
+ * also a part of the address, such as the name of the database, `***` in a printed address would
+ * reveal which part it is.
+ *
+ * @param href the address without its password
+ */
+export function addPassword(
+  forms: readonly (string | undefined)[],
+  href: string,
+  secrets: Set<string>,
+): void {
+  for (const form of forms) if (form && !href.includes(form)) secrets.add(form)
+}

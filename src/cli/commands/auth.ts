@@ -159,7 +159,7 @@ async function readToken(
 ): Promise<string> {
   if (fromStdin && !io.stdin.isTerminal) {
     const text = await readText('-', io, 'Pipe only the token to stdin')
-    return parseToken(text.trim(), 'The token on stdin')
+    return parseToken(text.trim(), 'The token on stdin', io)
   }
   if (!mayAsk)
     throw usageError(

@@ -10,6 +10,7 @@ import type { Runtime } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import {
   type AddressContext,
+  addPassword,
   createAddressError,
   isSocket,
   type PostgresAddress,
@@ -72,7 +73,7 @@ export function parsePostgres(
   source: string,
   context: AddressContext,
 ): PostgresAddress {
-  const { parameters, password } = parseUri(address, source, context)
+  const { parameters, password, encodedPassword } = parseUri(address, source, context)
   const readParameter = (name: ParameterName) => {
     const text = parameters.get(name) ?? (context.env[variables[name] ?? ''] || undefined)
     const isPath = name in pathVariables && text !== undefined && text !== 'system'
@@ -93,10 +94,12 @@ export function parsePostgres(
   const hostList = readParameter('host') ?? (existsSync(socketFolder) ? socketFolder : 'localhost')
   const hosts = parseHosts(hostList, readParameter('port') ?? '', source)
   const location = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
+  const href = `postgres://${encodeURIComponent(user)}@${location}${formatQuery(readParameter)}`
+  addPassword([password, encodedPassword], href, context.secrets)
   return {
     scheme: 'postgres',
     name: `postgres://${location}`,
-    href: `postgres://${encodeURIComponent(user)}@${location}${formatQuery(readParameter)}`,
+    href,
     hosts,
     user,
     database,
@@ -144,13 +147,14 @@ const uriPattern =
  * lists (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). The
  * class `URL` cannot parse this, because its URLs have only one host.
  */
-function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext) {
+function parseUri(address: string, source: string, { isArgument }: AddressContext) {
   const groups = uriPattern.exec(address)?.groups
   if (!groups) throw createInvalidAddressError(source)
   const { user = '', password: encodedPassword = '', hosts = '', dbname = '', query = '' } = groups
   const password = encodedPassword === '' ? undefined : decodePart(encodedPassword, source)
+  // The errors of this function do not repeat the password, which therefore is no secret yet: in
+  // the error for `password` as a password, `***` would reveal it.
   if (password !== undefined) {
-    secrets.add(password).add(encodedPassword)
     const problem = 'contains a password, which other users could see in the list of processes'
     const hint = `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`
     if (isArgument) throw createAddressError(source, problem, hint)
@@ -168,7 +172,7 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     }
     parameters.set(name, decodePart(values.join('='), source))
   }
-  return { parameters, password }
+  return { parameters, password, encodedPassword }
 }
 
 function createInvalidAddressError(source: string): PlantsError {

@@ -34,7 +34,11 @@ function readSpace(path: string) {
  */
 export function createFullDiskError(
   subject: string,
-  { neededBytes, freeBytes, cause }: { neededBytes: number; freeBytes?: number; cause: unknown },
+  {
+    neededBytes,
+    freeBytes,
+    cause,
+  }: { neededBytes: number; freeBytes?: number | undefined; cause: unknown },
 ): PlantsError {
   const freeClause = freeBytes === undefined ? '' : `, and ${formatMebibytes(freeBytes)} are free`
   const message = `${subject} could not be written: its disk is full. It needs about ${formatMebibytes(neededBytes)}${freeClause}`

@@ -13,14 +13,14 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 134, []],
-  ['create --help', [['create', '--help']], 8, 141, []],
-  ['a Tab', [tab], 8, 141, []],
-  ['create', [fern], 10, 169, drivers],
-  ['get', [fern, ['get', '1']], 10, 168, drivers],
-  ['list', [fern, ['list']], 10, 163, drivers],
-  ['create at a service', [service], 12, 174, ['http-store']],
-  ['create in a database', [database], 12, 283, ['postgres-store']],
+  ['--help', [['--help']], 6, 135, []],
+  ['create --help', [['create', '--help']], 8, 142, []],
+  ['a Tab', [tab], 8, 142, []],
+  ['create', [fern], 10, 171, drivers],
+  ['get', [fern, ['get', '1']], 10, 170, drivers],
+  ['list', [fern, ['list']], 10, 165, drivers],
+  ['create at a service', [service], 12, 176, ['http-store']],
+  ['create in a database', [database], 12, 284, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)

@@ -121,6 +121,37 @@ test.each<[string, ScriptedResponse]>([
   expect(err).toContain('token command of team')
 })
 
+test.each([
+  ['PLANTS_SERVE_TOKEN', 'short', 'serve --port 0', 'is shorter than 16 characters'],
+  ['PLANTS_SERVE_TOKEN', 'than', 'serve --port 0', 'is shorter than 16 characters'],
+  [
+    'PLANTS_TOKEN',
+    'a space',
+    `list --store ${nobody}`,
+    'contains a space, a line break or another',
+  ],
+])('the error for an invalid %s is not garbled where it has the words %j', async (...row) => {
+  const [name, token, line, problem] = row
+  const { err } = await new Sandbox().run(line, { env: { [name]: token }, mayShowSecrets: true })
+  expect(err).toContain(`plants: ${name} ${problem}`)
+})
+
+test.each([
+  ['postgres://u:password@localhost/db', 'contains a password, which other users could see'],
+  ['postgres://u:parameter@localhost/db?x=1', 'contains a parameter that is not supported'],
+])('the error for the address %s does not reveal its password', async (address, problem) => {
+  const user = new Sandbox()
+  const line = problem.includes('users') ? ['list', '--store', address] : ['list']
+  const env = { PLANTS_STORE: address }
+  expect((await user.run(line, { env, mayShowSecrets: true })).err).toContain(problem)
+})
+
+test('a password that is also the name of the database is not redacted in the address', async () => {
+  const env = { PLANTS_STORE: 'postgres://ann:garden@127.0.0.1:1/garden' }
+  const { err } = await new Sandbox().run('list --timeout 0s', { env, mayShowSecrets: true })
+  expect(err).toContain('Could not reach postgres://127.0.0.1:1/garden: ')
+})
+
 test('the log of a service shows no token, however it is encoded', async () => {
   const token = 's3cret+of env=s3cret'
   const env = { PLANTS_TOKEN: token, PLANTS_SERVE_TOKEN: 's3cret-to-serve-plants' }
@@ -156,6 +187,13 @@ describe('redact', () => {
     expect(redact('password1 "plants_cAb3-_x… correcthorsebatt… correcthor...', { secrets })).toBe(
       '*** "***… ***… ***',
     )
+  })
+
+  test('keeps a word that contains a secret of letters', () => {
+    const secrets = new Set(['short', 'word'])
+    const text = 'The password is shorter than "short" and --word=short'
+    const redacted = 'The password is shorter than "***" and --***=***'
+    expect(redact(text, { secrets })).toBe(redacted)
   })
 
   test('finds a token of 40 characters in every form, whole and cut, and the longer of two', () => {
