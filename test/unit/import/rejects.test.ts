@@ -54,7 +54,36 @@ test('the rejects file has every rejected record as JSON, and stderr shows the f
   expect(lines).toEqual([...Array.from({ length: 25 }, (_, index) => index + 1), undefined])
   const { err: text } = await user.run('import bad --output text')
   expect(text.match(/^plants: bad:\d+: /gm)).toHaveLength(20)
+  expect(text).toContain('Rejected 25 plants (the first 20 are above, and 5 more)\n')
 })
+
+test.each([
+  [
+    '--if-exists skip',
+    '. To write all rejected records to a file, run the command again with --rejects FILE',
+  ],
+  ['--atomic', '. To write all rejected records to a file, run the command again with --rejects'],
+  [
+    '--id-from next',
+    '. To list all rejected records, run the command again with --dry-run --output',
+  ],
+  ['--dry-run', '. To list all rejected records, add --output json'],
+  ['--rejects some', undefined],
+])(
+  'an import %s says how to see the rejected records that it does not list',
+  async (flags, end) => {
+    const isGenerated = flags.startsWith('--id-from')
+    const id = isGenerated ? '"x"' : 'null'
+    user.write(
+      'bad',
+      `${isGenerated ? '{"name":"Ash"}\n' : ''}${`{"id":${id},"name":"Fern"}\n`.repeat(21)}`,
+    )
+    const { err } = await user.run(`import bad ${flags} --output text`)
+    const hint = err.trim().split('\n').at(-1)
+    if (end === undefined) expect(hint).not.toContain('all rejected records')
+    else expect(hint).toContain(end)
+  },
+)
 
 test.each([
   ['headers', 'name,id\nC,y\n'],

@@ -34,6 +34,8 @@ export class ImportReport {
   readonly #progress: Progress
   readonly #hints: RejectionHints
   #shownRejectionCount = 0
+  /** How many rejected records were not printed, because there are too many. */
+  #unlistedRejectionCount = 0
   #shownChangeCount = 0
 
   constructor(plan: ImportPlan, context: CommandContext) {
@@ -57,9 +59,11 @@ export class ImportReport {
     const { reporter } = this.#context
     const file = assertDefined(this.#plan.inputs[input]).name
     this.#hints.noteRejections(rejections, file)
+    const newRejections = this.#omitShownRejections(rejections, file)
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
-    const reportedRejections = this.#omitShownRejections(rejections, file).slice(0, maxRejections)
+    const reportedRejections = newRejections.slice(0, maxRejections)
     this.#shownRejectionCount += reportedRejections.length
+    this.#unlistedRejectionCount += newRejections.length - reportedRejections.length
     if (reportedRejections.length > 0) {
       await this.#progress.clear()
       await reporter.reportRejected(
@@ -197,8 +201,14 @@ export class ImportReport {
     if (rejectedCount === 0) return
     const stopClause = importer.isComplete ? '' : ', and the import stopped there'
     const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : stopClause
-    const message = `Rejected ${formatPlantCount(rejectedCount)}${outcomeClause}`
+    const listClause = this.#describeUnlisted()
+    const message = `Rejected ${formatPlantCount(rejectedCount)}${listClause}${outcomeClause}`
     throw new PlantsError('incomplete', message, { hint: this.#chooseHint(importer) })
+  }
+
+  #describeUnlisted(): string {
+    const count = this.#unlistedRejectionCount
+    return count === 0 ? '' : ` (the first ${maxShown} are above, and ${groupDigits(count)} more)`
   }
 
   #chooseHint({ isComplete, isResumable, position }: Importer): string {
@@ -207,7 +217,21 @@ export class ImportReport {
     const { created, updated, skipped } = position.counts
     const isNothingStored = created + updated + skipped === 0
     const otherHint = this.#chooseOtherHint(rejects)
-    return this.#hints.chooseHint(countRejectedRecords(position.counts), isNothingStored, otherHint)
+    const rejectedCount = countRejectedRecords(position.counts)
+    const hint = this.#hints.chooseHint(rejectedCount, isNothingStored, otherHint)
+    if (this.#unlistedRejectionCount === 0 || rejects !== undefined) return hint
+    const listHint = this.#chooseListHint(isNothingStored)
+    return hint.endsWith(listHint) ? hint : `${hint}. ${listHint}`
+  }
+
+  /** Chooses how to see all rejected records. */
+  #chooseListHint(isNothingStored: boolean): string {
+    const { idFrom, dryRun } = this.#plan
+    if (dryRun) return 'To list all rejected records, add --output json'
+    // The same records would be stored again with other ids, so the import is not run again.
+    if (idFrom !== undefined && !isNothingStored)
+      return 'To list all rejected records, run the command again with --dry-run --output json'
+    return writeRejectsHint
   }
 
   /** @param rejects the file with the rejected records */
@@ -219,7 +243,7 @@ export class ImportReport {
       return `Correct the records in ${rejects}, and import that file ${options}`
     }
     if (idFrom !== undefined) return 'Correct the rejected records, and import only them'
-    return 'To write them to a file, run the command again with --rejects FILE'
+    return writeRejectsHint
   }
 
   /**
@@ -265,5 +289,7 @@ function findRejectsPath({ rejects }: Position): string | undefined {
   return rejects?.length ? rejects.path : undefined
 }
 
+const writeRejectsHint =
+  'To write all rejected records to a file, run the command again with --rejects FILE'
 const againHint = 'again: plants that are stored unchanged are skipped'
 const resumeHint = 'To resume, run the same command again'
