@@ -12,6 +12,11 @@ export function countRejectedRecords({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
 }
 
+/** Counts the records of which something may be stored. */
+export function countStoredRecords({ created, updated, unknown }: Counts): number {
+  return created + updated + unknown
+}
+
 /** Counts the records that have an outcome. */
 export function countFinishedRecords(counts: Counts): number {
   return (

@@ -63,6 +63,12 @@ export class ImportEntries {
     return file ? this.#buildChange(file.id, id) : []
   }
 
+  /** Deletes the entries about files that this process has saved. */
+  async forgetFiles(): Promise<void> {
+    for (const { id, checkpointId } of this.#savedImport.rememberedFiles)
+      for (const change of this.#buildChange(id, checkpointId)) await this.save(change)
+  }
+
   #buildChange(id: string | undefined, to: string | undefined): ImportEntryChange[] {
     if (id === undefined) return []
     const from = this.#states.get(id)

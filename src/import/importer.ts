@@ -76,6 +76,8 @@ export class Importer {
   readonly #entries: ImportEntries
   /** Whether an interrupted run may already have sent the next chunk to a service. */
   #mayBeSentAgain: boolean
+  /** Whether a service may have stored a plant of this import. */
+  #mayHaveStored: boolean
   /** It runs each chunk in a transaction; with `--atomic`, in the one transaction of all chunks. */
   #checkpointStore: Pick<DirectStore, 'transaction'>
   #reader: OpenInput | undefined
@@ -89,13 +91,15 @@ export class Importer {
   /** @param onChunk is called with each chunk when it is committed */
   constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
     const { target, savedImport, checkpoint, names } = start
-    const { firstId, position } = checkpoint
+    const { firstId } = checkpoint
+    const position = { ...checkpoint.position, isNothingStored: undefined }
     this.#start = start
     this.#onChunk = onChunk
     this.#io = io
     this.#checkpointStore = target.checkpointStore
     this.#entries = new ImportEntries(start)
-    this.#mayBeSentAgain = savedImport.checkpoint !== undefined
+    this.#mayHaveStored = mayHaveStored(savedImport)
+    this.#mayBeSentAgain = this.#mayHaveStored
     this.position = position
     this.#mapperState = {
       firstId: firstId === undefined ? undefined : BigInt(firstId),
@@ -248,11 +252,9 @@ export class Importer {
     mappedChunk: MappedChunk,
     { reader, prepareNext }: CurrentInput,
   ): Promise<void> {
-    const hasGeneratedIds = mappedChunk.changes.some(({ idSource }) => isGenerated(idSource))
-    const fileChanges = hasGeneratedIds ? this.#entries.buildFileChange(this.position.input) : []
     // A service is sent the changes now, and a direct store writes them in the transaction below.
     const { send } = this.#start.target
-    const sentOutcomes = send && (await this.#sendToService(send, mappedChunk, fileChanges))
+    const sentOutcomes = send && (await this.#sendToService(send, mappedChunk))
     await this.#commit(async (transaction) => {
       const options = { signal: this.#io.getStopSignal(), onWait: prepareNext }
       const outcomes = sentOutcomes ?? (await transaction.write(mappedChunk.changes, options))
@@ -262,7 +264,8 @@ export class Importer {
       })
       const savedChanges = this.#entries.buildCheckpointChange(chunkResult.position)
       // For a service, the file was remembered before anything was sent.
-      if (!sentOutcomes) savedChanges.push(...fileChanges)
+      if (!sentOutcomes && hasStoredGeneratedId(mappedChunk, outcomes))
+        savedChanges.push(...this.#entries.buildFileChange(this.position.input))
       await saveEntries(savedChanges, transaction)
       return { ...chunkResult, savedChanges }
     })
@@ -273,14 +276,19 @@ export class Importer {
   async #sendToService(
     send: NonNullable<ImportTarget['send']>,
     { changes }: MappedChunk,
-    fileChanges: readonly ImportEntryChange[],
   ): Promise<Outcome[]> {
     // A request may be stored even if this process ends before the response, so the file is
     // remembered before anything is sent.
-    for (const change of fileChanges) await this.#entries.save(change)
+    if (changes.some(({ idSource }) => isGenerated(idSource)))
+      for (const change of this.#entries.buildFileChange(this.position.input))
+        await this.#entries.save(change)
     const isRepetition = this.#mayBeSentAgain
     this.#mayBeSentAgain = false
-    return send(changes, { signal: this.#io.getStopSignal(), isRepetition })
+    const hadStored = this.#mayHaveStored
+    this.#mayHaveStored = true
+    const outcomes = await send(changes, { signal: this.#io.getStopSignal(), isRepetition })
+    this.#mayHaveStored = hadStored || outcomes.some(mayBeStored)
+    return outcomes
   }
 
   /**
@@ -295,8 +303,37 @@ export class Importer {
     await this.#onChunk(chunk.outcomes, chunk.rejections, this)
   }
 
+  /**
+   * Saves that a service has stored nothing of the import, if that is sure, so that an import with
+   * other options or files may begin. The same command still resumes this import.
+   */
+  async saveThatNothingIsStored(): Promise<void> {
+    if (!this.#start.target.send || this.#mayHaveStored) return
+    await this.#entries.forgetFiles()
+    if (!this.isComplete && this.#entries.hasCheckpoint)
+      await this.#entries.saveCheckpoint({ ...this.position, isNothingStored: true })
+  }
+
   /** Deletes the checkpoint. If that fails, the same command resumes the import at its end. */
   async deleteCheckpoint(): Promise<void> {
     await this.#entries.saveCheckpoint(undefined)
   }
+}
+
+/** Whether a service may have stored a plant in an earlier run of the import. */
+function mayHaveStored({ checkpoint }: ImportStart['savedImport']): boolean {
+  const isReadable = typeof checkpoint === 'object'
+  return isReadable ? !checkpoint.position.isNothingStored : checkpoint !== undefined
+}
+
+function mayBeStored(outcome: Outcome): boolean {
+  if (outcome.type === 'rejected') return outcome.problem.mayBeOwnPlant === true
+  return outcome.type !== 'notSent' && outcome.type !== 'skipped'
+}
+
+/** @param outcomes the outcomes of the changes of the chunk */
+function hasStoredGeneratedId({ changes }: MappedChunk, outcomes: readonly Outcome[]): boolean {
+  return changes.some(
+    ({ idSource }, index) => isGenerated(idSource) && outcomes[index]?.type !== 'rejected',
+  )
 }

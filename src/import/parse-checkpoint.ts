@@ -67,6 +67,11 @@ const positionSchema = z.object({
   counts: countsSchema,
   nextId: z.optional(idString),
   rejects: z.optional(rejectsFileSchema),
+  /**
+   * Whether a service has surely stored nothing of the import, because each change that was sent
+   * has an outcome. Without it, changes after the position may be stored.
+   */
+  isNothingStored: z.optional(z.literal(true)),
 })
 
 /** How far an import is: all records before the position have outcomes. */

@@ -21,7 +21,7 @@ import { type PlantsError, usageError } from '../errors.js'
 import { resolveRealPath } from '../platform/files.js'
 import type { DirectStore } from '../stores/store.js'
 import { buildCheckpointId, findsStoredByName, InvalidCheckpointError } from './checkpoint.js'
-import { countFinishedRecords } from './counts.js'
+import { countStoredRecords } from './counts.js'
 import type { ImportPlan } from './inputs.js'
 import type { Checkpoint, ImportAnswers } from './parse-checkpoint.js'
 import { describeDifference } from './source.js'
@@ -237,8 +237,9 @@ function findMismatchError(
       'Finish it with that version',
     )
   if (!checkpoint || resumableCheckpoint) return undefined
+  const { counts, isNothingStored } = checkpoint.position
   // A service may have stored plants of a chunk that is not in the checkpoint yet.
-  const mayHaveStored = countFinishedRecords(checkpoint.position.counts) > 0 || isService
+  const mayHaveStored = isService ? !isNothingStored : countStoredRecords(counts) > 0
   if (!mayHaveStored) return undefined
   // Records without ids would get other ids, and be stored twice, so `--restart` is not proposed.
   const generatesIds = (checkpoint.firstId ?? plan.idFrom) !== undefined

@@ -195,7 +195,8 @@ function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
   const { kind, error, message, hint, mayBeOwnPlant } = outcome.problem
   if (!isRepetition && !mayBeOwnPlant) return outcome
   const explainedMessage = `${message}. It may be the plant of this record, changed since it was stored`
-  return createRejectedOutcome({ kind, error, message: explainedMessage, hint })
+  const mayBeOwn = { message: explainedMessage, mayBeOwnPlant: true }
+  return createRejectedOutcome({ kind, error, hint, ...mayBeOwn })
 }
 
 export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'notSent' {

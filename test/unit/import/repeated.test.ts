@@ -84,6 +84,13 @@ describe('a complete import that generated ids', () => {
     expect(await sandbox.import('plants --id-from next')).toEqual(repeatedError)
   })
 
+  test('is not recognized if its generated ids existed, so that nothing was stored', async () => {
+    await sandbox.run('create --id 5 --name Fern')
+    sandbox.write('plants', '{"name":"A"}\n')
+    expect(await sandbox.import('plants --id-from 5')).toMatchObject({ code: 6 })
+    expect(await sandbox.import('plants --id-from 6')).toMatchObject({ code: 0, created: 1 })
+  })
+
   test('is not recognized if no plant needed a generated id', async () => {
     sandbox.write('plants', buildPlantLine(1, 'A'))
     expect(await sandbox.import('plants --id-from next')).toMatchObject({ code: 0, created: 1 })

@@ -223,6 +223,13 @@ describe('an interrupted import', () => {
     expect(await sandbox.import('plants --id-from 1')).toEqual({ code: 2, err })
   })
 
+  test('that has stored nothing does not prevent an import with other options', async () => {
+    sandbox.write('other.ndjson', `bad\n${nextChunk}{"name":"Fern"}\n`)
+    expect(await sandbox.import('other.ndjson --max-errors 1')).toMatchObject({ code: 6 })
+    const result = await sandbox.import('other.ndjson --id-from 100')
+    expect(result).toMatchObject({ code: 6, created: 1, rejected: { 400: 1 } })
+  })
+
   test('of another version of the program is not resumed, and --restart begins it again', async () => {
     queryFile(sandbox.store, `UPDATE imports SET state = '{"version":2}'`)
     const err = expect.stringContaining('another version')

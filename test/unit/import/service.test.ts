@@ -207,14 +207,57 @@ test('an import that generated ids in a service is recorded on this machine', as
   expect(await user.import(`${command} --restart`)).toMatchObject({ code: 0, created: 1 })
 })
 
-test('an import whose first creates were denied is not resumed after its file changed', async () => {
+test('an import one of whose first creates was denied is not resumed after its file changed', async () => {
   const denied = buildJsonResponse(401, { error: 401, message: 'Who?' })
-  const { user } = await illService(() => denied, { start: 0 })
+  const { user } = await illService(() => denied, { start: 1 })
   expect(await user.import(all)).toMatchObject({ code: 3 })
   user.write(all, '{"id":900,"name":"Yew"}\n')
-  // A create of a chunk without a result may be stored, although none counts.
+  // A create of a chunk without a result is stored, although none counts.
   const err = expect.stringContaining(`This import was interrupted, and ${all} has changed since`)
   expect(await user.import(all)).toEqual({ code: 2, err })
+})
+
+describe('an import of which a service has stored nothing', () => {
+  const denied = buildJsonResponse(403, { error: 403, message: 'No' })
+  const command = 'list.csv --id-from 100 --rejects bad.csv'
+
+  test.each([
+    'list.csv --id-from 500',
+    'list.csv --id-from 500 --rejects other.csv',
+    'list.csv --map id= --id-from 500',
+  ])('is not in the way of the import: %s', async (otherCommand) => {
+    let isDenied = true
+    const service = await startPlantService({ behave: () => (isDenied ? denied : undefined) })
+    const user = importerAt(service.address)
+    user.write('list.csv', 'id,name\nx,Bad\n,Fern\n,Ash\n')
+    expect(await user.import(command)).toMatchObject({ code: 3 })
+    isDenied = false
+    expect(await user.import(otherCommand)).toMatchObject({
+      created: otherCommand.includes('=') ? 3 : 2,
+    })
+    expect(user.journals).toEqual([])
+  })
+
+  test('is resumed by the same command, with its rejects file', async () => {
+    let isDenied = true
+    const service = await startPlantService({ behave: () => (isDenied ? denied : undefined) })
+    const user = importerAt(service.address)
+    user.write('list.csv', `id,name\nx,${'B'.repeat(300_000)}\n,Fern\n,Ash\n`)
+    expect(await user.import(command)).toMatchObject({ code: 3 })
+    isDenied = false
+    expect(await user.import(command)).toMatchObject({ code: 6, created: 2 })
+    expect(user.read('bad.csv').split('\n')).toHaveLength(3)
+    expect(await user.import('list.csv --id-from 500')).toMatchObject({ code: 2 })
+  })
+
+  test('is not remembered if its ids exist', async () => {
+    const service = await startPlantService()
+    const user = importerAt(service.address)
+    user.write('list.csv', 'name\nFern\n')
+    service.createdIds.add('5')
+    expect(await user.import('list.csv --id-from 5')).toMatchObject({ code: 6 })
+    expect(await user.import('list.csv --id-from 6')).toMatchObject({ code: 0, created: 1 })
+  })
 })
 
 test('an import of two files that have the same plant creates it once, and skips it once', async () => {

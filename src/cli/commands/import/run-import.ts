@@ -54,6 +54,7 @@ export async function runImport(
     const importer = new Importer(start, report.reportChunk.bind(report), io)
     try {
       await importAll(importer, target, firstReader, plan)
+      await importer.saveThatNothingIsStored()
       // This deletes the checkpoint. If it fails, so does the import: there is no summary, and the
       // same command resumes at the end.
       if (importer.isComplete) await importer.deleteCheckpoint()
@@ -61,6 +62,7 @@ export async function runImport(
       // The invalid checkpoint is deleted. Otherwise the command in the hint would find it again.
       const beginsAgain = plan.restart || plan.idFrom !== undefined
       if (error instanceof InvalidCheckpointError && beginsAgain) await importer.deleteCheckpoint()
+      await saveThatNothingIsStored(importer)
       throw await report.explainFailure(error, importer)
     }
     await report.writeSummary(importer)
@@ -68,6 +70,15 @@ export async function runImport(
   } finally {
     if (target) await closeTarget(target)
     firstReader.close()
+  }
+}
+
+/** After a failed import, an error of the journal must not hide why the import has failed. */
+async function saveThatNothingIsStored(importer: Importer): Promise<void> {
+  try {
+    await importer.saveThatNothingIsStored()
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
   }
 }
 
