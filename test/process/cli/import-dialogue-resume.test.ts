@@ -47,11 +47,12 @@ test('an interrupted import is resumed with the answers of its dialogue', async 
 
 test('an interrupted import with answers is rejected if its file has changed since', async () => {
   const rest = `${nextChunk}{"nr":7,"latin":"Malus"}\n`
-  const user = createSandboxWithFile(`{"nr":"x","latin":"Rosa"}\n${rest}`, 'list.ndjson')
+  const start = '{"nr":3,"latin":"Acer"}\n'
+  const user = createSandboxWithFile(`${start}{"nr":"x","latin":"Rosa"}\n${rest}`, 'list.ndjson')
   const session = user.terminal('import list.ndjson --max-errors 1', noColor)
-  await session.answer(['the id?', enter], ['the name?', enter], ['Import 1 plant?', enter])
+  await session.answer(['the id?', enter], ['the name?', enter], ['Import 2 plants?', enter])
   await session.ended
-  user.write('list.ndjson', `{"nr":4,"latin":"Rosa"}\n${rest}`)
+  user.write('list.ndjson', `${start}{"nr":4,"latin":"Rosa"}\n${rest}`)
   const { code, screen } = await user.terminal('import list.ndjson', noColor).ended
   expect([code, screen.includes('changed since')]).toEqual([2, true])
 })
