@@ -38,7 +38,7 @@ export const commonEncodings: readonly CommonEncoding[] = [
   { name: 'cp437', region: 'Western Europe', system: 'DOS' },
   { name: 'cp850', region: 'Western Europe', system: 'DOS' },
   { name: 'cp852', region: 'Central Europe', system: 'DOS' },
-  { name: 'cp866', region: 'Cyrillic', system: 'DOS' },
+  { name: 'ibm866', region: 'Cyrillic', system: 'DOS' },
 ]
 
 /** The languages by which a person may look for the encodings of a region. */

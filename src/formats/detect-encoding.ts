@@ -7,10 +7,13 @@
  * 0.1 s and more memory than an import. An encoding that cannot decode all bytes is left out.
  *
  * jschardet was made for web pages. Lists of plants have fewer words, and botanical names in Latin
- * between them, so `findSample` leaves out lines in ASCII, and `rankReading` corrects the order.
+ * between them, so `findSample` leaves out lines in ASCII, and `rank-readings.ts` corrects the
+ * order.
  */
 import { isAscii } from 'node:buffer'
-import { decodeBytes, findEncoding, splitLines, UndecodableError } from './encoding.js'
+import { commonEncodings } from './common-encodings.js'
+import { decodeBytes, findEncoding, isUnicode, splitLines, UndecodableError } from './encoding.js'
+import { type Reading, rankByUse, sortReadings } from './rank-readings.js'
 
 /**
  * @param bytes a text in lines
@@ -23,93 +26,32 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
     minimumThreshold: 0,
     excludeEncodings: [...impossibleEncodings],
   })
-  const namesByText = new Map<string, string>()
-  const detectedNames = candidates.map(({ encoding }) => encoding)
-  // jschardet does not propose CP949 if a syllable is not one of EUC-KR, although it should: CP949
-  // was made for these.
-  for (const detectedName of [...detectedNames, 'cp949']) {
-    const name = await findDetectedEncoding(detectedName)
-    const text = name && (await decodeStrictly(bytes, name))
-    if (name === undefined || text === undefined) continue
-    const knownName = namesByText.get(text)
-    const isMoreUsual = knownName === undefined || rankByUse(name) < rankByUse(knownName)
-    if (isMoreUsual) namesByText.set(text, name)
+  const confidences = new Map<string, number>()
+  for (const { name } of commonEncodings)
+    if (!isUnicode(name)) confidences.set(await findEncoding(name), 0)
+  for (const { encoding: detectedName, confidence } of candidates) {
+    const encoding = await findDetectedEncoding(detectedName)
+    if (encoding === undefined) continue
+    confidences.set(encoding, Math.max(confidence, confidences.get(encoding) ?? 0))
   }
-  const readings = [...namesByText].map(([text, name]) => ({ name, rank: rankReading(text, name) }))
-  return readings.toSorted((a, b) => a.rank - b.rank).map(({ name }) => name)
+  const readings = new Map<string, Reading>()
+  for (const [encoding, confidence] of confidences) {
+    const text = await decodeStrictly(bytes, encoding)
+    if (text === undefined) continue
+    const known = readings.get(text)
+    readings.set(text, joinReadings({ encoding, text, confidence }, known))
+  }
+  return sortReadings([...readings.values()]).map(({ encoding }) => encoding)
 }
 
 /**
- * Corrects the order for short lists, whose few letters say little by their frequency. For example,
- * `Südbeet` in Windows-1252 reads as `Sьdbeet` in a Cyrillic encoding: all its letters are frequent
- * in Russian, but no word has letters of two alphabets.
+ * Joins two encodings that decode the bytes to the same text. The encoding that most programs write
+ * is named, because another file of the same program may need just this encoding.
  */
-function rankReading(text: string, encoding: string): number {
-  if (unlikelyText.test(text)) return ranks.unlikely
-  const letters = text.replace(typographicCharacters, '').replace(/[\0-\x7f]/g, '')
-  const isWindowsText = letters === '' && encoding.startsWith('windows-')
-  const isKorean = koreanText.test(letters) && hasCommonSyllables(letters)
-  return isWindowsText || isKorean ? ranks.likely : ranks.possible
-}
-
-const ranks = { likely: 0, possible: 1, unlikely: 2 }
-
-/** Whether most syllables are among the 2,350 syllables of EUC-KR, as in any Korean text. */
-function hasCommonSyllables(letters: string): boolean {
-  const syllables = Array.from(letters)
-  const commonSyllables = listCommonSyllables()
-  const knownSyllables = syllables.filter((syllable) => commonSyllables.has(syllable))
-  return knownSyllables.length >= 0.8 * syllables.length
-}
-
-/** Lists the syllables of EUC-KR. They are in its rows 0xB0 to 0xC8, of 94 characters each. */
-function listCommonSyllables(): Set<string> {
-  const bytes = Array.from({ length: 25 * 94 }, (_, index) => [
-    0xb0 + Math.floor(index / 94),
-    0xa1 + (index % 94),
-  ])
-  return new Set(new TextDecoder('euc-kr').decode(Uint8Array.from(bytes.flat())))
-}
-
-/**
- * Matches a string that has only letters of Hangul. If a Korean encoding decodes a text to such a
- * string, the text is most likely Korean: a Chinese text rarely gives one.
- */
-const koreanText = /^\p{sc=Hangul}{12,}$/u
-
-/** Programs for Windows write these characters into texts of every language. */
-const typographicCharacters = /[\xa0“”‘’„–—…•€×°™]/g
-
-/**
- * Matches a Latin capital beyond ASCII. Within a word, it is a sign of a wrong encoding:
- * `Königskerze` in Windows-1252 reads as `KŲnigskerze` in x-mac-ce. But an Irish word may have such
- * a capital after one small letter, as in `hÉireann`.
- */
-const accentedCapital = '(?![A-Z])(?=\\p{sc=Latin})\\p{Lu}'
-
-/**
- * Matches a text that was decoded in a wrong encoding. No list of plants has a word with letters of
- * two alphabets, a symbol or an accented capital within a word, a control character, a box drawing
- * or a ligature.
- */
-const unlikelyText = RegExp(
-  [
-    '[A-Za-z][\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}]',
-    '[\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}][A-Za-z]',
-    '\\p{L}[“”„…•\\p{Sk}\\p{Sm}\\p{Sc}\\p{So}]\\p{L}',
-    `(?:\\p{L}\\p{Ll}${accentedCapital}|\\p{Lu}${accentedCapital}\\p{Ll})`,
-    '[\\x80-\\x9f\\u2500-\\u25ff\\ufb00-\\ufb06]',
-  ].join('|'),
-  'u',
-)
-
-/**
- * Ranks encodings that decode the bytes to the same text. The encoding that most programs write is
- * first, because another file of the same program may need just this encoding.
- */
-function rankByUse(encoding: string): number {
-  if (encoding === 'windows-1252') return 0
-  return encoding.startsWith('windows-') ? 1 : 2
+function joinReadings(reading: Reading, known: Reading | undefined): Reading {
+  if (known === undefined) return reading
+  const isMoreUsual = rankByUse(reading.encoding) < rankByUse(known.encoding)
+  return isMoreUsual ? reading : known
 }
 
 const impossibleEncodings = [

@@ -1,0 +1,215 @@
+/*
+ * Ranks the readings of a text: what it would be in each of several encodings.
+ *
+ * jschardet gives each encoding a confidence: how frequent the pairs of decoded letters are in the
+ * languages of the world. For a list with a dozen letters beyond ASCII, this says little, and rare
+ * encodings win by chance. So three more things count:
+ *
+ * - A reading is unlikely if it has what no list of plants has, such as a word with letters of two
+ *   alphabets. Such readings come last: in a Cyrillic encoding, `Südbeet` would be `Sьdbeet`.
+ * - Some readings are hardly possible by chance, such as a text with only letters of Hangul. Such
+ *   readings come first.
+ * - For the readings between these, the confidence is weighed by how many programs write the
+ *   encoding. It is lowered if no language has all the letters of the reading, as in
+ *   `Crčme brűlée`, or if most of its Chinese characters are rare.
+ */
+import { commonEncodings } from './common-encodings.js'
+
+/** A text that was decoded in an encoding. */
+export interface Reading {
+  encoding: string
+  text: string
+  /** How likely the encoding is according to jschardet, from 0 to 1. */
+  confidence: number
+}
+
+/** Sorts readings of the same bytes. The most likely one is first. */
+export function sortReadings(readings: readonly Reading[]): Reading[] {
+  return readings
+    .map((reading) => ({ reading, rank: rankReading(reading), weight: weighReading(reading) }))
+    .toSorted((a, b) => a.rank - b.rank || b.weight - a.weight)
+    .map(({ reading }) => reading)
+}
+
+const ranks = { likely: 0, possible: 1, unlikely: 2 }
+
+function rankReading({ text, encoding }: Reading): number {
+  if (unlikelyText.test(text)) return ranks.unlikely
+  const letters = listForeignLetters(text)
+  const isWindowsText = letters === '' && encoding.startsWith('windows-')
+  const isLikely =
+    isWindowsText ||
+    isKorean(letters, text) ||
+    isJapanese(letters) ||
+    isHalfwidthJapanese(letters, text)
+  return isLikely ? ranks.likely : ranks.possible
+}
+
+function weighReading({ text, encoding, confidence }: Reading): number {
+  const useWeight = useWeights[rankByUse(encoding)] ?? 1
+  const languageWeight = isInOneLanguage(text) && hasCommonCharacters(text, encoding) ? 1 : 0.2
+  // A confidence of 0 says only that jschardet does not know the encoding.
+  return (confidence + minConfidence) * useWeight * languageWeight
+}
+
+const minConfidence = 0.0005
+
+/**
+ * Ranks encodings by how many programs write them. Most lists that are not UTF-8 come from Excel,
+ * which writes the encoding of Windows for the language of the computer.
+ */
+export function rankByUse(encoding: string): number {
+  if (encoding === 'windows-1252') return 0
+  if (!commonEncodings.some(({ name }) => name === encoding)) return 3
+  return /^(?:windows-|shift_jis|euc-jp|gb18030|big5|cp949|koi8-r)/.test(encoding) ? 1 : 2
+}
+
+const useWeights = [1, 0.6, 0.4, 0.15]
+
+/**
+ * Whether all letters of Latin and Cyrillic are in ASCII and in one of the alphabets, and there are
+ * no unusual symbols, as in `∫˘`.
+ */
+function isInOneLanguage(text: string): boolean {
+  const words = text.toLowerCase().replace(typographicCharacters, '')
+  const letters = new Set(words.match(/(?![\0-\x7f])[\p{sc=Latin}\p{sc=Cyrillic}\p{S}]/gu))
+  return alphabets.some((alphabet) => [...letters].every((letter) => alphabet.includes(letter)))
+}
+
+/**
+ * The letters beyond ASCII of languages that are written in Latin or Cyrillic letters. A list may
+ * have foreign names, such as those of French roses, so most rows have `é` and the umlauts.
+ */
+const alphabets = [
+  'äöüßàâæçèéêëîïôœùûÿñå', // German, French, Dutch, English
+  'áàâãçéêèíìïîóòôõúùüñ', // Spanish, Portuguese, Catalan, Italian
+  'åäöæøéèêüáôò', // Danish, Norwegian, Swedish, Finnish
+  'ąćęłńóśźżéöü', // Polish
+  'áčďéěíňóřšťúůýžäôľĺŕöü', // Czech, Slovak
+  'áéíóöőúüűä', // Hungarian
+  'ăâîşţșțéöü', // Romanian
+  'čćđšžéöü', // Croatian, Slovenian
+  'çğıöşüâîûé', // Turkish
+  'ąčęėįšųūžéöü', // Lithuanian
+  'āčēģīķļņšūžéöü', // Latvian
+  'äõöüšžé', // Estonian
+  'áðéíóúýþæö', // Icelandic
+  'абвгдеёжзийклмнопрстуфхцчшщъыьэюя', // Russian, Bulgarian
+  'абвгґдеєжзиіїйклмнопрстуўфхцчшщьюяёы', // Ukrainian, Belarusian
+  'абвгдђѓежзѕијклљмнњопрстћќуфхцчџш', // Serbian, Macedonian
+]
+
+/**
+ * Whether most characters of a text are common ones of an encoding with several bytes for a
+ * character. Such an encoding decodes letters of another one to rare characters.
+ */
+function hasCommonCharacters(text: string, encoding: string): boolean {
+  const rows = commonRows[encoding]
+  const characters = Array.from(text.match(/[\p{sc=Han}\p{sc=Hangul}]/gu) ?? [])
+  if (!rows || characters.length === 0) return true
+  const commonCharacters = listCharacters(rows)
+  const commonCount = characters.filter((character) => commonCharacters.has(character)).length
+  return commonCount >= 0.7 * characters.length
+}
+
+/** A range of rows of an encoding with two bytes for a character. */
+interface Rows {
+  /** A label of a decoder of Node.js. */
+  label: string
+  firstLead: number
+  lastLead: number
+}
+
+/** The rows of the common characters: in most standards, the first of two levels. */
+const commonRows: Readonly<Record<string, Rows>> = {
+  shift_jis: { label: 'euc-jp', firstLead: 0xb0, lastLead: 0xcf },
+  'euc-jp': { label: 'euc-jp', firstLead: 0xb0, lastLead: 0xcf },
+  gb18030: { label: 'gbk', firstLead: 0xb0, lastLead: 0xd7 },
+  big5: { label: 'big5', firstLead: 0xa4, lastLead: 0xc6 },
+  cp949: { label: 'euc-kr', firstLead: 0xb0, lastLead: 0xc8 },
+  'euc-kr': { label: 'euc-kr', firstLead: 0xb0, lastLead: 0xc8 },
+}
+
+function listCharacters({ label, firstLead, lastLead }: Rows): Set<string> {
+  const bytes: number[] = []
+  for (let lead = firstLead; lead <= lastLead; lead += 1)
+    for (let trail = 0x40; trail <= 0xfe; trail += 1) bytes.push(lead, trail, 0x0a)
+  return new Set(new TextDecoder(label).decode(Uint8Array.from(bytes)))
+}
+
+/** Programs for Windows write these characters into texts of every language. */
+const typographicCharacters = /[\xa0“”‘’„–—…•€£°×±™©®½¼¾²³]/g
+
+/** Returns the characters beyond ASCII that are no punctuation. */
+function listForeignLetters(text: string): string {
+  return text.replace(typographicCharacters, '').replace(/[\0-\x7f]/g, '')
+}
+
+/**
+ * Whether there are only letters of Hangul. A Chinese text rarely gives such a text in a Korean
+ * encoding.
+ */
+function isKorean(letters: string, text: string): boolean {
+  return /^\p{sc=Hangul}{12,}$/u.test(letters) && hasCommonCharacters(text, 'cp949')
+}
+
+/** Whether the letters are Hiragana, Katakana and Chinese characters, the first two mostly. */
+function isJapanese(letters: string): boolean {
+  const kana = letters.replace(/[^\u3041-\u30fe]/g, '')
+  const isMostlyKana = kana.length >= 4 && kana.length >= 0.5 * letters.length
+  return isMostlyKana && /^[\u3005\u3041-\u30fe\u4e00-\u9fff]+$/.test(letters)
+}
+
+/**
+ * Whether most letters are half-width Katakana, which old Japanese programs write, and the others
+ * are Japanese. Letters of other languages decode to half-width Katakana, too. But then, voicing
+ * marks, small letters and marks of a long vowel follow letters that cannot have them, or there is
+ * no vowel at the beginning of a word.
+ */
+function isHalfwidthJapanese(letters: string, text: string): boolean {
+  const halfwidth = letters.replace(/[^\uff65-\uff9f]/g, '')
+  const isMostlyHalfwidth = halfwidth.length >= 4 && halfwidth.length >= 0.5 * letters.length
+  const hasOnlyJapanese = /^[\u3005-\u30fe\u4e00-\u9fff\uff65-\uff9f]+$/.test(letters)
+  const hasVowels = /[\uff70-\uff75]/.test(letters)
+  return isMostlyHalfwidth && hasOnlyJapanese && hasVowels && !misplacedKana.test(text)
+}
+
+const misplacedKana = RegExp(
+  [
+    '(?<![\\uff73\\uff76-\\uff84\\uff8a-\\uff8e])\\uff9e',
+    '(?<![\\uff8a-\\uff8e])\\uff9f',
+    '(?<![\\uff66-\\uff9f])[\\uff67-\\uff70]',
+    '[\\uff66-\\uff9f]\\p{sc=Han}|\\p{sc=Han}[\\uff66-\\uff9f]',
+  ].join('|'),
+  'u',
+)
+
+const foreignScript = '\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}'
+
+/**
+ * Matches a Latin capital beyond ASCII. Within a word, it is a sign of a wrong encoding:
+ * `Königskerze` in Windows-1252 reads as `KŲnigskerze` in x-mac-ce. But an Irish word may have such
+ * a capital after one small letter, as in `hÉireann`.
+ */
+const accentedCapital = '(?![A-Z])(?=\\p{sc=Latin})\\p{Lu}'
+
+/**
+ * Matches a text that was decoded in a wrong encoding. No list of plants has a word with letters of
+ * two alphabets, a symbol or an accented capital within a word, a capital after an accented small
+ * letter, a control character, a box drawing or a ligature.
+ */
+const unlikelyText = RegExp(
+  [
+    `[A-Za-z][${foreignScript}\\uff61-\\uff9f]`,
+    `[${foreignScript}\\uff61-\\uff9f][A-Za-z]`,
+    // `Rosa玫瑰` is usual, but a Latin word hardly continues after a Chinese character.
+    '[\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Hangul}][a-z]',
+    '\\p{L}[“”„…•†‡¶§\\p{No}\\p{Sk}\\p{Sm}\\p{Sc}\\p{So}]\\p{L}',
+    '(?<!\\p{L})[ƒµ¬¶§—\\p{Sk}\\p{Sc}\\p{So}]\\p{Ll}{3}',
+    `(?:\\p{L}\\p{Ll}${accentedCapital}|\\p{Lu}${accentedCapital}\\p{Ll})`,
+    '(?![a-z])(?=\\p{sc=Latin})\\p{Ll}[A-Z]',
+    '(?<=\\p{Ll})(?=[\\p{sc=Cyrillic}\\p{sc=Greek}])\\p{Lu}',
+    '[\\x80-\\x9f\\u2500-\\u25ff\\ufb00-\\ufb06]',
+  ].join('|'),
+  'u',
+)
