@@ -18,6 +18,7 @@ import {
   findEncoding,
   findMarkedEncoding,
   findUnmarkedUnicode,
+  getUnitBytes,
 } from './encoding.js'
 import { EncodingError, type TextEncoding } from './encoding-error.js'
 import type { TableHead } from './header.js'
@@ -145,7 +146,10 @@ export async function detectFormat(
   const rejects = examineRejects(head, markedEncoding)
   const isUtf8Rejects = rejects?.isUtf8 ?? false
   const { encoding, source } = await chooseEncoding(markedEncoding, isUtf8Rejects, options)
-  if (markedEncoding === undefined) assertByteOrder(name, head, encoding)
+  if (markedEncoding === undefined) {
+    assertByteOrder(name, head, encoding)
+    assertZeroBytes(name, head, encoding)
+  }
   const text = decodeLeniently(head, encoding).trimStart()
   const format = rejects?.format ?? options.format ?? guessFormat(text, name, options)
   const isRejects = rejects !== undefined
@@ -204,6 +208,23 @@ function assertByteOrder(name: string, head: Buffer, encoding: string): void {
       `and begins: ${truncate(line, 60)}`,
     `Add --encoding ${likelyEncoding}`,
     [likelyEncoding],
+  )
+}
+
+/**
+ * Rejects a text without zero bytes if UTF-16 or UTF-32 is expected. In these, line feeds and all
+ * other characters of ASCII have zero bytes. A decoder of UTF-16 finds no mistake, because two
+ * bytes of ASCII are one Chinese character.
+ */
+function assertZeroBytes(name: string, head: Buffer, encoding: string): void {
+  const hasWideUnits = getUnitBytes(encoding) > 1
+  if (!hasWideUnits || head.length === 0 || head.includes(0)) return
+  const [line = ''] = decodeLeniently(head.subarray(0, 4000), 'utf-8')
+    .trim()
+    .split(/[\r\n]/, 1)
+  throw new EncodingError(
+    `${name} is not ${encoding}, because it has no zero bytes. It begins: ${truncate(line, 60)}`,
+    'Leave out --encoding. If the text is not UTF-8 either, the error names its likely encoding',
   )
 }
 

@@ -157,18 +157,10 @@ const correctLineHint = 'Correct that line, or save the file as UTF-8'
 const seeEncodingsHint =
   'Add --encoding NAME, with a name from plants import --help, or save the file as UTF-8'
 
-function createUnicodeError({
-  name,
-  encoding,
-  source,
-  line,
-  bytes,
-}: DecodingFailure): EncodingError {
+function createUnicodeError({ name, encoding, line, bytes }: DecodingFailure): EncodingError {
   const decodedText = decodeLeniently(bytes, encoding)
   const invalidLine = line + countLineFeeds(decodedText, decodedText.indexOf('\ufffd'))
-  const isOption = source === 'option' && isUtf8(bytes)
-  const hint = isOption ? 'It may be UTF-8: leave out --encoding' : correctLineHint
-  return new EncodingError(`${name} is not ${encoding} (line ${invalidLine})`, hint)
+  return new EncodingError(`${name} is not ${encoding} (line ${invalidLine})`, correctLineHint)
 }
 
 /**

@@ -116,11 +116,21 @@ test('the decoder loses no character of GB18030 where a block begins in the midd
   expect(formatRecords(records)).toEqual(['2: 1 𠀀', '3: 2 b', '4: 3 c'])
 })
 
-test('the hint for UTF-8 that is read as UTF-16 is to leave out --encoding', async () => {
-  const error = { kind: 'input', hint: 'It may be UTF-8: leave out --encoding' }
-  const read = readRecords('id,name\n1,xy\n', { encoding: 'utf-16le' })
-  await expect(read).rejects.toMatchObject(error)
-})
+test.each(['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'])(
+  'the hint for a text without zero bytes that is read as %s is to leave out --encoding',
+  async (encoding) => {
+    // The characters of each text are even or odd in number, and are Chinese ones in UTF-16.
+    for (const input of ['id,name\n1,xy\n', 'id,name\n1,xyz\n', 'id,name\n1,ü\n'])
+      for (const bytes of [Buffer.from(input), latin1(input)])
+        await expect(readRecords(bytes, { encoding })).rejects.toMatchObject({
+          kind: 'input',
+          message: `stdin is not ${encoding}, because it has no zero bytes. It begins: id,name`,
+          hint:
+            'Leave out --encoding. If the text is not UTF-8 either, ' +
+            'the error names its likely encoding',
+        })
+  },
+)
 
 test.each<[string, Buffer, string?]>([
   ['UTF-8 (line 3, byte 3)', latin1('id,name\n1,x\n2,\xe4\n3,\xe4\n')],
