@@ -32,10 +32,13 @@ export interface ServiceAccess {
   trace?: ((line: string) => void) | undefined
 }
 
-/** A `rejected` token is wrong or revoked. The state is `unknown` if no response settles it. */
+/**
+ * A `rejected` token is wrong or revoked. The state is `foreign` if the server is not a Plant
+ * Store, and `unknown` if no response settles it.
+ */
 export type TokenCheck =
   | { state: 'accepted' }
-  | { state: 'rejected' | 'unknown'; error: PlantsError }
+  | { state: 'rejected' | 'foreign' | 'unknown'; error: PlantsError }
 
 /** What a client needs to log in to a database. */
 export interface Login {

@@ -87,8 +87,8 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
 }
 
 /**
- * Rejects a token that would be of no use: the service does not accept it, or the address is wrong,
- * such as `http://` for a port with TLS. A token is saved for exactly one address, so no command
+ * Rejects a token that would be of no use: the service does not accept it, the server is not a
+ * Plant Store, or the address is wrong, such as `http://` for a port with TLS. A token is saved for exactly one address, so no command
  * would find it after the address is corrected. A token for a service that is unreachable is saved,
  * because somebody may save tokens before the service runs.
  *
@@ -102,10 +102,15 @@ function assertWorthSaving(check: TokenCheck): void {
     const hint = 'Nothing was saved. Copy the token again, or ask for a new one'
     throw new PlantsError('unauthorized', message, { ...error, hint })
   }
-  const isAddressWrong = error.kind === 'accessDenied'
-  if (!isAddressWrong) return
   const advice = error.hint === undefined ? '' : `. ${error.hint}`
   const hint = `Nothing was saved${advice}`
+  if (check.state === 'foreign') {
+    const { message, status, requestId } = error
+    const details = { hint, status, requestId, cause: error }
+    throw new PlantsError('accessDenied', `This is not a Plant Store: ${message}`, details)
+  }
+  const isAddressWrong = error.kind === 'accessDenied'
+  if (!isAddressWrong) return
   throw new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
 }
 

@@ -20,6 +20,12 @@ export function parseHttp(address: string, source: string): HttpAddress {
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }
 
+/** Finds a hint for an address that ends with /plants, which people copy as the base URL. */
+export function findAddressHint({ url, name }: HttpAddress): string | undefined {
+  if (!url.pathname.endsWith('/plants')) return undefined
+  return `Use the address without /plants: ${name.slice(0, -'/plants'.length)}`
+}
+
 /** Changes only the scheme. The port stays, even if it is the default port of the old scheme. */
 export function formatWithScheme({ url }: HttpAddress, scheme: 'http:' | 'https:'): string {
   const changedUrl = new URL(url)

@@ -1,9 +1,10 @@
 import { PlantsError } from '../../errors.js'
+import { isJsonType } from '../../plant/json.js'
 import type { HttpAddress } from '../address.js'
 import type { TokenCheck } from '../credentials.js'
 import type { OpenContext } from '../store-kind.js'
 import { interpretResponse } from './failures.js'
-import { HttpClient } from './http-client.js'
+import { HttpClient, type HttpResponse } from './http-client.js'
 import { expectedPlant, parseError } from './plant-request.js'
 
 /**
@@ -41,8 +42,18 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
       return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
     }
     const isRejectedAsPlant = response.status === 400 && parseError(response) !== undefined
-    return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
+    if (isRejectedAsPlant) return { state: 'accepted' }
+    return { state: isForeign(response) ? 'foreign' : 'unknown', error }
   } finally {
     await client.close()
   }
+}
+
+/**
+ * Whether a response shows that the server has no operation to create plants. A web page with
+ * another status may be that of a proxy in front of a service that is not running.
+ */
+function isForeign({ status, headers }: HttpResponse): boolean {
+  const isJson = isJsonType(headers['content-type'] ?? '')
+  return [404, 405].includes(status) || (!isJson && [200, 400, 501].includes(status))
 }

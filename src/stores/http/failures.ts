@@ -7,6 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorKind, PlantsError } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { parseUrl } from '../../platform/urls.js'
+import { findAddressHint } from './address.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import {
   createFailureAfterSending,
@@ -105,7 +106,7 @@ async function createFailure(
       request,
       kind,
       serviceMessage === undefined ? message : `${summary}: ${serviceMessage}`,
-      failedResponse.details,
+      { ...failedResponse.details, hint: chooseServerErrorHint(client, status) },
     )
   // A read changes nothing, so its outcome cannot be unknown.
   const isRead = kind === 'badResponse' && request.method === 'GET'
@@ -137,6 +138,11 @@ function findKind({ error, serviceMessage, details: { status } }: FailedResponse
   return kindsByStatus[isSpecific ? error : status] ?? (isRejection ? 'rejected' : 'badResponse')
 }
 
+/** A server answers 501 to a method that it does not know, and so is no Plant Store. */
+function chooseServerErrorHint({ address }: HttpClient, status: number): string | undefined {
+  return status === 501 ? (findAddressHint(address) ?? hintsByKind.badResponse) : undefined
+}
+
 function chooseHint(
   client: HttpClient,
   kind: ErrorKind,
@@ -147,7 +153,9 @@ function chooseHint(
   if (kind === 'unauthorized') return access.tokenHint
   const mayBeOfProxy = serviceMessage === undefined && describeForwardingProxy(client) !== ''
   if (kind === 'forbidden' && mayBeOfProxy) return proxyHint
-  if (status === 404 || status === 405) return missingOperationHint
+  const addressHint = findAddressHint(address)
+  if (status === 404 || status === 405) return addressHint ?? missingOperationHint
+  if (kind === 'badResponse' && addressHint !== undefined) return addressHint
   return hintsByKind[kind] ?? `This message is from ${address.name}`
 }
 
@@ -205,16 +213,36 @@ async function describeContent(
   const compression = findCompression(headers)
   if (compression !== undefined)
     return ` with a body that is compressed (${truncateToLine(compression)}), which the request did not allow`
-  const message = truncateToLine(body.toString('utf8', 0, 1000))
-  if (status !== 200) {
-    const explanation = status < 400 ? '' : await explainShape('error', response)
-    return explanation === '' ? `: ${message}` : ` with no Error${explanation}: ${message}`
-  }
-  const type = headers['content-type'] ?? 'no Content-Type'
-  if (isJsonType(type) && !isUtf8(body)) return ` with a body that is not UTF-8: ${message}`
+  if (isWebPage(response)) return describeWebPage(response)
+  const text = truncateToLine(body.toString('utf8', 0, 1000))
+  if (status === 200) return `${await explainResult(expectedValue, response)}: ${text}`
+  const explanation = status < 400 ? '' : await explainShape('error', response)
+  return explanation === '' ? `: ${text}` : ` with no Error${explanation}: ${text}`
+}
+
+/** Explains why a response with the status 200 is not the expected value. */
+async function explainResult(
+  { noun, shape }: HttpRequest['expectedValue'],
+  response: HttpResponse,
+): Promise<string> {
+  const type = response.headers['content-type'] ?? 'no Content-Type'
   if (!isJsonType(type))
-    return ` with ${truncateToLine(type.replace(/;.*/, ''))}, not application/json: ${message}`
-  return ` with no ${expectedValue.noun}${await explainShape(expectedValue.shape, response)}: ${message}`
+    return ` with ${truncateToLine(type.replace(/;.*/, ''))}, not application/json`
+  if (!isUtf8(response.body)) return ' with a body that is not UTF-8'
+  return ` with no ${noun}${await explainShape(shape, response)}`
+}
+
+/** The text of a web page is for a browser, and its markup hides it. */
+function isWebPage({ headers }: HttpResponse): boolean {
+  return /^(?:text\/html|application\/xhtml\+xml)\b/i.test(headers['content-type'] ?? '')
+}
+
+/** The header `Server` says which program has answered, such as the proxy before the service. */
+function describeWebPage({ status, headers }: HttpResponse): string {
+  const server = truncateToLine(String(headers['server'] ?? ''))
+  const serverClause = server === '' ? '' : ` of ${server}`
+  if (status !== 200) return ` with a web page${serverClause}`
+  return ` with text/html${serverClause}, not application/json`
 }
 
 /**

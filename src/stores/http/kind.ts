@@ -1,6 +1,6 @@
 import type { HttpAddress } from '../address.js'
 import { MissingCapability, type StoreKind } from '../store-kind.js'
-import { parseHttp } from './address.js'
+import { findAddressHint, parseHttp } from './address.js'
 
 const needsDirectAccess = new MissingCapability(
   'but this command needs direct access to the store',
@@ -42,10 +42,4 @@ export const httpKind: StoreKind<HttpAddress> = {
   async *diagnose(address, context) {
     yield await (await import('./diagnose.js')).diagnoseService(address, context)
   },
-}
-
-/** Finds a hint for an address that ends with /plants, which people copy as the base URL. */
-function findAddressHint({ url }: HttpAddress): string | undefined {
-  if (!url.pathname.endsWith('/plants')) return undefined
-  return 'Check the address: it must be the base URL, the part before /plants'
 }

@@ -186,6 +186,6 @@ export function createFailureAfterSending(
 ): Failure {
   const isOutcomeUnknown = !(details.cause instanceof PlantsError)
   if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOutcomeUnknown }
-  const hint = 'Try again later'
+  const hint = details.hint ?? 'Try again later'
   return { error: new PlantsError('unavailable', message, { ...details, hint }) }
 }

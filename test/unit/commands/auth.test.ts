@@ -8,6 +8,7 @@ import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { acceptingResponse, buildSavedTokens } from '../../helpers/sandbox/token-command-sandbox.js'
 import {
   buildJsonResponse,
+  buildResponse,
   closedPort,
   type ScriptedResponse,
   ScriptedServer,
@@ -20,6 +21,8 @@ const aTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 const insufficientScope = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' }
 const no = (status: number, error: number, headers = {}) =>
   buildJsonResponse(status, { error, message: 'No' }, headers)
+const buildPage = (status: number) =>
+  buildResponse(status, '<h1>Hi</h1>', { 'Content-Type': 'text/html', Server: 'Web/1.0' })
 let user: Sandbox
 
 beforeEach(() => {
@@ -76,7 +79,7 @@ describe('login saves a token', () => {
   })
 
   test.each<[string, ScriptedResponse]>([
-    ['404', no(404, 404)],
+    ['a web page of a proxy', buildPage(502)],
     ['a Plant', buildJsonResponse(200, { name: 'Fern' })],
     ['nothing', () => undefined],
   ])('with a warning when the service answers %s', async (what, answer) => {
@@ -146,6 +149,36 @@ describe('login saves nothing', () => {
       expect(again).toMatchObject({ code: 0, status: { checked: true } })
     },
   )
+
+  test.each<[string, ScriptedResponse, string]>([
+    ['501 with a web page', buildPage(501), 'answered 501 with a web page of Web/1.0'],
+    [
+      '200 with a web page',
+      buildPage(200),
+      'answered 200 with text/html of Web/1.0, not application/',
+    ],
+    ['404', no(404, 404), 'answered 404: No'],
+    ['405 with nothing', buildResponse(405), 'answered 405 with nothing'],
+  ])('when the server is not a Plant Store: it answers %s', async (_, answer, problem) => {
+    const { url } = await ScriptedServer.listen({ posts: [answer] })
+    const { code, status, error } = await login(url)
+    const message = expect.stringContaining(`This is not a Plant Store: ${url} ${problem}`)
+    const hint = expect.stringMatching(
+      /^Nothing was saved\. Check the address: it must be the base/,
+    )
+    expect({ code, status, error }).toMatchObject({ code: 4, error: { error: 503, message, hint } })
+    expect(status).toBeUndefined()
+    expect(user.has('config')).toBe(false)
+  })
+
+  test('when the address ends with /plants, and the hint has the right one', async () => {
+    const { url } = await ScriptedServer.listen({ posts: [no(404, 404)] })
+    const { code, error } = await login(`${url}/plants`)
+    expect([code, error.hint]).toEqual([
+      4,
+      `Nothing was saved. Use the address without /plants: ${url}`,
+    ])
+  })
 
   test('when the service has moved', async () => {
     const Location = 'https://plants.example.com/v2/plants'
