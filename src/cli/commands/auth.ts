@@ -70,10 +70,9 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   })
   const isChecked = check.state === 'accepted'
   if (!isChecked) {
-    const { message, hint } = check.error
-    const advice = hint === undefined ? '' : `. ${hint}`
+    const { message, hint = `Check it later with: plants doctor${context.storeFlag}` } = check.error
     await context.warn(
-      `The token was saved in ${settings.file.path}, but could not be checked: ${message}${advice}`,
+      `The token was saved in ${settings.file.path}, but could not be checked: ${message}. ${hint}`,
     )
   }
   if (io.env['PLANTS_TOKEN'] !== undefined)
