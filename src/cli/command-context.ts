@@ -3,7 +3,7 @@ import type { EffectiveSettings } from '../config/resolve.js'
 import type { PlantsError } from '../errors.js'
 import { quoteIfNeeded } from '../output/output.js'
 import type { Io } from '../platform/io.js'
-import { type Address, createNoStoreError, describeCreation } from '../stores/address.js'
+import { type Address, createNoStoreError } from '../stores/address.js'
 import { findKind, requireCapability } from '../stores/kinds.js'
 import { describeRetry } from '../stores/retry.js'
 import type { DirectStore, Store } from '../stores/store.js'
@@ -118,8 +118,10 @@ export class CommandContext extends SettingsContext {
     return settings.storeName === undefined ? name : `${settings.storeName} (${name})`
   }
 
-  createNoStoreError(hint = describeCreation(this.storeFlag)): PlantsError {
-    return createNoStoreError(this.address, hint)
+  createNoStoreError(hint?: string): PlantsError {
+    const { address, storeFlag } = this
+    const isEmpty = findKind(address).isEmpty(address)
+    return createNoStoreError(address, { storeFlag, isEmpty, hint })
   }
 
   describeMissingStore(): string {

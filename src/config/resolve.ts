@@ -3,6 +3,7 @@
  * docs/settings.md has the order of the sources.
  */
 import { PlantsError, usageError } from '../errors.js'
+import { isPlainWord } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
 import { findKind, parseAddress } from '../stores/kinds.js'
@@ -189,15 +190,16 @@ export function listNamedStores({
 
 /**
  * @param origin where a value comes from that may also be the path of a file
- * @throws {PlantsError} `usage` for an unknown store. The message does not repeat the name, because
- *   somebody may have pasted a token instead of it.
+ * @throws {PlantsError} `usage` for an unknown store. The message repeats the name only if it is a
+ *   plain word, because somebody may have pasted a token instead of it.
  */
 export function getSavedStore(name: string, saved: SavedSettings, origin?: string): SavedStore {
   const store = findSavedStore(saved, name)
   if (store) return store
   const fileHint = origin === undefined ? '' : '. For a file, give a path, such as ./plants.db'
+  const namePart = isPlainWord(name) ? `: ${name}` : ''
   throw usageError(
-    `${origin ?? 'The argument'} is not the name of a saved store`,
+    `${origin ?? 'The argument'} is not the name of a saved store${namePart}`,
     `List the saved stores with: plants stores list${fileHint}`,
   )
 }

@@ -66,6 +66,10 @@ export function statIfExists(path: string): Stats | undefined {
   }
 }
 
+export function isEmptyFile(path: string): boolean {
+  return ignoreSystemError(() => statSync(path))?.size === 0
+}
+
 /** Returns the path if it exists, or else the nearest folder above it that exists. */
 function findExistingPath(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : findExistingPath(dirname(path))

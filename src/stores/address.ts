@@ -89,17 +89,25 @@ export function createAddressError(
   return usageError(`${source} ${problem}`, hint)
 }
 
-export function createNoStoreError(
-  { name }: Address,
-  hint = describeCreation(formatOption('store', name)),
-): PlantsError {
-  return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
+interface MissingStore {
+  /** The option that names the store in a command, such as ` --store ./garden.db`. */
+  storeFlag?: string
+  /** Whether there is an empty file at the address. */
+  isEmpty?: boolean
+  hint?: string | undefined
 }
 
-/** @param storeFlag the option that names the store in a command, such as ` --store ./garden.db` */
-export function describeCreation(storeFlag: string): string {
+export function createNoStoreError(
+  { name }: Address,
+  { storeFlag = formatOption('store', name), isEmpty = false, hint }: MissingStore = {},
+): PlantsError {
   const command = `plants create --id next --name NAME${storeFlag}`
-  return `Check the address, or create the store and a plant with: ${command}`
+  const advice = isEmpty ? 'Create' : 'Check the address, or create'
+  return new PlantsError(
+    'unavailable',
+    `There is no store at ${name}${isEmpty ? ': the file is empty' : ''}`,
+    { hint: hint ?? `${advice} the store and a plant with: ${command}` },
+  )
 }
 
 /**

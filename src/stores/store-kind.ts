@@ -36,6 +36,8 @@ export interface StoreKind<A extends Address = Address> {
   format(address: A): string
   /** Returns true for the store `local`, which need not exist yet. */
   isDefault(address: A): boolean
+  /** Returns true if there is an empty file at the address, which is no store yet. */
+  isEmpty(address: A): boolean
   /** Returns true if the path is a file of the store, which an export must not replace. */
   ownsFile(address: A, path: string): Promise<boolean>
   /** Returns a hint if the address may be the reason why the store does not have a plant. */

@@ -70,7 +70,8 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   })
   const isChecked = check.state === 'accepted'
   if (!isChecked) {
-    const { message, hint = `Check it later with: plants doctor${context.storeFlag}` } = check.error
+    const checkHint = `Check it later with: plants doctor${context.storeFlag}`
+    const { message, hint = checkHint } = check.error
     await context.warn(
       `The token was saved in ${settings.file.path}, but could not be checked: ${message}. ${hint}`,
     )
@@ -87,9 +88,9 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
 
 /**
  * Rejects a token that would be of no use: the service does not accept it, the server is not a
- * Plant Store, or the address is wrong, such as `http://` for a port with TLS. A token is saved for exactly one address, so no command
- * would find it after the address is corrected. A token for a service that is unreachable is saved,
- * because somebody may save tokens before the service runs.
+ * Plant Store, or the address is wrong, such as `http://` for a port with TLS. A token is saved for
+ * exactly one address, so no command would find it after the address is corrected. A token for a
+ * service that is unreachable is saved, because somebody may save tokens before the service runs.
  *
  * @throws {PlantsError} the error of the check, with the hint that nothing was saved
  */

@@ -33,6 +33,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     (await loadAddress()).parsePostgres(text, source, context),
   format: ({ href }) => href,
   isDefault: () => false,
+  isEmpty: () => false,
   ownsFile: async () => false,
   findAddressHint: () => undefined,
   findNetworkRisk: async (address) => (await loadAddress()).findNetworkRisk(address),

@@ -1,4 +1,5 @@
 import { formatPlantCount } from '../../plant/plant.js'
+import { isEmptyFile } from '../../platform/files.js'
 import { createNoStoreError, type SqliteAddress } from '../address.js'
 import { type CheckResult, checkRights, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext } from '../store-kind.js'
@@ -20,7 +21,7 @@ async function checkFile(address: SqliteAddress, options: SqliteOptions): Promis
   const { name, isDefault } = address
   const store = await SqliteStore.openExisting(address, options)
   if (!store && isDefault) return { state: 'ok', message: `${name} (not created yet)` }
-  if (!store) throw createNoStoreError(address)
+  if (!store) throw createNoStoreError(address, { isEmpty: isEmptyFile(name) })
   const result = await checkRights({ name, serverCount: 0 }, store)
   const exposure = result.state === 'ok' ? explainExposure(name) : undefined
   return exposure === undefined ? result : { state: 'warning', message: exposure }

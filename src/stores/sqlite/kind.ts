@@ -1,3 +1,4 @@
+import { isEmptyFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
 import {
   type DirectStoreOpener,
@@ -33,6 +34,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
     (await import('./address.js')).parseSqlite(text, source, context),
   format: ({ name }) => name,
   isDefault: ({ isDefault }) => isDefault,
+  isEmpty: ({ name }) => isEmptyFile(name),
   ownsFile: async ({ name }, path) => (await import('./connection.js')).belongsToStore(name, path),
   findAddressHint: () => undefined,
   findNetworkRisk: async () => undefined,

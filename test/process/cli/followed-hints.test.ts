@@ -111,6 +111,12 @@ const failingCommands: FailingCommand[] = [
     code: 6,
   },
   { title: absent, command: 'plants doctor -s garden.db -o text', ends: [[named]] },
+  ...['list', 'backup garden.bak', 'doctor -o text'].map((words) => ({
+    title: 'The file of the store is empty',
+    files: { 'garden.db': '' },
+    command: `plants ${words} -s garden.db`,
+    ends: [[named]],
+  })),
 ]
 
 /** Runs a line in a shell that finds this program under its name. */
