@@ -9,18 +9,17 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { PlantsError } from '../errors.js'
-import { truncate } from '../platform/escape.js'
 import { detectEncodings } from './detect-encoding.js'
 import {
   countLineFeeds,
   createStrictDecoder,
-  decodeBytes,
   decodeLeniently,
   isUnicode,
   type StrictDecoder,
   splitLines,
   UndecodableError,
 } from './encoding.js'
+import { cutExcerpt, describeTellingLines } from './telling-lines.js'
 import { findUtf8Line, type Utf8Lines } from './utf8-lines.js'
 
 export interface TextEncoding {
@@ -77,14 +76,17 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   if (likelyEncoding === undefined) return new EncodingError(message, seeEncodingsHint)
   const mixedLine = isUtf8Expected ? await findUtf8Line(bytes, likelyEncoding) : undefined
   if (mixedLine) return createMixedEncodingError(message, failure.line + mixedLine.index)
-  const excerpt = await readExcerpt(lineBytes, likelyEncoding)
+  const reading = await describeTellingLines(bytes.subarray(offset), line, [
+    likelyEncoding,
+    ...furtherEncodings,
+  ])
   // Of a pipe, only these bytes were tried, and several encodings may decode them alike.
   const furtherHint = laterBlocks === undefined ? describeFurtherEncodings(furtherEncodings) : ''
   const hint = isUtf8Expected
     ? `Add --encoding ${likelyEncoding}${furtherHint}`
     : `Use --encoding ${likelyEncoding}, or correct that line`
   return new EncodingError(
-    `${message}. In ${likelyEncoding}, the most likely encoding, line ${line} reads: ${excerpt}`,
+    `${message}. In ${likelyEncoding}, the most likely encoding, ${reading}`,
     hint,
     encodings,
   )
@@ -257,19 +259,3 @@ async function listCandidates(bytes: Buffer): Promise<CandidateEncoding[]> {
   // The next block may continue the last character, so the decoders are not asked to end.
   return candidates.filter(({ decoder }) => canDecodeNext(decoder, bytes))
 }
-
-async function readExcerpt(lineBytes: Buffer, encoding: string): Promise<string> {
-  return cutExcerpt(await decodeBytes(lineBytes, encoding))
-}
-
-/**
- * Cuts a line to the characters around its first letter beyond ASCII. By this letter, a person sees
- * whether the encoding is right.
- */
-function cutExcerpt(lineText: string): string {
-  const visibleText = lineText.trim().replaceAll('\t', '  ')
-  const start = Math.max(0, visibleText.search(/[^\0-\x7f]/) - excerptLength / 2)
-  return `${start === 0 ? '' : '…'}${truncate(visibleText.slice(start), excerptLength)}`
-}
-
-const excerptLength = 60

@@ -184,7 +184,9 @@ const misplacedKana = RegExp(
   'u',
 )
 
-const foreignScript = '\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}'
+// The marks of Arabic vowels belong to no script.
+const foreignScript =
+  '\\u064b-\\u0652\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}'
 
 /**
  * Matches a Latin capital beyond ASCII. Within a word, it is a sign of a wrong encoding:

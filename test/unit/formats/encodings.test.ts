@@ -113,6 +113,25 @@ test('the error for an input that is not UTF-8 shows its likely encoding, and it
   )
 })
 
+test.each([
+  ['windows-1252', '1,Rosé|2,Crème', 'line 2 reads: 1,Rosé. Line 3 reads: 2,Crème (in '],
+  ['windows-1252', '1,Rosé|2,a|3,Möhre|4,Père', 'line 2 reads: 1,Rosé. Line 5 reads: 4,Père (in '],
+  ['windows-1252', '1,Père|2,Crème', 'line 2 reads: 1,Père$'],
+  ['shift_jis', '1,桜|2,松', 'line 2 reads: 1,桜$'],
+])('the error for %s shows the lines by which its encodings differ: %s', async (...row) => {
+  const [encoding, lines, expected] = row
+  const input = iconv.encode(`id,name\n${lines.replaceAll('|', '\n')}\n`, encoding)
+  const error = await readRecords(input).catch((error: EncodingError) => error)
+  expect(error).toHaveProperty('message', expect.stringMatching(expected.replaceAll('(', '\\(')))
+  expect(error).toHaveProperty('hint', `Add --encoding ${encoding}`)
+})
+
+test('the error shows a line from where its encodings differ', async () => {
+  const words = 'é '.repeat(100)
+  const input = iconv.encode(`id,name\n1,Rosé\n2,${words}Crème\n`, 'windows-1252')
+  await expect(readRecords(input)).rejects.toThrow(/Line 3 reads: ….*Crème \(in .*: ….*Cr[^è]me\)$/)
+})
+
 test('the error for an input that is not in the named encoding shows its likely encoding', async () => {
   const input = iconv.encode('id,name\n1,玫瑰\n2,牡丹\n3,㐀菊花\n', 'gb18030')
   await expect(readRecords(input, { encoding: 'latin1' })).rejects.toMatchObject({
