@@ -60,7 +60,7 @@ export function prepareRejectsFile(
   const isSavedPath = savedFile !== undefined && isAtPath(savedFile, path)
   if (existsForWriting(path)) {
     const mayBeWritten = isSavedPath && savedFile.length + savedFile.rows.length > 0
-    if (!mayBeWritten) throw createOverwriteError(path, 'already exists')
+    if (!mayBeWritten) throw createExistingFileError(path)
     return appendPendingRecords(savedFile, header)
   }
   const pendingRows = savedFile?.rows ?? ''
@@ -183,7 +183,7 @@ function createFile(path: string, acceptsUnknownFile: boolean): number {
   } catch (error) {
     if (getSystemCode(error) !== 'EEXIST') throw error
     assertOwnFile(path, fs.lstatSync(path), otherFileHint)
-    throw createOverwriteError(path, 'already exists')
+    throw createExistingFileError(path)
   }
 }
 
@@ -245,11 +245,14 @@ function assertOwnBeginning(fd: number, path: string, bytes: Buffer): void {
 
 const otherFileHint = 'Choose another file with --rejects'
 
-function createOverwriteError(
-  path: string,
-  reason = 'has changed since the import wrote it',
-): Error {
+function createOverwriteError(path: string): Error {
+  const reason = 'has changed since the import wrote it'
   return usageError(`${path} ${reason}, and would be overwritten`, otherFileHint)
+}
+
+function createExistingFileError(path: string): Error {
+  const hint = `${otherFileHint}, or rename this one`
+  return usageError(`${path} already exists, and would be overwritten`, hint)
 }
 
 function explainWriteErrors<T>(path: string, action: () => T): T {
