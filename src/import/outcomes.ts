@@ -5,7 +5,13 @@
 import { assertDefined } from '../errors.js'
 import type { Chunk, FormatReader } from '../formats/chunk.js'
 import { haveEqualFields } from '../plant/plant.js'
-import { createRejectedOutcome, type Outcome, type Problem, toError } from '../stores/change.js'
+import {
+  createRejectedOutcome,
+  getTargetId,
+  type Outcome,
+  type Problem,
+  toError,
+} from '../stores/change.js'
 import { movePosition } from './checkpoint.js'
 import type { Counts } from './counts.js'
 import { formatRejectedRecords, type RejectedRecord } from './format-rejects.js'
@@ -34,7 +40,7 @@ export function computeChunkResult(
   changeOutcomes: readonly Outcome[],
   input: { reader: FormatReader; position: Position },
 ): ChunkResult {
-  const outcomes = mergeOutcomes(results, changeOutcomes)
+  const outcomes = explainRepeatedIds(mergeOutcomes(results, changeOutcomes), results, chunk)
   const rejections = findRejections(chunk, outcomes)
   const rejectedRows = formatRejectedRecords(rejections, input.reader)
   const position = {
@@ -64,6 +70,34 @@ function mergeOutcomes(
     assertAnswered(outcome)
     return outcome
   })
+}
+
+/**
+ * Says of a conflict that the plant with the id is that of an earlier record of the chunk. Whether
+ * an earlier chunk has the id is not known: to remember all ids would need too much memory.
+ */
+function explainRepeatedIds(
+  outcomes: Outcome[],
+  results: readonly (MappedChange | Problem)[],
+  { lines }: Chunk,
+): Outcome[] {
+  if (!outcomes.some(isConflict)) return outcomes
+  const createdLines = new Map<bigint, number>()
+  return outcomes.map((outcome, index) => {
+    const result = assertDefined(results[index])
+    if ('error' in result || result.idSource !== 'given') return outcome
+    const id = getTargetId(result)
+    if (outcome.type === 'created') createdLines.set(id, assertDefined(lines[index]))
+    const firstLine = createdLines.get(id)
+    if (firstLine === undefined || !isConflict(outcome)) return outcome
+    const message = `Line ${firstLine} has the id ${id}, too, and its plant differs`
+    const rejectionCause = 'repeatedId'
+    return createRejectedOutcome({ ...outcome.problem, message, rejectionCause })
+  })
+}
+
+function isConflict(outcome: Outcome): outcome is Extract<Outcome, { problem: Problem }> {
+  return outcome.type === 'rejected' && outcome.problem.kind === 'conflict'
 }
 
 /** @throws {PlantsError} why the change was not sent, or why the service cannot be used */

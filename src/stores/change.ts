@@ -75,9 +75,16 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwn
 /**
  * - `missingId`, `quotedId`, `otherId`: the record has no id, has one in quotes in JSON, or has
  *   something else in the place of an id. Nothing else is wrong in it.
+ * - `repeatedId`: the plant of an earlier record has the same id.
  * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
  */
-export type RejectionCause = 'missingId' | 'quotedId' | 'otherId' | 'newName' | 'commonName'
+export type RejectionCause =
+  | 'missingId'
+  | 'quotedId'
+  | 'otherId'
+  | 'repeatedId'
+  | 'newName'
+  | 'commonName'
 
 export function createProblem(kind: ErrorKind, message: string, hint?: string): Problem {
   return { kind, error: getErrorValue(kind), message, hint }

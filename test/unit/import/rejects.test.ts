@@ -229,3 +229,28 @@ test.each<[string, string, Record<string, string>]>([
     )
   },
 )
+
+describe('an import says that a file has an id twice', () => {
+  test.each([
+    ['list.csv', 'id,name\n7,Fern\n8,Ash\n7,Elm\n7,Fern\n', 4],
+    ['list.ndjson', [7, 8, 7].map((id, index) => buildPlantLine(id, `P${index}`)).join(''), 3],
+  ])('if the plant of the first is stored: %s', async (file, content, line) => {
+    user.write(file, content)
+    const first = file.endsWith('csv') ? 2 : 1
+    const { code, err } = await user.import(file)
+    expect(code).toBe(6)
+    expect(err).toBe(
+      `plants: ${file}:${line}: Line ${first} has the id 7, too, and its plant differs\n` +
+        'plants: Rejected 1 plant\n' +
+        '  Where an id occurs twice, give each plant an id of its own, or delete one of the records\n',
+    )
+  })
+
+  test('but not if the id was taken before', async () => {
+    await user.run('create --id 7 --name Oak')
+    user.write('list.csv', 'id,name\n7,Fern\n7,Elm\n')
+    const { err } = await user.import('list.csv')
+    expect(err).not.toContain('too')
+    expect(err.match(/A different plant with id 7 already exists/g)).toHaveLength(2)
+  })
+})

@@ -53,6 +53,8 @@ export class RejectionHints {
       case 'conflict':
         if (idFrom !== undefined) return undefined
         return 'To keep or change plants that exist, add --if-exists skip or --if-exists update'
+      case 'repeatedId':
+        return 'Where an id occurs twice, give each plant an id of its own, or delete one of the records'
       case 'missingId':
         return 'To generate ids for plants without one, add --id-from next'
       case 'quotedId':
