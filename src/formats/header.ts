@@ -191,7 +191,7 @@ function parseHeader(
   if (width > names.length)
     throw inputError(
       `The first row of ${source.name} has ${width} cells, but names are given for only ${names.length}`,
-      `Name ${width} columns with --columns`,
+      `Name ${width} columns with --columns, and a comma between the names, such as --columns id,name,tag`,
     )
   const candidates = findColumns(names, options, numbers)
   const missingFields = findMissingFields(candidates, options)

@@ -6,7 +6,7 @@
  * in half of Europe, Excel writes semicolons into `.csv`. So the first rows are parsed once with
  * each delimiter, and the delimiter with which a header is found is chosen (`chooseTrial`).
  */
-import { assertDefined, inputError } from '../errors.js'
+import { assertDefined, inputError, PlantsError } from '../errors.js'
 import { type Cells, type Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
 import {
   countFilledCells,
@@ -40,7 +40,9 @@ export async function openTable(
   name: string,
 ): Promise<FormatReader> {
   const start = await readStart(texts)
-  const { rows, delimiter } = chooseTrial(start, format, options, name)
+  const trial = chooseTrial(start, format, options, name)
+  assertDelimiter(trial, start, format, options, name)
+  const { rows, delimiter } = trial
   const table = createTable(name, delimiter, start, options)
   const gatherer = new ChunkGatherer<Cells>()
   const chunks = readChunks(table, prepend([start.text], texts), gatherer)
@@ -117,6 +119,54 @@ function chooseTrial(
   if (trial.rows.records.length === 0 && !isWhole)
     throw inputError(`${name} has no row in its first 64 KiB`, 'Put the header at the beginning')
   return trial
+}
+
+/** The cells have another character between them than the option or the format says. */
+export class DelimiterError extends PlantsError {
+  constructor(message: string, hint: string) {
+    super('input', message, { hint })
+  }
+}
+
+/**
+ * Checks the delimiter that an option or the format of the file has fixed.
+ *
+ * @throws {DelimiterError} if it divides no row, and another delimiter does
+ */
+function assertDelimiter(
+  { delimiter, rows, width }: DelimiterTrial,
+  start: TableStart,
+  format: FormatName,
+  options: InputOptions,
+  name: string,
+): void {
+  const isFixed = format === 'tsv' || options.delimiter !== undefined
+  const { columns } = options
+  const isReadable = columns ? columns.length === 1 : findHeader(rows, options) !== undefined
+  if (!isFixed || width > 1 || isReadable) return
+  const otherOptions = { ...options, delimiter: undefined }
+  const { delimiter: otherDelimiter, width: otherWidth } = chooseTrial(
+    start,
+    'csv',
+    otherOptions,
+    name,
+  )
+  if (otherWidth < 2) return
+  const message = `${name} has ${describeDelimiter(otherDelimiter)} between its cells, and not ${describeDelimiter(delimiter)}`
+  const formatHint = options.format === 'tsv' ? 'Replace --format tsv by' : 'Add'
+  const hint = format === 'tsv' ? `${formatHint} --format csv` : 'Leave out --delimiter'
+  throw new DelimiterError(message, hint)
+}
+
+const delimiterNouns: Readonly<Record<string, string>> = {
+  ',': 'commas',
+  ';': 'semicolons',
+  '\t': 'tabs',
+  '|': 'vertical bars',
+}
+
+function describeDelimiter(delimiter: string): string {
+  return delimiterNouns[delimiter] ?? JSON.stringify(delimiter)
 }
 
 /**

@@ -13,6 +13,7 @@
 import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
 import { EncodingError } from '../../formats/encoding-error.js'
+import { DelimiterError } from '../../formats/open-table.js'
 import { applyAnswers } from '../../import/answers.js'
 import { type ImportPlan, isInputError, type OpenInput, openInput } from '../../import/inputs.js'
 import type { ImportAnswers } from '../../import/parse-checkpoint.js'
@@ -82,7 +83,7 @@ async function askForAnswers(
   const remainingFailure =
     encoding === undefined ? failure : await findFailure(planWithEncoding, io)
   if (!remainingFailure) return answers
-  if (remainingFailure instanceof NoListError || remainingFailure instanceof EncodingError)
+  if (unanswerableErrors.some((errorClass) => remainingFailure instanceof errorClass))
     throw remainingFailure
   const sample = await sampleInput(assertDefined(plan.inputs[0]), planWithEncoding, io)
   const { answers: columnAnswers, headerLine } = await askForColumns(
@@ -102,6 +103,9 @@ async function askForAnswers(
   const isSameDelimiter = reader.delimiter === shownDelimiter
   return isSameDelimiter ? complete : { ...complete, delimiter: shownDelimiter }
 }
+
+/** No answer about columns would prevent these errors. */
+const unanswerableErrors = [NoListError, EncodingError, DelimiterError]
 
 async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
   try {

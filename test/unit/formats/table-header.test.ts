@@ -176,3 +176,38 @@ test('the first header counts, whatever columns another delimiter finds below it
   for (const cuts of [[], [17, 20]])
     expect(formatRecords(await readRecords(later, { ...csv, cuts }))[0]).toBe('3: 1 a')
 })
+
+test.each<{ input: string; options: object; message: string; hint: string }>([
+  {
+    input: 'id,name\n1,Acer\n',
+    options: { format: 'tsv' },
+    message: 'stdin has commas between its cells, and not tabs',
+    hint: 'Replace --format tsv by --format csv',
+  },
+  {
+    input: '1|Acer|north\n',
+    options: { format: 'tsv', columns: ['id', 'name'] },
+    message: 'stdin has vertical bars between its cells, and not tabs',
+    hint: 'Replace --format tsv by --format csv',
+  },
+  {
+    input: 'Nr\tKind\n1\tAcer\n',
+    options: { format: 'csv', delimiter: ',' },
+    message: 'stdin has tabs between its cells, and not commas',
+    hint: 'Leave out --delimiter',
+  },
+  {
+    input: '1,Acer\n',
+    options: { format: 'csv', columns: ['id'] },
+    message: 'The first row of stdin has 2 cells, but names are given for only 1',
+    hint: 'Name 2 columns with --columns, and a comma between the names, such as --columns id,name,tag',
+  },
+])('a table whose cells are divided otherwise is rejected: $message', async (example) => {
+  const { input, options, message, hint } = example
+  await expect(readRecords(input, options)).rejects.toMatchObject({ message, hint })
+})
+
+test('a table with one column may have commas in its cells', async () => {
+  const options = { format: 'tsv', idFrom: 1n } as const
+  expect(await readRecords('name\nRose, red\nRose, white\n', options)).toBeDefined()
+})
