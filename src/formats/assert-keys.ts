@@ -63,6 +63,10 @@ function createKeyError(
   const isSingle = objects.length === 1 && !source.isArray
   const list = isSingle ? findListInObject(firstObject, options) : undefined
   if (list) return createNoListError(firstObject, list, options, source.name)
+  if (isSingle && presentFields.size === 1) {
+    const emptyListKey = findEmptyListKey(firstObject)
+    if (emptyListKey !== undefined) return createEmptyListError(firstObject, emptyListKey, source)
+  }
 
   const program = source.isArray ? '.[]' : '.'
   const isGeoJson = firstObject['type'] === 'Feature'
@@ -76,6 +80,24 @@ function createKeyError(
   const error = createMissingFieldsError(missingFields, options, { name, noun: 'key', description })
   if (nestedList.program === program) return error
   return new NoListError(error.message, buildJqHint(nestedList, options, name))
+}
+
+/** @returns the key of the first empty list in an object; undefined if it has none */
+function findEmptyListKey(object: Record<string, unknown>): string | undefined {
+  return Object.keys(object).find((key) => {
+    const value = object[key]
+    return Array.isArray(value) && value.length === 0
+  })
+}
+
+function createEmptyListError(
+  { type }: Record<string, unknown>,
+  key: string,
+  { name }: JsonSource,
+): PlantsError {
+  const isGeoJson = type === 'FeatureCollection'
+  const message = `${name} contains no plants: ${isGeoJson ? 'it is GeoJSON, and ' : ''}its list ${listNames([key])} is empty`
+  return new NoListError(message, 'Save the list again with its plants, or choose another file')
 }
 
 /**

@@ -238,3 +238,19 @@ test('the error for a list whose objects have other keys shows both the program 
     "Pipe the input through this first, and add --map id=KEY,name=KEY: jq -c '.items[]'\n",
   )
 })
+
+test.each([
+  ['{"type":"FeatureCollection","features":[]}', 'it is GeoJSON, and its list "features" is empty'],
+  ['{"count":0,"plants":[]}', 'its list "plants" is empty'],
+])('an import says which list of the JSON is empty: %s', async (text, reason) => {
+  const { code, err } = await new ImportSandbox().import('', text)
+  expect([code, err]).toEqual([2, expect.stringContaining(`stdin contains no plants: ${reason}\n`)])
+})
+
+test('an import names the file that contains no records', async () => {
+  const sandbox = new ImportSandbox()
+  for (const name of ['a.json', 'b.json']) sandbox.write(name, '[]')
+  expect((await sandbox.import('a.json')).err).toContain('a.json contains no records\n')
+  const { err } = await sandbox.import('a.json b.json')
+  expect(err).toContain('None of the 2 files contains a record\n')
+})
