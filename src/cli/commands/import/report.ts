@@ -110,7 +110,7 @@ export class ImportReport {
     const { counts } = position
     const finishedCount = countFinishedRecords(counts)
     if (finishedCount === 0)
-      await this.#context.reporter.warn('The input contains no records', 'warning')
+      await this.#context.reporter.warn(describeEmptyInput(this.#plan), 'warning')
     await this.#warnOfNotes(notes)
 
     const { dryRun } = this.#plan
@@ -279,6 +279,12 @@ export class ImportReport {
     // Records with generated ids would be stored again under other ids, so nothing is proposed.
     return this.#plan.idFrom === undefined ? `To continue, run the command ${againHint}` : undefined
   }
+}
+
+function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
+  return others.length === 0
+    ? `${assertDefined(first).name} contains no records`
+    : `None of the ${others.length + 1} files contains a record`
 }
 
 function countRows(count: number): string {
