@@ -91,10 +91,15 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     const lines = buildPlantLines(40_000)
     const user = new DiskUser(await mountSmallDisk())
     writeLines(user.home, shuffle(lines))
+    const atomic = await user.on('import plants.ndjson --atomic')
+    expect(atomic.err).toMatch(
+      / {2}Free some space on its disk\. Then run the same command again\n$/,
+    )
     user.grow('2500k')
     const full = await user.on('import plants.ndjson')
     expect(full).toMatchObject({ code: 4, out: '' })
     expect(full.err).toContain('full')
+    expect(full.err).toMatch(/run the same command again\n$/)
     const again = await user.on('import plants.ndjson')
     expect(again).toMatchObject({ code: 4, out: '' })
     expect(again.err).toMatch(/after [1-9]/)

@@ -269,7 +269,7 @@ export class ImportReport {
       ? ` after ${formatPlantCount(finishedCount)}`
       : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
-    const nextHint = mayHaveStored ? this.#chooseNextHint(importer) : undefined
+    const nextHint = mayHaveStored ? this.#chooseNextHint(importer) : chooseRepeatHint(error)
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
   }
@@ -279,6 +279,13 @@ export class ImportReport {
     // Records with generated ids would be stored again under other ids, so nothing is proposed.
     return this.#plan.idFrom === undefined ? `To continue, run the command ${againHint}` : undefined
   }
+}
+
+/** Chooses the second half of a hint, such as `Free some space`, if nothing is stored. */
+function chooseRepeatHint({ kind, hint }: PlantsError): string | undefined {
+  // A hint that names an option proposes another command already.
+  const isSameCommand = kind === 'unavailable' && hint !== undefined && !hint.includes('--')
+  return isSameCommand ? 'Then run the same command again' : undefined
 }
 
 function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
