@@ -53,8 +53,8 @@ export function define(command: PlantsCommand): void {
       'Create the store in a PostgreSQL database, as the owner of the database. An existing store is kept.',
     )
     .argument(
-      '<address>',
-      'postgres://…, with one server and the owner of the database as the user, or a file',
+      '[address]',
+      'postgres://…, with one server and the owner of the database as the user, or a file; instead of --store',
     )
     .handler(init)
   command
@@ -112,8 +112,8 @@ async function buildSavedStore(options: object, address: Address, io: Io): Promi
   return store
 }
 
-async function init(globalOptions: GlobalOptions, io: Io, value: string): Promise<void> {
-  // The address is an argument here, and --store everywhere else.
+async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Promise<void> {
+  const value = chooseNewStore(globalOptions, argument)
   const options = { ...globalOptions, store: value }
   options.values.setOptionValueWithSource('store', value, 'cli')
   const { settings } = await SettingsContext.read(options, io)
@@ -132,6 +132,23 @@ async function init(globalOptions: GlobalOptions, io: Io, value: string): Promis
   const name = quoteIfNeeded(store.name)
   const text = isCreated ? `Created a store at ${name}` : `The store ${name} already exists`
   await context.printOutcome({ address: store.name, created: isCreated }, text)
+}
+
+/**
+ * Chooses the address of a new store. No store is created for a variable or a setting, which
+ * somebody may have forgotten.
+ */
+function chooseNewStore({ store, values }: GlobalOptions, argument: string | undefined): string {
+  const option = values.getOptionValueSource('store') === 'cli' ? store : undefined
+  if (argument !== undefined && option !== undefined)
+    throw usageError('The address is an argument, and --store is given, too', 'Leave out --store')
+  const value = argument ?? option
+  if (value === undefined)
+    throw usageError(
+      'The address of the new store is missing',
+      'Add it: plants stores init ADDRESS',
+    )
+  return value
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {

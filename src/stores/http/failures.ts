@@ -18,6 +18,7 @@ import {
 } from './no-response.js'
 import { findCompression, parseError, readJson, truncateToLine } from './plant-request.js'
 import type { ResponseShape } from './response-schemas.js'
+import { chooseRightHint } from './right-hint.js'
 
 type Result<T> = { value: T } | Failure
 
@@ -55,7 +56,6 @@ const kindsByStatus: Readonly<Record<number, ErrorKind>> = {
 
 const hintsByKind: Partial<Record<ErrorKind, string>> = {
   accessDenied: 'If the new address is right, use it with --store',
-  forbidden: 'Ask the operator of the service who may do this',
   conflict: 'Choose another id',
   unavailable: 'Nothing was stored. Try again later',
   badResponse:
@@ -77,6 +77,12 @@ interface FailedResponse {
   /** Who answered with which status, such as `http://localhost:4010 answered 500`. */
   summary: string
   details: { status: number; requestId: string | undefined }
+}
+
+interface Rejection {
+  request: HttpRequest
+  response: HttpResponse
+  failedResponse: FailedResponse
 }
 
 async function createFailure(
@@ -115,7 +121,7 @@ async function createFailure(
   const rejection = new PlantsError(rejectedKind, message + describeDelay(retryAfterMs), {
     ...failedResponse.details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: isUnreadable(response) ? unreadableHint : chooseHint(client, kind, failedResponse),
+    hint: chooseHint(client, kind, { request, response, failedResponse }),
     retryAfterMs,
   })
   return { error: rejection }
@@ -146,13 +152,14 @@ function chooseServerErrorHint({ address }: HttpClient, status: number): string 
 function chooseHint(
   client: HttpClient,
   kind: ErrorKind,
-  { serviceMessage, details }: FailedResponse,
+  { request, response, failedResponse: { serviceMessage } }: Rejection,
 ) {
   const { address, access } = client
-  const { status } = details
+  const { status } = response
+  if (isUnreadable(response)) return unreadableHint
   if (kind === 'unauthorized') return access.tokenHint
   const mayBeOfProxy = serviceMessage === undefined && describeForwardingProxy(client) !== ''
-  if (kind === 'forbidden' && mayBeOfProxy) return proxyHint
+  if (kind === 'forbidden') return mayBeOfProxy ? proxyHint : chooseRightHint(request, response)
   const addressHint = findAddressHint(address)
   if (status === 404 || status === 405) return addressHint ?? missingOperationHint
   if (kind === 'badResponse' && addressHint !== undefined) return addressHint

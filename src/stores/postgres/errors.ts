@@ -16,7 +16,7 @@ export function toPlantsError(error: unknown, access: PostgresAccess): PlantsErr
   const { kind, message, hint } =
     explainConnectionError(error, code, reason, name) ??
     explainLoginError(code, reason, access) ??
-    explainServerError(code, reason, name)
+    explainServerError(code, reason, access)
   return new PlantsError(kind, message, { hint, cause: error })
 }
 
@@ -77,7 +77,11 @@ function explainLoginError(
   }
 }
 
-function explainServerError(code: string, reason: string, name: string): Explanation {
+function explainServerError(
+  code: string,
+  reason: string,
+  { address: { name, user } }: PostgresAccess,
+): Explanation {
   if (code === '3F000' || code === '42P01')
     return { kind: 'accessDenied', message: `There is no store at ${name}`, hint: createStoreHint }
   if (code === lockNotAvailable) {
@@ -91,7 +95,7 @@ function explainServerError(code: string, reason: string, name: string): Explana
   return {
     kind: isTemporary ? 'unavailable' : 'accessDenied',
     message: `${name} reported an error: ${reason}`,
-    hint: hintsByCode[code] ?? 'See the log of the database server',
+    hint: code === insufficientPrivilege ? describeGrants(user) : (hintsByCode[code] ?? logHint),
   }
 }
 
@@ -121,11 +125,24 @@ export const createDatabaseHint =
 const hintsByCode: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000': createDatabaseHint,
-  '42501':
-    'Use the role of the owner, or let it grant what is missing, such as: GRANT USAGE ON SCHEMA plant_store TO ROLE; GRANT SELECT, INSERT ON plant_store.plants TO ROLE',
   '42703': 'Somebody has changed the tables of the store: restore them from a backup',
   '57014':
     'Try again, or raise --timeout. If it stays like this, look in pg_stat_activity for a session that locks the table',
+}
+
+const logHint = 'See the log of the database server'
+
+const insufficientPrivilege = '42501'
+
+/** The role may then do everything except create tokens, which is for the owner of the store. */
+function describeGrants(user: string): string {
+  const role = pg.escapeIdentifier(user)
+  const grants = [
+    `GRANT USAGE ON SCHEMA plant_store TO ${role}`,
+    `GRANT SELECT ON ALL TABLES IN SCHEMA plant_store TO ${role}`,
+    `GRANT INSERT, UPDATE, DELETE ON plant_store.plants, plant_store.imports TO ${role}`,
+  ]
+  return `Use the role of the owner, or let it run: ${grants.join('; ')}`
 }
 
 const lockNotAvailable = '55P03'
@@ -156,6 +173,11 @@ export function isUniqueViolation(error: unknown): boolean {
 /** Returns true if a statement has waited for a lock as long as `lock_timeout` allows. */
 export function isLockTimeout(error: unknown): boolean {
   return findDatabaseError(error)?.code === lockNotAvailable
+}
+
+/** Returns true if the role lacks a privilege. */
+export function isPrivilegeMissing(error: unknown): boolean {
+  return findDatabaseError(error)?.code === insufficientPrivilege
 }
 
 /**

@@ -1,0 +1,25 @@
+import { defaultRights, type Right, rights } from '../tokens.js'
+import type { HttpRequest, HttpResponse } from './http-client.js'
+
+const rightsByMethod: Readonly<Record<HttpRequest['method'], Right>> = {
+  POST: 'create',
+  GET: 'read',
+  PATCH: 'update',
+  DELETE: 'delete',
+}
+
+/**
+ * Chooses the hint for a request that lacks a right. The challenge of RFC 6750, 3.1 names the scope
+ * that a token needs. `plants serve` leaves the scope out if no token would do, because the service
+ * does not offer the operation. Other services may send no challenge at all.
+ */
+export function chooseRightHint({ method }: HttpRequest, { headers }: HttpResponse): string {
+  const challenge = headers['www-authenticate'] ?? ''
+  if (!/\binsufficient_scope\b/.test(challenge))
+    return 'Ask the operator of the service who may do this'
+  const right = rightsByMethod[method]
+  const neededRights = rights.filter((name) => name === right || defaultRights.includes(name))
+  return /\bscope=/.test(challenge)
+    ? `Ask the operator for a token with this right: plants tokens create --allow ${neededRights}`
+    : `Ask the operator to offer this: plants serve --allow ${neededRights}`
+}
