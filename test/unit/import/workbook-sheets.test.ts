@@ -129,6 +129,13 @@ describe('an import names the sheets that it has not read', () => {
     expect(await sandbox.import(`stock.xlsx ${flags}`)).toMatchObject({ code: 0, updated: 1 })
   })
 
+  test('also if it has read several files', async () => {
+    sandbox.write('a.xlsx', buildWorkbook({ sheets: { A: plants } }))
+    sandbox.write('b.xlsx', buildWorkbook({ sheets: { A: plants, B: plants } }))
+    const { err } = await sandbox.import('a.xlsx b.xlsx')
+    expect(err).toContain('To read it, import only this file with --sheet B\n')
+  })
+
   test('also if the import has generated ids', async () => {
     const sheets = { A: buildRows(['name'], ['Fern']), B: buildRows(['name'], ['Rose']) }
     sandbox.write('stock.xlsx', buildWorkbook({ sheets }))

@@ -19,11 +19,13 @@ export function describeUnreadSheets(
   const sheetOption = isOnlyOne ? formatOption('sheet', first?.name) : ' --sheet NAME'
   // A file whose records got generated ids is imported again only if plants are found by name.
   const needsMatch = plan.idFrom !== undefined && plan.match === undefined
+  // Other files of the same command need not have the sheet.
+  const action = plan.inputs.length === 1 ? 'run the command again' : 'import only this file'
   const matchOption = needsMatch ? ' --match name' : ''
   return (
     `${listSheets(sheets)} of ${file} ${isOnlyOne ? 'has' : 'have'} rows, but ` +
     `${isOnlyOne ? 'was' : 'were'} not read. To read ${object}, ` +
-    `run the command again with${sheetOption}${matchOption}${describeMapping(sheets)}`
+    `${action} with${sheetOption}${matchOption}${describeMapping(sheets)}`
   )
 }
 
