@@ -53,10 +53,12 @@ const connectionHint =
 const noTlsHint =
   'Turn on ssl in postgresql.conf. On a network that only you use, set sslmode=disable in the address'
 
-/** Node.js says "connect ECONNREFUSED" and "getaddrinfo ENOTFOUND". The driver gives no codes. */
+/** Node.js says "connect ENOENT /run/…" and "getaddrinfo ENOTFOUND". The driver gives no codes. */
 const socketReasonTexts: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
   ENOTFOUND: 'the host is unknown',
+  ENOENT: 'its socket does not exist',
+  EACCES: 'this user may not use its socket',
   'timeout expired': 'it timed out',
   'Connection terminated due to connection timeout': 'it timed out',
 }

@@ -222,7 +222,8 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
     throw explainSqliteError(error, file, `The backup ${file}`)
   }
   const plants = await checkIntegrity(file, { ...options, noun: 'The backup' })
-  if (plants === undefined) throw createRestoreError('does not exist, or contains no store')
+  if (plants === undefined)
+    throw createRestoreError(existsSync(file) ? 'contains no store' : 'does not exist')
   return plants
 }
 
