@@ -15,6 +15,7 @@ export function describeUnreadSheets(
 ): string {
   const [first] = sheets
   const isOnlyOne = sheets.length === 1
+  const predicate = isOnlyOne ? 'has rows, but was not read' : 'have rows, but were not read'
   const object = isOnlyOne ? 'it' : 'one of them'
   const sheetOption = isOnlyOne ? formatOption('sheet', first?.name) : ' --sheet NAME'
   // A file whose records got generated ids is imported again only if plants are found by name.
@@ -23,8 +24,7 @@ export function describeUnreadSheets(
   const action = plan.inputs.length === 1 ? 'run the command again' : 'import only this file'
   const matchOption = needsMatch ? ' --match name' : ''
   return (
-    `${listSheets(sheets)} of ${file} ${isOnlyOne ? 'has' : 'have'} rows, but ` +
-    `${isOnlyOne ? 'was' : 'were'} not read. To read ${object}, ` +
+    `${listSheets(sheets)} of ${file} ${predicate}. To read ${object}, ` +
     `${action} with${sheetOption}${matchOption}${describeMapping(sheets)}`
   )
 }
