@@ -7,7 +7,7 @@
  * the whole file. Two programs may have written lines of one file in two encodings. No encoding
  * decodes such a file, so the hint names none.
  */
-import { isAscii, isUtf8 } from 'node:buffer'
+import { isUtf8 } from 'node:buffer'
 import { PlantsError } from '../errors.js'
 import { detectEncodings } from './detect-encoding.js'
 import {
@@ -20,7 +20,7 @@ import {
   UndecodableError,
 } from './encoding.js'
 import { cutExcerpt, describeTellingLines } from './telling-lines.js'
-import { findUtf8Line, type Utf8Lines } from './utf8-lines.js'
+import { findUtf8Line, findUtf8LineInMixture, type Utf8Lines } from './utf8-lines.js'
 
 export interface TextEncoding {
   /** The name of a decoder, as `findEncoding` returns it. */
@@ -123,27 +123,11 @@ function createMixedEncodingError(message: string, utf8Line: number): EncodingEr
   )
 }
 
-/**
- * Finds the first valid line of an input that is UTF-8 except for a few damaged lines. Any other
- * encoding would decode all valid lines to wrong letters.
- *
- * @returns the number of the line; undefined unless most of the lines with letters beyond ASCII are
- * UTF-8
- */
+/** Finds the number of the first line that is UTF-8 in an input of which other lines are not. */
 function findValidUtf8Line({ foreignLine, line, bytes }: DecodingFailure): number | undefined {
   if (foreignLine !== undefined) return foreignLine
-  let validSurplus = 0
-  let lineNumber = line
-  let firstLine: number | undefined
-  for (const lineBytes of splitLines(bytes)) {
-    if (!isUtf8(lineBytes)) validSurplus -= 1
-    else if (!isAscii(lineBytes)) {
-      validSurplus += 1
-      firstLine ??= lineNumber
-    }
-    lineNumber += 1
-  }
-  return validSurplus > 0 ? firstLine : undefined
+  const index = findUtf8LineInMixture(bytes)
+  return index === undefined ? undefined : line + index
 }
 
 /** Describes the encodings after the most likely one, as the next sentence of a hint. */

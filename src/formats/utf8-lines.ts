@@ -64,6 +64,44 @@ export async function findUtf8Line(bytes: Buffer, encoding: string): Promise<Utf
   return undefined
 }
 
+/**
+ * Finds the first line of UTF-8 in a text of which other lines are not UTF-8. Any other encoding
+ * would decode the lines of UTF-8 to wrong letters.
+ *
+ * A line in an encoding with two bytes for a letter can be valid UTF-8 by chance. So it finds a line
+ * only if most lines with letters beyond ASCII are UTF-8, or if a tenth of them surely are.
+ *
+ * @returns how many lines are before the line
+ */
+export function findUtf8LineInMixture(bytes: Buffer): number | undefined {
+  const validIndexes: number[] = []
+  const sureIndexes: number[] = []
+  let invalidCount = 0
+  for (const [index, line] of [...splitLines(bytes)].entries()) {
+    if (isAscii(line)) continue
+    if (!isUtf8(line)) invalidCount += 1
+    else {
+      validIndexes.push(index)
+      if (sureLetters.test(line.toString())) sureIndexes.push(index)
+    }
+  }
+  if (validIndexes.length > invalidCount) return validIndexes[0]
+  const foreignCount = validIndexes.length + invalidCount
+  return sureIndexes.length * 10 >= foreignCount ? sureIndexes[0] : undefined
+}
+
+/**
+ * Matches letters to which a line of another encoding is hardly decoded by chance: an accented
+ * letter in a Latin word, a word in Greek or Cyrillic, and letters of three bytes that are in use.
+ */
+const sureLetters = RegExp(
+  [
+    '[A-Za-z][\\u00c0-\\u017f]|[\\u00c0-\\u017f][A-Za-z]',
+    '[\\u0370-\\u04ff]{4}',
+    '[\\u2010-\\u203a\\u3041-\\u30fe\\u4e00-\\u9fff\\uac00-\\ud7a3]',
+  ].join('|'),
+)
+
 /** Whether an encoding has letters of several bytes, as all Chinese and Japanese ones have. */
 function isMultiByte(encoding: string): boolean {
   return /^(?:big5|cp949|euc-|gb|shift_jis|iso-2022-)/.test(encoding)

@@ -178,6 +178,27 @@ test.each([
   })
 })
 
+test.each([
+  { encoding: 'shift_jis', utf8: '1,薔薇\n2,桜\n', other: '3,バラ\n4,松\n5,梅\n' },
+  { encoding: 'gbk', utf8: '1,玫瑰\n', other: '3,牡丹\n4,菊花\n5,兰花\n' },
+  { encoding: 'windows-1251', utf8: '1,Роза\n', other: '3,Дуб\n4,Ель\n' },
+  { encoding: 'windows-1252', utf8: '1,O’Hara\n', other: '3,Süß\n4,Öl\n5,Ähre\n' },
+  { encoding: 'macintosh', utf8: '1,Größe\n', other: '3,Süß\n4,Öl\n5,Ähre\n' },
+])('the error suggests no encoding for lines of UTF-8 and of $encoding', async (row) => {
+  const lines = [Buffer.from(`id,name\n${row.utf8}`), iconv.encode(row.other, row.encoding)]
+  await expect(readRecords(Buffer.concat(lines))).rejects.toMatchObject({
+    message: expect.stringMatching(/^stdin is not UTF-8 \(line \d, byte \d\), but line 2 is$/),
+    hint: mixedHint,
+    encodings: [],
+  })
+})
+
+test('the error suggests an encoding if a few lines are valid UTF-8 by chance', async () => {
+  const names = ['械', '玫瑰', '牡丹', '菊花', '兰花', '荷花', '桃花']
+  const input = iconv.encode(`id,name\n1,${names.join('\n1,')}\n`, 'gbk')
+  await expect(readRecords(input)).rejects.toMatchObject({ hint: 'Add --encoding gb18030' })
+})
+
 test('the error suggests no encoding for a block that follows letters of UTF-8', async () => {
   const start = Buffer.from('id,name\n1,Größe\n')
   const input = Buffer.concat([start, latin1('2,Größe\n3,Ähre\n4,Öl\n')])
