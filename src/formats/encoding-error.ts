@@ -20,7 +20,12 @@ import {
   UndecodableError,
 } from './encoding.js'
 import { cutExcerpt, describeTellingLines } from './telling-lines.js'
-import { findUtf8Line, findUtf8LineInMixture, type Utf8Lines } from './utf8-lines.js'
+import {
+  findPartlyUtf8Line,
+  findUtf8Line,
+  findUtf8LineInMixture,
+  type Utf8Lines,
+} from './utf8-lines.js'
 
 export interface TextEncoding {
   /** The name of a decoder, as `findEncoding` returns it. */
@@ -69,13 +74,14 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   const message = `${name} is not ${label} (${position})`
   const isChangeable = source === 'option' || source === 'default'
   if (!isChangeable) return new EncodingError(message, correctLineHint)
-  const utf8Line = isUtf8Expected ? findValidUtf8Line(failure) : undefined
-  if (utf8Line !== undefined) return createMixedEncodingError(message, utf8Line)
+  const utf8Letters = isUtf8Expected ? describeUtf8Letters(failure) : undefined
+  if (utf8Letters !== undefined) return createMixedEncodingError(message, utf8Letters)
   const encodings = await findEncodings(bytes.subarray(offset), laterBlocks ?? [])
   const [likelyEncoding, ...furtherEncodings] = encodings
   if (likelyEncoding === undefined) return new EncodingError(message, seeEncodingsHint)
   const mixedLine = isUtf8Expected ? await findUtf8Line(bytes, likelyEncoding) : undefined
-  if (mixedLine) return createMixedEncodingError(message, failure.line + mixedLine.index)
+  if (mixedLine)
+    return createMixedEncodingError(message, `line ${failure.line + mixedLine.index} is`)
   const reading = await describeTellingLines(bytes.subarray(offset), line, [
     likelyEncoding,
     ...furtherEncodings,
@@ -115,19 +121,25 @@ export function createUtf8Error(
   )
 }
 
-/** Creates the error for an input with lines of UTF-8 and lines of another encoding. */
-function createMixedEncodingError(message: string, utf8Line: number): EncodingError {
+/** Creates the error for an input with letters of UTF-8 and letters of another encoding. */
+function createMixedEncodingError(message: string, utf8Letters: string): EncodingError {
   return new EncodingError(
-    `${message}, but line ${utf8Line} is`,
+    `${message}, but ${utf8Letters}`,
     'Correct the lines that are not UTF-8. With --encoding, the other lines would be wrong',
   )
 }
 
-/** Finds the number of the first line that is UTF-8 in an input of which other lines are not. */
-function findValidUtf8Line({ foreignLine, line, bytes }: DecodingFailure): number | undefined {
-  if (foreignLine !== undefined) return foreignLine
+/**
+ * Describes where an input has letters of UTF-8, although other letters of it are not UTF-8.
+ *
+ * @returns a clause; undefined if no letters are UTF-8, except by chance
+ */
+function describeUtf8Letters({ foreignLine, line, bytes }: DecodingFailure): string | undefined {
+  if (foreignLine !== undefined) return `line ${foreignLine} is`
   const index = findUtf8LineInMixture(bytes)
-  return index === undefined ? undefined : line + index
+  if (index !== undefined) return `line ${line + index} is`
+  const partlyIndex = findPartlyUtf8Line(bytes)
+  return partlyIndex === undefined ? undefined : `other letters of line ${line + partlyIndex} are`
 }
 
 /** Describes the encodings after the most likely one, as the next sentence of a hint. */

@@ -68,7 +68,7 @@ export async function findUtf8Line(bytes: Buffer, encoding: string): Promise<Utf
  * Finds the first line of UTF-8 in a text of which other lines are not UTF-8. Any other encoding
  * would decode the lines of UTF-8 to wrong letters.
  *
- * A line in an encoding with two bytes for a letter can be valid UTF-8 by chance. So it finds a line
+ * A line in an encoding with two bytes for a letter can be valid UTF-8 by chance. So a line counts
  * only if most lines with letters beyond ASCII are UTF-8, or if a tenth of them surely are.
  *
  * @returns how many lines are before the line
@@ -89,6 +89,21 @@ export function findUtf8LineInMixture(bytes: Buffer): number | undefined {
   const foreignCount = validIndexes.length + invalidCount
   return sureIndexes.length * 10 >= foreignCount ? sureIndexes[0] : undefined
 }
+
+/**
+ * Finds the first line that is not UTF-8, but has accented letters of UTF-8 within Latin words.
+ * Such a line was joined of fields in two encodings.
+ *
+ * @returns how many lines are before the line
+ */
+export function findPartlyUtf8Line(bytes: Buffer): number | undefined {
+  const lines = [...splitLines(bytes)]
+  const index = lines.findIndex((line) => !isUtf8(line) && utf8InWord.test(line.toString('latin1')))
+  return index === -1 ? undefined : index
+}
+
+/** Matches the bytes of letters from U+00C0 to U+017F between small letters of ASCII. */
+const utf8InWord = /[a-z](?:[\xc3-\xc5][\x80-\xbf])+[a-z]/
 
 /**
  * Matches letters to which a line of another encoding is hardly decoded by chance: an accented

@@ -193,6 +193,15 @@ test.each([
   })
 })
 
+test('the error suggests no encoding for a line of UTF-8 and of Windows-1252', async () => {
+  const line = Buffer.concat([Buffer.from('1,Größe,'), latin1('Süd\n2,Öl,\n')])
+  await expect(readRecords(Buffer.concat([latin1('id,name,tag\n'), line]))).rejects.toMatchObject({
+    message: 'stdin is not UTF-8 (line 2, byte 12), but other letters of line 2 are',
+    hint: mixedHint,
+    encodings: [],
+  })
+})
+
 test('the error suggests an encoding if a few lines are valid UTF-8 by chance', async () => {
   const names = ['械', '玫瑰', '牡丹', '菊花', '兰花', '荷花', '桃花']
   const input = iconv.encode(`id,name\n1,${names.join('\n1,')}\n`, 'gbk')
