@@ -29,9 +29,22 @@ export function define(command: PlantsCommand): void {
 
 type Candidate = readonly [word: string, description: string]
 
+/** What may follow in a line. */
+interface Completion {
+  candidates: readonly Candidate[]
+  /** Whether the shell offers files if no candidate matches. */
+  takesFiles: boolean
+}
+
+const nothing: Completion = { candidates: [], takesFiles: false }
+
+/** The scripts compare their only line with this. No candidate contains a colon. */
+const noFilesLine = ':\n'
+
 /**
  * Prints the candidates for the last word of a line, each with a tab and its description, except
- * for bash, which shows no descriptions. Without candidates, the shell offers files.
+ * for bash, which shows no descriptions. Without candidates, the shell offers files, or nothing
+ * after `noFilesLine`.
  *
  * @param line the line up to the cursor, such as `plants list --ta`
  */
@@ -43,8 +56,9 @@ export async function printCompletions(
 ): Promise<void> {
   const [, ...words] = splitWords(line)
   const text = words.pop() ?? ''
-  const candidates = await findCandidates(text, words, await buildProgram(words), io)
+  const { candidates, takesFiles } = await complete(text, words, await buildProgram(words), io)
   const matchingCandidates = candidates.filter(([word]) => word.startsWith(text))
+  if (matchingCandidates.length === 0) return takesFiles ? undefined : writeStdout(io, noFilesLine)
   // For bash, `=` and `:` end a word. So of `--output=json`, bash replaces only `json`.
   const insertFrom = shell === 'bash' ? text.search(/[^=:]*$/) : 0
   const lines = matchingCandidates.map(([word, description]) =>
@@ -65,32 +79,35 @@ export function splitWords(line: string): string[] {
   return /^$|(?<!\\)\s$/.test(line) ? [...words, ''] : words
 }
 
-async function findCandidates(
+async function complete(
   text: string,
   wordsBefore: readonly string[],
   program: Command,
   io: Io,
-): Promise<readonly Candidate[]> {
+): Promise<Completion> {
   const position = findPosition(wordsBefore, program)
-  if (position === undefined) return []
-  const { command, operandCount, pendingOption } = position
-  if (pendingOption) return listValues(pendingOption, io)
+  if (position === undefined) return { candidates: [], takesFiles: true }
+  const { command, operands, pendingOption } = position
+  if (pendingOption) return completeValue(pendingOption, text, io)
   const [flag = ''] = /^--[^=]+(?==)/.exec(text) ?? []
-  if (flag !== '') return listJoinedValues(command, flag, io)
-  if (text.startsWith('-')) return listOptions(command)
+  if (flag !== '') return completeJoinedValue(command, flag, text, io)
+  if (text.startsWith('-')) return { ...nothing, candidates: listOptions(command) }
   const commands = listCommands(command.name() === 'help' ? program : command)
-  if (commands.length > 0) return operandCount === 0 ? commands : []
+  if (commands.length > 0) return { ...nothing, candidates: operands.length === 0 ? commands : [] }
   const { registeredArguments } = command
   const argument =
-    registeredArguments[operandCount] ?? registeredArguments.find(({ variadic }) => variadic)
-  return argument ? listValues(argument, io) : listOptions(command)
+    registeredArguments[operands.length] ?? registeredArguments.find(({ variadic }) => variadic)
+  if (!argument) return { ...nothing, candidates: listOptions(command) }
+  // The value of a setting is what its option takes.
+  const [setting = ''] = argument.name() === 'value' ? operands : []
+  return completeValue(findOptionWithValue(command, `--${setting}`) ?? argument, text, io)
 }
 
 /** What may be at the cursor, as the words before it say. */
 interface Position {
   command: Command
-  /** The number of operands of the command before the cursor. */
-  operandCount: number
+  /** The operands of the command before the cursor. */
+  operands: readonly string[]
   /** The option whose value this word is, as after `--output`. */
   pendingOption: Option | undefined
 }
@@ -98,24 +115,33 @@ interface Position {
 /** Returns undefined after `--`, where nothing is an option or a command. */
 function findPosition(wordsBefore: readonly string[], program: Command): Position | undefined {
   let command = program
-  let operandCount = 0
+  const operands: string[] = []
   let pendingOption: Option | undefined
   for (const word of wordsBefore) {
     const subcommand = command.commands.find((candidate) => isNamed(candidate, word))
     if (word === '--') return undefined
     if (pendingOption) pendingOption = undefined
     else if (word.startsWith('-')) pendingOption = findOptionWithValue(command, word)
-    else if (subcommand && operandCount === 0) command = subcommand
-    else operandCount += 1
+    else if (subcommand && operands.length === 0) command = subcommand
+    else operands.push(word)
   }
-  return { command, operandCount, pendingOption }
+  return { command, operands, pendingOption }
 }
 
-/** Lists candidates such as `--output=json`. */
-async function listJoinedValues(command: Command, flag: string, io: Io): Promise<Candidate[]> {
+/** Completes a word such as `--output=js`. */
+async function completeJoinedValue(
+  command: Command,
+  flag: string,
+  text: string,
+  io: Io,
+): Promise<Completion> {
   const option = findOptionWithValue(command, flag)
-  const values = option ? await listValues(option, io) : []
-  return values.map(([word, description]) => [`${flag}=${word}`, description])
+  if (!option) return nothing
+  const value = await completeValue(option, text.slice(flag.length + 1), io)
+  const candidates = value.candidates.map(
+    ([word, description]): Candidate => [`${flag}=${word}`, description],
+  )
+  return { ...value, candidates }
 }
 
 function findOptionWithValue({ options }: Command, word: string): Option | undefined {
@@ -131,16 +157,43 @@ function listCommands({ commands }: Command): Candidate[] {
   return commands.map((command) => [command.name(), command.summary() || command.description()])
 }
 
-/**
- * Lists the choices of an option or an argument. If it is called `<store>` or `<address>`, the
- * choices are the names of stores.
- */
-async function listValues(operand: Option | Argument, io: Io): Promise<Candidate[]> {
-  if (operand.argChoices) return operand.argChoices.map((word) => [word, ''])
-  const name =
-    'flags' in operand ? /<(?<name>\w+)/.exec(operand.flags)?.groups?.['name'] : operand.name()
-  if (name !== 'address' && name !== 'store') return []
-  return [...(await listSavedStores(io)), ['local', 'your own store (built in)']]
+/** The operands that take a file, by the names that help shows. An address may be a path. */
+const fileNames = ['path', 'file', 'files', 'address', 'store']
+
+/** Completes the value of an option or an argument. */
+async function completeValue(
+  operand: Option | Argument,
+  text: string,
+  io: Io,
+): Promise<Completion> {
+  const isOption = 'flags' in operand
+  const name = isOption ? /<(?<name>\w+)/.exec(operand.flags)?.groups?.['name'] : operand.name()
+  const takesFiles = fileNames.includes(name ?? '')
+  if (operand.argChoices)
+    return { candidates: operand.argChoices.map((word) => [word, '']), takesFiles }
+  if (name === 'address' || name === 'store')
+    return {
+      candidates: [...(await listSavedStores(io)), ['local', 'your own store (built in)']],
+      takesFiles,
+    }
+  const listKnownValues = isOption ? knownValues[operand.long ?? ''] : undefined
+  return { candidates: (await listKnownValues?.(text)) ?? [], takesFiles }
+}
+
+/** Lists the values that are known, of options that also take others, or several at once. */
+const knownValues: Record<string, (text: string) => Promise<Candidate[]>> = {
+  '--allow': async (text) => {
+    const { rights } = await import('../../stores/tokens.js')
+    const chosenRights = text.split(',').slice(0, -1)
+    const otherRights = rights.filter((right) => !chosenRights.includes(right))
+    return otherRights.map((right) => [[...chosenRights, right].join(','), ''])
+  },
+  '--encoding': async () => {
+    const { commonEncodings, describeEncoding } = await import('../../formats/common-encodings.js')
+    return commonEncodings.map(({ name }) => [name, describeEncoding(name) ?? ''])
+  },
+  '--id': async () => [['next', 'the greatest id plus 1']],
+  '--id-from': async () => [['next', 'above all ids of the store and of the files']],
 }
 
 /** Invalid settings only mean fewer candidates; the next command reports them. */

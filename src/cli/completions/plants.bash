@@ -3,6 +3,11 @@
 _plants() {
   # plants splits the line itself, and prints what bash inserts after the last "=" or ":" of the word.
   mapfile -t COMPREPLY < <(plants __complete bash "${COMP_LINE:0:COMP_POINT}" 2>/dev/null </dev/null)
+  # A colon alone means that no file can follow.
+  if [[ ${COMPREPLY[*]} == : ]]; then
+    COMPREPLY=()
+    compopt +o bashdefault +o default
+  fi
 }
 
 # Files where there is no candidate.

@@ -2,7 +2,8 @@
 
 function __plants_complete
     set -g __plants_candidates (plants __complete fish (commandline -cp) 2>/dev/null </dev/null)
-    printf '%s\n' $__plants_candidates
+    # A colon alone means that no file can follow.
+    string match -v : -- $__plants_candidates
 end
 
 # Files where there is no candidate, but none that resemble an address. fish evaluates the last rule first.

@@ -6,7 +6,8 @@ Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {
 
     # The line up to the cursor, with the space that the syntax tree leaves out. A native program would lose double quotes.
     $text = "$line".PadRight($cursor).Substring(0, $cursor - $line.Extent.StartOffset).Replace('"', "'")
-    foreach ($candidate in @(plants __complete powershell $text 2>$null)) {
+    # A colon alone means that no file can follow, which PowerShell has no way to say.
+    foreach ($candidate in @(plants __complete powershell $text 2>$null) -ne ':') {
         $name, $meaning = $candidate -split "`t", 2
         if (-not $meaning) { $meaning = $name }
         [System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $meaning)

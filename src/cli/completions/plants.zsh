@@ -5,6 +5,8 @@ _plants() {
   local line meaning
   local -a lines candidates
   lines=("${(@f)$(plants __complete zsh "${(j: :)words[1,CURRENT-1]} $PREFIX" 2>/dev/null </dev/null)}")
+  # A colon alone means that no file can follow.
+  [[ $lines == : ]] && return 1
   for line in "${(@)lines:#}"; do
     meaning=${${line#*$'\t'}//\\/\\\\}
     candidates+=("${${line%%$'\t'*}//:/\\:}${meaning:+:$meaning}")

@@ -15,7 +15,7 @@ const drivers = ['driver', 'sqlite-store']
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 135, []],
   ['create --help', [['create', '--help']], 8, 142, []],
-  ['a Tab', [tab], 8, 142, []],
+  ['a Tab', [tab], 8, 144, []],
   ['create', [fern], 10, 171, drivers],
   ['get', [fern, ['get', '1']], 10, 170, drivers],
   ['list', [fern, ['list']], 10, 165, drivers],

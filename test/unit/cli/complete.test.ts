@@ -44,10 +44,18 @@ test('the completion of every command has its subcommands and options', async ()
   expect((await complete('')).get('create')).toBe('create a plant')
 })
 
-const nothing = [
-  // Files, which the shell offers, what people must know, and what cannot follow
-  ...['create -f ', 'create --file=fe', 'import a.ndjson b', 'export ', 'get ', 'crate '],
-  ...['create --name --', 'create -- --', 'create f', '--verbose=', '--store https:'],
+/** Here, the shell offers files. */
+const files = [
+  ...['create -f ', 'create --file=fe', 'import a.ndjson b', 'export ', 'create -- --'],
+  ...['--store https:', '--ca-cert ', 'import --rejects ', 'backup ', 'config set ca-cert '],
+  ...['serve --tls-key ', 'stores add garden po'],
+]
+
+/** Here, people must know what follows, or nothing can. */
+const noFiles = [
+  ...['get ', 'get 1 ', 'crate ', 'create --name --', 'create f', '--verbose=', 'list --tag '],
+  ...['list --tag=', 'update 1 --name ', 'config set timeout ', 'list --output x', 'stores add '],
+  ...['serve --allow x', 'tokens revoke ', 'list --limit ', 'import --sheet ', 'list --x'],
 ]
 
 test.each<[line: string, words: string[]]>([
@@ -59,7 +67,18 @@ test.each<[line: string, words: string[]]>([
   ['list --output=te', ['--output=text']],
   ['list --output ', [...outputFormats]],
   ['--store ', ['local']],
-  ...nothing.map((line): [string, string[]] => [line, []]),
+  ['create --id ', ['next']],
+  ['import --id-from=', ['--id-from=next']],
+  ['import --encoding cp8', ['cp850', 'cp852']],
+  ['import --encoding=gb', ['--encoding=gb18030']],
+  ['serve --allow ', ['create', 'read', 'update', 'delete']],
+  ['tokens create --allow create,read,', ['create,read,update', 'create,read,delete']],
+  ['serve --allow=read,cr', ['--allow=read,create']],
+  // Values of settings
+  ['config set output te', ['text']],
+  ['config set store ', ['local']],
+  ...files.map((line): [string, string[]] => [line, []]),
+  ...noFiles.map((line): [string, string[]] => [line, [':']]),
 ])('the words that complete "plants %s" are %j', async (line, expected) => {
   const user = new Sandbox()
   expect(await wordsOf(line, user)).toEqual(expected)
