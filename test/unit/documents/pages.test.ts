@@ -173,15 +173,16 @@ function flagsIn(text: string): Set<string> {
   return new Set(Array.from(text.matchAll(/(?<![\w-])--[a-z][a-z-]*/g), ([flag]) => flag))
 }
 
-/** The anchors of the titles of a page, as GitHub makes them. */
+/** The anchors of the titles of a page, as GitHub makes them, and those that the page sets itself. */
 function anchorsOf(page: string): string[] {
   const titles = page.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)
-  return Array.from(titles, ([, title = '']) =>
+  const ofTitles = Array.from(titles, ([, title = '']) =>
     title
       .toLowerCase()
       .replaceAll(/[^\w\s-]/g, '')
       .replaceAll(' ', '-'),
   )
+  return [...ofTitles, ...Array.from(page.matchAll(/<a id="([\w-]+)">/g), ([, id = '']) => id)]
 }
 
 function read(path: string): string {
