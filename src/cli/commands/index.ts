@@ -91,7 +91,7 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
   },
   auth: {
     group: 'Service:',
-    summary: 'save a token',
+    summary: 'manage the token for a service',
     load: () => import('./auth.js'),
   },
   openapi: {
