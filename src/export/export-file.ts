@@ -27,19 +27,37 @@ import type { PlantLines } from '../stores/store.js'
  * @throws {PlantsError} `usage` if the name has no known ending
  */
 export function chooseFileFormat(name: string, chosen: FormatName | undefined): FileFormat {
-  if (chosen !== undefined) return chosen
-  const { extension, packed } = /\.(?<extension>\w+)(?<packed>\.gz)?$/i.exec(name)?.groups ?? {}
-  const lowerCase = extension?.toLowerCase()
-  if (lowerCase === 'jsonl') return 'ndjson'
-  const format = [...formatNames, 'xlsx' as const].find((name) => name === lowerCase)
-  if (format !== undefined && !(format === 'xlsx' && packed)) return format
-  const isSpreadsheet = spreadsheetExtensions.includes(lowerCase ?? '')
+  const format = chosen ?? findNamedFormat(name)
+  if (format !== undefined) return format
+  const isSpreadsheet = spreadsheetExtensions.includes(parseEnding(name).extension ?? '')
   throw usageError(
     `The file name ${JSON.stringify(shorten(name))} does not show the format`,
     isSpreadsheet
       ? `For a workbook, use the name ${JSON.stringify(shorten(toWorkbookName(name)))}`
       : 'Choose a format, such as: --output csv',
   )
+}
+
+/** Finds the format that the ending of a file name means. */
+function findNamedFormat(name: string): FileFormat | undefined {
+  const { extension, isPacked } = parseEnding(name)
+  if (extension === 'jsonl') return 'ndjson'
+  const format = [...formatNames, 'xlsx' as const].find((candidate) => candidate === extension)
+  return format === 'xlsx' && isPacked ? undefined : format
+}
+
+/** Returns a warning for a file whose ending means another format than the one that it gets. */
+export function explainOtherEnding(name: string, format: FileFormat): string | undefined {
+  const { extension = '' } = parseEnding(name)
+  const namedFormat = findNamedFormat(name)
+  const isOther = namedFormat !== undefined && namedFormat !== format
+  if (!isOther && !spreadsheetExtensions.includes(extension)) return undefined
+  return `The file gets the format ${format}, as --output says, although its name ends in .${extension}`
+}
+
+function parseEnding(name: string): { extension: string | undefined; isPacked: boolean } {
+  const { extension, packed } = /\.(?<extension>\w+)(?<packed>\.gz)?$/i.exec(name)?.groups ?? {}
+  return { extension: extension?.toLowerCase(), isPacked: packed !== undefined }
 }
 
 function toWorkbookName(name: string): string {

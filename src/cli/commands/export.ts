@@ -90,7 +90,7 @@ async function prepareFile(
   options: ExportOptions,
   context: CommandContext,
 ): Promise<ExportFile> {
-  const { chooseFileFormat } = await import('../../export/export-file.js')
+  const { chooseFileFormat, explainOtherEnding } = await import('../../export/export-file.js')
   const path = context.io.resolvePath(name)
   const oldStats = readOldStats(path)
   const isDevice = isWrittenInPlace(path, oldStats)
@@ -104,6 +104,8 @@ async function prepareFile(
   }
   const isFormatChosen = options.output !== undefined || isDevice
   const chosenFormat = isFormatChosen ? findDocumentFormat(context) : undefined
+  const warning = chosenFormat && explainOtherEnding(name, chosenFormat)
+  if (warning && !isDevice) await context.warn(warning, 'warning')
   return { path, name: quotedName, format: chooseFileFormat(name, chosenFormat) }
 }
 
