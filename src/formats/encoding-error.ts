@@ -13,13 +13,19 @@ import { detectEncodings } from './detect-encoding.js'
 import {
   countLineFeeds,
   createStrictDecoder,
+  decodeBytes,
   decodeLeniently,
   isUnicode,
   type StrictDecoder,
   splitLines,
   UndecodableError,
 } from './encoding.js'
-import { cutExcerpt, describeTellingLines } from './telling-lines.js'
+import {
+  cutExcerpt,
+  type DisputedLine,
+  describeDisputedLine,
+  findDisputedLine,
+} from './telling-lines.js'
 import {
   findPartlyUtf8Line,
   findUtf8Line,
@@ -41,10 +47,18 @@ export interface TextEncoding {
 export class EncodingError extends PlantsError {
   /** The names for `--encoding` that decode the whole input, the most likely one first. */
   readonly encodings: readonly string[]
+  /** A line by which a person can choose one of `encodings` if another line is not enough. */
+  readonly disputedLine: DisputedLine | undefined
 
-  constructor(message: string, hint: string, encodings: readonly string[] = []) {
+  constructor(
+    message: string,
+    hint: string,
+    encodings: readonly string[] = [],
+    disputedLine?: DisputedLine,
+  ) {
     super('input', message, { hint })
     this.encodings = encodings
+    this.disputedLine = disputedLine
   }
 }
 
@@ -82,19 +96,22 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   const mixedLine = isUtf8Expected ? await findUtf8Line(bytes, likelyEncoding) : undefined
   if (mixedLine)
     return createMixedEncodingError(message, `line ${failure.line + mixedLine.index} is`)
-  const reading = await describeTellingLines(bytes.subarray(offset), line, [
+  const reading = `line ${line} reads: ${await readExcerpt(lineBytes, likelyEncoding)}`
+  const disputedLine = await findDisputedLine(bytes.subarray(offset), line, [
     likelyEncoding,
     ...furtherEncodings,
   ])
+  const disputedReading = disputedLine ? `. ${describeDisputedLine(disputedLine)}` : ''
   // Of a pipe, only these bytes were tried, and several encodings may decode them alike.
   const furtherHint = laterBlocks === undefined ? describeFurtherEncodings(furtherEncodings) : ''
   const hint = isUtf8Expected
     ? `Add --encoding ${likelyEncoding}${furtherHint}`
     : `Use --encoding ${likelyEncoding}, or correct that line`
   return new EncodingError(
-    `${message}. In ${likelyEncoding}, the most likely encoding, ${reading}`,
+    `${message}. In ${likelyEncoding}, the most likely encoding, ${reading}${disputedReading}`,
     hint,
     encodings,
+    disputedLine,
   )
 }
 
@@ -254,4 +271,8 @@ async function listCandidates(bytes: Buffer): Promise<CandidateEncoding[]> {
   )
   // The next block may continue the last character, so the decoders are not asked to end.
   return candidates.filter(({ decoder }) => canDecodeNext(decoder, bytes))
+}
+
+async function readExcerpt(lineBytes: Buffer, encoding: string): Promise<string> {
+  return cutExcerpt(await decodeBytes(lineBytes, encoding))
 }

@@ -9,35 +9,48 @@ import { isAscii } from 'node:buffer'
 import { truncate } from '../platform/escape.js'
 import { decodeBytes, splitLines, UndecodableError } from './encoding.js'
 
+/** A line that the likely encoding and another one decode to different texts. */
+export interface DisputedLine {
+  /** The number of the line in the input. */
+  line: number
+  bytes: Buffer
+  text: string
+  otherEncoding: string
+  otherText: string
+}
+
 /**
- * Describes how the lines read in the likely encoding, as the end of a sentence.
+ * Finds a line on which the likely encoding differs from the next likely one that decodes the first
+ * line to the same text.
  *
  * @param bytes whole lines, of which the first has letters beyond ASCII
  * @param line the number of the first line
  * @param encodings the likely encoding, and the next likely ones
+ * @returns undefined if the first line is enough
  */
-export async function describeTellingLines(
+export async function findDisputedLine(
   bytes: Buffer,
   line: number,
-  encodings: readonly [string, ...string[]],
-): Promise<string> {
-  const [likelyEncoding, ...furtherEncodings] = encodings
-  const lines = [...splitLines(bytes)].slice(0, maxComparedLines)
-  const [firstLine = bytes, ...laterLines] = lines
+  [likelyEncoding, ...furtherEncodings]: readonly [string, ...string[]],
+): Promise<DisputedLine | undefined> {
+  const [firstLine = bytes, ...laterLines] = [...splitLines(bytes)].slice(0, maxComparedLines)
   const firstText = await decodeLine(firstLine, likelyEncoding)
-  const description = `line ${line} reads: ${cutExcerpt(firstText ?? '')}`
-  for (const encoding of furtherEncodings.slice(0, maxComparedEncodings)) {
-    if ((await decodeLine(firstLine, encoding)) !== firstText) continue
-    const difference = await findDifference(laterLines, likelyEncoding, encoding)
+  for (const otherEncoding of furtherEncodings.slice(0, maxComparedEncodings)) {
+    if ((await decodeLine(firstLine, otherEncoding)) !== firstText) continue
+    const difference = await findDifference(laterLines, likelyEncoding, otherEncoding)
     if (!difference) continue
-    const { index, text, otherText } = difference
-    const start = findDifferentCharacter(text, otherText)
-    return (
-      `${description}. Line ${line + 1 + index} reads: ${cutExcerpt(text, start)} ` +
-      `(in ${encoding}: ${cutExcerpt(otherText, start)})`
-    )
+    const { index, ...readings } = difference
+    return { line: line + 1 + index, otherEncoding, ...readings }
   }
-  return description
+  return undefined
+}
+
+/** Describes how a line reads in both encodings, as a sentence. */
+export function describeDisputedLine(disputedLine: DisputedLine): string {
+  const { line, text, otherEncoding, otherText } = disputedLine
+  const start = findDifferentCharacter(text, otherText)
+  const excerpt = cutExcerpt(text, start)
+  return `Line ${line} reads: ${excerpt} (in ${otherEncoding}: ${cutExcerpt(otherText, start)})`
 }
 
 /**
@@ -59,7 +72,7 @@ async function findDifference(lines: readonly Buffer[], encoding: string, otherE
     const text = await decodeLine(lineBytes, encoding)
     const otherText = await decodeLine(lineBytes, otherEncoding)
     const areBothReadable = text !== undefined && otherText !== undefined
-    if (areBothReadable && text !== otherText) return { index, text, otherText }
+    if (areBothReadable && text !== otherText) return { index, bytes: lineBytes, text, otherText }
   }
   return undefined
 }

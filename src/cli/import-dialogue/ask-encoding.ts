@@ -9,6 +9,7 @@ import { assertDefined, inputError, type PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
 import { commonEncodings } from '../../formats/common-encodings.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
+import { decodeBytes } from '../../formats/encoding.js'
 import { EncodingError } from '../../formats/encoding-error.js'
 import { countFilledCells } from '../../formats/header.js'
 import {
@@ -33,7 +34,8 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   const input = assertDefined(plan.inputs[0])
   if (plan.encoding !== undefined) return undefined
   const failure = await findReadError(input, plan, io)
-  const detectedEncodings = failure instanceof EncodingError ? failure.encodings : []
+  const { encodings: detectedEncodings, disputedLine } =
+    failure instanceof EncodingError ? failure : noDetection
   // If the file is UTF-8 except for a damaged line, no encoding is right, and none is detected.
   let [encoding] = detectedEncodings
   if (encoding === undefined) return undefined
@@ -41,11 +43,27 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   for (;;) {
     await showLines([`${input.name} is not UTF-8. Read as ${encoding}, it begins:`], io)
     await showLines(await describeBeginning(input, { ...plan, encoding }, io), io)
+    await showLines(await readDisputedLine(disputedLine, encoding), io)
     if (await askIfTextIsRight(io)) break
     encoding = await askForReadableEncoding(encodings, input, plan, io)
   }
   await assertNoneIsUtf8(plan, io)
   return encoding
+}
+
+const noDetection: Pick<EncodingError, 'encodings' | 'disputedLine'> = {
+  encodings: [],
+  disputedLine: undefined,
+}
+
+/** Decodes the line on which the likely encodings differ, unless it is among the first rows. */
+async function readDisputedLine(
+  disputedLine: EncodingError['disputedLine'],
+  encoding: string,
+): Promise<string[]> {
+  if (!disputedLine || disputedLine.line <= maxRows) return []
+  const text = await decodeBytes(disputedLine.bytes, encoding)
+  return [`${indent}line ${disputedLine.line}: ${truncate(text.trim(), maxCellLength)}`]
 }
 
 /** Whether the encoding of the plan decodes the whole file. */

@@ -46,6 +46,13 @@ test('a user chooses another encoding by how a line reads in it', async () => {
   expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Żóża' }))
 })
 
+test('an import shows a later line on which the likely encodings differ', async () => {
+  const user = createSandboxWithFile(latin1('Nr;Name\n1;Rosé\n2;a\n3;b\n4;c\n5;Crème\n'))
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['line 6: 5;Crème', ''], ['Is that right?', '\x1b'])
+  expect((await session.ended).code).toBe(130)
+})
+
 test('a user finds an encoding by the name of its language', async () => {
   const user = createSandboxWithFile(Buffer.from('Nr;Name\n1;\xbd\x9d\xa2\x88ta', 'latin1'))
   const session = user.terminal('import list.csv', noColor)
