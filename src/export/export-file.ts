@@ -101,9 +101,7 @@ export async function exportFile(
     signal.throwIfAborted()
     // The reader of a pipe wants no more. That is not a failure to write.
     if (getSystemCode(error) === 'EPIPE') throw error
-    const isFull = ['ENOSPC', 'EDQUOT'].includes(getSystemCode(error) ?? '')
-    const hint = isFull ? 'Free some space on its disk' : 'Choose another file'
-    throw toWriteError(path, target, error, hint)
+    throw toWriteError(path, target, error, 'Choose another file')
   } finally {
     file?.discard()
   }

@@ -82,6 +82,7 @@ describe.runIf(canMount)('on a disk that fills up in the meantime (a tmpfs, need
       fillDisk(inside, freePages)
       const { code, out, err } = await user.spawn('stores add a /srv/a.db', { env }, ...enter)
       expect([code, out, err]).toEqual([74, '', expect.stringContaining(reason)])
+      expect(err).toContain('\n  Free some space on ')
       expect(readFileSync(file, 'utf8')).toBe(text)
       const names = ['filler', 'settings.json', 'settings.json.lock']
       expect(readdirSync(inside).toSorted()).toEqual(names)
