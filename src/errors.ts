@@ -174,6 +174,16 @@ export function toDescriptorsHint(code: string | undefined): string | undefined 
   return undefined
 }
 
+export const fullDiskHint = 'Free some space on its disk'
+
+/** Returns what to do about a file that cannot grow, or undefined for any other code. */
+export function toSpaceHint(code: string | undefined): string | undefined {
+  if (code === 'ENOSPC') return fullDiskHint
+  if (code === 'EDQUOT') return 'Delete some files of this user on its disk'
+  if (code === 'EFBIG') return 'Raise the limit of file sizes, which ulimit -f shows'
+  return undefined
+}
+
 /**
  * SQLite may have as many files open when it fails, and has closed them by the time that it reports
  * the failure.

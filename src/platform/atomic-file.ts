@@ -24,6 +24,7 @@ import {
   isWindows,
   PlantsError,
   toDescriptorsHint,
+  toSpaceHint,
   usageError,
 } from '../errors.js'
 import {
@@ -149,8 +150,8 @@ function createFile(file: string, target: string): void {
  * any other error as it is.
  *
  * @param subject the beginning of the message, such as `The rejects file /tmp/list.csv`
- * @param hint what to do, unless the directory is missing, the disk is full, or the process has too
- * many open files
+ * @param hint what to do, unless the directory is missing, the file cannot grow, or the process has
+ * too many open files
  */
 export function toWriteError(
   subject: string,
@@ -165,10 +166,9 @@ export function toWriteError(
   const reason = impossibility ?? systemReason
   const isMissing = getSystemCode(cause) === 'ENOENT' && impossibility === undefined
   const missingHint = isMissing ? makeFolderHint(folder) : undefined
-  const isFull = ['ENOSPC', 'EDQUOT'].includes(getSystemCode(cause) ?? '')
-  const spaceHint = isFull ? 'Free some space on its disk' : undefined
+  const code = getSystemCode(cause)
   return new PlantsError('unwritable', `${subject} could not be written: ${reason}`, {
-    hint: toDescriptorsHint(getSystemCode(cause)) ?? missingHint ?? spaceHint ?? hint,
+    hint: toDescriptorsHint(code) ?? toSpaceHint(code) ?? missingHint ?? hint,
     cause,
   })
 }

@@ -13,10 +13,12 @@ import {
   describeCode,
   describeReason,
   type ErrorKind,
+  fullDiskHint,
   getSystemCode,
   isOutOfDescriptors,
   PlantsError,
   toDescriptorsHint,
+  toSpaceHint,
 } from '../../errors.js'
 import { explainImpossiblePath, makeFolderHint } from '../../platform/files.js'
 import {
@@ -165,9 +167,9 @@ function explainSystemCode(failure: FileFailure, code: string): PlantsError {
     return createFileError(failure, 'unavailable', { reason, hint: descriptorsHint })
   if (code === 'ENOSPC')
     return createFileError(failure, 'unavailable', { reason, hint: chooseSpaceHint(failure) })
-  if (code === 'EFBIG')
-    return createFileError(failure, 'unavailable', { reason, hint: fileSizeHint })
-  if (code === 'EDQUOT') return createFileError(failure, 'unavailable', { reason, hint: quotaHint })
+  const spaceHint = toSpaceHint(code)
+  if (spaceHint !== undefined)
+    return createFileError(failure, 'unavailable', { reason, hint: spaceHint })
   const folder = dirname(failure.path)
   const impossibility = explainImpossiblePath(failure.error, failure.path)
   if (impossibility !== undefined)
@@ -278,15 +280,12 @@ function createFileError(
 }
 
 const waitHint = 'Wait longer with --timeout 2m'
-export const fullDiskHint = 'Free some space on its disk'
 const noMoreFilesHint = 'Delete some files on its disk, which can hold no more of them'
 const temporarySpaceHint =
   'Sorting needs temporary files: set SQLITE_TMPDIR to a directory on a disk with more space'
-const quotaHint = 'Delete some files of this user on its disk'
 const diskHint = 'Move the store to another disk of this machine'
 const damageHint =
   'Check the disk first. If it is sound, restore an older backup. Without one: plants restore --help'
 const changedTablesHint = 'Another program has changed the tables: restore a backup'
-const fileSizeHint = 'Raise the limit of file sizes, which ulimit -f shows'
 const readOnlyDiskHint = 'Choose a file on another disk'
 const permissionHint = 'Grant this permission with chmod or chown'

@@ -5,9 +5,8 @@
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { ignoreSystemError, PlantsError } from '../../errors.js'
+import { fullDiskHint, ignoreSystemError, PlantsError } from '../../errors.js'
 import { findPrimaryCode, findSystemCode } from '../../platform/sqlite.js'
-import { fullDiskHint } from './errors.js'
 
 const SQLITE_FULL = 13
 

@@ -19,7 +19,7 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['create', [fern], 10, 171, drivers],
   ['get', [fern, ['get', '1']], 10, 170, drivers],
   ['list', [fern, ['list']], 10, 165, drivers],
-  ['create at a service', [service], 12, 176, ['http-store']],
+  ['create at a service', [service], 12, 178, ['http-store']],
   ['create in a database', [database], 12, 285, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)

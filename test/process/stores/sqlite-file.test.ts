@@ -94,6 +94,18 @@ test.skipIf(isWindows)(
   },
 )
 
+test.skipIf(isWindows)(
+  'the error of an export beyond the limit of file sizes says how to raise it (needs sh)',
+  async () => {
+    const user = new Sandbox()
+    await user.run('create', { stdin: JSON.stringify({ id: 1, name: 'x'.repeat(300_000) }) })
+    const script = 'ulimit -f 200; exec "$0" "$@"'
+    const { code, err } = await user.spawn('export plants.csv', {}, 'sh', '-c', script)
+    const reason = 'file too large\n  Raise the limit of file sizes, which ulimit -f shows\n'
+    expect([code, err]).toEqual([74, expect.stringContaining(reason)])
+  },
+)
+
 describe.runIf(canDropRights)('a store that a user cannot write to', () => {
   test('because of its directory can be read and exported, but accepts no plant', async () => {
     const user = await Unprivileged.withStore()
