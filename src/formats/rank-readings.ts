@@ -122,7 +122,8 @@ interface Rows {
 
 /** The rows of the common characters: in most standards, the first of two levels. */
 const commonRows: Readonly<Record<string, Rows>> = {
-  shift_jis: { label: 'euc-jp', firstLead: 0xb0, lastLead: 0xcf },
+  // Roses, violets and other plants have names of the second level.
+  shift_jis: { label: 'euc-jp', firstLead: 0xb0, lastLead: 0xf4 },
   'euc-jp': { label: 'euc-jp', firstLead: 0xb0, lastLead: 0xcf },
   gb18030: { label: 'gbk', firstLead: 0xb0, lastLead: 0xd7 },
   big5: { label: 'big5', firstLead: 0xa4, lastLead: 0xc6 },
@@ -176,10 +177,9 @@ function isHalfwidthJapanese(letters: string, text: string): boolean {
 
 const misplacedKana = RegExp(
   [
-    '(?<![\\uff73\\uff76-\\uff84\\uff8a-\\uff8e])\\uff9e',
-    '(?<![\\uff8a-\\uff8e])\\uff9f',
-    '(?<![\\uff66-\\uff9f])[\\uff67-\\uff70]',
-    '[\\uff66-\\uff9f]\\p{sc=Han}|\\p{sc=Han}[\\uff66-\\uff9f]',
+    '(?<![ｳｶ-ﾄﾊ-ﾎ])ﾞ|(?<![ﾊ-ﾎ])ﾟ',
+    '(?<![ｳｸｼﾁﾃﾄﾌﾞ])[ｧ-ｫ]|(?<![ｷｼﾁﾃﾆﾋﾌﾐﾘﾞﾟ])[ｬ-ｮ]|(?<![ｦ-ﾟ])[ｯｰ]',
+    '[ｦ-ﾟ]\\p{sc=Han}|\\p{sc=Han}[ｦ-ﾟ]',
   ].join('|'),
   'u',
 )
@@ -207,7 +207,7 @@ const unlikelyText = RegExp(
     // `Rosa玫瑰` is usual, but a Latin word hardly continues after a Chinese character.
     '[\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Hangul}][a-z]',
     '\\p{L}[“”„…•†‡¶§\\p{No}\\p{Sk}\\p{Sm}\\p{Sc}\\p{So}]\\p{L}',
-    '(?<!\\p{L})[ƒµ¬¶§—\\p{Sk}\\p{Sc}\\p{So}]\\p{Ll}{3}',
+    '(?<!\\p{L})[ƒµ¬¶§—\\p{No}\\p{Sk}\\p{Sc}\\p{So}]\\p{Ll}{3}',
     `(?:\\p{L}\\p{Ll}${accentedCapital}|\\p{Lu}${accentedCapital}\\p{Ll})`,
     '(?![a-z])(?=\\p{sc=Latin})\\p{Ll}[A-Z]',
     '(?<=\\p{Ll})(?=[\\p{sc=Cyrillic}\\p{sc=Greek}])\\p{Lu}',
