@@ -106,7 +106,8 @@ export function parseNonEmptyString(flag: string, rawValue: string): string {
  * before it.
  */
 export function parseFilePath(flag: string, rawValue: string): string {
-  if (rawValue.endsWith('/')) throw usageError(`${flag} names a directory`, fileInFolderHint)
+  const source = flag.startsWith('-') ? flag : `The argument ${flag}`
+  if (rawValue.endsWith('/')) throw usageError(`${source} names a directory`, fileInFolderHint)
   return parseNonEmptyString(flag, rawValue)
 }
 

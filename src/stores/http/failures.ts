@@ -162,7 +162,9 @@ function chooseHint(
   if (kind === 'forbidden') return mayBeOfProxy ? proxyHint : chooseRightHint(request, response)
   const addressHint = findAddressHint(address)
   if (status === 404 || status === 405) return addressHint ?? missingOperationHint
-  if (kind === 'badResponse' && addressHint !== undefined) return addressHint
+  // At `/plants/plants`, `plants serve` looks for a plant with the id `plants`.
+  const mayBeAddress = kind === 'badResponse' || request.method === 'GET'
+  if (mayBeAddress && addressHint !== undefined) return addressHint
   return hintsByKind[kind] ?? `This message is from ${address.name}`
 }
 

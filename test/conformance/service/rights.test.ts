@@ -178,6 +178,22 @@ test.each([
   expect(followed).toMatchObject({ code: 0 })
 })
 
+test.each(['list', 'get 1', 'create --id 2 --name Oak', 'count', 'update 1 --name Oak'])(
+  'the hint for an address with /plants has the address that works: %s',
+  async (line) => {
+    const { address, token } = await serve([], { rights: allRights })
+    const env = { PLANTS_TOKEN: token }
+    const run = (store: string) => new Sandbox().run(`${line} --store ${store}`, { env })
+    await new Sandbox().run(`create --id 1 --name Fern --store ${address}`, { env })
+    const { code, err } = await run(`${address}/plants`)
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining(`\n  Use the address without /plants: ${address}\n`),
+    ])
+    expect(await run(address)).toMatchObject({ code: 0 })
+  },
+)
+
 test.each([
   { event: 'has expired', flags: ' --expires 1ms', command: 'tokens list' },
   { event: 'was revoked', flags: '', command: 'tokens revoke 2' },
