@@ -26,6 +26,7 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
     minimumThreshold: 0,
     excludeEncodings: [...impossibleEncodings],
   })
+  // jschardet leaves out usual encodings if they have rare letters, such as 薔薇 in Shift_JIS.
   const confidences = new Map<string, number>()
   for (const { name } of commonEncodings)
     if (!isUnicode(name)) confidences.set(await findEncoding(name), 0)
@@ -38,8 +39,7 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
   for (const [encoding, confidence] of confidences) {
     const text = await decodeStrictly(bytes, encoding)
     if (text === undefined) continue
-    const known = readings.get(text)
-    readings.set(text, joinReadings({ encoding, text, confidence }, known))
+    readings.set(text, joinReadings({ encoding, text, confidence }, readings.get(text)))
   }
   return sortReadings([...readings.values()]).map(({ encoding }) => encoding)
 }
@@ -48,10 +48,10 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
  * Joins two encodings that decode the bytes to the same text. The encoding that most programs write
  * is named, because another file of the same program may need just this encoding.
  */
-function joinReadings(reading: Reading, known: Reading | undefined): Reading {
-  if (known === undefined) return reading
-  const isMoreUsual = rankByUse(reading.encoding) < rankByUse(known.encoding)
-  return isMoreUsual ? reading : known
+function joinReadings(reading: Reading, sameReading: Reading | undefined): Reading {
+  if (sameReading === undefined) return reading
+  const isMoreUsual = rankByUse(reading.encoding) < rankByUse(sameReading.encoding)
+  return isMoreUsual ? reading : sameReading
 }
 
 const impossibleEncodings = [

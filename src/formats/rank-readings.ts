@@ -165,7 +165,7 @@ function isJapanese(letters: string): boolean {
  * Whether most letters are half-width Katakana, which old Japanese programs write, and the others
  * are Japanese. Letters of other languages decode to half-width Katakana, too. But then, voicing
  * marks, small letters and marks of a long vowel follow letters that cannot have them, or there is
- * no vowel at the beginning of a word.
+ * none of the five vowels that are letters.
  */
 function isHalfwidthJapanese(letters: string, text: string): boolean {
   const halfwidth = letters.replace(/[^\uff65-\uff9f]/g, '')
