@@ -135,10 +135,11 @@ export class Importer {
   async run(firstReader: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
-    // The checkpoint is saved now for one of three reasons. The idempotency keys of requests begin
-    // with the id of the import, so the id must be on disk before the first request. With
-    // `--restart`, the saved checkpoint is of the old import. Otherwise, the saved checkpoint may
-    // have records that `prepareRejectsFile` has just appended to the rejects file.
+    // The checkpoint is saved now for one of four reasons. The idempotency keys of requests begin
+    // with the id of the import, so the id must be on disk before the first request. The saved
+    // checkpoint may say that nothing is stored, which the first request changes. With `--restart`,
+    // it is the checkpoint of the old import. Otherwise, it may have records that
+    // `prepareRejectsFile` has just appended to the rejects file.
     const mustSave = target.send !== undefined || this.#entries.hasCheckpoint
     if (mustSave) await this.#entries.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {

@@ -47,8 +47,8 @@ export function toPrintable(text: string, io: Io): string {
 
 /**
  * Replaces the secrets that the program has read by `***`. It also finds a secret that is escaped
- * for JSON, percent-encoded, or cut after its first ten characters. A secret of letters is not
- * replaced within a longer word: the password `pass` would be revealed by `the ***word`.
+ * for JSON, percent-encoded, or cut after its first ten characters. A short secret of letters is
+ * not replaced within a longer word: the password `pass` would be revealed by `the ***word`.
  */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = listForms): string {
   let redactedText = text
@@ -68,7 +68,7 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = l
 }
 
 function replaceSecret(text: string, form: string): string {
-  if (!/^[a-z]+$/i.test(form)) return text.replaceAll(form, '***')
+  if (!/^[a-z]{1,15}$/i.test(form)) return text.replaceAll(form, '***')
   return text.replace(RegExp(`(?<![a-zA-Z])${form}(?![a-zA-Z])`, 'g'), '***')
 }
 

@@ -6,9 +6,7 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fullDiskHint, ignoreSystemError, PlantsError } from '../../errors.js'
-import { findPrimaryCode, findSystemCode } from '../../platform/sqlite.js'
-
-const SQLITE_FULL = 13
+import { findPrimaryCode, findSystemCode, SQLITE_FULL } from '../../platform/sqlite.js'
 
 /** Returns false for a disk that can hold no more files, which another hint explains. */
 export function isDiskFull(error: unknown, path: string): boolean {

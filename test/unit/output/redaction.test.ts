@@ -196,6 +196,11 @@ describe('redact', () => {
     expect(redact(text, { secrets })).toBe(redacted)
   })
 
+  test('finds a long secret of letters within a longer word', () => {
+    const secrets = new Set(['correcthorsebatterystaple'])
+    expect(redact('xcorrecthorsebatterystaplex', { secrets })).toBe('x***x')
+  })
+
   test('finds a token of 40 characters in every form, whole and cut, and the longer of two', () => {
     const token = 'Ab3/Cd4+Ef5=Gh6~Ij7.Kl8-Mn9_Op0/Qr1+St2='
     const forms = [token, encodeURIComponent(token), JSON.stringify(token).slice(1, -1)]
