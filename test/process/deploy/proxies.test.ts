@@ -99,6 +99,10 @@ test.runIf(hasOpenssl && hasNginx)(
     const logs = ['plants.log', 'plants-error.log', 'proxy.log'].map((name) => sandbox.read(name))
     expect(logs[0]).toMatch(/ POST 200 .*\n(?:.* GET 200 .*\n)+(?:.* GET 502 .*\n)+$/)
     expect(logs.join('')).not.toMatch(/fern|\/plants\?/)
+    const created = at('create --id 2 --name Moss', token)
+    await expect.poll(() => sandbox.read('plants.log'), { timeout: 20_000 }).toMatch(/POST 502 /)
+    await serve(['--socket', socket], options)
+    expect((await created).code).toBe(0)
   },
 )
 
@@ -171,6 +175,39 @@ test.runIf(hasOpenssl && hasHaproxy)(
     expect(created.map(({ code }) => code)).toEqual([0, 0, 0, 0])
     expect((await at('list --search fern --output ndjson', second.token)).out).toContain('"Fern"')
     await expect.poll(() => sandbox.read('proxy.log')).toMatch(/POST 200 .*node2/)
+    expect(sandbox.read('proxy.log')).not.toMatch(/fern|\/plants\?/)
+  },
+)
+
+test.runIf(hasOpenssl && hasHaproxy)(
+  'a service on a socket is used over TLS through haproxy, also while it restarts (needs haproxy and openssl)',
+  async () => {
+    const { sandbox, own, port, at } = createProxiedSandbox()
+    const socket = join(sandbox.home, 'plants.sock')
+    const options = { folder: sandbox.home, rights: 'create,read' }
+    const { token, stop } = await serve(['--socket', socket], options)
+    const page = findBlocks(pages.get('docs/proxies.md') ?? '')
+    const server = page.find(({ text }) => text.includes('unix@'))?.text ?? ''
+    const pem = join(sandbox.home, 'plants.pem')
+    writeFileSync(pem, readFileSync(own.path, 'utf8') + readFileSync(own.keyPath, 'utf8'))
+    const config = adapt('haproxy.cfg', [
+      [
+        '\tserver node1 192.0.2.11:4010 port 9011\n\tserver node2 192.0.2.12:4010 port 9011\n',
+        server,
+      ],
+      ['bind :443', `bind 127.0.0.1:${port}`],
+      ['/etc/haproxy/plants.pem', pem],
+      ['/run/plants/plants.sock', socket],
+    ])
+    writeFileSync(join(sandbox.home, 'haproxy.cfg'), config)
+    startProxy('haproxy', ['-db', '-f', 'haproxy.cfg'], sandbox.home)
+    expect((await at('create --id 1 --name Fern --retry 1h', token)).code).toBe(0)
+    await stop()
+    const created = at('create --id 2 --name Moss --retry 1h', token)
+    await expect.poll(() => sandbox.read('proxy.log'), { timeout: 20_000 }).toMatch(/POST 503 /)
+    await serve(['--socket', socket], options)
+    expect((await created).code).toBe(0)
+    expect((await at('list --search fern --output ndjson', token)).out).toContain('"Fern"')
     expect(sandbox.read('proxy.log')).not.toMatch(/fern|\/plants\?/)
   },
 )
