@@ -1,4 +1,6 @@
-# Completion of plants for fish: plants completion fish > ~/.config/fish/completions/plants.fish
+# Completion of plants for fish:
+#   mkdir -p ~/.config/fish/completions
+#   plants completion fish > ~/.config/fish/completions/plants.fish
 
 function __plants_complete
     set -g __plants_candidates (plants __complete fish (commandline -cp) 2>/dev/null </dev/null)
