@@ -5,6 +5,7 @@ import packageJson from '../../../package.json'
 import { getDefault, getSetting, settingNames } from '../../../src/config/setting-table.js'
 import { errorKinds } from '../../../src/errors.js'
 import { documentation, pages, program, readAllHelps } from '../../helpers/expect/documents.js'
+import { formatOptionsPage } from '../../helpers/expect/options-page.js'
 import { runPlants } from '../../helpers/sandbox/run.js'
 import { parseObjects } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
@@ -86,7 +87,8 @@ test('every name that a page finds in a file of the code is there', () => {
 test('every option of every command is documented, and no other', async () => {
   const { out } = await runPlants(['help', 'options'])
   const real = flagsIn([...helps.values(), out].join('\n'))
-  const current = [...pages].filter(([path]) => path !== 'CHANGELOG.md').map(([, page]) => page)
+  const generated = ['CHANGELOG.md', 'docs/options.md']
+  const current = [...pages].filter(([path]) => !generated.includes(path)).map(([, page]) => page)
   const others =
     /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^ *```text\n[^`]*^ *```$/gm
   const ofBlocks =
@@ -94,6 +96,11 @@ test('every option of every command is documented, and no other', async () => {
   const listed = flagsIn(current.join('\n').replaceAll(others, '').replaceAll(ofBlocks, ''))
   expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
   expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
+})
+
+test('docs/options.md lists the options of every command as its help does', async () => {
+  // The option --update of Vitest writes the page.
+  await expect(formatOptionsPage()).toMatchFileSnapshot(join(root, 'docs/options.md'))
 })
 
 test('the limits of the service have the defaults of its help', () => {

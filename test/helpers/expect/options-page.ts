@@ -1,0 +1,46 @@
+import type { Command } from 'commander'
+import { getCommandPath, listCommands, program } from './documents.js'
+
+// Formats docs/options.md, which lists the options of all commands as the help does.
+
+const introduction = `# Options
+
+This page lists the options of all commands, with the descriptions that \`--help\` and the manual pages show. It is generated from the program. Other [pages](../README.md#documentation) explain what the options are for.
+`
+
+export function formatOptionsPage(): string {
+  const commands = listCommands(program).filter(
+    (command) => command !== program && command.name() !== 'help' && command.commands.length === 0,
+  )
+  const common = formatRows(program)
+  const tables = commands.map((command) => ({
+    title: `plants ${getCommandPath(command).join(' ')}`,
+    // Options that every command shares are in the first table.
+    rows: formatRows(command).filter((row) => !common.includes(row)),
+  }))
+  const hasRows = ({ rows }: Table) => rows.length > 0
+  const others = tables.filter((table) => !hasRows(table)).map(({ title }) => `\`${title}\``)
+  return [
+    introduction,
+    formatTable({ title: 'All commands', rows: common }),
+    ...tables.filter(hasRows).map(formatTable),
+    `## Other commands\n\nThese commands have only the options of all commands: ${others.join(', ')}.\n`,
+  ].join('\n')
+}
+
+interface Table {
+  title: string
+  rows: string[]
+}
+
+function formatTable({ title, rows }: Table): string {
+  return [`## ${title}`, '', '| option | description |', '|---|---|', ...rows, ''].join('\n')
+}
+
+function formatRows(command: Command): string[] {
+  const help = command.createHelp()
+  return help.visibleOptions(command).map((option) => {
+    const description = help.optionDescription(option).replaceAll('|', '\\|')
+    return `| \`${option.flags}\` | ${description} |`
+  })
+}
