@@ -207,6 +207,8 @@ const unlikelyText = RegExp(
     // `Rosa玫瑰` is usual, but a Latin word hardly continues after a Chinese character.
     '[\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Hangul}][a-z]',
     '\\p{L}[“”„…•†‡¶§\\p{No}\\p{Sk}\\p{Sm}\\p{Sc}\\p{So}]\\p{L}',
+    // A list of macOS has `–` for `ñ`, and `—` for `ó`, as in `monta–a`.
+    '\\p{Ll}[–—]\\p{Ll}',
     '(?<!\\p{L})[ƒµ¬¶§—\\p{No}\\p{Sk}\\p{Sc}\\p{So}]\\p{Ll}{3}',
     `(?:\\p{L}\\p{Ll}${accentedCapital}|\\p{Lu}${accentedCapital}\\p{Ll})`,
     '(?![a-z])(?=\\p{sc=Latin})\\p{Ll}[A-Z]',
