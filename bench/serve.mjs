@@ -58,20 +58,22 @@ const silentService = describeService(
   '--log-level',
   'warn',
 )
-const fastify = flags.peers ? [prepareFastify(folder, env)] : []
+const fastifyServers = flags.peers ? [prepareFastify(folder, env)] : []
 const figureTitles = { rate: 'a second', processorTimeUs: 'processor time', p99: 'p99' }
 
 const method = `medians of ${rounds} rounds of ${milliseconds} ms in turn`
 const report = createReporter(folder, method, flags.record)
 const creates = syncDelaysMs.flatMap((syncDelayMs) => {
   const servers =
-    syncDelayMs === 0 ? [...fastify, ...services, silentService, echo] : [...fastify, plants]
+    syncDelayMs === 0
+      ? [...fastifyServers, ...services, silentService, echo]
+      : [...fastifyServers, plants]
   return [true, false].flatMap((isKept) => createCells({ syncDelayMs, isKept }, servers))
 })
-const reads = createCells({ syncDelayMs: 0, isKept: true }, [...fastify, ...services, echo])
+const reads = createCells({ syncDelayMs: 0, isKept: true }, [...fastifyServers, ...services, echo])
 const randomCreates = [0, flags.filled].flatMap((filledCount) =>
   createCells({ syncDelayMs: 0, isKept: true, areRandom: true, filledCount }, [
-    ...fastify,
+    ...fastifyServers,
     ...services,
   ]),
 )
@@ -113,7 +115,7 @@ function createCells(load, servers) {
 async function fillStores() {
   const list = join(folder, 'filled.ndjson')
   await writeRows(list, flags.filled, 'ndjson')
-  for (const { files, buildFillCommand } of [...fastify, ...services]) {
+  for (const { files, buildFillCommand } of [...fastifyServers, ...services]) {
     await run(buildFillCommand(list), env)
     for (const file of files) renameSync(file, `${file}.filled`)
   }
@@ -145,7 +147,7 @@ async function measureInTurns(cells, readLoad) {
 async function measureReads() {
   const firstId = chooseFirstId()
   const existingCount = 10_000
-  const readServers = [...fastify, plants]
+  const readServers = [...fastifyServers, plants]
   const fillLoad = { syncDelayMs: 0, isKept: true, connections: 64 }
   for (const server of readServers)
     await measureServer({ ...fillLoad, server }, [{ firstId, count: existingCount }])
@@ -206,7 +208,7 @@ function chooseFirstId() {
 function buildTable(title, unit, cells) {
   const rows = cells.map((cell) => {
     const { connections, isKept, server, filledCount } = cell
-    const fastifyCell = findCell(cells, cell, fastify[0])
+    const fastifyCell = findCell(cells, cell, fastifyServers[0])
     const fillNote = filledCount ? `, ${filledCount.toLocaleString('en-US')} before` : ''
     const name = `${connections} ${isKept ? 'kept' : 'new'}${fillNote}, ${server.title}`
     const ratesAndTimes = ['rate', 'processorTimeUs'].flatMap((figure) => {
@@ -223,7 +225,7 @@ function buildTable(title, unit, cells) {
 /** The goals of the service are over kept connections. */
 function buildGoalTable() {
   const slowestMs = Math.max(...syncDelaysMs)
-  const [peer] = fastify
+  const [peer] = fastifyServers
   const goals = [
     {
       cells: creates,

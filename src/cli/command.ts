@@ -2,8 +2,8 @@ import { Command, Option, type ParseOptionsResult } from 'commander'
 import { parseChoice } from '../config/option-values.js'
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
+import { CommandLineError } from './command-line-error.js'
 import { createGlobalOptions, type GlobalOptions } from './global-options.js'
-import { RejectedLine } from './rejected-line.js'
 
 /** The state of one command line, which the program and its subcommands share. */
 export interface CommandLine {
@@ -154,9 +154,9 @@ export class PlantsCommand extends Command {
 
   /**
    * Returns the options of the command line, before and after the name of the command. Options that
-   * only the environment has are in `values`, because a command treats them differently: `plants
-   * doctor --output csv` is an error, but with PLANTS_OUTPUT=csv, `plants doctor` prints its
-   * default.
+   * only the environment has are in `optionValues`, because a command treats them differently:
+   * `plants doctor --output csv` is an error, but with PLANTS_OUTPUT=csv, `plants doctor` prints
+   * its default.
    */
   readOptions(): GlobalOptions {
     this.#inheritOptions()
@@ -164,7 +164,7 @@ export class PlantsCommand extends Command {
     const lineOptions = Object.entries(this.opts()).filter(
       ([key]) => this.getOptionValueSource(key) !== 'env',
     )
-    return { ...Object.fromEntries(lineOptions), values: this }
+    return { ...Object.fromEntries(lineOptions), optionValues: this }
   }
 
   /**
@@ -316,6 +316,6 @@ export class PlantsCommand extends Command {
    * Throws an error that commander would print. `run` prints all errors of the program.
    */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
-    throw this.#line.firstError ?? new RejectedLine(this, code, message)
+    throw this.#line.firstError ?? new CommandLineError(this, code, message)
   }
 }

@@ -21,7 +21,7 @@ export interface GlobalOptions {
   /**
    * The values of all options, also those of the environment. `EffectiveSettings` adds saved ones.
    */
-  values: OptionValues
+  optionValues: OptionValues
 }
 
 export function createGlobalOptions(): Option[] {

@@ -37,14 +37,14 @@ const onePlantHint =
 const incompleteHint =
   'Give both --id and --name. To read the plant from stdin, give neither of them, nor --tag'
 
-const plainIdHint = 'Give the id in plain digits. To let the store choose it: --id next'
+const plainIdHint = 'Give the id in plain digits. For the greatest id plus 1: --id next'
 
 /**
  * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. This
  * must happen before the store is opened, because a person may take long to answer.
  *
  * Stdin is read if there is no `--file`, no option has a field of the plant, and stdin is not a
- * terminal. `--id next` is not a field: it only means that the store chooses the id.
+ * terminal. `--id next` is not a field: it only says how the id is chosen.
  *
  * Example: `echo '{"name":"Fern"}' | plants create --id next`
  *
@@ -126,7 +126,7 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
 /**
  * Accepts a plant, and warns of fields that plants do not have.
  *
- * @param usesNextId whether the store chooses the id. The other fields are then checked
+ * @param usesNextId whether the id is `next`. The other fields are then checked
  * @throws {PlantsError} `invalid` with a sentence for each wrong field
  */
 async function acceptPlant(

@@ -76,7 +76,7 @@ export class SettingsContext {
     const file = await readSettings(io)
     if (ignoresUserSettings)
       for (const name of listSettings('user')) Reflect.deleteProperty(file.savedSettings, name)
-    const settings = new EffectiveSettings({ values: options.values, io, file })
+    const settings = new EffectiveSettings({ optionValues: options.optionValues, io, file })
     const context = new SettingsContext(settings, options, io, formats)
     const { permissionWarning: warning } = file
     if (warning) await context.warn(`${warning.message}. Fix it with: ${warning.command}`)

@@ -15,9 +15,9 @@ import { parseDecimalId } from '../plant/plant.js'
 import { isPlainWord } from '../platform/escape.js'
 import { passwordFile } from '../stores/address.js'
 import { leaveOutHint } from './command.js'
+import type { CommandLineError } from './command-line-error.js'
 import { getCommandPath } from './command-names.js'
 import { beginsWithLongDash, hyphensHint } from './options.js'
-import type { RejectedLine } from './rejected-line.js'
 
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
 
@@ -99,7 +99,7 @@ const hintsForSecrets: ReadonlyMap<string, string> = new Map([
  * Converts the error of commander to an error for people. The codes of the errors are documented by
  * commander.
  */
-export function explainRejectedLine({ command, code, message }: RejectedLine): PlantsError {
+export function explainCommandLineError({ command, code, message }: CommandLineError): PlantsError {
   const [word = ''] = command.args
   if (command.args.some(beginsWithLongDash))
     return usageError('An argument starts with a long dash', hyphensHint)

@@ -175,12 +175,12 @@ export function omitKey<Fields extends object>(fields: Fields, name: string): Fi
  */
 export async function parseSavedValue(
   name: SettingName,
-  source: string,
+  origin: string,
   rawValue: string,
   io: Io,
 ): Promise<string | boolean> {
   const { parse, isSwitch } = getSetting(name)
-  const value = parse(source, rawValue)
+  const value = parse(origin, rawValue)
   if (isSwitch) return value === true
   if (name !== 'ca-cert') return rawValue
   const path = io.resolvePath(rawValue)

@@ -1,6 +1,6 @@
 /*
  * Parsers of the values of options, environment variables and saved settings. A parser receives the
- * name of what has the value, such as `--limit`, for the error of a wrong one.
+ * origin of the value, such as `--limit`, for the error of a wrong one.
  */
 import { fileInFolderHint, usageError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
@@ -11,11 +11,11 @@ import { isPlainWord } from '../platform/escape.js'
  * @param noun what the error calls the number, such as `a port`
  */
 export function createNumberParser(noun: string, min: number, max: number, example: string) {
-  return (flag: string, rawValue: string): number => {
+  return (origin: string, rawValue: string): number => {
     // With more than 16 digits, no number is a safe integer.
     const number = /^(?:0|[1-9]\d{0,15})$/.test(rawValue) ? parseInt(rawValue, 10) : Number.NaN
     if (number >= min && number <= max) return number
-    throw createValueError(flag, `${noun} from ${min} to ${max}`, rawValue, example)
+    throw createValueError(origin, `${noun} from ${min} to ${max}`, rawValue, example)
   }
 }
 
@@ -37,11 +37,11 @@ export function createDurationParser(
   example: string,
   defaultUnit = 's',
 ) {
-  return (flag: string, rawValue: string): number => {
+  return (origin: string, rawValue: string): number => {
     const { amount = '', unit = defaultUnit } = durationPattern.exec(rawValue)?.groups ?? {}
     const milliseconds = Math.round(parseFloat(amount) * (msPerUnit[unit] ?? Number.NaN))
     if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds
-    throw createValueError(flag, rule, rawValue, example)
+    throw createValueError(origin, rule, rawValue, example)
   }
 }
 
@@ -61,12 +61,12 @@ export type OutputFormat = (typeof outputFormats)[number]
 export const commonFormats: readonly OutputFormat[] = ['text', 'json', 'ndjson']
 
 export function parseOutput(
-  flag: string,
+  origin: string,
   rawValue: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
   const hint = namesWorkbook(rawValue) ? 'To write a workbook: plants export FILE.xlsx' : undefined
-  return parseChoice(flag, rawValue, formats, hint)
+  return parseChoice(origin, rawValue, formats, hint)
 }
 
 /**
@@ -82,22 +82,23 @@ export function isJson(format: string | undefined): boolean {
   return format === 'json' || format === 'ndjson'
 }
 
-export function parseSwitch(name: string, rawValue: string): boolean {
+export function parseSwitch(origin: string, rawValue: string): boolean {
   const lowerCaseText = rawValue.toLowerCase()
   if (['1', 'true', 'yes', 'on'].includes(lowerCaseText)) return true
   if (['0', 'false', 'no', 'off'].includes(lowerCaseText)) return false
-  throw createValueError(name, 'true or false', rawValue)
+  throw createValueError(origin, 'true or false', rawValue)
 }
 
 /**
  * Returns the value, which must not be empty. An unset variable of a shell leaves an empty value,
  * and `--store "$UNSET"` must not change the default store.
  */
-export function parseNonEmptyString(flag: string, rawValue: string): string {
-  const isOption = flag.startsWith('-')
+export function parseNonEmptyString(origin: string, rawValue: string): string {
+  const isOption = origin.startsWith('-')
   const hint = isOption ? 'Give a value, or leave the option out' : 'Give a value, or remove it'
-  if (rawValue === '') throw usageError(`${flag} is empty`, hint)
-  if (rawValue.includes('\0')) throw usageError(`${flag} contains U+0000`, 'Remove that character')
+  if (rawValue === '') throw usageError(`${origin} is empty`, hint)
+  if (rawValue.includes('\0'))
+    throw usageError(`${origin} contains U+0000`, 'Remove that character')
   return rawValue
 }
 
@@ -105,14 +106,14 @@ export function parseNonEmptyString(flag: string, rawValue: string): string {
  * Returns the path of a file. A path that ends in a slash would otherwise become a file of the name
  * before it.
  */
-export function parseFilePath(flag: string, rawValue: string): string {
-  const source = flag.startsWith('-') ? flag : `The argument ${flag}`
+export function parseFilePath(origin: string, rawValue: string): string {
+  const source = origin.startsWith('-') ? origin : `The argument ${origin}`
   if (rawValue.endsWith('/')) throw usageError(`${source} names a directory`, fileInFolderHint)
-  return parseNonEmptyString(flag, rawValue)
+  return parseNonEmptyString(origin, rawValue)
 }
 
 export function parseChoice<Choice extends string>(
-  flag: string,
+  origin: string,
   rawValue: string,
   choices: readonly Choice[],
   hint?: string,
@@ -120,7 +121,7 @@ export function parseChoice<Choice extends string>(
   const choice = findChoice(choices, rawValue)
   if (choice !== undefined) return choice
   const rule = choices.length === 1 ? choices.join() : `one of ${choices.join(', ')}`
-  throw usageError(createValueError(flag, rule, rawValue).message, hint)
+  throw usageError(createValueError(origin, rule, rawValue).message, hint)
 }
 
 /** Finds the choice that a value names, in upper or lower case. */
@@ -136,10 +137,10 @@ export function findChoice<Choice extends string>(
  * Creates the error of a wrong value: `--port must be a port from 0 to 65535, but was "high"`, with
  * the hint `For example: --port 4010`.
  *
- * @param name the option, variable or argument that has the value
+ * @param origin the option, variable or argument that has the value
  */
-export function createValueError(name: string, rule: string, rawValue: string, example?: string) {
-  const message = `${name} must be ${rule}${isPlainWord(rawValue) ? `, but was "${rawValue}"` : ''}`
-  const option = name.startsWith('-') ? `${name} ` : ''
+export function createValueError(origin: string, rule: string, rawValue: string, example?: string) {
+  const message = `${origin} must be ${rule}${isPlainWord(rawValue) ? `, but was "${rawValue}"` : ''}`
+  const option = origin.startsWith('-') ? `${origin} ` : ''
   return usageError(message, example && `For example: ${option}${example}`)
 }

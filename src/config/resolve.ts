@@ -38,6 +38,13 @@ export interface OptionValues {
   setOptionValueWithSource(key: string, value: unknown, source: string): unknown
 }
 
+interface SettingSources {
+  /** The options of the command line and the variables of the environment. */
+  optionValues: OptionValues
+  io: Io
+  file: SettingsFile
+}
+
 /**
  * The settings that are in effect. A setting has the value of the first source that gives one: the
  * option, the environment variable, the saved store, the settings that are saved for all stores,
@@ -54,9 +61,9 @@ export class EffectiveSettings {
   readonly #values: OptionValues
   readonly #io: Io
 
-  constructor({ values, io, file }: { values: OptionValues; io: Io; file: SettingsFile }) {
+  constructor({ optionValues, io, file }: SettingSources) {
     this.file = file
-    this.#values = values
+    this.#values = optionValues
     this.#io = io
     const { savedSettings } = file
     // The settings for all stores come first, because one of them may name the store.

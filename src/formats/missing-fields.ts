@@ -17,7 +17,7 @@ export class MissingFieldsError extends PlantsError {
   }
 }
 
-interface Source {
+interface FieldSource {
   /** The file, for messages. */
   name: string
   noun: 'column' | 'key'
@@ -32,7 +32,7 @@ const generateIdsHint = 'If the plants have no ids, add --id-from next'
 export function createMissingFieldsError(
   missingFields: readonly FieldName[],
   options: InputOptions,
-  source: Source,
+  source: FieldSource,
 ): MissingFieldsError {
   const { name, noun, description } = source
   const isIgnored = (field: FieldName) => options.map[field] === ''
@@ -47,7 +47,7 @@ export function createMissingFieldsError(
 }
 
 /** Creates the error for a field that `--map` excludes, as in `--map id=`. */
-function createIgnoredError(field: 'id' | 'name', { name, noun }: Source): MissingFieldsError {
+function createIgnoredError(field: 'id' | 'name', { name, noun }: FieldSource): MissingFieldsError {
   const hint =
     field === 'id'
       ? 'To generate ids, add --id-from next'
@@ -58,7 +58,7 @@ function createIgnoredError(field: 'id' | 'name', { name, noun }: Source): Missi
 function chooseHints(
   missingFields: readonly FieldName[],
   { map, idFrom }: InputOptions,
-  { noun, searchedRows }: Source,
+  { noun, searchedRows }: FieldSource,
 ): string[] {
   const canGenerate = missingFields.includes('id') && !map.id && idFrom === undefined
   const otherHints = canGenerate ? [generateIdsHint] : []

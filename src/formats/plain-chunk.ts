@@ -112,7 +112,10 @@ export class PlainChunk<R extends RawRecord = RawRecord> extends Chunk<R> implem
     return this.#parseAll().lines
   }
 
-  /** Parses all rows as records, once. This takes the time that a plain chunk otherwise saves. */
+  /**
+   * Parses all rows as records, once. This takes the time that a plain chunk otherwise saves.
+   * `slice`, with which an import that resumes skips records, needs this, too.
+   */
   #parseAll(): Chunk<R> {
     if (this.#parsedChunk) return this.#parsedChunk
     const parsedChunk = new Chunk<R>()

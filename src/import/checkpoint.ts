@@ -49,6 +49,6 @@ export function movePosition(position: Position, records: number, rejectedRows: 
 /**
  * Builds the id of an entry in the table `imports` from strings, such as the paths of the files.
  */
-export function buildCheckpointId(...strings: readonly string[]): string {
+export function buildEntryId(...strings: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(strings)).digest('hex').slice(0, 32)
 }

@@ -69,10 +69,10 @@ export class ImportEntries {
       for (const change of this.#buildChange(id, checkpointId)) await this.save(change)
   }
 
-  #buildChange(id: string | undefined, to: string | undefined): ImportEntryChange[] {
+  #buildChange(id: string | undefined, newState: string | undefined): ImportEntryChange[] {
     if (id === undefined) return []
-    const from = this.#states.get(id)
-    return from === to ? [] : [{ id, from, to }]
+    const expectedState = this.#states.get(id)
+    return expectedState === newState ? [] : [{ id, expectedState, newState }]
   }
 
   /** Saves the checkpoint in a transaction without plants. */
@@ -86,8 +86,8 @@ export class ImportEntries {
   }
 
   /** Notes the new state of an entry. It must be called after the commit. */
-  noteSavedChange({ id, to }: ImportEntryChange): void {
-    this.#states.set(id, to)
+  noteSavedChange({ id, newState }: ImportEntryChange): void {
+    this.#states.set(id, newState)
   }
 }
 

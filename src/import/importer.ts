@@ -34,7 +34,6 @@ import {
   PlainRowsRejectedError,
   type Transaction,
 } from '../stores/store.js'
-import { appendRejects } from './append-rejects.js'
 import { movePosition } from './checkpoint.js'
 import { assertSameHeader, formatRejectsHeader, type RejectedRecord } from './format-rejects.js'
 import { ImportEntries, saveEntries } from './import-entries.js'
@@ -44,6 +43,7 @@ import { type OpenInput, openInput } from './inputs.js'
 import { type MappedChunk, mapChunks, type UnmappedChunk } from './map-chunks.js'
 import type { MapperState } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
+import { moveRejectsToFile } from './move-rejects.js'
 import { type ChunkResult, computeChunkResult } from './outcomes.js'
 import type { Position } from './parse-checkpoint.js'
 import { ReadAhead } from './read-ahead.js'
@@ -77,7 +77,7 @@ export class Importer {
   /** Whether an interrupted run may already have sent the next chunk to a service. */
   #mayBeSentAgain: boolean
   /** Whether a service may have stored a plant of this import. */
-  #mayHaveStored: boolean
+  #serviceMayHavePlants: boolean
   /** It runs each chunk in a transaction; with `--atomic`, in the one transaction of all chunks. */
   #checkpointStore: Pick<DirectStore, 'transaction'>
   #reader: OpenInput | undefined
@@ -98,8 +98,8 @@ export class Importer {
     this.#io = io
     this.#checkpointStore = target.checkpointStore
     this.#entries = new ImportEntries(start)
-    this.#mayHaveStored = mayHaveStored(savedImport)
-    this.#mayBeSentAgain = this.#mayHaveStored
+    this.#serviceMayHavePlants = mayHaveStored(savedImport)
+    this.#mayBeSentAgain = this.#serviceMayHavePlants
     this.position = position
     this.#mapperState = {
       firstId: firstId === undefined ? undefined : BigInt(firstId),
@@ -271,7 +271,7 @@ export class Importer {
       return { ...chunkResult, savedChanges }
     })
     const header = formatRejectsHeader(reader)
-    this.position = await appendRejects(this.#entries, this.position, header)
+    this.position = await moveRejectsToFile(this.#entries, this.position, header)
   }
 
   async #sendToService(
@@ -285,10 +285,10 @@ export class Importer {
         await this.#entries.save(change)
     const isRepetition = this.#mayBeSentAgain
     this.#mayBeSentAgain = false
-    const hadStored = this.#mayHaveStored
-    this.#mayHaveStored = true
+    const hadPlants = this.#serviceMayHavePlants
+    this.#serviceMayHavePlants = true
     const outcomes = await send(changes, { signal: this.#io.getStopSignal(), isRepetition })
-    this.#mayHaveStored = hadStored || outcomes.some(mayBeStored)
+    this.#serviceMayHavePlants = hadPlants || outcomes.some(mayBeStored)
     return outcomes
   }
 
@@ -309,7 +309,7 @@ export class Importer {
    * other options or files may begin. The same command still resumes this import.
    */
   async saveThatNothingIsStored(): Promise<void> {
-    if (!this.#start.target.send || this.#mayHaveStored) return
+    if (!this.#start.target.send || this.#serviceMayHavePlants) return
     await this.#entries.forgetFiles()
     if (!this.isComplete && this.#entries.hasCheckpoint)
       await this.#entries.saveCheckpoint({ ...this.position, isNothingStored: true })

@@ -56,7 +56,7 @@ interface Closable {
 export type OpenInput = FormatReader & Closable
 
 /** The bytes of an input before they are unpacked, in pieces of any size. */
-interface Source extends Closable {
+interface PackedInput extends Closable {
   pieces: AsyncIterable<Uint8Array>
 }
 
@@ -106,7 +106,7 @@ export async function openContent(
   }
 }
 
-function openSource({ path, name }: ImportInput, io: Io): Source {
+function openSource({ path, name }: ImportInput, io: Io): PackedInput {
   const signal = io.getStopSignal()
   const isStdin = path === '-'
   const size = isStdin ? 0 : readStats({ path, name }).size

@@ -30,11 +30,7 @@ export function isFoundByName(idSource: IdSource): boolean {
   return idSource === 'foundByName' || idSource === 'generatedBefore'
 }
 
-/**
- * @param key the idempotency key for a service; undefined for a direct store. A change of a plant
- *   that was found by its name gets no key: so the service is asked for the plant first, whose name
- *   may have changed since.
- */
+/** @param key the idempotency key for a service; undefined for a direct store */
 export function buildUpdate(
   patch: PlantPatch,
   idSource: IdSource,
@@ -44,17 +40,13 @@ export function buildUpdate(
     type: 'update',
     patch,
     ifMissing: 'create',
-    key: idSource === 'foundByName' ? undefined : key,
+    key: chooseKey(idSource, key),
     isFoundByName: isFoundByName(idSource),
     idSource,
   }
 }
 
-/**
- * @param key the idempotency key for a service; undefined for a direct store. A change of a plant
- *   that was found by its name gets no key: so the service is asked for the plant first, whose name
- *   may have changed since.
- */
+/** @param key the idempotency key for a service; undefined for a direct store */
 export function buildCreate(
   { id, name, tag }: PlantPatch,
   idSource: IdSource,
@@ -64,11 +56,19 @@ export function buildCreate(
   return {
     type: 'create',
     plant: buildPlant(id, assertDefined(name ?? undefined), tag),
-    key: idSource === 'foundByName' ? undefined : key,
+    key: chooseKey(idSource, key),
     ifExists: chooseExistsPolicy(idSource, key, ifExists),
     isFoundByName: isFoundByName(idSource),
     idSource,
   }
+}
+
+/**
+ * Returns no key for a plant that was found by its name. Without a key, the service is asked for
+ * the plant before it is changed, because the plant may have another name by now.
+ */
+function chooseKey(idSource: IdSource, key: string | undefined): string | undefined {
+  return idSource === 'foundByName' ? undefined : key
 }
 
 /**

@@ -20,7 +20,7 @@ import { hostname } from 'node:os'
 import { type PlantsError, usageError } from '../errors.js'
 import { resolveRealPath } from '../platform/files.js'
 import type { DirectStore } from '../stores/store.js'
-import { buildCheckpointId, findsStoredByName, InvalidCheckpointError } from './checkpoint.js'
+import { buildEntryId, findsStoredByName, InvalidCheckpointError } from './checkpoint.js'
 import { countStoredRecords } from './counts.js'
 import type { ImportPlan } from './inputs.js'
 import type { Checkpoint, ImportAnswers } from './parse-checkpoint.js'
@@ -55,7 +55,7 @@ interface RememberedFile {
 /** The part of a search that does not depend on how the files are read. */
 interface FileSearch {
   /** The store or the journal; without `findImportEntry`, nothing is saved anywhere. */
-  checkpoints: Partial<Pick<DirectStore, 'findImportEntry'>>
+  checkpointStore: Partial<Pick<DirectStore, 'findImportEntry'>>
   plan: ImportPlan
   /** The SHA-256 of each input; undefined for an import that cannot be resumed. */
   hashes: readonly string[] | undefined
@@ -131,7 +131,7 @@ async function* listCandidates(
 ): AsyncGenerator<Candidate> {
   const rememberedIds = rememberedFiles.map(({ checkpointId }) => checkpointId)
   for (const id of [buildPathsId(options), ...rememberedIds]) {
-    const state = id === undefined ? undefined : await options.checkpoints.findImportEntry?.(id)
+    const state = id === undefined ? undefined : await options.checkpointStore.findImportEntry?.(id)
     // The text may be empty if another program has written it.
     if (id !== undefined && state !== undefined)
       yield { id, state, checkpoint: await parseState(state) }
@@ -142,7 +142,7 @@ async function* listCandidates(
 function buildPathsId({ plan, hashes, service }: FileSearch): string | undefined {
   // The directory of the command may have been entered by a link, or on Windows in another case.
   const paths = plan.inputs.map(({ path }) => resolveRealPath(path))
-  return hashes && buildCheckpointId(hostname(), service, ...paths)
+  return hashes && buildEntryId(hostname(), service, ...paths)
 }
 
 /** The schema of a checkpoint is loaded here: most imports find none, and need not load zod. */
@@ -152,7 +152,7 @@ async function parseState(state: string): Promise<ParsedCheckpoint> {
 }
 
 async function findRememberedFiles({
-  checkpoints,
+  checkpointStore,
   hashes = [],
   service,
 }: FileSearch): Promise<RememberedFile[]> {
@@ -160,8 +160,8 @@ async function findRememberedFiles({
   for (const hash of hashes) {
     // The word tells the entry from a checkpoint, whose id is made of other strings. It is a part
     // of stored ids, so it must stay.
-    const id = buildCheckpointId('numbered', service, hash)
-    files.push({ id, checkpointId: await checkpoints.findImportEntry?.(id) })
+    const id = buildEntryId('generated ids', service, hash)
+    files.push({ id, checkpointId: await checkpointStore.findImportEntry?.(id) })
   }
   return files
 }

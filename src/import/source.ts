@@ -37,7 +37,11 @@ export function describeDifference(before: string, now: string, plan: ImportPlan
 }
 
 /** Returns the names of the files that have other contents, and of the options that differ. */
-function findDifferences(before: Source, now: Source, { inputs }: ImportPlan): string[] {
+function findDifferences(
+  before: ParsedSource,
+  now: ParsedSource,
+  { inputs }: ImportPlan,
+): string[] {
   const hashesBefore = toArray(before['hashes'])
   const hashes = toArray(now['hashes'])
   const files = inputs.filter((_, index) => hashesBefore[index] !== hashes[index])
@@ -47,9 +51,9 @@ function findDifferences(before: Source, now: Source, { inputs }: ImportPlan): s
   return [...files.map(({ name }) => name), ...options]
 }
 
-type Source = Record<string, unknown>
+type ParsedSource = Record<string, unknown>
 
-function parseSource(source: string): Source {
+function parseSource(source: string): ParsedSource {
   try {
     const value: unknown = JSON.parse(source)
     return isObject(value) ? value : {}

@@ -79,7 +79,7 @@ export class AtomicFile {
   }
 
   /** @throws EEXIST if the target exists */
-  create(): void {
+  commitNew(): void {
     this.#finish()
     createFile(this.path, this.#target)
   }

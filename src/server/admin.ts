@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isIP, type Socket } from 'node:net'
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/urls.js'
-import { createBusyError, HttpError } from './http-error.js'
+import { createUnavailableError, HttpError } from './http-error.js'
 import type { AccessLogEntry, Log } from './log.js'
 import type { Readiness } from './readiness.js'
 import { respond, type ServiceResponse } from './respond.js'
@@ -91,7 +91,7 @@ async function buildResponse(
   if (url !== '/ready') throw new HttpError(404, 'This port serves only /live, /ready and /metrics')
   const reason = await readiness.explain()
   if (reason === undefined) return { status: 200, body: '{"ready":true}' }
-  const notReady = createBusyError(reason)
+  const notReady = createUnavailableError(reason)
   // The reason may be a sentence of the server of a database, which may quote a secret.
   return { ...notReady, body: redact(notReady.body) }
 }

@@ -8,7 +8,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isJsonType } from '../plant/json.js'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
-import { createBusyError, HttpError } from './http-error.js'
+import { createUnavailableError, HttpError } from './http-error.js'
 
 /** @throws {HttpError} 415 */
 export function validateBodyType({ method, headers }: IncomingMessage): void {
@@ -123,7 +123,9 @@ export class Body {
     // node:http's `_read` would resume the socket after each chunk, whatever has paused it.
     request._read = () => undefined
     const collectionEnd = new Promise<'whole' | 'tooLarge'>((resolve, reject) => {
-      request.once('end', () => resolve('whole')).once('close', () => reject(createBusyError()))
+      request
+        .once('end', () => resolve('whole'))
+        .once('close', () => reject(createUnavailableError()))
       request.on('data', (chunk: Buffer) => {
         this.#onChunk(chunk.length)
         if (this.#response.writableEnded) return

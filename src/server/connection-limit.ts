@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { assertDefined } from '../errors.js'
-import { createBusyError } from './http-error.js'
+import { createUnavailableError } from './http-error.js'
 import type { Log } from './log.js'
 import { formatRawResponse } from './respond.js'
 
@@ -117,7 +117,7 @@ export class ConnectionLimit {
 
   /** The client may have sent a request already, so the response says that nothing was stored. */
   #respondAndClose(socket: Socket): void {
-    socket.end(formatRawResponse(createBusyError(), undefined), () => socket.destroy())
+    socket.end(formatRawResponse(createUnavailableError(), undefined), () => socket.destroy())
   }
 
   #forget(socket: Socket): void {

@@ -13,17 +13,8 @@
  * paused ones resume in batches of 1, 2, 4 and so on. A batch that brings another flood causes the
  * next pause, which includes the connections that have not resumed yet.
  *
- * The order in which connections resume decides who is kept waiting. Clients that have an accepted
- * token are always first. The order of all other clients alternates from pause to pause. After one
- * pause, the clients that have waited longest are first. After the next one, the clients that have
- * sent no more than a head are first, followed by the newest. So neither many old connections nor
- * many new ones keep a client out.
- *
- * Two simpler rules were tried. When one connection resumed in each iteration, new clients waited
- * for twelve seconds where thousands of connections were idle. When the newest were always first, a
- * flood that connects again and again kept out the clients that were there before.
- *
- * docs/design/http-connections.md explains this with the other limits of a service.
+ * docs/design/http-connections.md explains the order in which they resume, the simpler rules that
+ * were tried, and the other limits of a service.
  */
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'
@@ -122,7 +113,7 @@ export class Connections {
    * Waits until the connections that wait in the system are accepted. The event loop accepts one
    * connection in each iteration, so this ends after an iteration that has accepted none.
    */
-  async acceptWaiting(): Promise<void> {
+  async waitUntilAllAccepted(): Promise<void> {
     let countBefore = -1
     for (let iterations = 0; iterations < maxIterationsToAccept; iterations += 1) {
       if (this.#acceptedCount === countBefore) return
@@ -143,7 +134,7 @@ export class Connections {
       connection.pausedSince = this.#pauseCount
     }
     await nextIteration()
-    await this.acceptWaiting()
+    await this.waitUntilAllAccepted()
     this.#phase = 'resuming'
     await this.#resumeInBatches()
   }
@@ -172,7 +163,8 @@ export class Connections {
 
   /**
    * Lists the paused connections in the order in which they resume, and in which libuv then reads
-   * them.
+   * them. Clients with an accepted token are always first. The order of all others alternates from
+   * pause to pause, so that neither many old connections nor many new ones keep a client out.
    */
   #listPausedConnections(): [Socket, Connection][] {
     const pausedConnections = [...this.#connections].filter(

@@ -22,12 +22,12 @@ import type { Connections } from './connections.js'
 
 interface DrainContext {
   server: Server | SecureServer
-  connections: Pick<Connections, 'acceptedCount' | 'acceptWaiting'>
+  connections: Pick<Connections, 'acceptedCount' | 'waitUntilAllAccepted'>
   limit: Pick<ConnectionLimit, 'openCount' | 'logClosedCount'>
   /** The keys are the open connections, and the values their requests that are in progress. */
-  requests: ReadonlyMap<Socket, { response: ServerResponse } | undefined>
+  currentRequests: ReadonlyMap<Socket, { response: ServerResponse } | undefined>
   /** These connections have not had a whole request head yet. */
-  silentConnections: ReadonlySet<Socket>
+  unusedConnections: ReadonlySet<Socket>
   /** Handles the requests that arrived while the port was being closed. */
   handleQueuedRequests(): void
 }
@@ -61,20 +61,21 @@ export class Drain {
 
   /** Resolves when no connection is open, or `timeoutMs` is over. */
   async run(timeoutMs: number): Promise<void> {
-    const { requests, limit } = this.#context
+    const { currentRequests, limit } = this.#context
     const endMs = performance.now() + timeoutMs
     const graceMs = Math.min(drainGraceMs, timeoutMs / 2)
     this.#hasBegun = true
     // A response whose headers were sent already cannot say that its connection will be closed. So
     // the next request of that connection is answered, too.
-    for (const request of requests.values()) if (request) request.response.shouldKeepAlive = false
+    for (const request of currentRequests.values())
+      if (request) request.response.shouldKeepAlive = false
     await wait(graceMs)
     this.#portClosing = this.#closePort(Math.min(drainGraceMs, timeoutMs / 4))
     await this.#portClosing
     // A client may have sent a part of its request.
-    const silentEndMs = Math.min(performance.now() + graceMs, endMs)
+    const unusedEndMs = Math.min(performance.now() + graceMs, endMs)
     await wait(graceMs / 5)
-    await this.#finishRequests(endMs, silentEndMs)
+    await this.#finishRequests(endMs, unusedEndMs)
     limit.logClosedCount()
   }
 
@@ -93,7 +94,7 @@ export class Drain {
     do {
       countBefore = connections.acceptedCount
       await wait(maxHoldMs / 5)
-      await connections.acceptWaiting()
+      await connections.waitUntilAllAccepted()
     } while (connections.acceptedCount > countBefore && performance.now() < endMs)
     server.close()
     this.#isHolding = false
@@ -103,26 +104,26 @@ export class Drain {
   /**
    * Closes each connection when it has no request, until none is open or the time is over.
    *
-   * @param endMs on the clock of `performance.now`, as is `silentEndMs`
-   * @param silentEndMs until then, a connection that has had no request stays open, because a slow
+   * @param endMs on the clock of `performance.now`, as is `unusedEndMs`
+   * @param unusedEndMs until then, a connection that has had no request stays open, because a slow
    *   client may not have sent its whole first request yet
    */
-  async #finishRequests(endMs: number, silentEndMs: number): Promise<void> {
-    const { requests, silentConnections } = this.#context
-    while (this.#mayHaveRequests(silentEndMs) && performance.now() < endMs) {
-      const isSilenceOver = performance.now() >= silentEndMs
+  async #finishRequests(endMs: number, unusedEndMs: number): Promise<void> {
+    const { currentRequests, unusedConnections } = this.#context
+    while (this.#mayHaveRequests(unusedEndMs) && performance.now() < endMs) {
+      const mayCloseUnused = performance.now() >= unusedEndMs
       // The system may have received a request that the next iteration of the event loop reads.
       await nextIteration()
-      for (const [socket, request] of requests)
-        if (!request && (isSilenceOver || !silentConnections.has(socket))) socket.destroy()
+      for (const [socket, request] of currentRequests)
+        if (!request && (mayCloseUnused || !unusedConnections.has(socket))) socket.destroy()
       await wait(10)
     }
   }
 
-  #mayHaveRequests(silentEndMs: number): boolean {
-    const { requests, limit } = this.#context
-    if (requests.size > 0) return true
+  #mayHaveRequests(unusedEndMs: number): boolean {
+    const { currentRequests, limit } = this.#context
+    if (currentRequests.size > 0) return true
     // A connection in a TLS handshake may bring a request, and only the limit knows it.
-    return performance.now() < silentEndMs && limit.openCount > 0
+    return performance.now() < unusedEndMs && limit.openCount > 0
   }
 }

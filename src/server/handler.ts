@@ -15,7 +15,7 @@ import {
 } from './authenticate.js'
 import { parseBodyLength, validateBodyType } from './body.js'
 import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
-import { createParserError, toHttpError } from './http-error.js'
+import { createInvalidHttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import { type PageQuery, parseListQuery } from './parse-query.js'
 import { hasUnseenHeaderLines, isUnambiguous } from './parse-request.js'
@@ -61,7 +61,7 @@ interface HandlerOptions {
  * A request, and what the steps of `runOperation` have found out about it. A field is undefined
  * until its step is done.
  */
-interface Call {
+interface RequestState {
   receivedRequest: ReceivedRequest
   /**
    * This is an id such as `9f86d081-3`: its first part is random for each run, and its second part
@@ -84,48 +84,52 @@ export function createHandler(options: HandlerOptions): Handler {
   return async (receivedRequest) => {
     requestCount += 1
     const requestId = `${runId}-${requestCount.toString(36)}`
-    const call: Call = { receivedRequest, requestId, startedAtMs: performance.now() }
-    const response = await runOperation(call, options).catch((error: unknown) =>
-      buildErrorResponse(call, error, options),
+    const state: RequestState = { receivedRequest, requestId, startedAtMs: performance.now() }
+    const response = await runOperation(state, options).catch((error: unknown) =>
+      buildErrorResponse(state, error, options),
     )
     // A response that is sent while a drain closes the port could be lost: `Drain` says why.
     const portClosing = receivedRequest.getPortClosing()
     if (portClosing) await portClosing
-    sendAndLog(call, response, options)
+    sendAndLog(state, response, options)
   }
 }
 
 /** Checks the request in the order of docs/http-api.md, and carries out its operation. */
-async function runOperation(call: Call, options: HandlerOptions): Promise<LoggedResponse> {
-  const { response, body } = call.receivedRequest
+async function runOperation(state: RequestState, options: HandlerOptions): Promise<LoggedResponse> {
+  const { response, body } = state.receivedRequest
   const { req: request } = response
   const { method = '', url = '', headers } = request
   assertTrustworthy(response)
   const route = findRoute(url, options.basePath)
-  call.route = route
+  state.route = route
   const preflight = buildPreflightResponse(request, options.cors)
   if (preflight) return { ...preflight, outcome: 'preflight' }
   const operation = findOperation(route, method)
   if (operation === 'describe')
     return { outcome: 'described', status: 200, body: options.openApiJson }
-  call.operation = operation
-  call.caller = await authenticate(headers.authorization, options.findCaller)
-  call.receivedRequest.preferConnection()
-  assertAllowed(operation.right, call.caller, options.rights)
+  state.operation = operation
+  state.caller = await authenticate(headers.authorization, options.findCaller)
+  state.receivedRequest.preferConnection()
+  assertAllowed(operation.right, state.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
   const { parameters } = operation
   const query = parameters ? parseListQuery(url, parameters) : defaultQuery
   const isSearch = query.search !== undefined
-  const endWork = await acquireQuota(call, { operation, caller: call.caller, isSearch }, options)
+  const releaseSlot = await acquireQuota(
+    state,
+    { operation, caller: state.caller, isSearch },
+    options,
+  )
   try {
-    if (parameters) await call.receivedRequest.acceptConnections()
+    if (parameters) await state.receivedRequest.waitUntilAllAccepted()
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
     const bytes = await body.read(options.bodyLimitBytes)
-    call.input = { response, idText: route.idText, query, body: bytes }
-    return await options.handlers[operation.id](call.input)
+    state.input = { response, idText: route.idText, query, body: bytes }
+    return await options.handlers[operation.id](state.input)
   } finally {
-    endWork()
+    releaseSlot()
   }
 }
 
@@ -142,11 +146,11 @@ function assertTrustworthy(response: ServerResponse): void {
   if (hasUnseenHeaderLines(request)) {
     response.shouldKeepAlive = false
     // Later versions of Node.js reject such a request themselves with this code.
-    throw createParserError('HPE_HEADER_OVERFLOW')
+    throw createInvalidHttpError('HPE_HEADER_OVERFLOW')
   }
   if (!isUnambiguous(request)) {
     response.shouldKeepAlive = false
-    throw createParserError()
+    throw createInvalidHttpError()
   }
 }
 
@@ -160,7 +164,7 @@ function assertAllowed(right: Right, caller: Caller, offeredRights: readonly Rig
   throw createChallengeError(403, message, `${error}, scope="${right}"`)
 }
 
-interface Work {
+interface QuotaRequest {
   operation: Operation
   caller: Caller
   isSearch: boolean
@@ -168,8 +172,8 @@ interface Work {
 
 /** @throws {HttpError} 413 or 503 */
 function acquireQuota(
-  { receivedRequest: { response, body } }: Call,
-  { operation, caller, isSearch }: Work,
+  { receivedRequest: { response, body } }: RequestState,
+  { operation, caller, isSearch }: QuotaRequest,
   { quotas, bodyLimitBytes }: HandlerOptions,
 ): Promise<() => void> {
   const { headers } = response.req
@@ -181,16 +185,20 @@ function acquireQuota(
 }
 
 /** Builds the response to a request that failed, and logs what its client may not know. */
-function buildErrorResponse(call: Call, failure: unknown, { log }: HandlerOptions): LoggedResponse {
-  const error = toHttpError(failure, call.requestId)
+function buildErrorResponse(
+  state: RequestState,
+  failure: unknown,
+  { log }: HandlerOptions,
+): LoggedResponse {
+  const error = toHttpError(failure, state.requestId)
   const { status } = error
   // `toHttpError` returns an HttpError as it is: its client gets all that is known. Any other
   // failure may have a cause and a stack.
   const mayHaveDetails = error !== failure
-  if (status >= 500 && mayHaveDetails) log.error(failure, call.requestId)
+  if (status >= 500 && mayHaveDetails) log.error(failure, state.requestId)
   // The specification has only the status 400 for every create that is rejected, also for one
   // without a token. The body has the more exact number, such as 409.
-  const isBadCreate = call.operation?.right === 'create' && status < 500
+  const isBadCreate = state.operation?.right === 'create' && status < 500
   return { ...error, status: isBadCreate ? 400 : status, outcome: String(status) }
 }
 
@@ -199,12 +207,12 @@ function buildErrorResponse(call: Call, failure: unknown, { log }: HandlerOption
  * the outcome is `aborted`, although the store may have made the change.
  */
 function sendAndLog(
-  call: Call,
+  state: RequestState,
   loggedResponse: LoggedResponse,
   { cors, log }: HandlerOptions,
 ): void {
-  const { requestId, startedAtMs } = call
-  const { response } = call.receivedRequest
+  const { requestId, startedAtMs } = state
+  const { response } = state.receivedRequest
   const { req: request, destroyed: isAborted } = response
   const { status, outcome } = loggedResponse
   const headers = [...buildCorsHeaders(request, cors), 'Request-Id', requestId]
@@ -214,11 +222,11 @@ function sendAndLog(
     status: isAborted ? undefined : status,
     outcome: isAborted ? 'aborted' : outcome,
     milliseconds: Math.round((performance.now() - startedAtMs) * 1000) / 1000,
-    token: call.caller?.name,
+    token: state.caller?.name,
     method: request.method,
-    path: call.route?.path,
+    path: state.route?.path,
     // An id may exceed 2^53, and many readers of JSON would round it as a number.
-    plantId: call.input?.plantId?.toString(),
+    plantId: state.input?.plantId?.toString(),
     from: request.socket.remoteAddress,
   })
 }

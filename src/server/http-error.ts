@@ -21,7 +21,7 @@ export class HttpError extends Error implements ServiceResponse {
   }
 }
 
-export function createBusyError(
+export function createUnavailableError(
   message = 'The service is busy, and nothing was stored',
 ): HttpError {
   return new HttpError(503, message, ['Retry-After', '1'])
@@ -31,7 +31,7 @@ export function createBusyError(
  * @param code the code of an error of Node.js's HTTP parser, such as `HPE_HEADER_OVERFLOW`. Without
  *   a code, the error says that the request is not HTTP/1.1.
  */
-export function createParserError(code = ''): HttpError {
+export function createInvalidHttpError(code = ''): HttpError {
   if (code === 'HPE_HEADER_OVERFLOW')
     return new HttpError(
       431,
@@ -57,7 +57,7 @@ export function toHttpError(failure: unknown, requestId: string): HttpError {
       return new HttpError(storeError.error, storeError.message)
     case 'unavailable':
     case 'accessDenied':
-      return createBusyError(`The store is not available, and nothing was stored. ${advice}`)
+      return createUnavailableError(`The store is not available, and nothing was stored. ${advice}`)
     case 'unknownOutcome':
       return new HttpError(500, `Whether the plant is stored is unknown. ${advice}`)
     default:

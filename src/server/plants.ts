@@ -6,7 +6,7 @@ import { type Change, writeOne } from '../stores/change.js'
 import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
 import type { LoggedResponse, OperationHandlers } from './handler.js'
-import { createBusyError, HttpError } from './http-error.js'
+import { createUnavailableError, HttpError } from './http-error.js'
 import {
   parseIdempotencyKey,
   parseIdText,
@@ -64,7 +64,7 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
 /** The signal aborts when the response is closed: the client has left, or has all of it. */
 function createCloseSignal(response: ServerResponse): AbortSignal {
   const closeController = new AbortController()
-  response.once('close', () => closeController.abort(createBusyError()))
+  response.once('close', () => closeController.abort(createUnavailableError()))
   return closeController.signal
 }
 

@@ -11,7 +11,7 @@
  * docs/design/http-connections.md has the reasons.
  */
 import type { ServerResponse } from 'node:http'
-import { createBusyError } from './http-error.js'
+import { createUnavailableError } from './http-error.js'
 
 interface QuotaOptions {
   /** The requests of one token that are in progress may take so much memory. */
@@ -68,7 +68,7 @@ export class Quotas {
    *   leaves
    */
   async acquire(token: string, needs: RequestNeeds, response: ServerResponse): Promise<() => void> {
-    if (response.closed) throw createBusyError()
+    if (response.closed) throw createUnavailableError()
     const quota = this.#getOrCreateQuota(token)
     // These bytes are in memory already, also while the request waits for the rest.
     quota.usedBytes += needs.receivedBytes
@@ -103,7 +103,7 @@ export class Quotas {
         stopWaiting()
         quota.usedBytes -= needs.receivedBytes
         this.#admitLater(quota)
-        reject(createBusyError())
+        reject(createUnavailableError())
       }
       const timer = setTimeout(rejectRequest, this.#options.timeoutMs)
       const stopWaiting = () => {

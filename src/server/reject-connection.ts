@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type FailedConnection, findConnectionState } from './connection-state.js'
-import { createParserError } from './http-error.js'
+import { createInvalidHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import { formatRawResponse } from './respond.js'
 
@@ -41,7 +41,7 @@ function respondWithError(
   response: ServerResponse | undefined,
   log: Pick<Log, 'record'>,
 ): void {
-  const error = createParserError(code)
+  const error = createInvalidHttpError(code)
   // A request with a response object has a handler, which writes the line of the log.
   const isHandled = response !== undefined
   if (!isHandled) log.record({ outcome: String(error.status), code, from: socket.remoteAddress })

@@ -52,7 +52,7 @@ export interface ReceivedRequest {
    * Waits until all new connections are accepted. Call this before work that takes long, because
    * no connection is accepted while it blocks the event loop.
    */
-  acceptConnections(): Promise<void>
+  waitUntilAllAccepted(): Promise<void>
   /**
    * Returns a promise if a drain is closing the port, or has closed it. The response must not be
    * sent before the promise settles: `Drain` says why.
@@ -91,11 +91,11 @@ export class HttpServer {
   readonly #connections = new Connections()
   readonly #connectionLimit: ConnectionLimit
   /** The keys are the open connections, and the values their requests that are in progress. */
-  readonly #requests = new Map<Socket, PendingRequest | undefined>()
+  readonly #currentRequests = new Map<Socket, PendingRequest | undefined>()
   /** These arrived in this iteration of the event loop, or while a drain was closing the port. */
   #queuedRequests: PendingRequest[] = []
   /** These connections have not had a whole request head yet. */
-  readonly #silentConnections = new Set<Socket>()
+  readonly #unusedConnections = new Set<Socket>()
   readonly #drain: Drain
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
@@ -129,12 +129,12 @@ export class HttpServer {
       server,
       connections: this.#connections,
       limit: this.#connectionLimit,
-      requests: this.#requests,
-      silentConnections: this.#silentConnections,
+      currentRequests: this.#currentRequests,
+      unusedConnections: this.#unusedConnections,
       handleQueuedRequests: () => this.#handleQueuedRequests(),
     })
     this.#listenToEvents(server, tls !== undefined)
-    server.setTimeout(requestTimeoutMs, (socket) => this.#closeSilent(socket))
+    server.setTimeout(requestTimeoutMs, (socket) => this.#closeIdle(socket))
   }
 
   #listenToEvents(server: Server | SecureServer, usesTls: boolean): void {
@@ -163,22 +163,22 @@ export class HttpServer {
   }
 
   #addConnection(socket: Socket): void {
-    this.#requests.set(socket, undefined)
-    this.#silentConnections.add(socket)
+    this.#currentRequests.set(socket, undefined)
+    this.#unusedConnections.add(socket)
     socket.once('close', () => {
-      this.#requests.delete(socket)
-      this.#silentConnections.delete(socket)
+      this.#currentRequests.delete(socket)
+      this.#unusedConnections.delete(socket)
       this.#connections.remove(socket)
     })
-    const mustStayPaused = () => this.#requests.get(socket)?.body.mustStayUnread ?? false
+    const mustStayPaused = () => this.#currentRequests.get(socket)?.body.mustStayUnread ?? false
     this.#connections.add(socket, mustStayPaused)
   }
 
   #receiveRequest(response: ServerResponse): void {
     const { req: request } = response
     const { socket, headers } = request
-    this.#silentConnections.delete(socket)
-    const currentRequest = this.#requests.get(socket)
+    this.#unusedConnections.delete(socket)
+    const currentRequest = this.#currentRequests.get(socket)
     const isPipelined = currentRequest !== undefined && !currentRequest.response.headersSent
     const canBeAnswered = socket.writable && !isPipelined
     if (!canBeAnswered) {
@@ -191,7 +191,7 @@ export class HttpServer {
     // bytes could be taken for another request. So the connection is closed instead.
     if (this.#drain.hasBegun || headers.upgrade !== undefined) response.shouldKeepAlive = false
     const pendingRequest = { response, body, droppedCount: 0 }
-    this.#requests.set(socket, pendingRequest)
+    this.#currentRequests.set(socket, pendingRequest)
     response.on('close', () => this.#releaseConnection(pendingRequest))
     this.#queueAfter(currentRequest?.response, pendingRequest)
   }
@@ -248,7 +248,8 @@ export class HttpServer {
     const { req: request } = pendingRequest.response
     const { socket } = request
     const freeConnection = () => {
-      if (this.#requests.get(socket) === pendingRequest) this.#requests.set(socket, undefined)
+      if (this.#currentRequests.get(socket) === pendingRequest)
+        this.#currentRequests.set(socket, undefined)
     }
     if (request.complete) {
       freeConnection()
@@ -277,9 +278,9 @@ export class HttpServer {
       this.#connectionLimit.protect(socket)
       this.#connections.prefer(socket)
     }
-    const acceptConnections = () => this.#connections.acceptWaiting()
+    const waitUntilAllAccepted = () => this.#connections.waitUntilAllAccepted()
     const getPortClosing = () => this.#drain.portClosing
-    const request = { response, body, preferConnection, acceptConnections, getPortClosing }
+    const request = { response, body, preferConnection, waitUntilAllAccepted, getPortClosing }
     this.#handler(request).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()
@@ -287,8 +288,8 @@ export class HttpServer {
   }
 
   #rejectConnection(socket: Socket, code: string): void {
-    const isOpen = this.#requests.has(socket)
-    const response = this.#requests.get(socket)?.response
+    const isOpen = this.#currentRequests.has(socket)
+    const response = this.#currentRequests.get(socket)?.response
     rejectConnection({ socket, code, isOpen, response }, this.#log)
   }
 
@@ -297,8 +298,8 @@ export class HttpServer {
    * its client waits for the store, or is about to get a 408. If the client does not read its
    * response (`writableLength` is above 0), it is closed in any case.
    */
-  #closeSilent(socket: Socket): void {
-    if (socket.writableLength > 0 || !this.#requests.get(socket)) socket.destroy()
+  #closeIdle(socket: Socket): void {
+    if (socket.writableLength > 0 || !this.#currentRequests.get(socket)) socket.destroy()
   }
 }
 

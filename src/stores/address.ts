@@ -19,6 +19,7 @@ export type Address = SqliteAddress | PostgresAddress | HttpAddress
 
 export interface SqliteAddress {
   scheme: 'sqlite'
+  /** This is the path of the file. */
   name: string
   /** This is true for `local`, whose directory is created if it is missing. */
   isDefault: boolean

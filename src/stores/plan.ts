@@ -75,8 +75,8 @@ function applyCreate(plants: PlantsById, change: Create): Outcome {
 /**
  * Returns true if this create has stored the plant before, and nobody has changed the plant since.
  */
-function isRepetition({ plant, key }: Create, storedPlants: KeyedPlant): boolean {
-  return key !== undefined && key === storedPlants.key && haveEqualFields(plant, storedPlants.plant)
+function isRepetition({ plant, key }: Create, storedPlant: KeyedPlant): boolean {
+  return key !== undefined && key === storedPlant.key && haveEqualFields(plant, storedPlant.plant)
 }
 
 function applyUpdate(plants: PlantsById, change: Update): Outcome {

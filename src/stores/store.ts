@@ -97,7 +97,10 @@ export interface WriteOptions {
 }
 
 export interface TransactionOptions<T> {
-  /** If this is true, `work` is called again after a failure of the kind `unavailable`. */
+  /**
+   * If this is true, `work` is called again after a failure of the kind `unavailable`. Only a
+   * database does that. A SQLite file ignores this.
+   */
   isRepeatable?: boolean
   /** Returns false to roll back what `work` wrote. By default, it is committed. */
   shouldCommit?(result: T): boolean
@@ -109,7 +112,7 @@ export interface Transaction {
    * Replaces the state of an import entry: a checkpoint, or a remembered file. If several processes
    * run the same import, only one of them finds the state that it expects, and goes on.
    *
-   * @throws {CheckpointMovedError} unless the state is `from`
+   * @throws {CheckpointMovedError} unless the state is `expectedState`
    */
   saveImportEntry(change: ImportEntryChange): Promise<void>
   /**
@@ -131,8 +134,8 @@ export class PlainRowsRejectedError extends Error {}
 /** The state `undefined` means that there is no import entry with the id. */
 export interface ImportEntryChange {
   id: string
-  from: string | undefined
-  to: string | undefined
+  expectedState: string | undefined
+  newState: string | undefined
 }
 
 export class CheckpointMovedError extends PlantsError {

@@ -119,7 +119,7 @@ async function previewAtService(
 ): Promise<Preview> {
   const fields = tag === undefined ? { name } : { name, tag }
   const location = quoteIfNeeded(context.address.name)
-  // The service would choose the next id, so there is none to print.
+  // To find the next id, the service must be asked, and a dry run sends it nothing.
   if (id === 'next') return { fields, plant: quoteIfNeeded(name), location }
   const style = await context.createStreamStyle()
   return { fields, plant: describePlant(buildPlant(id, name, tag), style), location }

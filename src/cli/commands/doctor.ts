@@ -74,7 +74,7 @@ function formatFinding({ check, state, message, hint }: Finding, style: Style): 
 async function findContext(options: DoctorOptions, io: Io): Promise<CommandContext | PlantsError> {
   try {
     const settings = new EffectiveSettings({
-      values: options.values,
+      optionValues: options.optionValues,
       io,
       file: await readSettings(io),
     })

@@ -19,19 +19,19 @@ export async function findSavedAnswers(
   if (plan.dryRun || plan.atomic) return undefined
   const { address, io } = context
   const isService = !hasCapability(address, 'direct')
-  const checkpoints = await openCheckpoints(isService, context)
-  if (!checkpoints) return undefined
+  const checkpointStore = await openCheckpointStore(isService, context)
+  if (!checkpointStore) return undefined
   try {
     const hashes = await hashInputs(plan, io)
     const service = isService ? findKind(address).format(address) : ''
-    return await findEarlierAnswers({ checkpoints, plan, hashes, service })
+    return await findEarlierAnswers({ checkpointStore, plan, hashes, service })
   } finally {
-    await checkpoints.close()
+    await checkpointStore.close()
   }
 }
 
 /** @returns undefined if there is no store yet. It is created only after the last question. */
-async function openCheckpoints(
+async function openCheckpointStore(
   isService: boolean,
   context: CommandContext,
 ): Promise<DirectStore | undefined> {

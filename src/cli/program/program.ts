@@ -3,9 +3,9 @@ import { version } from '../../../package.json'
 import { usageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
 import { type CommandLine, PlantsCommand } from '../command.js'
+import { CommandLineError } from '../command-line-error.js'
 import { commandGroups, type ListedCommand, listedCommands } from '../commands/index.js'
 import { createGlobalOptions } from '../global-options.js'
-import { RejectedLine } from '../rejected-line.js'
 
 /**
  * The text that commander has built for a command line. A command writes all other output itself.
@@ -50,8 +50,8 @@ async function parseLine(
     await program.parseAsync(argv, { from: 'user' })
     return undefined
   } catch (error) {
-    if (error instanceof RejectedLine)
-      throw (await import('../usage-errors.js')).explainRejectedLine(error)
+    if (error instanceof CommandLineError)
+      throw (await import('../usage-errors.js')).explainCommandLineError(error)
     if (error instanceof CommanderError) return error
     throw error
   }

@@ -22,7 +22,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
   }
   const line: CommandLine = { argv: argv.length > 0 ? argv : ['--help'] }
   try {
-    await runLine(line, io)
+    await runCommandLine(line, io)
     return 0
   } catch (error) {
     // The reader of stdout has ended, as `head` ends after ten lines. That is not an error.
@@ -41,7 +41,7 @@ function createInternalError(cause: unknown): PlantsError {
   })
 }
 
-async function runLine(line: CommandLine, io: Io): Promise<void> {
+async function runCommandLine(line: CommandLine, io: Io): Promise<void> {
   const { argv } = line
   // Node.js has replaced bytes that are not UTF-8 by U+FFFD.
   if (argv.some((word) => word.includes('\uFFFD')))
@@ -79,7 +79,7 @@ async function findFormat(command: PlantsCommand, io: Io): Promise<OutputFormat 
   try {
     // The 0 keeps the error from waiting for another process that changes the settings now.
     const file = await readSettings(io, 0)
-    return new EffectiveSettings({ values: command, io, file }).getValue('output')
+    return new EffectiveSettings({ optionValues: command, io, file }).getValue('output')
   } catch (error) {
     // Only one error is reported. If the settings are wrong, too, the next command says so.
     if (error instanceof PlantsError) return undefined

@@ -68,8 +68,8 @@ async function sendCreate(sendRequest: Send, change: ChangeOfType<'create'>): Pr
  */
 async function sendUpdate(sendRequest: Send, change: ChangeOfType<'update'>): Promise<Outcome> {
   const { patch, ifMissing, isFoundByName, key } = change
-  // Only a plant that was found by its name must be fetched, because the plant may have another
-  // name now.
+  // A plant that was found by its name must be fetched, because it may have another name now. A key
+  // means that this import has generated the id of the plant, and so knows the plant.
   const storedPlant =
     isFoundByName && key === undefined ? await fetchPlant(sendRequest, patch.id) : undefined
   const renameRejection = findRenameRejection(change, storedPlant)

@@ -228,20 +228,23 @@ const escapeLetters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n'
 
 export async function saveImportEntry(
   connection: PostgresConnection,
-  { id, from, to }: ImportEntryChange,
+  { id, expectedState, newState }: ImportEntryChange,
 ): Promise<void> {
-  if (from === to) return
+  if (expectedState === newState) return
   const replace = async (sql: string, values: unknown[]) => {
     if ((await connection.query(sql, values)).rowCount === 0) throw new CheckpointMovedError()
   }
-  if (to === undefined)
-    await replace(`DELETE FROM ${importsTable} WHERE id = $1 AND state = $2`, [id, from])
-  else if (from === undefined)
-    await replace(`INSERT INTO ${importsTable} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [id, to])
+  if (newState === undefined)
+    await replace(`DELETE FROM ${importsTable} WHERE id = $1 AND state = $2`, [id, expectedState])
+  else if (expectedState === undefined)
+    await replace(`INSERT INTO ${importsTable} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [
+      id,
+      newState,
+    ])
   else
     await replace(`UPDATE ${importsTable} SET state = $3 WHERE id = $1 AND state = $2`, [
       id,
-      from,
-      to,
+      expectedState,
+      newState,
     ])
 }

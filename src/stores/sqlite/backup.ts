@@ -130,7 +130,7 @@ function examineTarget(file: string, store: string): { target: string; oldStats?
  */
 function createBackupFile(copy: AtomicFile, backup: string): void {
   try {
-    copy.create()
+    copy.commitNew()
   } catch (error) {
     if (getSystemCode(error) !== 'EEXIST') throw error
     const message = `${backup} was created by another process in the meantime`

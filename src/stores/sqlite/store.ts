@@ -189,8 +189,11 @@ function findState(connection: Connection, id: string): string | undefined {
   return row?.[0]
 }
 
-function saveImportEntry(connection: Connection, { id, from, to }: ImportEntryChange): void {
-  if (findState(connection, id) !== from) throw new CheckpointMovedError()
-  if (to === undefined) connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
-  else connection.prepare('REPLACE INTO imports (id, state) VALUES (?, ?)').run(id, to)
+function saveImportEntry(
+  connection: Connection,
+  { id, expectedState, newState }: ImportEntryChange,
+): void {
+  if (findState(connection, id) !== expectedState) throw new CheckpointMovedError()
+  if (newState === undefined) connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
+  else connection.prepare('REPLACE INTO imports (id, state) VALUES (?, ?)').run(id, newState)
 }

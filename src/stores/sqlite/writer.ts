@@ -38,6 +38,7 @@ export class Writer {
   readonly #connection: Connection
   readonly #filesHaveTheirNames: () => boolean
   #isWal = false
+  /** In a service, the quotas and the limit of connections bound these. */
   #pendingWrites: PendingWrite[] = []
   /** Settles when the latest transaction has ended. It never rejects. */
   #previousTransaction: Promise<unknown> = Promise.resolve()
@@ -108,7 +109,7 @@ export class Writer {
       this.#applyAndCommit(group)
     }
     try {
-      await this.#runInTransaction(commitGroup, { addsLog: true })
+      await this.#runInTransaction(commitGroup, { enablesWal: true })
     } catch (error) {
       // If the transaction could not begin, all writes that wait for it fail.
       await this.#handleFailedGroup(group ?? this.#pendingWrites.splice(0), error)
@@ -153,7 +154,7 @@ export class Writer {
       if (!wasRolledBackByTrigger) write.reject(error)
       else {
         const applyAlone = () => this.#applyAndCommit([write])
-        await this.#runInTransaction(applyAlone, { addsLog: true }).catch(write.reject)
+        await this.#runInTransaction(applyAlone, { enablesWal: true }).catch(write.reject)
       }
     }
   }
@@ -161,15 +162,15 @@ export class Writer {
   /**
    * Begins a transaction, and rolls it back unless `work` commits it.
    *
-   * @param options.addsLog whether a backup that was opened as a store first gets a write-ahead
+   * @param options.enablesWal whether a backup that was opened as a store first gets a write-ahead
    *   log. Without a log, its commits would wait for readers. `transaction` adds none, because it
    *   may be a dry run or a check, which must leave the file as it is.
    */
-  async #runInTransaction<T>(work: () => T | Promise<T>, { addsLog = false } = {}): Promise<T> {
+  async #runInTransaction<T>(work: () => T | Promise<T>, { enablesWal = false } = {}): Promise<T> {
     const connection = this.#connection
     const { db, path, prepare } = connection
     await connection.retry(() => {
-      if (addsLog) this.#isWal ||= prepare('PRAGMA journal_mode = WAL').get()[0] === 'wal'
+      if (enablesWal) this.#isWal ||= prepare('PRAGMA journal_mode = WAL').get()[0] === 'wal'
       prepare('BEGIN IMMEDIATE').run()
     })
     try {

@@ -80,7 +80,7 @@ export class PatroniNode {
   async start(): Promise<void> {
     if (this.port === 0) [this.port, this.#api] = [await findFreePort(), await findFreePort()]
     const path = join(this.#folder, 'patroni.yml')
-    writeFileSync(path, JSON.stringify(this.#configuration())) // which is YAML, too
+    writeFileSync(path, JSON.stringify(this.#buildConfiguration())) // which is YAML, too
     const command = [...inOwnProcesses, 'patroni', path]
     const end = await startDaemon(command, this.#folder, /INFO/)
     if (end) this.#end = end
@@ -115,7 +115,7 @@ export class PatroniNode {
     }
   }
 
-  #configuration() {
+  #buildConfiguration() {
     const address = `127.0.0.1:${this.port}`
     const api = `127.0.0.1:${this.#api}`
     const trust = '127.0.0.1/32 trust'

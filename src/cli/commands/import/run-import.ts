@@ -172,7 +172,8 @@ async function prepareStart(
   const isService = target.send !== undefined
   const { address } = context
   const service = isService ? findKind(address).format(address) : ''
-  const search = { checkpoints: target.checkpointStore, plan, hashes, source, service }
+  const { checkpointStore } = target
+  const search = { checkpointStore, plan, hashes, source, service }
   const savedImport = await findSavedImport(search)
   const decision = decideStart(savedImport, { plan, source, storeName: address.name, isService })
   if (decision.type === 'reject') throw decision.error

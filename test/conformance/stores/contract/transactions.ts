@@ -75,14 +75,18 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
     const quotes = `{"at":"'\\"}`
     const statuses = await write(toCreates([fern, moss, ivy]), {
       id: 'one',
-      from: undefined,
-      to: quotes,
+      expectedState: undefined,
+      newState: quotes,
     })
     expect(statuses).toEqual(['created', 409, 'created'])
-    await write([], { id: 'two', from: undefined, to: '' })
+    await write([], { id: 'two', expectedState: undefined, newState: '' })
     expect(await findImportEntries()).toEqual([quotes, ''])
-    await write([toUpdate({ id: 1n, tag: null })], { id: 'one', from: quotes, to: '{"at":2}' })
-    await write([toDelete(3n)], { id: 'two', from: '', to: undefined })
+    await write([toUpdate({ id: 1n, tag: null })], {
+      id: 'one',
+      expectedState: quotes,
+      newState: '{"at":2}',
+    })
+    await write([toDelete(3n)], { id: 'two', expectedState: '', newState: undefined })
     expect(await findImportEntries()).toEqual(['{"at":2}', undefined])
     expect(await gather(store.read())).toStrictEqual([buildFern(1n), moss])
   })
@@ -94,12 +98,12 @@ function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
   ])('a transaction that $change stores nothing if the checkpoint is a', async ({ from, to }) => {
     const { store } = await open()
     await store.transaction(({ saveImportEntry }) =>
-      saveImportEntry({ id: 'one', from: undefined, to: 'a' }),
+      saveImportEntry({ id: 'one', expectedState: undefined, newState: 'a' }),
     )
     const failed = store.transaction(
       async ({ write, saveImportEntry }) => {
         await write([toCreate(fern)])
-        await saveImportEntry({ id: 'one', from, to })
+        await saveImportEntry({ id: 'one', expectedState: from, newState: to })
       },
       { isRepeatable: true },
     )
@@ -120,7 +124,7 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
       const creates = await write(toCreates([fern, moss]))
       expect(await readBack(1n)).toBeUndefined()
       const changes = await write([toCreate(fern), toUpdate({ id: 2n, tag: 'wet' }), toDelete(3n)])
-      await saveImportEntry({ id: 'one', from: undefined, to: 'all' })
+      await saveImportEntry({ id: 'one', expectedState: undefined, newState: 'all' })
       return [...creates, ...changes].map(readStatus)
     }
     return { store, work }

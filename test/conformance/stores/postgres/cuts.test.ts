@@ -88,7 +88,7 @@ test('each plant of a chunk is created once when the connection is cut in the mi
   const database = await getDatabase()
   const { line, store } = await openByLine(database)
   line.cut('Fern 9000', 'before')
-  const checkpoint = { id: 'a', from: undefined, to: 'done' }
+  const checkpoint = { id: 'a', expectedState: undefined, newState: 'done' }
   const outcomes = await createAll(store, plants(10_000), checkpoint)
   expect(new Set(outcomes)).toEqual(new Set(['created']))
   expect([line.cuts, await database.query(count)]).toEqual([1, [{ count: 10_000 }]])

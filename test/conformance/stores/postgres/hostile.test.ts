@@ -168,7 +168,7 @@ describe('a server is rejected if it sends', () => {
     const { store, forge } = await openForged(await getDatabase())
     await createPlant(store, fern, 'fern')
     await store.tokens.add(new Uint8Array(32), token)
-    const checkpoint = { id: 'a', from: undefined, to: 'b' }
+    const checkpoint = { id: 'a', expectedState: undefined, newState: 'b' }
     await store.transaction(({ saveImportEntry }) => saveImportEntry(checkpoint))
     forge({ cells, endless: buildDataRow(cells) })
     expect(await settleAll([read(store)])).toEqual([tooManyRows])

@@ -134,7 +134,7 @@ test('a role may do exactly what it has been granted', async () => {
   const store = await openPostgresStore(clerk)
   await createPlant(store, { id: 2n, name: 'Moss' })
   await store.transaction(({ saveImportEntry }) =>
-    saveImportEntry({ id: 'a', from: undefined, to: 'b' }),
+    saveImportEntry({ id: 'a', expectedState: undefined, newState: 'b' }),
   )
   expect(await settleAll([store.check(), store.check(['read']), store.check(['delete'])])).toEqual([
     undefined,

@@ -88,11 +88,11 @@ test('a checkpoint is read only after the transaction that replaces it', async (
   const database = await createDatabase()
   const [store, other] = [await openPostgresStore(database), await openPostgresStore(database)]
   await store.transaction(({ saveImportEntry }) =>
-    saveImportEntry({ id: 'one', from: undefined, to: 'a' }),
+    saveImportEntry({ id: 'one', expectedState: undefined, newState: 'a' }),
   )
   let read: Promise<string | undefined> = Promise.resolve(undefined)
   await store.transaction(async ({ saveImportEntry }) => {
-    await saveImportEntry({ id: 'one', from: 'a', to: 'b' })
+    await saveImportEntry({ id: 'one', expectedState: 'a', newState: 'b' })
     read = other.findImportEntry('one')
     await expect
       .poll(() => database.query('SELECT FROM pg_locks WHERE NOT granted'))

@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
 
-/** A command line that commander rejects. `explainRejectedLine` converts it to a `PlantsError`. */
-export class RejectedLine extends Error {
+/**
+ * A command line that commander rejects. `explainCommandLineError` converts it to a `PlantsError`.
+ */
+export class CommandLineError extends Error {
   readonly command: Command
   readonly code: string
 

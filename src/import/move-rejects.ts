@@ -10,7 +10,7 @@ import { appendRejectedRecords, disownFile } from './rejects-file.js'
  * @param header the header of the file, which is written before the first record
  * @returns the position without these records
  */
-export async function appendRejects(
+export async function moveRejectsToFile(
   entries: ImportEntries,
   position: Position,
   header: string,
