@@ -23,7 +23,7 @@ export class ImportEntries {
   constructor({ plan, target, savedImport, checkpoint }: ImportStart) {
     this.#checkpointStore = target.checkpointStore
     this.#savedImport = savedImport
-    this.#checkpoint = checkpoint
+    this.#checkpoint = target.send ? countRun(checkpoint) : checkpoint
     this.#checkpointId = plan.atomic ? undefined : savedImport.id
     for (const { id, checkpointId } of savedImport.rememberedFiles)
       this.#states.set(id, checkpointId)
@@ -63,12 +63,6 @@ export class ImportEntries {
     return file ? this.#buildChange(file.id, id) : []
   }
 
-  /** Deletes the entries about files that this process has saved. */
-  async forgetFiles(): Promise<void> {
-    for (const { id, checkpointId } of this.#savedImport.rememberedFiles)
-      for (const change of this.#buildChange(id, checkpointId)) await this.save(change)
-  }
-
   #buildChange(id: string | undefined, newState: string | undefined): ImportEntryChange[] {
     if (id === undefined) return []
     const expectedState = this.#states.get(id)
@@ -85,10 +79,35 @@ export class ImportEntries {
     this.noteSavedChange(change)
   }
 
+  /**
+   * Saves that nothing of the import is stored: the checkpoint says so, and the files that this
+   * process has remembered are forgotten. Both are one transaction. So if another process has
+   * resumed the import, which may store something, neither changes.
+   */
+  async saveThatNothingIsStored(position: Position): Promise<void> {
+    const changes = this.buildCheckpointChange({ ...position, isNothingStored: true })
+    changes.push(...this.#buildForgettingChanges())
+    await this.#checkpointStore.transaction((transaction) => saveEntries(changes, transaction))
+    for (const change of changes) this.noteSavedChange(change)
+  }
+
+  /** Builds the changes after which the entries about files are as this process has found them. */
+  #buildForgettingChanges(): ImportEntryChange[] {
+    // Two files with the same contents have one entry.
+    const earlierStates = new Map(
+      this.#savedImport.rememberedFiles.map(({ id, checkpointId }) => [id, checkpointId]),
+    )
+    return [...earlierStates].flatMap(([id, checkpointId]) => this.#buildChange(id, checkpointId))
+  }
+
   /** Notes the new state of an entry. It must be called after the commit. */
   noteSavedChange({ id, newState }: ImportEntryChange): void {
     this.#states.set(id, newState)
   }
+}
+
+function countRun(checkpoint: Checkpoint): Checkpoint {
+  return { ...checkpoint, runs: (checkpoint.runs ?? 0) + 1 }
 }
 
 /** Saves changes in a transaction. After the commit, each must be given to `noteSavedChange`. */

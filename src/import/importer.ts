@@ -135,11 +135,12 @@ export class Importer {
   async run(firstReader: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
-    // The checkpoint is saved now for one of four reasons. The idempotency keys of requests begin
-    // with the id of the import, so the id must be on disk before the first request. The saved
-    // checkpoint may say that nothing is stored, which the first request changes. With `--restart`,
-    // it is the checkpoint of the old import. Otherwise, it may have records that
-    // `prepareRejectsFile` has just appended to the rejects file.
+    // The checkpoint is saved now for one of five reasons. The idempotency keys of requests begin
+    // with the id of the import, so the id must be on disk before the first request. A process that
+    // runs the same import must notice that this one has resumed it. The saved checkpoint may say
+    // that nothing is stored, which the first request changes. With `--restart`, it is the
+    // checkpoint of the old import. Otherwise, it may have records that `prepareRejectsFile` has
+    // just appended to the rejects file.
     const mustSave = target.send !== undefined || this.#entries.hasCheckpoint
     if (mustSave) await this.#entries.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {
@@ -285,10 +286,16 @@ export class Importer {
         await this.#entries.save(change)
     const isRepetition = this.#mayBeSentAgain
     this.#mayBeSentAgain = false
-    const hadPlants = this.#serviceMayHavePlants
+    let mayHavePlants = this.#serviceMayHavePlants
     this.#serviceMayHavePlants = true
-    const outcomes = await send(changes, { signal: this.#io.getStopSignal(), isRepetition })
-    this.#serviceMayHavePlants = hadPlants || outcomes.some(mayBeStored)
+    // A try without a response may have stored the plant of a change that was rejected, skipped or
+    // not sent at last.
+    const onUnknownOutcome = () => {
+      mayHavePlants = true
+    }
+    const signal = this.#io.getStopSignal()
+    const outcomes = await send(changes, { signal, isRepetition, onUnknownOutcome })
+    this.#serviceMayHavePlants = mayHavePlants || outcomes.some(mayBeStored)
     return outcomes
   }
 
@@ -309,10 +316,9 @@ export class Importer {
    * other options or files may begin. The same command still resumes this import.
    */
   async saveThatNothingIsStored(): Promise<void> {
-    if (!this.#start.target.send || this.#serviceMayHavePlants) return
-    await this.#entries.forgetFiles()
-    if (!this.isComplete && this.#entries.hasCheckpoint)
-      await this.#entries.saveCheckpoint({ ...this.position, isNothingStored: true })
+    if (!this.#start.target.send || this.#serviceMayHavePlants || !this.#entries.hasCheckpoint)
+      return
+    await this.#entries.saveThatNothingIsStored(this.position)
   }
 
   /** Deletes the checkpoint. If that fails, the same command resumes the import at its end. */
@@ -327,9 +333,8 @@ function mayHaveStored({ checkpoint }: ImportStart['savedImport']): boolean {
   return isReadable ? !checkpoint.position.isNothingStored : checkpoint !== undefined
 }
 
-function mayBeStored(outcome: Outcome): boolean {
-  if (outcome.type === 'rejected') return outcome.problem.mayBeOwnPlant === true
-  return outcome.type !== 'notSent' && outcome.type !== 'skipped'
+function mayBeStored({ type }: Outcome): boolean {
+  return type !== 'rejected' && type !== 'skipped' && type !== 'notSent'
 }
 
 /** @param outcomes the outcomes of the changes of the chunk */

@@ -88,6 +88,11 @@ const membersSchema = z.object({
   /** Whether the import was begun with `--restart`. The same option then resumes it. */
   restart: z.optional(z.literal(true)),
   answers: z.optional(importAnswersSchema),
+  /**
+   * How many processes have begun or resumed an import into a service. Each of them saves a higher
+   * number before it sends anything, so that no process before it can save anything more.
+   */
+  runs: z.optional(count),
   position: positionSchema,
 })
 

@@ -94,6 +94,11 @@ export interface WriteOptions {
    * once.
    */
   onWait?: (() => void) | undefined
+  /**
+   * Called when a service may have stored a change, but has not said so. A later try may show the
+   * outcome.
+   */
+  onUnknownOutcome?: (() => void) | undefined
 }
 
 export interface TransactionOptions<T> {

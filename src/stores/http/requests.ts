@@ -13,6 +13,8 @@ interface SendOptions {
   finishesInFlight?: boolean
   /** The time from which the timeout counts. */
   startMs?: number
+  /** Called when the service may have processed a try. */
+  onUnknownOutcome?: (() => void) | undefined
 }
 
 /** The state that all tries of one request share. */
@@ -23,6 +25,7 @@ interface Call {
   startMs: number
   /** The failure of a try that the service may have processed. */
   unknownOutcome: PlantsError | undefined
+  onUnknownOutcome?: (() => void) | undefined
 }
 
 /**
@@ -37,9 +40,15 @@ export async function send<T>(
   options: SendOptions = {},
 ): Promise<T> {
   const { runtime } = client.options
-  const { signal = runtime.getStopSignal(), startMs = runtime.now(), finishesInFlight } = options
-  const inFlightSignals = finishesInFlight ? [] : [signal]
-  const call: Call = { signal, inFlightSignals, startMs, unknownOutcome: undefined }
+  const { signal = runtime.getStopSignal(), startMs = runtime.now(), onUnknownOutcome } = options
+  const inFlightSignals = options.finishesInFlight ? [] : [signal]
+  const call: Call = {
+    signal,
+    inFlightSignals,
+    startMs,
+    unknownOutcome: undefined,
+    onUnknownOutcome,
+  }
   try {
     return await sendUntilSettled(client, request, call)
   } catch (error) {
@@ -66,7 +75,10 @@ async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Ca
   // A token may have expired, and a 401 changes nothing.
   if (error.kind === 'unauthorized' && (await client.renewToken(token)))
     return sendOnce(client, request, call)
-  if (isOutcomeUnknown) call.unknownOutcome = error
+  if (isOutcomeUnknown) {
+    call.unknownOutcome = error
+    call.onUnknownOutcome?.()
+  }
   throw error
 }
 

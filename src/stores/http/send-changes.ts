@@ -126,7 +126,7 @@ async function catchErrorsOfKinds<T>(
 export async function sendChanges(
   client: HttpClient,
   changes: readonly Change[],
-  { signal, isRepetition = false }: WriteOptions,
+  { signal, isRepetition = false, onUnknownOutcome }: WriteOptions,
 ): Promise<Outcome[]> {
   const { runtime, concurrency = defaultConcurrency } = client.options
   const failureController = new AbortController()
@@ -138,7 +138,7 @@ export async function sendChanges(
   ])
   setMaxListeners(0, stopSignal) // each pause of a change adds a listener
   const sendRequest: Send = (request) =>
-    send(client, request, { signal: stopSignal, finishesInFlight: true })
+    send(client, request, { signal: stopSignal, finishesInFlight: true, onUnknownOutcome })
   const outcomes: Outcome[] = []
   const lastSendById = new Map<bigint, Promise<void>>()
 
@@ -195,8 +195,7 @@ function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
   const { kind, error, message, hint, mayBeOwnPlant } = outcome.problem
   if (!isRepetition && !mayBeOwnPlant) return outcome
   const explainedMessage = `${message}. It may be the plant of this record, changed since it was stored`
-  const mayBeOwn = { message: explainedMessage, mayBeOwnPlant: true }
-  return createRejectedOutcome({ kind, error, hint, ...mayBeOwn })
+  return createRejectedOutcome({ kind, error, message: explainedMessage, hint })
 }
 
 export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'notSent' {

@@ -22,6 +22,8 @@ interface ServiceScript {
   /** Whether the service supports idempotency keys, and describes them in its OpenAPI. */
   isKeyed?: boolean
   behave?: ((post: Post) => Behaviour | Promise<Behaviour>) | undefined
+  /** The responses to other requests, by their first lines: `GET /plants/1`. */
+  others?: Record<string, ScriptedResponse[]>
 }
 
 /**
@@ -31,7 +33,7 @@ const host =
   process.platform === 'linux' ? `127.0.1.${process.env['VITEST_POOL_ID'] ?? 1}` : '127.0.0.1'
 
 /** Starts a service that keeps plants in memory, and answers as the specification says. */
-export async function startPlantService({ isKeyed = true, behave }: ServiceScript = {}) {
+export async function startPlantService({ isKeyed = true, behave, others }: ServiceScript = {}) {
   const posts: Post[] = []
   const createdIds = new Set<string>()
   const keys = new Map<string, string>()
@@ -57,10 +59,9 @@ export async function startPlantService({ isKeyed = true, behave }: ServiceScrip
   }
   const parameters = isKeyed ? [{ name: 'Idempotency-Key', in: 'header' }] : []
   const description = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
-  const others = { 'GET /openapi.json': [description] }
   const service = await ScriptedServer.listen({
     posts: [answer],
-    others,
+    others: { 'GET /openapi.json': [description], ...others },
     openapi: buildResponse(405),
     host,
   })

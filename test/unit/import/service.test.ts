@@ -277,3 +277,50 @@ test('an import of one record whose outcome is unknown proposes no option of cre
   expect(err).toContain('To resume, run the same command again')
   expect(err).not.toContain('--idempotency-key')
 })
+
+describe('an import is not begun with other options', () => {
+  const denied = buildJsonResponse(403, { error: 403, message: 'No' })
+
+  test.each([
+    ['equal', buildJsonResponse(200, { id: 100, name: 'Fern' })],
+    ['not readable', buildJsonResponse(401, { error: 401, message: 'Who?' })],
+  ])('if a create got no response, and then its plant is %s', async (_, response) => {
+    const service = await startPlantService({
+      behave: ({ index }) => {
+        // The service forgets the key before the create is repeated.
+        if (index === 1) service.changeAll()
+        if (index === 0) return 'lose'
+        return index > 1 ? denied : undefined
+      },
+      others: { 'GET /plants/100': [response] },
+    })
+    const user = importerAt(service.address)
+    user.write('list.csv', 'name\nFern\nAsh\n')
+    expect(await user.import('list.csv --id-from 100 --concurrency 1')).toMatchObject({ code: 3 })
+    expect(await user.import('list.csv --id-from 500')).toMatchObject({ code: 2 })
+    expect(service.createdIds).toEqual(new Set(['100']))
+  })
+
+  test('if another process has resumed it while its create was denied', async () => {
+    const [denial, creation] = [createGate(), createGate()]
+    const service = await startPlantService({
+      behave: async ({ index }) => {
+        if (index === 0) await denial.wait()
+        if (index === 1) await creation.wait()
+        return index === 0 ? denied : undefined
+      },
+    })
+    const user = importerAt(service.address)
+    user.write('list.csv', 'name\nFern\n')
+    const firstRun = user.import('list.csv --id-from 100')
+    await expect.poll(() => denial.waiting, { interval: 5 }).toBe(1)
+    const secondRun = user.import('list.csv --id-from 100')
+    await expect.poll(() => creation.waiting, { interval: 5 }).toBe(1)
+    denial.open()
+    expect(await firstRun).toMatchObject({ code: 3 })
+    creation.open()
+    expect(await secondRun).toMatchObject({ code: 0, created: 1 })
+    expect(await user.import('list.csv --id-from 500')).toMatchObject({ code: 2 })
+    expect(service.createdIds).toEqual(new Set(['100']))
+  })
+})
