@@ -249,9 +249,11 @@ export async function restoreStore(
       db.prepare('ATTACH ? AS copy').run(buildUri(file, immutableParameters))
       if (!isNew) {
         const time = restoreTime.toISOString().replace(/[-:]|\.\d+/g, '')
-        previousContents = `${path}.before-restore-${time}`
-        while (existsSync(previousContents)) previousContents += '-2'
-        await backUp(address, previousContents, options)
+        let previousFile = `${path}.before-restore-${time}`
+        while (existsSync(previousFile)) previousFile += '-2'
+        await backUp(address, previousFile, options)
+        // Before this, another program may have created the file, which must not be deleted.
+        previousContents = previousFile
       }
       for (const [table, columns] of Object.entries(tables)) {
         const rows = `(${columns}) SELECT ${columns} FROM copy.${table}`

@@ -2,6 +2,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
+import { restoreStore } from '../../../src/stores/sqlite/backup.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { isWindows, readMode, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { insertPlants, openDatabase } from '../../helpers/sandbox/sqlite-file.js'
@@ -197,6 +198,27 @@ describe('restore', () => {
     expect([await listOf('local'), await listOf(kept)]).toEqual([moss + fern, before])
     expect((await user.run(['restore', kept, '--yes'])).code).toBe(0)
     expect(await listOf('local')).toBe(before)
+  })
+
+  test('leaves a file alone that another program creates where the old store would be kept', async () => {
+    const kept = `${user.store}.before-restore-20260102T030405Z`
+    const options = buildSqliteOptions()
+    const { runtime } = options
+    let calls = 0
+    const getStopSignal = () => {
+      calls += 1
+      // The second call comes from the backup of the old store, which has found no file there.
+      if (calls === 2) fs.writeFileSync(kept, 'of another program')
+      return runtime.getStopSignal()
+    }
+    const restore = restoreStore(
+      createFileAddress(user.store),
+      at('plants.bak'),
+      new Date('2026-01-02T03:04:05Z'),
+      { ...options, runtime: { ...runtime, getStopSignal } },
+    )
+    await expect(restore).rejects.toThrow('was created by another process in the meantime')
+    expect(fs.readFileSync(kept, 'utf8')).toBe('of another program')
   })
 
   test('does not replace the store that another restore kept in the same second', async () => {
