@@ -51,9 +51,11 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
 
 /**
  * Whether a response shows that the server has no operation to create plants. A web page with
- * another status may be that of a proxy in front of a service that is not running.
+ * another status may be that of a proxy in front of a service that is not running. A 303 is no
+ * redirect to the same operation, but often to a page to log in (RFC 9110, 15.4.4).
  */
 function isForeign({ status, headers }: HttpResponse): boolean {
   const isJson = isJsonType(headers['content-type'] ?? '')
-  return [404, 405].includes(status) || (!isJson && [200, 400, 501].includes(status))
+  const hasNoOperation = [204, 303, 404, 405].includes(status)
+  return hasNoOperation || (!isJson && [200, 400, 501].includes(status))
 }

@@ -159,6 +159,12 @@ describe('login saves nothing', () => {
     ],
     ['404', no(404, 404), 'answered 404: No'],
     ['405 with nothing', buildResponse(405), 'answered 405 with nothing'],
+    ['204', buildResponse(204), 'answered 204 with nothing'],
+    [
+      '303 to a page to log in',
+      buildResponse(303, '', { Location: '/login' }),
+      'answered 303, and redirects to ',
+    ],
   ])('when the server is not a Plant Store: it answers %s', async (_, answer, problem) => {
     const { url } = await ScriptedServer.listen({ posts: [answer] })
     const { code, status, error } = await login(url)
