@@ -116,6 +116,18 @@ describe('an import names the sheets that it has not read', () => {
       flags: '',
       warning: `The sheet "B" of stdin has rows, but was not read. To read it, ${again} --sheet B, and name its columns with --map`,
     },
+    {
+      which: 'one with a control character, which the command cannot repeat',
+      parts: { sheets: { A: plants, 'B\u202e': plants } },
+      flags: '',
+      warning: `The sheet "B\\u{202e}" of stdin has rows, but was not read. To read it, ${again} --sheet NAME`,
+    },
+    {
+      which: 'one with a name that is too long for a command',
+      parts: { sheets: { A: plants, ['B'.repeat(9000)]: plants } },
+      flags: '',
+      warning: `The sheet "${'B'.repeat(39)}…" of stdin has rows, but was not read. To read it, ${again} --sheet NAME`,
+    },
   ])('$which', async ({ parts, flags, warning }) => {
     const err = warning && `plants: ${warning}\n`
     const result = await sandbox.import(flags, buildWorkbook(parts))

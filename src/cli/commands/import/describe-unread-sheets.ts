@@ -1,6 +1,7 @@
 import type { UnreadSheet } from '../../../formats/chunk.js'
 import { listNames } from '../../../formats/columns.js'
 import type { ImportPlan } from '../../../import/inputs.js'
+import { escapeControlChars } from '../../../platform/escape.js'
 import { formatOption } from '../../../platform/shell.js'
 
 /**
@@ -17,7 +18,7 @@ export function describeUnreadSheets(
   const isOnlyOne = sheets.length === 1
   const predicate = isOnlyOne ? 'has rows, but was not read' : 'have rows, but were not read'
   const object = isOnlyOne ? 'it' : 'one of them'
-  const sheetOption = isOnlyOne ? formatOption('sheet', first?.name) : ' --sheet NAME'
+  const sheetOption = formatOption('sheet', isOnlyOne && canRepeat(first) ? first?.name : 'NAME')
   // A file whose records got generated ids is imported again only if plants are found by name.
   const needsMatch = plan.idFrom !== undefined && plan.match === undefined
   // Other files of the same command need not have the sheet.
@@ -27,6 +28,15 @@ export function describeUnreadSheets(
     `${listSheets(sheets)} of ${file} ${predicate}. To read ${object}, ` +
     `${action} with${sheetOption}${matchOption}${describeMapping(sheets)}`
   )
+}
+
+/**
+ * Whether a command can have the name of a sheet. Spreadsheets allow 31 characters. Only other
+ * programs write longer names, or control characters, which would be printed escaped.
+ */
+function canRepeat(sheet: UnreadSheet | undefined): boolean {
+  const { name = '' } = sheet ?? {}
+  return name.length <= 31 && escapeControlChars(name) === name
 }
 
 const maxSheets = 5
