@@ -4,8 +4,8 @@
  * most one page. If one plant fails, the others are changed nevertheless. Each error is reported
  * when it occurs, and the worst error decides the exit code.
  */
-import { assertDefined, getExitCode, getSystemCode, PlantsError } from '../errors.js'
-import { describeChange, describePlant } from '../output/output.js'
+import { assertDefined, getExitCode, PlantsError } from '../errors.js'
+import { describeChange, describePlant, ignoreClosedPipe } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
 import {
@@ -148,7 +148,8 @@ export async function printAndReport(
   let worstError: PlantsError | undefined
   // A reader of stdout that ends early, as `head` does, must not stop changes halfway.
   const ignoreClosedReader = (error: unknown) => {
-    if (isDryRun || getSystemCode(error) !== 'EPIPE') throw error
+    if (isDryRun) throw error
+    ignoreClosedPipe(error)
   }
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))

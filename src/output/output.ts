@@ -29,6 +29,11 @@ export async function writeStdout(io: Io, text: string | Uint8Array): Promise<vo
   }
 }
 
+/** Ignores that the reader of stdout has left, where the command must go on. */
+export function ignoreClosedPipe(error: unknown): void {
+  if (getSystemCode(error) !== 'EPIPE') throw error
+}
+
 /** Whether output may have colors, as https://no-color.org and https://force-color.org say. */
 export function mayColor(
   stream: Output,

@@ -2,12 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { chownSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { run } from '../../../src/cli/program/run.js'
 import {
   buildPlantLine,
   countPlants,
   ImportSandbox,
   nextChunk,
 } from '../../helpers/sandbox/import-sandbox.js'
+import { CapturedOutput, createIo } from '../../helpers/sandbox/run.js'
 import { isWindows, parseObjects } from '../../helpers/sandbox/sandbox.js'
 import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
 
@@ -16,6 +18,21 @@ let user: ImportSandbox
 beforeEach(() => {
   user = new ImportSandbox()
 })
+
+test.each([
+  ['a rejected record', '{"id":1,"name":"A"}\n{"id":2}\n', 6],
+  ['a document that is cut', `[${'{"name":"A"},'.repeat(7000)}`, 2],
+  ['plants only', '{"id":1,"name":"A"}\n', 0],
+])(
+  'an import of %s exits with its own code although its reader has left',
+  async (_, text, code) => {
+    user.write('plants', text)
+    const stdout = new CapturedOutput({}, 'stdout')
+    stdout.write = () => Promise.reject(Object.assign(new Error('EPIPE'), { code: 'EPIPE' }))
+    const io = { ...createIo({ cwd: user.home, env: user.env }), stdout }
+    expect(await run(['import', 'plants', '--id-from', '1'], io)).toBe(code)
+  },
+)
 
 test('the rejects file of several inputs keeps the order of their records', async () => {
   await user.run('create --id 99 --name First')

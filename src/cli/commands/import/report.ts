@@ -11,6 +11,7 @@ import {
   describeChange,
   describePlant,
   describeUnknownFields,
+  ignoreClosedPipe,
   writeStdout,
 } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
@@ -125,7 +126,10 @@ export class ImportReport {
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = findRejectsPath(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
-    await this.#context.printOutcome(fields, `${subject}: ${parts.join(', ')}`)
+    // A reader of stdout that has left must not hide why the import fails after its summary.
+    await this.#context
+      .printOutcome(fields, `${subject}: ${parts.join(', ')}`)
+      .catch(ignoreClosedPipe)
   }
 
   async #warnOfNotes(notes: InputNotes): Promise<void> {
