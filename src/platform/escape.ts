@@ -69,8 +69,12 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = l
 
 function replaceSecret(text: string, form: string): string {
   if (!/^[a-z]{1,15}$/i.test(form)) return text.replaceAll(form, '***')
-  return text.replace(RegExp(`(?<![a-zA-Z])${form}(?![a-zA-Z])`, 'g'), '***')
+  const wholeWord = RegExp(`(?:(?<![a-zA-Z])|(?<=${escapeSequence}))${form}(?![a-zA-Z])`, 'g')
+  return text.replace(wholeWord, '***')
 }
+
+/** Matches an escape sequence of JSON or of a URL. Its last letter begins no word: `%3Dgarden`. */
+const escapeSequence = String.raw`\\[bfnrt]|\\u[\da-fA-F]{4}|%[\da-fA-F]{2}`
 
 /**
  * Redacts lines of JSON so that they stay JSON: a secret that contains a quote would otherwise

@@ -196,6 +196,15 @@ describe('redact', () => {
     expect(redact(text, { secrets })).toBe(redacted)
   })
 
+  test('finds a secret of letters after an escape that ends with a letter', () => {
+    const secrets = new Set(['garden'])
+    expect(redact('password%3Dgarden, %2fgarden', { secrets })).toBe('password%3D***, %2f***')
+    expect(redactJson(JSON.stringify('\ngarden \x1bgarden'), { secrets })).toBe(
+      '"\\n*** \\u001b***"',
+    )
+    expect(redact('a beergarden, ngarden and %0 xgarden', { secrets })).not.toContain('*')
+  })
+
   test('finds a long secret of letters within a longer word', () => {
     const secrets = new Set(['correcthorsebatterystaple'])
     expect(redact('xcorrecthorsebatterystaplex', { secrets })).toBe('x***x')
