@@ -60,7 +60,7 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = l
     if (secret === secretStart) continue
     for (const start of forms(secretStart)) {
       // The characters after the beginning belong to the secret, too.
-      const cutSecret = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g')
+      const cutSecret = RegExp(`${escapeRegExp(start)}(?:[\\w.~+/%=-]|\\\\+/)*`, 'g')
       redactedText = redactedText.replace(cutSecret, '***')
     }
   }
@@ -90,8 +90,12 @@ const minSecretLength = 4
 /** A message may cut a secret, so the first ten characters of a secret are redacted, too. */
 const startLength = 10
 
+/** Lists how programs write a secret. Some escape `/` in JSON, or encode in lower case. */
 function listForms(secret: string): string[] {
-  return [...new Set([secret, escapeForJson(secret), encodeURIComponent(secret.toWellFormed())])]
+  const json = escapeForJson(secret)
+  const percentEncoded = encodeURIComponent(secret.toWellFormed())
+  const lowerCase = percentEncoded.replace(/%../g, (encodedByte) => encodedByte.toLowerCase())
+  return [...new Set([secret, json, json.replaceAll('/', '\\/'), percentEncoded, lowerCase])]
 }
 
 function escapeForJson(text: string): string {

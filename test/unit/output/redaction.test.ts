@@ -212,7 +212,13 @@ describe('redact', () => {
 
   test('finds a token of 40 characters in every form, whole and cut, and the longer of two', () => {
     const token = 'Ab3/Cd4+Ef5=Gh6~Ij7.Kl8-Mn9_Op0/Qr1+St2='
-    const forms = [token, encodeURIComponent(token), JSON.stringify(token).slice(1, -1)]
+    const forms = [
+      token,
+      encodeURIComponent(token),
+      encodeURIComponent(token).replace(/%../g, (encodedByte) => encodedByte.toLowerCase()),
+      JSON.stringify(token).slice(1, -1),
+      token.replaceAll('/', '\\/'),
+    ]
     const cut = forms.map((each) => `${each.slice(0, 16)}…`)
     for (const form of [...forms, ...cut, token.slice(0, 12), `${token}-more`])
       expect(redact(`Bad: ${form}`, { secrets: new Set([token, `${token}-more`]) })).toMatch(
