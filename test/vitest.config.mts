@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
-import { hang } from './helpers/sandbox/hang.mjs'
+import { hangLimitsMs } from './helpers/sandbox/hang.mjs'
 
-const testTimeout = Math.min(hang.test * Number(process.env['PLANTS_SOAK'] || 1), 2 ** 31 - 1)
+const testTimeout = Math.min(
+  hangLimitsMs.test * Number(process.env['PLANTS_SOAK'] || 1),
+  2 ** 31 - 1,
+)
 // Starts nothing before a test asks for it.
 const globalSetup = './helpers/postgres/server.ts'
 const setupFiles = './helpers/sandbox/setup.ts'
@@ -22,8 +25,8 @@ export default defineConfig({
     // of the time.
     isolate: false,
     hookTimeout: testTimeout,
-    teardownTimeout: hang.wait,
-    expect: { poll: { timeout: hang.wait }, requireAssertions: true },
+    teardownTimeout: hangLimitsMs.wait,
+    expect: { poll: { timeout: hangLimitsMs.wait }, requireAssertions: true },
     // A title shows a column of its table in full: 40 characters, the default, cut words off.
     chaiConfig: { truncateThreshold: 200 },
     ...(reports && {

@@ -135,12 +135,11 @@ export class Importer {
   async run(firstReader: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
-    // The checkpoint is saved now for one of five reasons. The idempotency keys of requests begin
-    // with the id of the import, so the id must be on disk before the first request. A process that
-    // runs the same import must notice that this one has resumed it. The saved checkpoint may say
-    // that nothing is stored, which the first request changes. With `--restart`, it is the
-    // checkpoint of the old import. Otherwise, it may have records that `prepareRejectsFile` has
-    // just appended to the rejects file.
+    // - Before the first request to a service, the id of the import must be on disk, because the
+    //   idempotency keys begin with it.
+    // - A saved checkpoint may be that of an old import (with `--restart`), may say that nothing is
+    //   stored, or may have records that `prepareRejectsFile` has appended to the rejects file. And
+    //   another process with the same import must notice that this one has resumed it.
     const mustSave = target.send !== undefined || this.#entries.hasCheckpoint
     if (mustSave) await this.#entries.saveCheckpoint(this.position)
     for (const [index, input] of plan.inputs.entries()) {

@@ -93,41 +93,42 @@ export class Mapper {
   }
 
   /**
-   * @param key the idempotency key of the change at a service; undefined for a direct store
+   * @param idempotencyKey the key of the change at a service; undefined for a direct store
    * @returns the change, or why the record is rejected
    */
-  map(raw: RawRecord, key?: string): MappedChange | Problem {
+  map(raw: RawRecord, idempotencyKey?: string): MappedChange | Problem {
     if (raw === null) return createProblem('tooLarge', recordTooLargeReason)
-    if (typeof raw === 'string') return this.#mapPlainJson(raw, key) ?? this.#mapJson(raw, key)
+    if (typeof raw === 'string')
+      return this.#mapPlainJson(raw, idempotencyKey) ?? this.#mapJson(raw, idempotencyKey)
     const { names, unnamedColumns } = assertDefined(this.#header)
     const width = names.length
     for (const column of unnamedColumns)
       if (raw[column] !== undefined) this.#noteUnreadName(describeUnnamedColumn(names, column))
     if (raw.some((cell, column) => column >= width && cell !== undefined))
       return createProblem('input', `The row has ${raw.length} cells, but the header has ${width}`)
-    return this.#mapRecord(this.#readCells(raw), raw, key)
+    return this.#mapRecord(this.#readCells(raw), raw, idempotencyKey)
   }
 
   /** @returns undefined for an object that must go the general way */
-  #mapPlainJson(text: string, key: string | undefined): MappedChange | undefined {
+  #mapPlainJson(text: string, idempotencyKey: string | undefined): MappedChange | undefined {
     const plant = this.#readsPlainJson ? parsePlainJson(text) : undefined
     if (!plant) return undefined
     return {
       type: 'create',
       plant,
-      key,
-      ifExists: chooseExistsPolicy('given', key, this.#options.ifExists),
+      key: idempotencyKey,
+      ifExists: chooseExistsPolicy('given', idempotencyKey, this.#options.ifExists),
       isFoundByName: false,
       idSource: 'given',
     }
   }
 
-  #mapJson(text: string, key: string | undefined): MappedChange | Problem {
+  #mapJson(text: string, idempotencyKey: string | undefined): MappedChange | Problem {
     const parseResult = parseJson(text, { idKey: this.#idKey })
     if ('isInvalid' in parseResult)
       return createProblem('input', `Not JSON: ${describeSyntaxError(text)}`)
     const { value } = parseResult
-    if (!isObject(value)) return this.#mapRecord(value, [], key)
+    if (!isObject(value)) return this.#mapRecord(value, [], idempotencyKey)
     const keys = this.#keyFinder.find(value)
     if ('ambiguousField' in keys) {
       const names = listNames(keys.candidateKeys)
@@ -137,17 +138,25 @@ export class Mapper {
       // JavaScript would round a large id. The parser keeps the digits of the id only if it knows
       // the key, so the record is parsed again.
       this.#idKey = keys.id
-      return this.#mapJson(text, key)
+      return this.#mapJson(text, idempotencyKey)
     }
     this.#noteUnreadKeys(value, keys)
     const isPlain = !this.#hasMap && areFieldNames(keys)
-    const changeOrProblem = this.#mapRecord(isPlain ? value : pickFields(value, keys), [], key)
+    const changeOrProblem = this.#mapRecord(
+      isPlain ? value : pickFields(value, keys),
+      [],
+      idempotencyKey,
+    )
     const isNameMissing =
       keys.name === undefined && 'error' in changeOrProblem && changeOrProblem.kind === 'invalid'
     return isNameMissing ? addUnknownKeys(changeOrProblem, value, keys) : changeOrProblem
   }
 
-  #mapRecord(record: unknown, cells: Cells, key: string | undefined): MappedChange | Problem {
+  #mapRecord(
+    record: unknown,
+    cells: Cells,
+    idempotencyKey: string | undefined,
+  ): MappedChange | Problem {
     const assignedId = this.#assignId(record)
     if ('error' in assignedId) return assignedId
     const { id, idSource } = assignedId
@@ -174,8 +183,8 @@ export class Mapper {
       )
     if (!isFoundByName(idSource)) this.#rememberName(patch)
     return isUpdate
-      ? buildUpdate(patch, idSource, key)
-      : buildCreate(patch, idSource, key, this.#options.ifExists)
+      ? buildUpdate(patch, idSource, idempotencyKey)
+      : buildCreate(patch, idSource, idempotencyKey, this.#options.ifExists)
   }
 
   /** Finds or generates an id for a record that has none, or says why that is not possible. */
@@ -288,7 +297,9 @@ function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): bo
 
 /** Adds the keys that are not read to a problem, because one of them may be a misspelled `name`. */
 function addUnknownKeys(problem: Problem, record: object, { id, tag }: FieldKeys): Problem {
-  const otherKeys = Object.keys(record).filter((key) => key !== id && key !== tag)
+  const otherKeys = Object.keys(record).filter(
+    (idempotencyKey) => idempotencyKey !== id && idempotencyKey !== tag,
+  )
   // An empty key has no name that could be listed.
   const names = listNames(otherKeys)
   return names === '' ? problem : { ...problem, message: `${problem.message}; unknown: ${names}` }

@@ -79,7 +79,7 @@ export class Body {
   }
 
   /** This is true while the rest of the body must not be read, so its connection stays paused. */
-  get mustStayUnread(): boolean {
+  get mustStayPaused(): boolean {
     return !this.isAdmitted && !this.#isDiscarded && !this.#response.req.complete
   }
 
@@ -115,7 +115,7 @@ export class Body {
     // node:http receives the whole body some time before it sets `complete`. To pause the socket in
     // between would only delay the request.
     const hasWholeBody = readableLength === Number(headers['content-length'])
-    if (this.mustStayUnread && !hasWholeBody) socket.pause()
+    if (this.mustStayPaused && !hasWholeBody) socket.pause()
   }
 
   #collectChunks(): Promise<'whole' | 'tooLarge'> {

@@ -98,7 +98,7 @@ export class Connections {
    * @param units 1 for a request that gets no response, for each of its header lines, for a chunk,
    * and for a whole KiB of a body. Most requests have none of these, so this is 0 for them.
    */
-  countFlood(units: number): void {
+  countUnits(units: number): void {
     if (units === 0) return
     if (this.#floodUnits === 0)
       setImmediate(() => {

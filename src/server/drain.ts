@@ -50,7 +50,7 @@ export class Drain {
   }
 
   /** This is true while the port is being closed: requests that arrive must wait. */
-  get isHolding(): boolean {
+  get holdsRequests(): boolean {
     return this.#isHolding
   }
 

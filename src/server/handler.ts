@@ -1,8 +1,8 @@
 /**
  * Handles a request from top to bottom: the checks, the operation, its response and its log line.
  * `runOperation` makes the checks in the order of docs/http-api.md, and throws an HttpError for one
- * that fails. `Call` collects what the checks find out about the request, because its log line
- * needs this even if a later check fails.
+ * that fails. `RequestState` collects what the checks find out about the request, because its
+ * log line needs this even if a later check fails.
  */
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
@@ -116,7 +116,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const { parameters } = operation
   const query = parameters ? parseListQuery(url, parameters) : defaultQuery
   const isSearch = query.search !== undefined
-  const releaseSlot = await acquireQuota(
+  const endSearch = await acquireQuota(
     state,
     { operation, caller: state.caller, isSearch },
     options,
@@ -129,7 +129,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
     state.input = { response, idText: route.idText, query, body: bytes }
     return await options.handlers[operation.id](state.input)
   } finally {
-    releaseSlot()
+    endSearch()
   }
 }
 

@@ -170,7 +170,7 @@ export class HttpServer {
       this.#unusedConnections.delete(socket)
       this.#connections.remove(socket)
     })
-    const mustStayPaused = () => this.#currentRequests.get(socket)?.body.mustStayUnread ?? false
+    const mustStayPaused = () => this.#currentRequests.get(socket)?.body.mustStayPaused ?? false
     this.#connections.add(socket, mustStayPaused)
   }
 
@@ -186,7 +186,7 @@ export class HttpServer {
       return
     }
     this.#countHead(request)
-    const body = new Body(response, (bytes) => this.#connections.countFlood(1 + bytes / 1024))
+    const body = new Body(response, (bytes) => this.#connections.countUnits(1 + bytes / 1024))
     // After a request with Upgrade, node:http drops bytes of the next request, and the remaining
     // bytes could be taken for another request. So the connection is closed instead.
     if (this.#drain.hasBegun || headers.upgrade !== undefined) response.shouldKeepAlive = false
@@ -209,9 +209,9 @@ export class HttpServer {
 
   /** A client may send these without a token: too many header lines, and a large body. */
   #countHead(request: IncomingMessage): void {
-    if (hasUnseenHeaderLines(request)) this.#connections.countFlood(maxHeaderLines)
+    if (hasUnseenHeaderLines(request)) this.#connections.countUnits(maxHeaderLines)
     const announcedBytes = Number(request.headers['content-length'] ?? 0)
-    this.#connections.countFlood(Math.floor(Math.min(announcedBytes, maxReadBytes) / 1024))
+    this.#connections.countUnits(Math.floor(Math.min(announcedBytes, maxReadBytes) / 1024))
   }
 
   /**
@@ -228,9 +228,9 @@ export class HttpServer {
   #dropRequest(request: IncomingMessage, currentRequest: PendingRequest | undefined): void {
     const { socket, headers, rawHeaders } = request
     socket.pause()
-    this.#connections.countFlood(1 + rawHeaders.length / 2)
+    this.#connections.countUnits(1 + rawHeaders.length / 2)
     if (headers['transfer-encoding'] !== undefined)
-      request.on('data', () => this.#connections.countFlood(1))
+      request.on('data', () => this.#connections.countUnits(1))
     if (!currentRequest) return
     currentRequest.response.shouldKeepAlive = false
     if (currentRequest.droppedCount === 0) omitStacksAtClose(socket)
@@ -262,7 +262,7 @@ export class HttpServer {
   }
 
   #handleQueuedRequests(): void {
-    if (this.#drain.isHolding) return
+    if (this.#drain.holdsRequests) return
     const queuedRequests = this.#queuedRequests
     this.#queuedRequests = []
     for (const pendingRequest of queuedRequests) this.#handleRequest(pendingRequest)

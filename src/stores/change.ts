@@ -121,8 +121,8 @@ export function createRejectedOutcome(problem: Problem): Outcome {
   return { type: 'rejected', problem }
 }
 
-export function createConstraintOutcome(change: Change, problem: string): Outcome {
-  const message = `The store does not accept plant ${getTargetId(change)}: ${problem}`
+export function createConstraintOutcome(change: Change, reason: string): Outcome {
+  const message = `The store does not accept plant ${getTargetId(change)}: ${reason}`
   return createRejectedOutcome(createProblem('constraint', message, constraintHint))
 }
 

@@ -25,7 +25,7 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
   const program = await buildProgram(io, line, (page) => {
     text += page
   })
-  const pageError = await parseLine(program, line.argv)
+  const pageError = await parseAndRun(program, line.argv)
   // For a line without a command, commander also builds the help, and ends with a failure.
   const isFailure = pageError !== undefined && pageError.exitCode !== 0
   if (isFailure && program.args.length === 0)
@@ -42,7 +42,7 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
  * @returns the error with which commander ends a line that asks for help or the version, after it
  *   has written that page; undefined for any other line
  */
-async function parseLine(
+async function parseAndRun(
   program: PlantsCommand,
   argv: readonly string[],
 ): Promise<CommanderError | undefined> {

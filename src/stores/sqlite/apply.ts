@@ -139,13 +139,13 @@ function buildPlainRowsInsert(count: number): string {
 
 /**
  * Applies one change. The id of a create is mostly free, so its plant is inserted without looking
- * the id up. If no row was inserted, a plant has the id, or a trigger skips the row. `applyPlan`
+ * the id up. If no row was inserted, a plant has the id, or a trigger skips the row. `planAndApply`
  * finds out which of the two it is: where no plant has the id, it inserts the row again.
  */
 function applyOne(connection: Connection, change: Change): Outcome {
   const attempt = runInSavepoint(connection, (): Attempt<Outcome> => {
     const isCreated = change.type === 'create' && insertOne(connection, change.plant, change.key)
-    if (!isCreated) return applyPlan(connection, change)
+    if (!isCreated) return planAndApply(connection, change)
     return { type: 'applied', result: { type: 'created', plant: change.plant } }
   })
   if (attempt.type === 'applied') return attempt.result
@@ -153,7 +153,7 @@ function applyOne(connection: Connection, change: Change): Outcome {
 }
 
 /** Looks up the plant that has the id, decides what becomes of the change, and does that. */
-function applyPlan(connection: Connection, change: Change): Attempt<Outcome> {
+function planAndApply(connection: Connection, change: Change): Attempt<Outcome> {
   const rows = connection.prepare(selectStored).all(getTargetId(change))
   const storedPlants = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
   const { outcomes, createdPlants, replacedPlants, deletedPlants } = planChanges(storedPlants, [

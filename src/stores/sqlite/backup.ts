@@ -64,9 +64,12 @@ export async function backUp(
     if (oldCount > 2n * newCount) await onLarger?.(message)
     copy = new AtomicFile(target)
     const { path } = copy
-    await store.retry(() => vacuumInto(store, path, backup), { path: target, subject: backup })
+    await store.retryWhileLocked(() => vacuumInto(store, path, backup), {
+      path: target,
+      subject: backup,
+    })
     await checkSignal(signal)
-    const plants = await store.retry(() => countInFile(store, path))
+    const plants = await store.retryWhileLocked(() => countInFile(store, path))
     await checkSignal(signal)
     const bytes = statSync(path).size
     // Other users may have been able to read the old file. They cannot read the new file, which
@@ -199,7 +202,7 @@ function countIfSound({ db }: Connection, database: 'main' | 'copy'): bigint {
 export async function checkIntegrity(path: string, options: SqliteOptions) {
   const store = await Connection.openExisting(path, options)
   try {
-    return await store?.retry(() => countIfSound(store, 'main'))
+    return await store?.retryWhileLocked(() => countIfSound(store, 'main'))
   } finally {
     store?.close()
   }

@@ -54,7 +54,7 @@ export const immutableParameters = 'mode=ro&immutable=1'
  * backup that is opened as a store has a rollback journal, and only EXTRA syncs its directory. On
  * macOS, only F_FULLFSYNC reaches the disk. The cache has 8 MiB, room for a chunk of an import.
  */
-const settings = `
+const pragmas = `
   PRAGMA synchronous = EXTRA;
   PRAGMA fullfsync = 1;
   PRAGMA checkpoint_fullfsync = 1;
@@ -127,8 +127,8 @@ export class Connection {
       assertNoSuperJournal(path)
       connection = new Connection(path, options)
       const { db } = connection
-      const hasStore = await connection.retry(() => {
-        db.exec(settings)
+      const hasStore = await connection.retryWhileLocked(() => {
+        db.exec(pragmas)
         if (mayCreate) createTablesIfMissing(db, path)
         return isStore(db, path)
       })
@@ -159,7 +159,7 @@ export class Connection {
    * @param file the file that an error is about; by default, that is the store
    * @throws {PlantsError} an explained error: see `explainSqliteError`
    */
-  async retry<T>(call: () => T, file: NamedFile = this.#nameStore()): Promise<T> {
+  async retryWhileLocked<T>(call: () => T, file: NamedFile = this.#nameStore()): Promise<T> {
     const { runtime, timeoutMs } = this.#options
     try {
       const callIfOpen = () => {

@@ -13,7 +13,7 @@ const descriptorFolder = '/proc/self/fd'
  *
  * @returns a function that returns true while these files have their names
  */
-export function watchFileNames(store: string): () => boolean {
+export function createFileNameCheck(store: string): () => boolean {
   const openFiles = findOpenFiles()
   const checks = [store, `${store}-wal`, `${store}-shm`].map((path) => {
     const [file, furtherFile] = openFiles.filter(({ target }) => target === path)

@@ -36,7 +36,7 @@ export async function* readPlantLines(
   const readRange = createRangeReader(connection, query, format)
   for (;;) {
     query.signal?.throwIfAborted()
-    const lines = await connection.retry(() => {
+    const lines = await connection.retryWhileLocked(() => {
       const range = ranges.find(step.rows)
       if (!range) return undefined
       const linesOfRange = readRange(range)

@@ -40,7 +40,7 @@ export async function* readPlants(connection: Connection, query: ReadQuery) {
       : createReaderByField(connection, sort, query)
   for (let remainingRows = limit; remainingRows > 0; ) {
     signal?.throwIfAborted()
-    const step = await connection.retry(() => readStep(remainingRows))
+    const step = await connection.retryWhileLocked(() => readStep(remainingRows))
     const plants = step?.slice(0, remainingRows)
     if (!plants) return
     if (plants.length > 0) yield plants
@@ -108,7 +108,7 @@ export async function countPlants(connection: Connection, query: CountQuery = {}
   if (query.inSteps) return countInSteps(connection, query)
   const { where, values } = buildFilter(query)
   const select = `SELECT count(*) FROM plants WHERE ${where}`
-  const [count] = await connection.retry(() => connection.prepare(select).get(...values))
+  const [count] = await connection.retryWhileLocked(() => connection.prepare(select).get(...values))
   return count
 }
 
@@ -170,7 +170,7 @@ async function forEachRange(
   }
   for (;;) {
     signal?.throwIfAborted()
-    const step = await connection.retry(readNext)
+    const step = await connection.retryWhileLocked(readNext)
     if (!step) return
     step.addResult()
     ranges.advance(step.range)

@@ -79,7 +79,7 @@ export class SqliteStore implements DirectStore {
   }
 
   findImportEntry(id: string) {
-    return this.#connection.retry(() => findState(this.#connection, id))
+    return this.#connection.retryWhileLocked(() => findState(this.#connection, id))
   }
 
   async get(ids: readonly bigint[]) {
@@ -101,7 +101,7 @@ export class SqliteStore implements DirectStore {
     this.#requestedPlants ??= Promise.resolve().then(() => {
       const requestedIds = this.#requestedIds.splice(0)
       this.#requestedPlants = undefined
-      return this.#connection.retry(() => findPlants(this.#connection, requestedIds))
+      return this.#connection.retryWhileLocked(() => findPlants(this.#connection, requestedIds))
     })
     return this.#requestedPlants
   }

@@ -25,7 +25,7 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
     return row && toToken(row, path)
   }
   return {
-    find: (digest) => connection.retry(() => getToken(selectByDigest, digest)),
+    find: (digest) => connection.retryWhileLocked(() => getToken(selectByDigest, digest)),
 
     add: (digest, { note = null, rights, createdAt, expiresAt }) =>
       writer.transaction(async () => {
@@ -36,7 +36,7 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
 
     list: () =>
       readInPages({}, (after = 0n, rows) =>
-        connection.retry(() =>
+        connection.retryWhileLocked(() =>
           prepare(selectPage)
             .all(after, rows)
             .map((row) => toToken(row, path)),

@@ -21,7 +21,7 @@ import type { Change, Outcome } from '../change.js'
 import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
 import { createClosedError, explainSqliteError } from './errors.js'
-import { watchFileNames } from './file-names.js'
+import { createFileNameCheck } from './file-names.js'
 import { assertVersion } from './schema.js'
 
 /** The changes of one call of `write`, and the functions that settle its promise. */
@@ -45,7 +45,7 @@ export class Writer {
 
   constructor(connection: Connection) {
     this.#connection = connection
-    this.#filesHaveTheirNames = watchFileNames(connection.path)
+    this.#filesHaveTheirNames = createFileNameCheck(connection.path)
   }
 
   /**
@@ -80,7 +80,7 @@ export class Writer {
    */
   async checkReading(): Promise<void> {
     this.#assertFilesHaveTheirNames()
-    await this.#connection.retry(() => this.#assertVersion())
+    await this.#connection.retryWhileLocked(() => this.#assertVersion())
   }
 
   /**
@@ -169,7 +169,7 @@ export class Writer {
   async #runInTransaction<T>(work: () => T | Promise<T>, { enablesWal = false } = {}): Promise<T> {
     const connection = this.#connection
     const { db, path, prepare } = connection
-    await connection.retry(() => {
+    await connection.retryWhileLocked(() => {
       if (enablesWal) this.#isWal ||= prepare('PRAGMA journal_mode = WAL').get()[0] === 'wal'
       prepare('BEGIN IMMEDIATE').run()
     })
@@ -182,7 +182,7 @@ export class Writer {
     } finally {
       // If the rollback fails, closing the connection rolls back, too.
       if (connection.isInTransaction)
-        await connection.retry(() => db.exec('ROLLBACK')).catch(() => undefined)
+        await connection.retryWhileLocked(() => db.exec('ROLLBACK')).catch(() => undefined)
     }
   }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { foldName } from '../../../src/formats/columns.js'
 import { fieldNames } from '../../../src/plant/fields.js'
 import { fc, generateInt64, generateText } from '../../helpers/expect/arbitraries.js'
-import { countRounds } from '../../helpers/sandbox/rounds.js'
+import { scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import {
   createLogTo,
@@ -27,7 +27,7 @@ test('create, a POST and an import give the same reason for any invalid document
     expect(await importAll(sandbox, comparable)).toEqual(await post(comparable))
   }
   const batch = fc.array(anyDocument(), { minLength: 100, maxLength: 100 })
-  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: countRounds(2) })
+  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: scaleRounds(2) })
 })
 
 /** Whether an import reads the document in another way: null as no tag, or `ID` as the key `id`. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import { countRounds, seed } from '../sandbox/rounds.js'
+import { scaleRounds, seed } from '../sandbox/rounds.js'
 
 // A failure is reported with its seed and its path, which repeat it.
 fc.configureGlobal({ seed })
@@ -18,7 +18,7 @@ export function check<Values extends [unknown, ...unknown[]]>(
     values,
     async (randomValues) => void (await holds(...randomValues)),
   )
-  return fc.assert(property, { numRuns: countRounds(times) })
+  return fc.assert(property, { numRuns: scaleRounds(times) })
 }
 
 export function generateNewPlant(texts = generateText()): fc.Arbitrary<NewPlant> {

@@ -6,7 +6,7 @@ import { assertDefined, PlantsError } from '../../../src/errors.js'
 import type { PostgresAddress } from '../../../src/stores/address.js'
 import { type PostgresOptions, parsePostgres } from '../../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../../src/stores/postgres/store.js'
-import { hang } from '../sandbox/hang.mjs'
+import { hangLimitsMs } from '../sandbox/hang.mjs'
 import { buildSqliteOptions, closeAfterTest, createAddressContext } from '../sandbox/store.js'
 import { waitFor } from '../sandbox/wait.js'
 import {
@@ -144,7 +144,7 @@ export async function findSharedServer(
 }
 
 /** The limit is longer than those of the programs that start the server, which say more. */
-export async function requestServer(url: string, limitMs = hang.wait): Promise<unknown> {
+export async function requestServer(url: string, limitMs = hangLimitsMs.wait): Promise<unknown> {
   const request = async () => {
     const response = await fetch(url)
     return { isStarted: response.ok, body: await response.json() }
@@ -208,7 +208,7 @@ export async function openPostgresStore(
   database: DatabaseLogin,
   { parameters, ...options }: Partial<PostgresOptions> & { parameters?: string } = {},
 ): Promise<PostgresStore> {
-  const end = performance.now() + hang.event
+  const end = performance.now() + hangLimitsMs.event
   for (;;) {
     try {
       const openOptions = buildDatabaseOptions(database, options)

@@ -21,7 +21,7 @@ import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import { execa, type Options } from 'execa'
 import type { TestProject } from 'vitest/node'
-import { hang } from '../sandbox/hang.mjs'
+import { hangLimitsMs } from '../sandbox/hang.mjs'
 import { waitFor } from '../sandbox/wait.js'
 
 declare module 'vitest' {
@@ -124,7 +124,7 @@ const roles = [
 export async function createTemplate(
   installation: Installation | undefined,
   folder: string,
-  limitMs = hang.event,
+  limitMs = hangLimitsMs.event,
 ) {
   if (installation === undefined) throw new Error('There is no PostgreSQL for this platform')
   const links = join(installation.bin, '../pg-symlinks.json')

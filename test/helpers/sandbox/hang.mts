@@ -2,7 +2,7 @@
  * Limits in milliseconds, which only a hang reaches, whatever else the machine has to do. A shorter
  * limit is within a longer one, so that the error says which event did not come.
  */
-export const hang = {
+export const hangLimitsMs = {
   /** A whole test may take this long. */
   test: 600_000,
   /** A test polls for a condition, or waits for the end of a process, no longer than this. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { execa, type Options } from 'execa'
 import { checkSecretsAtEnd } from '../expect/secrets.js'
-import { hang } from './hang.mjs'
+import { hangLimitsMs } from './hang.mjs'
 import type { Sandbox } from './sandbox.js'
 
 /** The program under test: the built one, or any other that PLANTS_BIN names. */
@@ -33,7 +33,12 @@ export function execute(command: string[], folder: string, { env = {}, ...more }
 
 /** Runs a command as `execute` does, in the home of a user. A shown token fails the test. */
 export function launch(user: Sandbox, command: string[], { env, ...more }: Options = {}) {
-  const options = { cwd: user.home, timeout: hang.wait, ...more, env: { ...user.env, ...env } }
+  const options = {
+    cwd: user.home,
+    timeout: hangLimitsMs.wait,
+    ...more,
+    env: { ...user.env, ...env },
+  }
   const child = execute(command, user.home, options)
   checkSecretsAtEnd(child.then(({ stdout: out, stderr: err }) => ({ argv: command, out, err })))
   return child
@@ -43,7 +48,9 @@ export function launch(user: Sandbox, command: string[], { env, ...more }: Optio
 export async function waitForResult(child: ReturnType<typeof launch>): Promise<ProcessResult> {
   const { exitCode, stdout, stderr, command, timedOut } = await child
   if (timedOut)
-    throw new Error(`Not within ${hang.wait / 1000} s: the end of ${command}\n${stdout}${stderr}`)
+    throw new Error(
+      `Not within ${hangLimitsMs.wait / 1000} s: the end of ${command}\n${stdout}${stderr}`,
+    )
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
 

@@ -1,11 +1,11 @@
 /** Counts the rounds of a random test: `n`, and in a soak test PLANTS_SOAK times as many. */
-export function countRounds(n: number): number {
+export function scaleRounds(n: number): number {
   const factor = Number(process.env['PLANTS_SOAK'] || 1)
   if (!(factor > 0 && factor < Infinity)) throw new Error('PLANTS_SOAK must be a positive number')
   return Math.max(Math.round(n * factor), 1)
 }
 
-export const isSoak = countRounds(10) > 10
+export const isSoak = scaleRounds(10) > 10
 
 /** Returns the next position to test: in a soak test the next one, otherwise 1, 3, 9, 27 … */
 export function findNextPosition(position: number): number {

@@ -1,4 +1,4 @@
-import { hang } from './hang.mjs'
+import { hangLimitsMs } from './hang.mjs'
 
 /**
  * Waits for one event of a program, and fails if it does not come. The time limit of the test would
@@ -9,7 +9,7 @@ import { hang } from './hang.mjs'
 export async function waitFor<T>(
   event: Promise<T>,
   describeMissing: () => string,
-  limitMs = hang.event,
+  limitMs = hangLimitsMs.event,
 ): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<never>((_, reject) => {

@@ -16,7 +16,7 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['--help', [['--help']], 6, 136, []],
   ['create --help', [['create', '--help']], 8, 143, []],
   ['a Tab', [tab], 8, 144, []],
-  ['create', [fern], 10, 171, drivers],
+  ['create', [fern], 10, 172, drivers],
   ['get', [fern, ['get', '1']], 10, 170, drivers],
   ['list', [fern, ['list']], 10, 166, drivers],
   ['create at a service', [service], 12, 178, ['http-store']],

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { acquireLock } from '../../../src/platform/file-lock.js'
 import { canTrace } from '../../helpers/sandbox/linux.js'
 import { waitForResult } from '../../helpers/sandbox/process.js'
-import { countRounds, findNextPosition, listErrorsToInject } from '../../helpers/sandbox/rounds.js'
+import { findNextPosition, listErrorsToInject, scaleRounds } from '../../helpers/sandbox/rounds.js'
 import {
   isWindows,
   readMode,
@@ -25,7 +25,7 @@ test.each<[string, Record<string, string>]>([
   'processes that write settings %s at the same time lose no change, and readers see whole files',
   async (_, variables) => {
     const user = new Sandbox({})
-    const names = Array.from({ length: Math.min(countRounds(8), 100) }, (_, index) => `s${index}`)
+    const names = Array.from({ length: Math.min(scaleRounds(8), 100) }, (_, index) => `s${index}`)
     const env = { ...variables, PLANTS_TIMEOUT: '5m' }
     const add = (name: string) => user.spawn(`stores add ${name} /${name}.db`, { env })
     let isOver = false

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { getSystemCode } from '../../../src/errors.js'
 import { canMount, mountSmallDisk } from '../../helpers/sandbox/linux.js'
 import { waitForResult } from '../../helpers/sandbox/process.js'
-import { countRounds, seed } from '../../helpers/sandbox/rounds.js'
+import { scaleRounds, seed } from '../../helpers/sandbox/rounds.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
 const token = 's3cret-Token'
@@ -28,7 +28,7 @@ describe.runIf(canMount)('on a disk that is full at times (a tmpfs, needs unshar
       writeFileSync(file, JSON.stringify({ version: 1, ...before }), { mode: 0o600 })
       const random = createRandom()
       const names = Array.from(
-        { length: Math.min(countRounds(16), 100) },
+        { length: Math.min(scaleRounds(16), 100) },
         (_value, index) => `s${index}`,
       )
       const running = new Map<string, ReturnType<Sandbox['start']>>()

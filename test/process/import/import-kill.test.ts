@@ -11,7 +11,7 @@ import {
   writeLines,
 } from '../../helpers/sandbox/import-sandbox.js'
 import { canTrace } from '../../helpers/sandbox/linux.js'
-import { countRounds, isSoak } from '../../helpers/sandbox/rounds.js'
+import { isSoak, scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
 import { serve, testToken } from '../../helpers/scripted-server/service.js'
@@ -176,7 +176,7 @@ async function importWithKills(sandbox: Sandbox, target: Target, input: Input) {
   const args = `import ${name} ${input.flags} --store ${target.store} --timeout 1h --retry 1h`
   if (input.workbook) sandbox.write(name, input.workbook)
   else writeLines(sandbox.home, input.lines)
-  const kills = countRounds(4)
+  const kills = scaleRounds(4)
   let child = sandbox.start(args, { env: target.env })
   for (let kill = 1; ; kill += 1) {
     const due = kill < kills ? (kill / kills) * input.exported.length : Infinity

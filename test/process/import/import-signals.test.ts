@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { hang } from '../../helpers/sandbox/hang.mjs'
+import { hangLimitsMs } from '../../helpers/sandbox/hang.mjs'
 import {
   buildPlantLines,
   countPlants,
@@ -57,7 +57,7 @@ test.runIf(isLinux)(
     const lines = gzipSync(Buffer.alloc(16_777_216, '\n'))
     sandbox.write('blank.ndjson.gz', Buffer.concat(Array<Buffer>(512).fill(lines)))
     const run = sandbox.start('import blank.ndjson.gz', {
-      timeout: hang.wait,
+      timeout: hangLimitsMs.wait,
       killSignal: 'SIGKILL',
     })
     await expect.poll(() => computedBy(run.pid), soon).toBeGreaterThan(60) // it has begun to read

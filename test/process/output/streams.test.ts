@@ -14,7 +14,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { ignoreSystemError } from '../../../src/errors.js'
 import { canMount, isLinux, mountSmallDisk } from '../../helpers/sandbox/linux.js'
 import { bin, launch, runBash } from '../../helpers/sandbox/process.js'
-import { countRounds } from '../../helpers/sandbox/rounds.js'
+import { scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
 import { insertPlants } from '../../helpers/sandbox/sqlite-file.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
@@ -22,7 +22,7 @@ import { buildRequest, connectTo } from '../../helpers/scripted-server/raw-http.
 import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
-const repeated = { repeats: countRounds(1) - 1 }
+const repeated = { repeats: scaleRounds(1) - 1 }
 const pollOptions = { interval: 5 }
 const fern = { id: 1, name: 'Fern' }
 const plant = `${JSON.stringify(fern)}\n`

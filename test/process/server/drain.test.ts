@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { isLinux } from '../../helpers/sandbox/linux.js'
-import { countRounds } from '../../helpers/sandbox/rounds.js'
+import { scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { openDatabase, readIds } from '../../helpers/sandbox/sqlite-file.js'
 import {
   buildRequest,
@@ -53,7 +53,7 @@ test.skipIf(process.platform === 'win32')('nohup keeps a service from SIGHUP', a
 })
 
 test('a draining service stores exactly the creates that it acknowledges', {
-  repeats: countRounds(1) - 1,
+  repeats: scaleRounds(1) - 1,
 }, async () => {
   const service = await serve(long)
   const answered = Array.from({ length: 30 }, (): number[] => [])

@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isLinux } from '../../helpers/sandbox/linux.js'
-import { countRounds } from '../../helpers/sandbox/rounds.js'
+import { scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { openDatabase } from '../../helpers/sandbox/sqlite-file.js'
 import {
@@ -86,7 +86,7 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
   })
 
   test('is replaced by only one of two services that start at the same time', {
-    repeats: countRounds(3) - 1,
+    repeats: scaleRounds(3) - 1,
   }, async () => {
     const { sandbox, path, args } = await leaveSocket()
     const starts = [1, 2, 3].map(() => launchService(args, sandbox.home))

@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { wait } from '../../../src/platform/runtime.js'
 import { type Row, startOwnServer } from '../../helpers/postgres/database.js'
 import { hasPatroni, startPatroniCluster } from '../../helpers/postgres/patroni.js'
-import { hang } from '../../helpers/sandbox/hang.mjs'
-import { countRounds, isSoak, seed } from '../../helpers/sandbox/rounds.js'
+import { hangLimitsMs } from '../../helpers/sandbox/hang.mjs'
+import { isSoak, scaleRounds, seed } from '../../helpers/sandbox/rounds.js'
 import { runPlants } from '../../helpers/sandbox/run.js'
 import { DatabaseSync, readIds } from '../../helpers/sandbox/sqlite-file.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
@@ -63,9 +63,9 @@ class ServiceNode {
   }
 }
 
-const kills = countRounds(2)
+const kills = scaleRounds(2)
 /** A million in a soak of 15 rounds, which has 30 kills: a life as long as that takes a while. */
-const many = isSoak ? countRounds(66_667) : 1500
+const many = isSoak ? scaleRounds(66_667) : 1500
 
 test(`of ${many} creates none is lost, changed or made twice when the service is killed ${kills} times`, async () => {
   const node = await new ServiceNode([]).start()
@@ -87,9 +87,9 @@ test(`of ${many} creates none is lost, changed or made twice when the service is
   expect(crowd.wrong, withSeed).toEqual([])
 })
 
-const creates = countRounds(700)
+const creates = scaleRounds(700)
 const nodeCount = isSoak ? 4 : 2
-const crashes = Math.min(100, countRounds(2))
+const crashes = Math.min(100, scaleRounds(2))
 
 test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or made twice when nodes are killed and their database crashes`, async () => {
   const database = await startOwnServer()
@@ -198,7 +198,7 @@ function crowdOf(wanted: number, atOnce: number, nodes: ServiceNode[]) {
     },
     /** Resolves when so many creates were answered for good. */
     until: async (done: number) => {
-      const pollOptions = { interval: 1, timeout: countRounds(hang.wait) }
+      const pollOptions = { interval: 1, timeout: scaleRounds(hangLimitsMs.wait) }
       await expect.poll(() => created.length >= done || wrong.length > 0, pollOptions).toBe(true)
     },
     /** Notes what is wrong with all that is stored: ids, names, tags and keys. */

@@ -10,10 +10,10 @@ import {
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { pages } from '../../helpers/expect/documents.js'
-import { hang } from '../../helpers/sandbox/hang.mjs'
+import { hangLimitsMs } from '../../helpers/sandbox/hang.mjs'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { execute } from '../../helpers/sandbox/process.js'
-import { countRounds, isSoak } from '../../helpers/sandbox/rounds.js'
+import { isSoak, scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { runPlants } from '../../helpers/sandbox/run.js'
 import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
@@ -29,7 +29,7 @@ test.skipIf(!canReplicate)(
   `the loss of a machine with its store loses only the last creates ${need}`,
   async () => {
     const machine = await Machine.start()
-    const losses = countRounds(0.5)
+    const losses = scaleRounds(0.5)
     for (let loss = 0; loss < losses; loss += 1) {
       const load = new Load(machine)
       await machine.replicateMore(1)
@@ -66,7 +66,7 @@ test.skipIf(!canReplicate)(
   `nothing is lost when Litestream was killed for a while, and stops after the service ${need}`,
   async () => {
     const machine = await Machine.start()
-    for (let stop = 1; stop <= countRounds(0.2); stop += 1) {
+    for (let stop = 1; stop <= scaleRounds(0.2); stop += 1) {
       const load = new Load(machine)
       await machine.replicateMore(2)
       machine.litestream.kill('SIGKILL')
@@ -180,7 +180,7 @@ class Machine {
   /** Resolves when that many more files with changes are in the replica. */
   async replicateMore(count: number): Promise<void> {
     const before = this.#countReplicaFiles()
-    const pollOptions = { interval: 10, timeout: hang.wait }
+    const pollOptions = { interval: 10, timeout: hangLimitsMs.wait }
     const countMore = () => this.#countReplicaFiles() - before
     await expect.poll(countMore, pollOptions).toBeGreaterThanOrEqual(count)
   }
@@ -273,7 +273,7 @@ class Load {
   /** Resolves when that many more creates were acknowledged. */
   async acknowledgeMore(count: number): Promise<void> {
     const wanted = this.countAcknowledged() + count
-    const pollOptions = { interval: 10, timeout: hang.wait }
+    const pollOptions = { interval: 10, timeout: hangLimitsMs.wait }
     await expect.poll(() => this.countAcknowledged(), pollOptions).toBeGreaterThanOrEqual(wanted)
   }
 

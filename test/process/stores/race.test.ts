@@ -2,12 +2,12 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { isLinux } from '../../helpers/sandbox/linux.js'
 import { waitForResult } from '../../helpers/sandbox/process.js'
-import { countRounds, isSoak } from '../../helpers/sandbox/rounds.js'
+import { isSoak, scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { holdLock } from '../../helpers/sandbox/sqlite-file.js'
 import { endConnections } from '../../helpers/sandbox/store.js'
 
-const repeated = { repeats: countRounds(1) - 1 }
+const repeated = { repeats: scaleRounds(1) - 1 }
 const pollOptions = { interval: 5 }
 const ids = Array.from({ length: isSoak ? 70 : 8 }, (_, index) => index)
 const create = (id: number) => `create --id ${id} --name Fern`

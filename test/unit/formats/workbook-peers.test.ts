@@ -10,7 +10,7 @@ import { RowReader } from '../../../src/formats/workbook/rows.js'
 import { readWorkbook } from '../../../src/formats/workbook/sheets.js'
 import { parsePart } from '../../../src/formats/workbook/xml.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
-import { countRounds, isSoak } from '../../helpers/sandbox/rounds.js'
+import { isSoak, scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const python = '/usr/bin/python3'
@@ -29,7 +29,7 @@ test.skipIf(!hasPeers)(
   'workbooks, damaged or not, are read as by openpyxl, or rejected (needs openpyxl)',
   { timeout: 600_000 },
   async () => {
-    const count = countRounds(150)
+    const count = scaleRounds(150)
     const { differences, equal } = await compareWorkbooks(count)
     expect(differences).toEqual([])
     expect(equal).toBeGreaterThan(count / 3)
@@ -40,7 +40,7 @@ test.skipIf(!(isSoak && hasPeers && isInstalled('soffice')))(
   'workbooks that LibreOffice saved are read as by openpyxl (needs LibreOffice, in a soak)',
   { timeout: 600_000 },
   async () => {
-    const count = countRounds(30)
+    const count = scaleRounds(30)
     const { differences, equal } = await compareWorkbooks(count, 'soffice')
     expect(differences).toEqual([])
     expect(equal).toBeGreaterThan(count / 3)

@@ -28,13 +28,13 @@ test('what connections sent during a pause is passed on one after the other', as
   const floods: Buffer[] = Array(20).fill(Buffer.alloc(maxReadBytes, 'x'))
   const sockets = await acceptConnections([...idle, ...floods])
   const connections = new Connections()
-  connections.countFlood(1000)
+  connections.countUnits(1000)
   const read = new Set<Socket>()
   for (const socket of sockets) {
     connections.add(socket, () => false)
     socket.once('data', () => {
       read.add(socket)
-      connections.countFlood(1000)
+      connections.countUnits(1000)
     })
   }
   const readPerIteration: number[] = []

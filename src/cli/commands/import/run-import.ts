@@ -274,7 +274,7 @@ async function openDirectStore(
   const mayStayMissing = canReadTwice && 'isCreatedOnOpen' in direct
   const existingStore = mayStayMissing ? await opener.openExisting() : undefined
   if (mayStayMissing && !existingStore && !(await hasImportableRecord(plan, context.io)))
-    return { checkpointStore: createStoreWithoutCheckpoint(planForEmptyStore) }
+    return { checkpointStore: createStoreWithoutCheckpoint(computeOutcomesInEmptyStore) }
   const store = existingStore ?? (await opener.openOrCreate())
   return { store, checkpointStore: store }
 }
@@ -291,7 +291,7 @@ async function openService(canReadTwice: boolean, context: CommandContext): Prom
 
 async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> {
   const store = await (await context.createDirectOpener()).openExisting()
-  if (!store) return { checkpointStore: createStoreWithoutCheckpoint(planForEmptyStore) }
+  if (!store) return { checkpointStore: createStoreWithoutCheckpoint(computeOutcomesInEmptyStore) }
   // Each chunk is rolled back at its end, and not all of them together, so that other writers do
   // not wait for the whole dry run.
   const transaction: ImportTarget['checkpointStore']['transaction'] = (work, options) =>
@@ -302,11 +302,11 @@ async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> 
 async function openServiceDryRun(context: CommandContext): Promise<ImportTarget> {
   const name = context.address.name
   await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
-  return { checkpointStore: createStoreWithoutCheckpoint(planForService) }
+  return { checkpointStore: createStoreWithoutCheckpoint(computeOutcomesAtService) }
 }
 
 /** Computes the outcomes that changes would have in a store without plants. */
-async function planForEmptyStore(changes: readonly Change[]): Promise<Outcome[]> {
+async function computeOutcomesInEmptyStore(changes: readonly Change[]): Promise<Outcome[]> {
   return planChanges([], changes).outcomes
 }
 
@@ -315,7 +315,7 @@ async function planForEmptyStore(changes: readonly Change[]): Promise<Outcome[]>
  * record without a name can only update a plant, so a plant with its id is assumed to exist. No
  * other plant is.
  */
-async function planForService(changes: readonly Change[]): Promise<Outcome[]> {
+async function computeOutcomesAtService(changes: readonly Change[]): Promise<Outcome[]> {
   const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
   const updates = changes.filter(needsPlant)
   const assumedPlants = updates.map((change) => ({ plant: { id: getTargetId(change), name: '' } }))

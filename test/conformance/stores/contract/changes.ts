@@ -3,7 +3,7 @@ import { assertDefined } from '../../../../src/errors.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import type { Store } from '../../../../src/stores/store.js'
 import { fc } from '../../../helpers/expect/arbitraries.js'
-import { countRounds, seed } from '../../../helpers/sandbox/rounds.js'
+import { scaleRounds, seed } from '../../../helpers/sandbox/rounds.js'
 import { createPlant, gather, toCreates } from '../../../helpers/sandbox/store.js'
 import { anyChanges, Model } from '../model.js'
 import {
@@ -135,7 +135,7 @@ export function describeChanges(open: OpenEmpty<Store>): void {
     async ({ write }) => {
       const { store } = await open()
       const model = new Model({ isService: store.transaction === undefined })
-      for (const changes of fc.sample(anyChanges(), { numRuns: countRounds(10), seed })) {
+      for (const changes of fc.sample(anyChanges(), { numRuns: scaleRounds(10), seed })) {
         const expected = changes.map((change) => model.apply(change))
         const outcomes = await write(store, changes)
         expect(outcomes.map(readStatus), `seed ${seed}`).toEqual(expected)

@@ -5,7 +5,7 @@ import type { NewPlant } from '../../../../src/plant/plant.js'
 import type { ReadQuery } from '../../../../src/stores/query.js'
 import type { DirectStore } from '../../../../src/stores/store.js'
 import { fc } from '../../../helpers/expect/arbitraries.js'
-import { countRounds, seed } from '../../../helpers/sandbox/rounds.js'
+import { scaleRounds, seed } from '../../../helpers/sandbox/rounds.js'
 import { gather, toCreates } from '../../../helpers/sandbox/store.js'
 import { buildPlants, measurePage, type OpenEmpty, readIds, readPages } from './fixtures.js'
 
@@ -61,7 +61,7 @@ export function describeOrder(open: OpenEmpty<DirectStore>): void {
 
   test('every store sorts and finds random strings as the model does', async () => {
     const { store } = await open()
-    const strings = fc.sample(anySortedString(), { numRuns: countRounds(400), seed })
+    const strings = fc.sample(anySortedString(), { numRuns: scaleRounds(400), seed })
     const plants = strings.map((text, index) => ({ id: BigInt(index), name: text, tag: text }))
     await store.write(toCreates(plants))
     const folded = new Map(strings.map((text) => [text, foldString(text)]))
