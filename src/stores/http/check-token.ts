@@ -3,7 +3,7 @@ import { isJsonType } from '../../plant/json.js'
 import type { HttpAddress } from '../address.js'
 import type { TokenCheck } from '../credentials.js'
 import type { OpenContext } from '../store-kind.js'
-import { interpretResponse } from './failures.js'
+import { baseUrlHint, interpretResponse } from './failures.js'
 import { HttpClient, type HttpResponse } from './http-client.js'
 import { expectedPlant, parseError } from './plant-request.js'
 
@@ -43,10 +43,24 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
     }
     const isRejectedAsPlant = response.status === 400 && parseError(response) !== undefined
     if (isRejectedAsPlant) return { state: 'accepted' }
-    return { state: isForeign(response) ? 'foreign' : 'unknown', error }
+    const state = isForeign(response) ? 'foreign' : 'unknown'
+    return { state, error: replaceHint(error, state) }
   } finally {
     await client.close()
   }
+}
+
+/**
+ * Replaces a hint about a create, such as that nothing was stored. A check never stores anything.
+ */
+function replaceHint(error: PlantsError, state: 'foreign' | 'unknown'): PlantsError {
+  const { kind, message } = error
+  if (kind === 'unavailable')
+    return new PlantsError(kind, message, { ...error, hint: 'Try again later' })
+  const isAboutCreate = kind === 'rejected' && error.status !== 404 && error.status !== 405
+  if (!isAboutCreate) return error
+  const hint = state === 'foreign' ? baseUrlHint : undefined
+  return new PlantsError(kind, message, { ...error, hint })
 }
 
 /**

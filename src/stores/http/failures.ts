@@ -54,12 +54,14 @@ const kindsByStatus: Readonly<Record<number, ErrorKind>> = {
   503: 'unavailable',
 }
 
+export const baseUrlHint =
+  'Check the address: it must be the base URL of a Plant Store, the part before /plants'
+
 const hintsByKind: Partial<Record<ErrorKind, string>> = {
   accessDenied: 'If the new address is right, use it with --store',
   conflict: 'Choose another id',
   unavailable: 'Nothing was stored. Try again later',
-  badResponse:
-    'Check the address: it must be the base URL of a Plant Store, the part before /plants',
+  badResponse: baseUrlHint,
 }
 
 const missingOperationHint =

@@ -94,6 +94,17 @@ describe('login saves a token', () => {
   })
 })
 
+test.each<[string, ScriptedResponse, string]>([
+  ['is busy', buildResponse(503), 'answered 503 with nothing. Try again later'],
+  ['answers 422', no(422, 422), 'No. Check it later with: plants doctor --store '],
+])('login does not say that nothing was stored if the service %s', async (_, answer, problem) => {
+  const { url } = await ScriptedServer.listen({ posts: [answer] })
+  const { code, error } = await login(url)
+  expect(code).toBe(0)
+  expect(error.warning).toContain(problem)
+  expect(error.warning).not.toContain('Nothing was stored')
+})
+
 test('login saves a token for a service that is not running, and says that it was not checked', async () => {
   const address = `http://127.0.0.1:${closedPort}`
   const { code, status, error } = await login(address)
@@ -157,6 +168,7 @@ describe('login saves nothing', () => {
       buildPage(200),
       'answered 200 with text/html of Web/1.0, not application/',
     ],
+    ['400 with a web page', buildPage(400), 'answered 400 with a web page of Web/1.0'],
     ['404', no(404, 404), 'answered 404: No'],
     ['405 with nothing', buildResponse(405), 'answered 405 with nothing'],
     ['204', buildResponse(204), 'answered 204 with nothing'],
