@@ -55,8 +55,8 @@ class SectionDecoder {
   #line = 1
   /** The number of the first line with letters beyond ASCII. */
   #foreignLine: number | undefined
-  /** The bytes of the line `#line` in earlier sections, in which no error was found. */
-  #lineStartBytes: Buffer = Buffer.alloc(0)
+  /** The parts of the line `#line` in earlier sections, in which no error was found. */
+  #lineStart: readonly Buffer[] = []
 
   constructor(input: TextInput, textEncoding: TextEncoding, decoder: StrictDecoder) {
     this.#input = input
@@ -69,7 +69,7 @@ class SectionDecoder {
     this.#noteForeignLine(section, text)
     this.#line += countLineFeeds(text)
     const { encoding } = this.#textEncoding
-    this.#lineStartBytes = findLineStartBytes(this.#lineStartBytes, section, encoding)
+    this.#lineStart = findLineStart(this.#lineStart, section, encoding)
     return text
   }
 
@@ -89,7 +89,7 @@ class SectionDecoder {
         name,
         line: this.#line,
         foreignLine: this.#foreignLine,
-        bytes: Buffer.concat([this.#lineStartBytes, section]),
+        bytes: Buffer.concat([...this.#lineStart, section]),
         laterBlocks: isReadOnce ? undefined : blocks,
       })
     }
@@ -132,12 +132,16 @@ function findDecodableEnd(bytes: Buffer, encoding: string): number {
 }
 
 /**
- * Returns the bytes of the last line, which is not complete yet. Only UTF-8 needs them, because its
+ * Returns the parts of the last line, which is not complete yet. Only UTF-8 needs them, because its
  * error gives the position of a byte in its line. The errors of UTF-16 and UTF-32 give no such
  * position, and all other encodings are decoded in whole lines.
  */
-function findLineStartBytes(lineStartBytes: Buffer, section: Buffer, encoding: string): Buffer {
-  if (encoding !== 'utf-8') return lineStartBytes
+function findLineStart(
+  lineStart: readonly Buffer[],
+  section: Buffer,
+  encoding: string,
+): readonly Buffer[] {
+  if (encoding !== 'utf-8') return lineStart
   const end = section.lastIndexOf('\n') + 1
-  return end === 0 ? Buffer.concat([lineStartBytes, section]) : section.subarray(end)
+  return end === 0 ? [...lineStart, section] : [section.subarray(end)]
 }

@@ -202,6 +202,16 @@ test('the error suggests no encoding for a line of UTF-8 and of Windows-1252', a
   })
 })
 
+test('the error for a long line of UTF-8 with one other letter gives the position of the letter', async () => {
+  const line = Buffer.from(`{"id":1,"name":"Größe${'é'.repeat(99_991)}`)
+  const blocks = { cuts: [20_000, 65_537, 131_074] }
+  const input = Buffer.concat([line, latin1('ü"}\n')])
+  await expect(readRecords(input, blocks)).rejects.toMatchObject({
+    message: `stdin is not UTF-8 (line 1, byte ${line.length + 1}), but other letters of line 1 are`,
+    hint: mixedHint,
+  })
+})
+
 test('the error suggests an encoding if a few lines are valid UTF-8 by chance', async () => {
   const names = ['械', '玫瑰', '牡丹', '菊花', '兰花', '荷花', '桃花']
   const input = iconv.encode(`id,name\n1,${names.join('\n1,')}\n`, 'gbk')
