@@ -36,12 +36,10 @@ const ranks = { likely: 0, possible: 1, unlikely: 2 }
 function rankReading({ text, encoding }: Reading): number {
   if (unlikelyText.test(text)) return ranks.unlikely
   const letters = listForeignLetters(text)
+  // The only bytes beyond ASCII are those of dashes and quotes, which programs for Windows write.
   const isWindowsText = letters === '' && encoding.startsWith('windows-')
   const isLikely =
-    isWindowsText ||
-    isKorean(letters, text) ||
-    isJapanese(letters) ||
-    isHalfwidthJapanese(letters, text)
+    isWindowsText || isKorean(letters) || isJapanese(letters) || isHalfwidthJapanese(letters, text)
   return isLikely ? ranks.likely : ranks.possible
 }
 
@@ -64,6 +62,7 @@ export function rankByUse(encoding: string): number {
   return /^(?:windows-|shift_jis|euc-jp|gb18030|big5|cp949|koi8-r)/.test(encoding) ? 1 : 2
 }
 
+/** The weight of an encoding by its rank, which `rankByUse` returns. */
 const useWeights = [1, 0.6, 0.4, 0.15]
 
 /**
@@ -112,9 +111,12 @@ function hasCommonCharacters(text: string, encoding: string): boolean {
   return commonCount >= 0.7 * characters.length
 }
 
-/** A range of rows of an encoding with two bytes for a character. */
+/**
+ * A range of rows of an encoding with two bytes for a character. The first byte, the lead, is the
+ * number of the row.
+ */
 interface Rows {
-  /** A label of a decoder of Node.js. */
+  /** The encoding that has the rows, as a label of `TextDecoder`. */
   label: string
   firstLead: number
   lastLead: number
@@ -122,7 +124,8 @@ interface Rows {
 
 /** The rows of the common characters: in most standards, the first of two levels. */
 const commonRows: Readonly<Record<string, Rows>> = {
-  // Roses, violets and other plants have names of the second level.
+  // Roses, violets and other plants have names with characters of the second level. EUC-JP has the
+  // same characters as Shift_JIS, and in rows that follow one another.
   shift_jis: { label: 'euc-jp', firstLead: 0xb0, lastLead: 0xf4 },
   'euc-jp': { label: 'euc-jp', firstLead: 0xb0, lastLead: 0xcf },
   gb18030: { label: 'gbk', firstLead: 0xb0, lastLead: 0xd7 },
@@ -133,6 +136,7 @@ const commonRows: Readonly<Record<string, Rows>> = {
 
 function listCharacters({ label, firstLead, lastLead }: Rows): Set<string> {
   const bytes: number[] = []
+  // A line feed after each pair keeps a pair that is no character from hiding the next one.
   for (let lead = firstLead; lead <= lastLead; lead += 1)
     for (let trail = 0x40; trail <= 0xfe; trail += 1) bytes.push(lead, trail, 0x0a)
   return new Set(new TextDecoder(label).decode(Uint8Array.from(bytes)))
@@ -150,8 +154,8 @@ function listForeignLetters(text: string): string {
  * Whether there are only letters of Hangul. A Chinese text rarely gives such a text in a Korean
  * encoding.
  */
-function isKorean(letters: string, text: string): boolean {
-  return /^\p{sc=Hangul}{12,}$/u.test(letters) && hasCommonCharacters(text, 'cp949')
+function isKorean(letters: string): boolean {
+  return /^\p{sc=Hangul}{12,}$/u.test(letters) && hasCommonCharacters(letters, 'cp949')
 }
 
 /** Whether the letters are Hiragana, Katakana and Chinese characters, the first two mostly. */
@@ -163,9 +167,8 @@ function isJapanese(letters: string): boolean {
 
 /**
  * Whether most letters are half-width Katakana, which old Japanese programs write, and the others
- * are Japanese. Letters of other languages decode to half-width Katakana, too. But then, voicing
- * marks, small letters and marks of a long vowel follow letters that cannot have them, or there is
- * none of the five vowels that are letters.
+ * are Japanese. Letters of other languages decode to half-width Katakana, too. But then the text
+ * has `misplacedKana`, or none of the five vowels that are letters.
  */
 function isHalfwidthJapanese(letters: string, text: string): boolean {
   const halfwidth = letters.replace(/[^\uff65-\uff9f]/g, '')
@@ -175,44 +178,54 @@ function isHalfwidthJapanese(letters: string, text: string): boolean {
   return isMostlyHalfwidth && hasOnlyJapanese && hasVowels && !misplacedKana.test(text)
 }
 
+/** Matches half-width Katakana after a character that it never follows in Japanese. */
 const misplacedKana = RegExp(
   [
+    // The marks that make a consonant voiced, as `ｶﾞ`, or a P, as `ﾊﾟ`.
     '(?<![ｳｶ-ﾄﾊ-ﾎ])ﾞ|(?<![ﾊ-ﾎ])ﾟ',
-    '(?<![ｳｸｼﾁﾃﾄﾌﾞ])[ｧ-ｫ]|(?<![ｷｼﾁﾃﾆﾋﾌﾐﾘﾞﾟ])[ｬ-ｮ]|(?<![ｦ-ﾟ])[ｯｰ]',
+    // Small vowels, as in `ﾌｧ`, and small letters of Y, as in `ｷｬ`.
+    '(?<![ｳｸｼﾁﾃﾄﾌﾞ])[ｧ-ｫ]|(?<![ｷｼﾁﾃﾆﾋﾌﾐﾘﾞﾟ])[ｬ-ｮ]',
+    // The small letter that doubles a consonant, and the mark of a long vowel, begin no word.
+    '(?<![ｦ-ﾟ])[ｯｰ]',
+    // A program that writes half-width Katakana joins no Chinese characters to them.
     '[ｦ-ﾟ]\\p{sc=Han}|\\p{sc=Han}[ｦ-ﾟ]',
   ].join('|'),
   'u',
 )
 
-// The marks of Arabic vowels belong to no script.
-const foreignScript =
-  '\\u064b-\\u0652\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}'
+// The parts of `unlikelyText`. The first two stand between the brackets of a character class.
 
 /**
- * Matches a Latin capital beyond ASCII. Within a word, it is a sign of a wrong encoding:
- * `Königskerze` in Windows-1252 reads as `KŲnigskerze` in x-mac-ce. But an Irish word may have such
- * a capital after one small letter, as in `hÉireann`.
+ * Letters that stand next to no letter of ASCII. The marks of Arabic vowels, from U+064B on, and
+ * half-width Katakana are given by their codes: the marks belong to no script.
  */
+const foreignLetters = [
+  '\\p{sc=Cyrillic}\\p{sc=Greek}\\p{sc=Hebrew}\\p{sc=Arabic}\\p{sc=Thai}',
+  '\\u064b-\\u0652\\uff61-\\uff9f',
+].join('')
+const symbols = '\\p{No}\\p{Sk}\\p{Sc}\\p{So}'
 const accentedCapital = '(?![A-Z])(?=\\p{sc=Latin})\\p{Lu}'
+const accentedSmallLetter = '(?![a-z])(?=\\p{sc=Latin})\\p{Ll}'
 
-/**
- * Matches a text that was decoded in a wrong encoding. No list of plants has a word with letters of
- * two alphabets, a symbol or an accented capital within a word, a capital after an accented small
- * letter, a control character, a box drawing or a ligature.
- */
+/** Matches what no list of plants has, and so a text that was decoded in a wrong encoding. */
 const unlikelyText = RegExp(
   [
-    `[A-Za-z][${foreignScript}\\uff61-\\uff9f]`,
-    `[${foreignScript}\\uff61-\\uff9f][A-Za-z]`,
+    // A word with letters of two alphabets: `Südbeet` is `Sьdbeet` in windows-1251.
+    `[A-Za-z][${foreignLetters}]|[${foreignLetters}][A-Za-z]`,
     // `Rosa玫瑰` is usual, but a Latin word hardly continues after a Chinese character.
     '[\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Hangul}][a-z]',
-    '\\p{L}[“”„…•†‡¶§\\p{No}\\p{Sk}\\p{Sm}\\p{Sc}\\p{So}]\\p{L}',
+    // A symbol within a word, or before one.
+    `\\p{L}[“”„…•†‡¶§\\p{Sm}${symbols}]\\p{L}`,
+    `(?<!\\p{L})[ƒµ¬¶§—${symbols}]\\p{Ll}{3}`,
     // A list of macOS has `–` for `ñ`, and `—` for `ó`, as in `monta–a`.
     '\\p{Ll}[–—]\\p{Ll}',
-    '(?<!\\p{L})[ƒµ¬¶§—\\p{No}\\p{Sk}\\p{Sc}\\p{So}]\\p{Ll}{3}',
-    `(?:\\p{L}\\p{Ll}${accentedCapital}|\\p{Lu}${accentedCapital}\\p{Ll})`,
-    '(?![a-z])(?=\\p{sc=Latin})\\p{Ll}[A-Z]',
+    // An accented capital within a word: `Königskerze` is `KŲnigskerze` in x-mac-ce. But an Irish
+    // word may have such a capital after one small letter, as in `hÉireann`.
+    `\\p{L}\\p{Ll}${accentedCapital}|\\p{Lu}${accentedCapital}\\p{Ll}`,
+    // A capital after an accented small letter, or of Cyrillic or Greek after any small letter.
+    `${accentedSmallLetter}[A-Z]`,
     '(?<=\\p{Ll})(?=[\\p{sc=Cyrillic}\\p{sc=Greek}])\\p{Lu}',
+    // Control characters, box drawings and ligatures.
     '[\\x80-\\x9f\\u2500-\\u25ff\\ufb00-\\ufb06]',
   ].join('|'),
   'u',
