@@ -39,16 +39,16 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
   for (const [encoding, confidence] of confidences) {
     const text = await decodeStrictly(bytes, encoding)
     if (text === undefined) continue
-    readings.set(text, joinReadings({ encoding, text, confidence }, readings.get(text)))
+    readings.set(text, chooseReading({ encoding, text, confidence }, readings.get(text)))
   }
   return sortReadings([...readings.values()]).map(({ encoding }) => encoding)
 }
 
 /**
- * Joins two encodings that decode the bytes to the same text. The encoding that most programs write
- * is named, because another file of the same program may need just this encoding.
+ * Chooses one of two encodings that decode the bytes to the same text. It is the one that more
+ * programs write, because another file of the same program may need just this encoding.
  */
-function joinReadings(reading: Reading, sameReading: Reading | undefined): Reading {
+function chooseReading(reading: Reading, sameReading: Reading | undefined): Reading {
   if (sameReading === undefined) return reading
   const isMoreUsual = rankByUse(reading.encoding) < rankByUse(sameReading.encoding)
   return isMoreUsual ? reading : sameReading

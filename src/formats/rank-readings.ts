@@ -35,7 +35,7 @@ const ranks = { likely: 0, possible: 1, unlikely: 2 }
 
 function rankReading({ text, encoding }: Reading): number {
   if (unlikelyText.test(text)) return ranks.unlikely
-  const letters = listForeignLetters(text)
+  const letters = extractForeignLetters(text)
   // The only bytes beyond ASCII are those of dashes and quotes, which programs for Windows write.
   const isWindowsText = letters === '' && encoding.startsWith('windows-')
   const isLikely =
@@ -145,8 +145,8 @@ function listCharacters({ label, firstLead, lastLead }: Rows): Set<string> {
 /** Programs for Windows write these characters into texts of every language. */
 const typographicCharacters = /[\xa0“”‘’„–—…•€£°×±™©®½¼¾²³]/g
 
-/** Returns the characters beyond ASCII that are no punctuation. */
-function listForeignLetters(text: string): string {
+/** Returns the characters beyond ASCII, without typographic ones, as one string. */
+function extractForeignLetters(text: string): string {
   return text.replace(typographicCharacters, '').replace(/[\0-\x7f]/g, '')
 }
 
