@@ -20,6 +20,7 @@ import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
 import { getTargetId } from '../stores/change.js'
+import { assertUnchanged, createChangeError } from './file-state.js'
 import { Mapper } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
 import type { ImportAnswers } from './parse-checkpoint.js'
@@ -44,6 +45,8 @@ export interface ImportInput {
   path: string
   /** The name as it was typed, for messages. */
   name: string
+  /** The state of the file before it was read; undefined if it need not stay the same. */
+  state?: string | undefined
 }
 
 interface Closable {
@@ -106,7 +109,8 @@ export async function openContent(
   }
 }
 
-function openSource({ path, name }: ImportInput, io: Io): PackedInput {
+function openSource(input: ImportInput, io: Io): PackedInput {
+  const { path, name } = input
   const signal = io.getStopSignal()
   const isStdin = path === '-'
   const size = isStdin ? 0 : readStats({ path, name }).size
@@ -127,6 +131,7 @@ function openSource({ path, name }: ImportInput, io: Io): PackedInput {
       signal.throwIfAborted()
       throw explainRead(name, error, checkNameHint)
     }
+    assertUnchanged(input)
   }
   return {
     pieces: readPieces(),
@@ -240,7 +245,7 @@ async function examineEncoding(
   } finally {
     secondContent.close()
   }
-  throw inputError(`${input.name} was changed while it was read`, 'Run the command again')
+  throw createChangeError(input)
 }
 
 /** Computes the SHA-256 of each file after unpacking, whatever its format and encoding are. */

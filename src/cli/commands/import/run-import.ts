@@ -9,6 +9,7 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
 import { countFinishedRecords } from '../../../import/counts.js'
+import { addFileStates } from '../../../import/file-state.js'
 import { hasImportableRecord } from '../../../import/find-importable.js'
 import { formatRejectsHeader } from '../../../import/format-rejects.js'
 import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
@@ -123,7 +124,8 @@ async function openInputs(
   }
 }
 
-async function examinePlan(plan: ImportPlan, io: Io): Promise<Inputs> {
+async function examinePlan(planWithoutStates: ImportPlan, io: Io): Promise<Inputs> {
+  const plan = addFileStates(planWithoutStates)
   const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
     return { plan, firstReader, examinedInputs: await examineInputs(plan, io) }
