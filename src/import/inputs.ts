@@ -20,7 +20,7 @@ import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
 import { getTargetId } from '../stores/change.js'
-import { assertUnchanged, createChangeError } from './file-state.js'
+import { assertUnchanged, createChangeError, type ImportInput } from './input-file.js'
 import { Mapper } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
 import type { ImportAnswers } from './parse-checkpoint.js'
@@ -38,15 +38,6 @@ export interface ImportPlan extends InputOptions {
   answers?: ImportAnswers
   /** The rejected records that the dialogue has shown, as `describeRejected` describes them. */
   shownRejections?: ReadonlySet<string>
-}
-
-export interface ImportInput {
-  /** The absolute path, or `-` for stdin. */
-  path: string
-  /** The name as it was typed, for messages. */
-  name: string
-  /** The state of the file before it was read; undefined if it need not stay the same. */
-  state?: string | undefined
 }
 
 interface Closable {

@@ -11,7 +11,8 @@ import { maxHeaderRows, type TableHead } from '../formats/header.js'
 import { readDocument, readNdjson } from '../formats/json.js'
 import { isObject, NumberLiteral, parseJson } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
-import { type ImportInput, type ImportPlan, openContent } from './inputs.js'
+import type { ImportInput } from './input-file.js'
+import { type ImportPlan, openContent } from './inputs.js'
 
 export interface Sample {
   type: 'table' | 'workbook' | 'objects'

@@ -12,12 +12,8 @@ import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
 import { decodeBytes } from '../../formats/encoding.js'
 import { EncodingError } from '../../formats/encoding-error.js'
 import { countFilledCells } from '../../formats/header.js'
-import {
-  type ImportInput,
-  type ImportPlan,
-  isInputError,
-  openContent,
-} from '../../import/inputs.js'
+import type { ImportInput } from '../../import/input-file.js'
+import { type ImportPlan, isInputError, openContent } from '../../import/inputs.js'
 import { findForeignLine, type SampleLine, sampleInput } from '../../import/sample-input.js'
 import { formatTable } from '../../output/text-table.js'
 import { truncate } from '../../platform/escape.js'

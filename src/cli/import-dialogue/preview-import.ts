@@ -1,6 +1,7 @@
 import { assertDefined } from '../../errors.js'
 import { describeRejectedRecord } from '../../import/format-rejects.js'
-import { type ImportInput, type ImportPlan, openInput } from '../../import/inputs.js'
+import type { ImportInput } from '../../import/input-file.js'
+import { type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
 import { smallestId } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'

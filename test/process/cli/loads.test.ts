@@ -15,9 +15,9 @@ const drivers = ['driver', 'sqlite-store']
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 136, []],
   ['create --help', [['create', '--help']], 8, 143, []],
-  ['a Tab', [tab], 8, 144, []],
+  ['a Tab', [tab], 8, 145, []],
   ['create', [fern], 10, 172, drivers],
-  ['get', [fern, ['get', '1']], 10, 170, drivers],
+  ['get', [fern, ['get', '1']], 10, 171, drivers],
   ['list', [fern, ['list']], 10, 166, drivers],
   ['create at a service', [service], 12, 178, ['http-store']],
   ['create in a database', [database], 12, 286, ['postgres-store']],

@@ -9,11 +9,11 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
 import { countFinishedRecords } from '../../../import/counts.js'
-import { addFileStates } from '../../../import/file-state.js'
 import { hasImportableRecord } from '../../../import/find-importable.js'
 import { formatRejectsHeader } from '../../../import/format-rejects.js'
 import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
 import { Importer } from '../../../import/importer.js'
+import { addState } from '../../../import/input-file.js'
 import {
   canBeReadTwice,
   type ExaminedInputs,
@@ -124,8 +124,8 @@ async function openInputs(
   }
 }
 
-async function examinePlan(planWithoutStates: ImportPlan, io: Io): Promise<Inputs> {
-  const plan = addFileStates(planWithoutStates)
+async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<Inputs> {
+  const plan = { ...typedPlan, inputs: typedPlan.inputs.map(addState) }
   const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
     return { plan, firstReader, examinedInputs: await examineInputs(plan, io) }

@@ -6,14 +6,22 @@
  */
 import { statSync } from 'node:fs'
 import { inputError, type PlantsError } from '../errors.js'
-import type { ImportInput, ImportPlan } from './inputs.js'
 
-/** Adds to each file of a plan the state that it has now. */
-export function addFileStates(plan: ImportPlan): ImportPlan {
-  return { ...plan, inputs: plan.inputs.map((input) => ({ ...input, state: readState(input) })) }
+export interface ImportInput {
+  /** The absolute path, or `-` for stdin. */
+  path: string
+  /** The name as it was typed, for messages. */
+  name: string
+  /** The state of the file before it was read; undefined if it need not stay the same. */
+  state?: string | undefined
 }
 
-/** @throws {PlantsError} `input` if the file has another state than the plan has */
+/** Adds the state that the file has now. */
+export function addState(input: ImportInput): ImportInput {
+  return { ...input, state: readState(input) }
+}
+
+/** @throws {PlantsError} `input` if the file has another state than it had when `addState` was called */
 export function assertUnchanged(input: ImportInput): void {
   if (input.state !== undefined && input.state !== readState(input)) throw createChangeError(input)
 }
