@@ -21,7 +21,7 @@ export function addState(input: ImportInput): ImportInput {
   return { ...input, state: readState(input) }
 }
 
-/** @throws {PlantsError} `input` if the file has another state than it had when `addState` was called */
+/** @throws {PlantsError} `input` if the file has changed since `addState` */
 export function assertUnchanged(input: ImportInput): void {
   if (input.state !== undefined && input.state !== readState(input)) throw createChangeError(input)
 }
