@@ -102,11 +102,15 @@ export async function decodeBytes(bytes: Buffer, encoding: string): Promise<stri
   return decoder.write(bytes) + decoder.end()
 }
 
-/** Whether an encoding that is not Unicode has all characters of the text. */
-export async function canEncode(text: string, encoding: string): Promise<boolean> {
+/**
+ * Lists the characters of an encoding with one byte for a character. It lists none for an encoding
+ * that only Node.js decodes.
+ */
+export async function listSingleByteCharacters(encoding: string): Promise<ReadonlySet<string>> {
   const { default: iconv } = await import('iconv-lite')
-  if (!iconv.encodingExists(encoding)) return false
-  return iconv.decode(iconv.encode(text, encoding), encoding) === text
+  if (!iconv.encodingExists(encoding)) return new Set()
+  const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte)
+  return new Set(iconv.decode(Buffer.from(bytes), encoding))
 }
 
 /** @param encoding the name of a decoder, as `findEncoding` returns it */

@@ -11,7 +11,7 @@
  *   file write the same language.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
-import { canEncode, splitLines } from './encoding.js'
+import { listSingleByteCharacters, splitLines } from './encoding.js'
 
 /** A line of UTF-8. */
 interface Utf8Line {
@@ -53,11 +53,14 @@ export async function findUtf8Line(bytes: Buffer, encoding: string): Promise<Utf
   // To look for the beginning of a letter takes a quarter of the time of looking at each line.
   if (isMultiByte(encoding) || !/[\xc2-\xf4][\x80-\xbf]/.test(bytes.toString('latin1')))
     return undefined
+  const characters = await listSingleByteCharacters(encoding)
+  const isInEncoding = (text: string) =>
+    Array.from(text).every((character) => character <= '\x7f' || characters.has(character))
   let index = 0
   for (const line of splitLines(bytes)) {
     if (!isAscii(line) && isUtf8(line)) {
       const text = line.toString()
-      if (await canEncode(text, encoding)) return { index, text }
+      if (isInEncoding(text)) return { index, text }
     }
     index += 1
   }
