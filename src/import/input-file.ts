@@ -5,7 +5,7 @@
  * were the whole list.
  */
 import { statSync } from 'node:fs'
-import { inputError, type PlantsError } from '../errors.js'
+import { ignoreSystemError, inputError, type PlantsError } from '../errors.js'
 
 export interface ImportInput {
   /** The absolute path, or `-` for stdin. */
@@ -32,10 +32,10 @@ export function createChangeError({ name }: ImportInput): PlantsError {
 }
 
 /**
- * Returns what a change of a file changes. It is undefined for a pipe, and for a file that does not
- * exist: opening the file explains that.
+ * Returns what a change of a file changes. It is undefined for a pipe, and for a file that cannot
+ * be opened: opening it explains why.
  */
 function readState({ path }: ImportInput): string | undefined {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
+  const stats = ignoreSystemError(() => statSync(path, { bigint: true }))
   return stats?.isFile() ? [stats.dev, stats.ino, stats.size, stats.mtimeNs].join() : undefined
 }

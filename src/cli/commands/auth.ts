@@ -19,7 +19,7 @@ interface LoginOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Manage the token for a service. It is sent only to the address of that store.')
+    .description('Manage the token for a service. It is sent only to the address of that service.')
     .addExamples(
       'plants auth login --store https://plants.example.com',
       'plants auth login --store https://plants.example.com --from-stdin < token.txt',

@@ -58,7 +58,7 @@ export function define(command: PlantsCommand): void {
     .value('--base-path <prefix>', 'path in front of /plants, such as /v1', parseBasePath)
     .option(
       '--cors <origin...>',
-      'allow web pages of this origin, or of all with *; repeatable',
+      'allow web pages of this origin; * allows all. Repeat it for further origins',
       parseOrigin,
     )
     .value(

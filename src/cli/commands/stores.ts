@@ -54,7 +54,7 @@ export function define(command: PlantsCommand): void {
     )
     .argument(
       '[address]',
-      'postgres://…, with one server and the owner of the database as the user, or a file; instead of --store',
+      'address of the store, instead of --store: postgres://OWNER@SERVER/DATABASE, or a file',
     )
     .handler(init)
   command

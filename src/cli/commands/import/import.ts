@@ -47,9 +47,10 @@ export function define(command: PlantsCommand): void {
       ]),
     )
     .addOption(
-      new Option('--atomic', 'import all plants or none; other writers wait meanwhile').conflicts(
-        'restart',
-      ),
+      new Option(
+        '--atomic',
+        'import all plants or none; other programs cannot write until it ends',
+      ).conflicts('restart'),
     )
   addReadingOptions(command)
   addRunningOptions(command)
