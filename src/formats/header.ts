@@ -31,6 +31,7 @@ import {
 } from './columns.js'
 import { createMissingFieldsError } from './missing-fields.js'
 import { PlainChunk } from './plain-chunk.js'
+import { assertColumnCount } from './propose-columns.js'
 
 export const maxHeaderRows = 20
 
@@ -187,12 +188,7 @@ function parseHeader(
 ): Header {
   const names =
     row === -1 ? assertDefined(options.columns) : readNames(assertDefined(rows.records[row]))
-  const width = row === -1 ? assertDefined(rows.records[0]).length : 0
-  if (width > names.length)
-    throw inputError(
-      `The first row of ${source.name} has ${width} cells, but names are given for only ${names.length}`,
-      `Name ${width} columns with --columns, and a comma between the names, such as --columns id,name,tag`,
-    )
+  if (row === -1) assertColumnCount(names, rows.records, options, source.name)
   const candidates = findColumns(names, options, numbers)
   const missingFields = findMissingFields(candidates, options)
   if (missingFields.length > 0)
@@ -222,14 +218,15 @@ function createHeaderError(
   const names = readNames(assertDefined(records[likeliestRow]))
   const columns = findColumns(names, options, findMappedNumbers(records, likeliestRow, options))
   const missingFields = findMissingFields(columns, options)
-  const description = describeColumns(names, assertDefined(lines[likeliestRow]), source)
+  const line = assertDefined(lines[likeliestRow])
+  const description = describeColumns(names, line, source)
   const searchedRows = records.length < maxHeaderRows ? undefined : maxHeaderRows
   const { name } = source
   return createMissingFieldsError(missingFields, options, {
     name,
     noun: 'column',
     description,
-    searchedRows,
+    sample: { rows: records, names, line, delimiter: source.delimiter, searchedRows },
   })
 }
 

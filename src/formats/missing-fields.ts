@@ -10,6 +10,7 @@ import type { FieldName } from '../plant/fields.js'
 import { quoteWord } from '../platform/shell.js'
 import type { InputOptions } from './chunk.js'
 import { listNames } from './columns.js'
+import { listColumnHints, type TableSample } from './propose-columns.js'
 
 export class MissingFieldsError extends PlantsError {
   constructor(message: string, hint: string) {
@@ -23,8 +24,8 @@ interface FieldSource {
   noun: 'column' | 'key'
   /** Says which columns or keys are there instead: `line 3 has only "Nr", "Kind"`. */
   description: string
-  /** The number of rows that were searched for a header, if the table has more. */
-  searchedRows?: number | undefined
+  /** The first rows of a table without a header; undefined for JSON, and with `--columns`. */
+  sample?: TableSample | undefined
 }
 
 const generateIdsHint = 'If the plants have no ids, add --id-from next'
@@ -57,9 +58,10 @@ function createIgnoredError(field: 'id' | 'name', { name, noun }: FieldSource): 
 
 function chooseHints(
   missingFields: readonly FieldName[],
-  { map, idFrom }: InputOptions,
-  { noun, searchedRows }: FieldSource,
+  options: InputOptions,
+  { noun, sample }: FieldSource,
 ): string[] {
+  const { map, idFrom } = options
   const canGenerate = missingFields.includes('id') && !map.id && idFrom === undefined
   const otherHints = canGenerate ? [generateIdsHint] : []
   const hasWrongMapping = missingFields.some((field) => map[field])
@@ -74,15 +76,9 @@ function chooseHints(
     .filter((field) => map[field] !== '')
     .map((field) => `${field}=${placeholder}`)
   if (noun === 'key') return [`Name the keys with --map ${pairs.join()}`, ...otherHints]
-  const headerHint =
-    searchedRows === undefined
-      ? 'If the table has no header, add --columns id,name'
-      : `If the table has no header, or has it below row ${searchedRows}, add --columns id,name with the names of all columns`
-  return [
-    `Choose the columns by name or number with --map ${pairs.join()}`,
-    headerHint,
-    ...otherHints,
-  ]
+  if (!sample) return [`In --columns, name a column ${missingFields.join(' and ')}`, ...otherHints]
+  const mapHint = `Choose the columns by name or number with --map ${pairs.join()}`
+  return listColumnHints(sample, options, mapHint, otherHints)
 }
 
 /** Replaces the hint of an error if there are several files: this file needs its own command. */

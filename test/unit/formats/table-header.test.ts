@@ -200,7 +200,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: '1,Acer\n',
     options: { format: 'csv', columns: ['id'] },
     message: 'The first row of stdin has 2 cells, but names are given for only 1',
-    hint: 'Name 2 columns with --columns, and a comma between the names, such as --columns id,name,tag',
+    hint: 'Name 2 columns, and leave the names of those empty that are not read: --columns id,name',
   },
 ])('a table whose cells are divided otherwise is rejected: $message', async (example) => {
   const { input, options, message, hint } = example
@@ -210,4 +210,58 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
 test('a table with one column may have commas in its cells', async () => {
   const options = { format: 'tsv', idFrom: 1n } as const
   expect(await readRecords('name\nRose, red\nRose, white\n', options)).toBeDefined()
+})
+
+test.each<{ input: string; options: object; message: string; hint: string }>([
+  {
+    input: 'Rose\nLily\n',
+    options: {},
+    message: 'stdin has no columns "id", "name": line 1 has only "Rose"',
+    hint: 'If line 1 is a plant, add --columns name --id-from next. If it is a header, add --map name=1 --id-from next',
+  },
+  {
+    input: 'Rose\nLily\n',
+    options: { columns: ['id', 'name'], idFrom: 'next' },
+    message: 'stdin has only one column, but names are given for 2',
+    hint: 'Name only this column: --columns name',
+  },
+  {
+    input: 'Rose\nLily\n',
+    options: { columns: ['id', 'name'] },
+    message: 'stdin has only one column, but names are given for 2',
+    hint: 'Name only this column: --columns name --id-from next',
+  },
+  {
+    input: '1,Rose,red\n2,Lily,white\n',
+    options: {},
+    message: 'stdin has no columns "id", "name": line 1 has only "1", "Rose", "red"',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name,tag. If the plants have no ids, add --id-from next',
+  },
+  {
+    input: '1,Rose,red,x,y\n',
+    options: { columns: ['id', 'name'] },
+    message: 'The first row of stdin has 5 cells, but names are given for only 2',
+    hint: 'Name 5 columns, and leave the names of those empty that are not read: --columns id,name,tag,,',
+  },
+  {
+    input: 'id name tag\n1 Rose red\n',
+    options: {},
+    message: 'stdin has no columns "id", "name": line 1 has only "id name tag"',
+    hint: "To divide line 1 at ' ', add --delimiter ' '",
+  },
+  {
+    input: '1 Rose red\n2 Lily\n',
+    options: {},
+    message: 'stdin has no columns "id", "name": line 1 has only "1 Rose red"',
+    hint: "If the table has no header, add --delimiter ' ' --columns id,name,tag",
+  },
+  {
+    input: 'id;name,tag\n1;Rose,red\n',
+    options: {},
+    message: 'stdin has no columns "id", "name": line 1 has only "id;name", "tag"',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name. If another character is between the cells, name it with --delimiter. If the plants have no ids, add --id-from next',
+  },
+])('the error for $input with $options says which columns there are', async (example) => {
+  const { input, options, message, hint } = example
+  await expect(readRecords(input, { ...csv, ...options })).rejects.toMatchObject({ message, hint })
 })

@@ -1,0 +1,174 @@
+/*
+ * Proposes `--columns` and `--delimiter` for a table in which no header was found, and checks the
+ * names of `--columns` against the table. A proposal must work when it is followed to the letter,
+ * so it has as many names as the table has columns.
+ */
+import { inputError, type PlantsError } from '../errors.js'
+import { quoteWord } from '../platform/shell.js'
+import type { Cells, InputOptions } from './chunk.js'
+import { findColumns, findMissingFields, readNames } from './columns.js'
+
+/** The first rows of a table in which no header was found. */
+export interface TableSample {
+  rows: readonly Cells[]
+  /** The cells of the row that looks most like a header. */
+  names: readonly string[]
+  /** The number of the line of this row. */
+  line: number
+  /** The delimiter of a table in a text; undefined for a workbook. */
+  delimiter: string | undefined
+  /** The number of rows that were searched for a header, if the table has more. */
+  searchedRows: number | undefined
+}
+
+/**
+ * Lists the hints about the columns of a table, the most helpful one first.
+ *
+ * @param mapHint the hint for a table with a header
+ * @param otherHints hints about the ids
+ */
+export function listColumnHints(
+  sample: TableSample,
+  options: InputOptions,
+  mapHint: string,
+  otherHints: readonly string[],
+): string[] {
+  const { rows, names, line, searchedRows } = sample
+  const headerDelimiter = findHeaderDelimiter(sample, options)
+  if (headerDelimiter !== undefined)
+    return [`To divide line ${line} at ${headerDelimiter}, add --delimiter ${headerDelimiter}`]
+  const noHeader =
+    searchedRows === undefined
+      ? 'If the table has no header'
+      : `If the table has no header, or has it below row ${searchedRows}`
+  const rowDelimiter = findRowDelimiter(sample, options)
+  if (rowDelimiter !== undefined) {
+    const { delimiter, width } = rowDelimiter
+    return [`${noHeader}, add --delimiter ${delimiter} --columns ${proposeColumns(width, options)}`]
+  }
+  if (isListOfNames(rows)) {
+    const idOption = proposeIdOption(options)
+    return [
+      `If line ${line} is a plant, add --columns name${idOption}`,
+      `If it is a header, add --map name=1${idOption}`,
+    ]
+  }
+  const columnsHint = `${noHeader}, add ${describeColumnsOption(measureWidth(rows), options)}`
+  return [mapHint, columnsHint, ...listDelimiterHints(names, sample, options), ...otherHints]
+}
+
+/**
+ * Checks that `--columns` names as many columns as the table has.
+ *
+ * @throws {PlantsError} `input` for surplus cells in the first row, or for names in a table with
+ * only one column, which has the names of plants
+ */
+export function assertColumnCount(
+  names: readonly string[],
+  rows: readonly Cells[],
+  options: InputOptions,
+  source: string,
+): void {
+  const width = rows[0]?.length ?? 0
+  if (width > names.length) throw createSurplusError(names, width, options, source)
+  if (names.length === 1 || options.ifExists === 'update' || !isListOfNames(rows)) return
+  throw inputError(
+    `${source} has only one column, but names are given for ${names.length}`,
+    `Name only this column: --columns name${proposeIdOption(options)}`,
+  )
+}
+
+function createSurplusError(
+  names: readonly string[],
+  width: number,
+  options: InputOptions,
+  source: string,
+): PlantsError {
+  const columns = quoteWord(proposeColumns(width, options, names))
+  return inputError(
+    `The first row of ${source} has ${width} cells, but names are given for only ${names.length}`,
+    `Name ${width} columns, and leave the names of those empty that are not read: --columns ${columns}`,
+  )
+}
+
+/** Returns names for all columns of a table, such as `id,name,tag,,`. The given ones are first. */
+function proposeColumns(
+  width: number,
+  { idFrom, match }: InputOptions,
+  givenNames: readonly string[] = [],
+): string {
+  const hasIds = (idFrom ?? match) === undefined
+  const fields = hasIds ? ['id', 'name', 'tag'] : ['name', 'tag']
+  const names = [...givenNames, ...fields.filter((field) => !givenNames.includes(field))]
+  const emptyNames = Array.from({ length: Math.max(0, width - names.length) }, () => '')
+  return [...names, ...emptyNames].slice(0, Math.max(width, hasIds ? 2 : 1)).join()
+}
+
+function describeColumnsOption(width: number, options: InputOptions): string {
+  if (width <= maxProposedColumns) return `--columns ${proposeColumns(width, options)}`
+  return `--columns with ${width} names, such as id,name,tag, which may be empty after the last comma`
+}
+
+const maxProposedColumns = 12
+
+function proposeIdOption({ idFrom, match }: InputOptions): string {
+  return (idFrom ?? match) === undefined ? ' --id-from next' : ''
+}
+
+function measureWidth(rows: readonly Cells[]): number {
+  return Math.max(0, ...rows.map((row) => row.length))
+}
+
+/** Whether a table has one column, and no number in it. */
+function isListOfNames(rows: readonly Cells[]): boolean {
+  return measureWidth(rows) === 1 && rows.every((row) => !/^\s*-?\d/.test(readNames(row)[0] ?? ''))
+}
+
+/**
+ * Finds a character that divides the only cell of the likeliest header into the names that an
+ * import needs, as in `id name tag`.
+ *
+ * @returns the value for `--delimiter`
+ */
+function findHeaderDelimiter(sample: TableSample, options: InputOptions): string | undefined {
+  const { names, delimiter } = sample
+  const [text, ...otherNames] = names
+  if (delimiter === undefined || text === undefined || otherNames.length > 0) return undefined
+  const characters = new Set(text.match(/[^\w"\r\n\0\x80-\uffff]/g))
+  const character = [...characters].find((character) => {
+    const columns = findColumns(text.split(character), options, new Map())
+    return findMissingFields(columns, options).length === 0
+  })
+  return character && formatDelimiter(character)
+}
+
+/**
+ * Finds the character that follows a number in each row, as in `1 Rose red`.
+ *
+ * @returns the value for `--delimiter`, and the number of columns to which it leads
+ */
+function findRowDelimiter({ rows, delimiter }: TableSample, options: InputOptions) {
+  const isDivided = delimiter === undefined || options.delimiter !== undefined
+  if (isDivided || measureWidth(rows) !== 1) return undefined
+  const texts = rows.map((row) => readNames(row)[0] ?? '')
+  const characters = new Set(texts.map((text) => /^-?\d+([ :;|~^/#])[^\s:;|]/.exec(text)?.[1]))
+  const [character, ...otherCharacters] = characters
+  if (character === undefined || otherCharacters.length > 0) return undefined
+  const width = Math.max(...texts.map((text) => text.split(character).length))
+  return { delimiter: formatDelimiter(character), width }
+}
+
+/** Mentions `--delimiter` if cells of the likeliest header have other delimiters in them. */
+function listDelimiterHints(
+  names: readonly string[],
+  { delimiter }: TableSample,
+  options: InputOptions,
+): string[] {
+  const isText = delimiter !== undefined && delimiter !== '\t' && options.delimiter === undefined
+  const isPlain = !isText || !names.some((name) => /[;|\t]|\w,\w/.test(name))
+  return isPlain ? [] : ['If another character is between the cells, name it with --delimiter']
+}
+
+function formatDelimiter(character: string): string {
+  return character === '\t' ? 'tab' : quoteWord(character)
+}
