@@ -90,6 +90,11 @@ export function createAddressError(
   return usageError(`${source} ${problem}`, hint)
 }
 
+/** The port of a database may come from its address, or from PGPORT. */
+export function createPortError(source: string): PlantsError {
+  return createAddressError(source, 'has a port that is not from 1 to 65535', 'Correct the port')
+}
+
 interface MissingStore {
   /** The option that names the store in a command, such as ` --store ./garden.db`. */
   storeFlag?: string

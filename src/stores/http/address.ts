@@ -1,8 +1,9 @@
-import { parseUrl } from '../../platform/urls.js'
-import { createAddressError, type HttpAddress } from '../address.js'
+import { hasTooLargePort, parseUrl } from '../../platform/urls.js'
+import { createAddressError, createPortError, type HttpAddress } from '../address.js'
 
 export function parseHttp(address: string, source: string): HttpAddress {
   const url = /^https?:\/\//i.test(address) ? parseUrl(address) : undefined
+  if (!url && hasTooLargePort(address)) throw createPortError(source)
   if (!url) throw createAddressError(source, 'is not a valid URL')
   if (url.username || url.password)
     throw createAddressError(

@@ -112,8 +112,14 @@ export function createNoResponseFailure(
   const message = explainedError?.message ?? describeFailedRequest(client, cause)
   return createFailureAfterSending(request, 'noResponse', message, {
     cause,
-    hint: explainedError?.hint,
+    hint: explainedError?.hint ?? chooseReadHint(request, cause),
   })
+}
+
+/** Another program, such as PostgreSQL, closes the connection when it gets a request of HTTP. */
+function chooseReadHint({ method }: HttpRequest, cause: unknown): string | undefined {
+  if (method !== 'GET' || cause instanceof TruncatedResponseError) return undefined
+  return 'Check the address and the port, or try again later'
 }
 
 /** Creates the error of a request that was not sent. */

@@ -12,6 +12,7 @@ import {
   type AddressContext,
   addPassword,
   createAddressError,
+  createPortError,
   isSocket,
   type PostgresAddress,
   type PostgresHost,
@@ -198,7 +199,8 @@ function parseHosts(hosts: string, ports: string, source: string): PostgresHost[
     const port = Number(portNumbers[portNumbers.length === 1 ? 0 : index] || 5432)
     const isPort = Number.isInteger(port) && port > 0 && port < 65_536
     const isHost = isIPv6(host) || /^[^\s:]+$/.test(host)
-    if (!isPort || !isHost) throw createInvalidAddressError(source)
+    if (!isHost) throw createInvalidAddressError(source)
+    if (!isPort) throw createPortError(source)
     return { host, port }
   })
 }

@@ -18,8 +18,8 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['a Tab', [tab], 8, 145, []],
   ['create', [fern], 10, 172, drivers],
   ['get', [fern, ['get', '1']], 10, 171, drivers],
-  ['list', [fern, ['list']], 10, 166, drivers],
-  ['create at a service', [service], 12, 178, ['http-store']],
+  ['list', [fern, ['list']], 10, 167, drivers],
+  ['create at a service', [service], 12, 179, ['http-store']],
   ['create in a database', [database], 12, 286, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)

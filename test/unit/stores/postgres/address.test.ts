@@ -100,7 +100,7 @@ test.skipIf(isWindows).each([
 
 test.each([
   { address: 'postgres://h1:x/g', why: 'is not a valid address' },
-  { address: 'postgres://h1:0/g', why: 'is not a valid address' },
+  { address: 'postgres://h1:0/g', why: 'has a port that is not from 1 to 65535' },
   { address: 'postgres://h1,h2/g?port=1,2,3', why: 'is not a valid address' },
   { address: 'postgres://h1/g?requirepeer=none', why: 'parameter that is not supported' },
   { address: 'postgres://h1/g?password=s3cret', why: 'parameter that is not supported' },
