@@ -63,14 +63,21 @@ export function addRetry(command: PlantsCommand): PlantsCommand {
   )
 }
 
-/** Warns of an empty name or tag, which may come from an unset variable of a shell. */
+/**
+ * Warns of an empty name or tag, which may come from an unset variable of a shell.
+ *
+ * @param tagHint how to have a plant without a tag
+ */
 export async function warnOfEmptyTexts(
   options: { name?: string; tag?: string | false },
+  tagHint: string,
   reporter: Reporter,
 ): Promise<void> {
-  for (const field of ['name', 'tag'] as const)
+  for (const field of ['name', 'tag'] as const) {
+    const hint = field === 'tag' ? `. ${tagHint}` : ''
     if (options[field] === '')
-      await reporter.warn(`--${field} is empty, so the ${field} becomes ""`, 'warning')
+      await reporter.warn(`--${field} is empty, so the ${field} becomes ""${hint}`, 'warning')
+  }
 }
 
 export const rightsRule = `separated by commas: ${rights.join(', ')}`

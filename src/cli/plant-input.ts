@@ -37,7 +37,8 @@ const onePlantHint =
 const incompleteHint =
   'Give both --id and --name. To read the plant from stdin, give neither of them, nor --tag'
 
-const plainIdHint = 'Give the id in plain digits. For the greatest id plus 1: --id next'
+const plainIdHint =
+  'Give the id in plain digits, without leading zeros. For the greatest id plus 1: --id next'
 
 /**
  * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. This

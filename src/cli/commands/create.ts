@@ -55,7 +55,7 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
     )
   const context = await CommandContext.forPlants(options, io)
   const plant = await readPlant(dash ? { ...options, file: dash } : options, context)
-  await warnOfEmptyTexts(options, context.reporter)
+  await warnOfEmptyTexts(options, 'For a plant without a tag, leave it out', context.reporter)
   try {
     if (options.dryRun) await previewCreate(plant, options, context)
     else await createAndPrint(plant, options, context)

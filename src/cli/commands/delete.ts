@@ -26,6 +26,7 @@ export function define(command: PlantsCommand): void {
     .addExamples(
       'plants delete 1 2 3 --yes > deleted.ndjson',
       'plants delete --tag shade --search fern --dry-run',
+      'plants list | plants delete - --yes',
     )
     .handler(deletePlants)
 }

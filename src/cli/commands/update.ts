@@ -34,7 +34,7 @@ async function update(options: UpdateOptions, io: Io, args: string[]): Promise<v
   const patch = await buildPatch(options)
   const context = await CommandContext.forPlants(options, io)
   const ids = await readIds(args, io)
-  await warnOfEmptyTexts(options, context.reporter)
+  await warnOfEmptyTexts(options, 'To remove the tag: --no-tag', context.reporter)
   const store = await context.openStore()
   try {
     const changes = ids.map((id) => ({ type: 'update' as const, patch: { id, ...patch } }))
