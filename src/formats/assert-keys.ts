@@ -46,6 +46,20 @@ export function assertKeys({ records }: Chunk, options: InputOptions, source: Js
     if (findMissingFields(presentFields, options).length === 0) return
   }
   if (objects.length > 0) throw createKeyError(objects, presentFields, options, source)
+  if (records.length > 0 && records.every(isJsonString)) throw createNamesError(options, source)
+}
+
+function isJsonString(record: RawRecord): boolean {
+  return typeof record === 'string' && /^\s*"/.test(record) && 'value' in parseJson(record)
+}
+
+/** Creates the error for a list of strings, such as `["Fern", "Moss"]`. */
+function createNamesError(options: InputOptions, { name, isArray }: JsonSource): PlantsError {
+  const program = `${isArray ? '.[] | ' : ''}{name: .}`
+  return new NoListError(
+    `${name} is not a list of plants: it is a list of strings`,
+    buildJqHint({ program, objects: [{ name: '' }] }, options, name),
+  )
 }
 
 function parseObject(record: RawRecord): Record<string, unknown> | undefined {

@@ -14,6 +14,7 @@ import { assertKeys } from './assert-keys.js'
 import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
 import { decodeText } from './decode-text.js'
 import {
+  countLineFeeds,
   decodeLeniently,
   findEncoding,
   findMarkedEncoding,
@@ -150,8 +151,9 @@ export async function detectFormat(
     assertByteOrder(name, head, encoding)
     assertZeroBytes(name, head, encoding)
   }
-  const text = decodeLeniently(head, encoding).trimStart()
-  const format = rejects?.format ?? options.format ?? guessFormat(text, name, options)
+  const decodedText = decodeLeniently(head, encoding)
+  const text = decodedText.trimStart()
+  const format = rejects?.format ?? options.format ?? guessFormat(decodedText, name, options)
   const isRejects = rejects !== undefined
   return { format, encoding, source, isRejects, isArray: text.startsWith('[') }
 }
@@ -228,9 +230,10 @@ function assertZeroBytes(name: string, head: Buffer, encoding: string): void {
   )
 }
 
-/** @param text the beginning of the text, without white space before it */
-function guessFormat(text: string, name: string, options: InputOptions): FormatName {
-  if (text.slice(0, 1000).includes('\0')) throw inputError(`${name} is a binary file`, saveListHint)
+/** @param decodedText the beginning of the text */
+function guessFormat(decodedText: string, name: string, options: InputOptions): FormatName {
+  assertNoNul(decodedText, name)
+  const text = decodedText.trimStart()
   if (beginsWithSql(text)) throw createDumpError(name)
   const { fileEnding } =
     /\.(?<fileEnding>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
@@ -243,6 +246,17 @@ function guessFormat(text: string, name: string, options: InputOptions): FormatN
   if (text.startsWith('[') || lowerCaseEnding === 'json') return 'json'
   if (/\.sql(?:\.gz)?$/i.test(name)) throw createDumpError(name)
   return 'csv'
+}
+
+/** @throws {PlantsError} `input` for a text with U+0000 in its first 1000 characters */
+function assertNoNul(text: string, name: string): void {
+  const index = text.slice(0, 1000).indexOf('\0')
+  if (index === -1) return
+  const line = countLineFeeds(text, index) + 1
+  throw inputError(
+    `${name} is a binary file: line ${line} contains the character U+0000`,
+    `${saveListHint}. If it is a text, remove that character from it`,
+  )
 }
 
 function createDumpError(name: string): PlantsError {

@@ -105,7 +105,7 @@ export class Mapper {
     for (const column of unnamedColumns)
       if (raw[column] !== undefined) this.#noteUnreadName(describeUnnamedColumn(names, column))
     if (raw.some((cell, column) => column >= width && cell !== undefined))
-      return createProblem('input', `The row has ${raw.length} cells, but the header has ${width}`)
+      return createSurplusProblem(raw.length, width)
     return this.#mapRecord(this.#readCells(raw), raw, idempotencyKey)
   }
 
@@ -268,6 +268,11 @@ export class Mapper {
     if (!names || names.size >= 1000 || isRejectsName(field)) return
     names.add(shorten(field))
   }
+}
+
+function createSurplusProblem(cellCount: number, width: number): Problem {
+  const message = `The row has ${cellCount} cells, but the header has ${width}`
+  return { ...createProblem('input', message), rejectionCause: 'surplusCells' }
 }
 
 function createCommonNameProblem(name: string, ids: readonly bigint[]): Problem {

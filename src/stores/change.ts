@@ -66,8 +66,8 @@ export type Outcome =
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
   /**
-   * Set for a record that an import could not map to a change, if the hint of the import depends on
-   * the cause.
+   * Set for a record that an import could not map to a change, or could not compare with the plant
+   * that has its id, if the hint of the import depends on the cause.
    */
   rejectionCause?: RejectionCause | undefined
 }
@@ -75,14 +75,19 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwn
 /**
  * - `missingId`, `quotedId`, `otherId`: the record has no id, has one in quotes in JSON, or has
  *   something else in the place of an id. Nothing else is wrong in it.
+ * - `surplusCells`: the row of a table has more cells than the header.
  * - `repeatedId`: the plant of an earlier record has the same id.
+ * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
+ *   the plant may be equal to the record.
  * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
  */
 export type RejectionCause =
   | 'missingId'
   | 'quotedId'
   | 'otherId'
+  | 'surplusCells'
   | 'repeatedId'
+  | 'unreadableConflict'
   | 'newName'
   | 'commonName'
 

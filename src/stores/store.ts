@@ -145,7 +145,8 @@ export interface ImportEntryChange {
 
 export class CheckpointMovedError extends PlantsError {
   constructor() {
-    const message = 'Another plants process is importing the same inputs into this store'
+    const message =
+      'Another process has changed the store: it imports the same inputs, or restores a backup'
     super('accessDenied', message, { hint: 'Wait until it has finished' })
   }
 }

@@ -13,7 +13,7 @@ export function explainDamage(file: string, error: unknown): unknown {
   if (!(error instanceof DamageError)) return error
   return inputError(
     `${file} is damaged: ${error.message}`,
-    'Open it in a spreadsheet program, and save it again as .xlsx or CSV',
+    'Download or copy it again, or save it again as .xlsx or CSV in a spreadsheet program',
     error,
   )
 }

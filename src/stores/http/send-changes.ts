@@ -53,13 +53,47 @@ async function sendCreate(sendRequest: Send, change: ChangeOfType<'create'>): Pr
     if (!(error instanceof PlantsError) || error.kind !== 'conflict') throw error
     if (ifExists === 'skip' && !isFoundByName) return { type: 'skipped' }
     if (ifExists !== 'same' && !isFoundByName) throw error
-    const get = sendRequest(buildPlantRequest('GET', plant.id))
-    const storedPlant = await catchErrorsOfKinds(['notFound', 'forbidden', 'rejected'], get)
-    if (!storedPlant) throw error
-    const outcome = createOutcomeForExistingId(change, storedPlant)
-    if (outcome.type !== 'rejected' || !error.mayBeOwnPlant) return outcome
-    return createRejectedOutcome({ ...outcome.problem, mayBeOwnPlant: true })
+    return compareWithStoredPlant(sendRequest, change, error)
   }
+}
+
+/**
+ * Fetches the plant that has the id of a create, and decides what becomes of the create.
+ *
+ * @param conflict why the service has rejected the create
+ */
+async function compareWithStoredPlant(
+  sendRequest: Send,
+  change: ChangeOfType<'create'>,
+  conflict: PlantsError,
+): Promise<Outcome> {
+  try {
+    const storedPlant = await sendRequest(buildPlantRequest('GET', change.plant.id))
+    const outcome = createOutcomeForExistingId(change, storedPlant)
+    if (outcome.type !== 'rejected' || !conflict.mayBeOwnPlant) return outcome
+    return createRejectedOutcome({ ...outcome.problem, mayBeOwnPlant: true })
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    if (error.kind === 'notFound') throw conflict
+    if (isReadRejected(error)) return createUnreadableOutcome(conflict)
+    throw error
+  }
+}
+
+/** Whether the service does not let the token read, or does not offer to read at all. */
+function isReadRejected({ kind }: PlantsError): boolean {
+  return kind === 'forbidden' || kind === 'rejected'
+}
+
+function createUnreadableOutcome({
+  kind,
+  error,
+  message,
+  hint,
+  mayBeOwnPlant = false,
+}: PlantsError): Outcome {
+  const rejectionCause = 'unreadableConflict'
+  return createRejectedOutcome({ kind, error, message, hint, mayBeOwnPlant, rejectionCause })
 }
 
 /**
@@ -192,10 +226,10 @@ async function tryToSend(
 /** Adds to a conflict that the stored plant may come from an earlier try of the same change. */
 function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
   if (outcome.type !== 'rejected' || outcome.problem.kind !== 'conflict') return outcome
-  const { kind, error, message, hint, mayBeOwnPlant } = outcome.problem
+  const { kind, error, message, hint, mayBeOwnPlant, rejectionCause } = outcome.problem
   if (!isRepetition && !mayBeOwnPlant) return outcome
   const explainedMessage = `${message}. It may be the plant of this record, changed since it was stored`
-  return createRejectedOutcome({ kind, error, message: explainedMessage, hint })
+  return createRejectedOutcome({ kind, error, message: explainedMessage, hint, rejectionCause })
 }
 
 export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'notSent' {

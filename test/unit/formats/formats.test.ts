@@ -47,8 +47,11 @@ test.each<{ input: string | Buffer; what: string }>([
   { input: '--\n-- PostgreSQL dump\n\nSET statement_timeout = 0;\n', what: 'a SQL dump' },
   { input: '--\n\n\\restrict x1\n\nCOPY plants (id) FROM stdin;\n', what: 'a SQL dump' },
   { input: '/*M!999999 */\r\n-- MariaDB\r\nDROP TABLE `x`;\r\n', what: 'a SQL dump' },
-  { input: 'id,name\n\0\x01\x02', what: 'a binary file' },
-  { input: 'id,name\n1,a\n\0\n2,bcd\n3,e\n', what: 'a binary file' }, // not UTF-16
+  { input: 'id,name\n\0\x01\x02', what: 'a binary file: line 2 contains the character U+0000' },
+  {
+    input: 'id,name\n1,a\n\0\n2,bcd\n3,e\n',
+    what: 'a binary file: line 3 contains the character U+0000',
+  }, // not UTF-16
 ])(
   'the error for the input $input says that it is $what, which is no list',
   async ({ input, what }) => {

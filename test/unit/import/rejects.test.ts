@@ -201,7 +201,7 @@ describe('a rejects file', () => {
       }
       return performance.now()
     }
-    const err = expect.stringContaining('Another plants process')
+    const err = expect.stringContaining('Another process has changed the store')
     expect(await user.run('import plants --rejects bad', { now })).toMatchObject({ code: 4, err })
     expect(user.read('bad')).toBe('of another process')
   })
@@ -217,7 +217,7 @@ describe('a rejects file', () => {
       }
       return performance.now()
     }
-    const err = expect.stringContaining('Another plants process')
+    const err = expect.stringContaining('Another process has changed the store')
     expect(await user.run('import plants --rejects bad', { now })).toMatchObject({ code: 4, err })
     expect(user.read('bad')).toBe(before)
   })

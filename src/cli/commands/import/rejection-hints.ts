@@ -25,7 +25,8 @@ export class RejectionHints {
     for (const { error, rejectionCause } of rejections) {
       const cause = rejectionCause ?? (error === 409 ? 'conflict' : undefined)
       if (cause === undefined) continue
-      this.#explainedCount += 1
+      // A row with surplus cells must be corrected like a record that no cause explains.
+      if (cause !== 'surplusCells') this.#explainedCount += 1
       if (!this.#files.has(cause)) this.#files.set(cause, file)
     }
   }
@@ -53,6 +54,10 @@ export class RejectionHints {
       case 'conflict':
         if (idFrom !== undefined) return undefined
         return 'To keep or change plants that exist, add --if-exists skip or --if-exists update'
+      case 'unreadableConflict':
+        return idFrom === undefined ? unreadableConflictHint : undefined
+      case 'surplusCells':
+        return 'Put each cell that contains the delimiter in double quotes'
       case 'repeatedId':
         return 'Where an id occurs twice, give each plant an id of its own, or delete one of the records'
       case 'missingId':
@@ -69,6 +74,10 @@ export class RejectionHints {
     }
   }
 }
+
+const unreadableConflictHint =
+  'The service does not let the token read plants, so a record is not compared with the plant ' +
+  'that has its id. To skip plants that exist, add --if-exists skip, or use a token that may read'
 
 /** Describes how quotes around the ids of JSON are removed. `jq` would round large ids. */
 function describeUnquoting(file: string, key: string): string {

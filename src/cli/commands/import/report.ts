@@ -18,6 +18,7 @@ import { Progress } from '../../../output/progress.js'
 import { formatPlantCount, groupDigits, haveEqualFields } from '../../../plant/plant.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
+import { CheckpointMovedError } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { describeUnreadSheets } from './describe-unread-sheets.js'
 import { RejectionHints } from './rejection-hints.js'
@@ -286,9 +287,11 @@ export class ImportReport {
 }
 
 /** Chooses the second half of a hint, such as `Free some space`, if nothing is stored. */
-function chooseRepeatHint({ kind, hint }: PlantsError): string | undefined {
+function chooseRepeatHint(error: PlantsError): string | undefined {
+  const { kind, hint } = error
+  const isTemporary = kind === 'unavailable' || error instanceof CheckpointMovedError
   // A hint that names an option proposes another command already.
-  const isSameCommand = kind === 'unavailable' && hint !== undefined && !hint.includes('--')
+  const isSameCommand = isTemporary && hint !== undefined && !hint.includes('--')
   return isSameCommand ? 'Then run the same command again' : undefined
 }
 

@@ -1,0 +1,167 @@
+import { createServer } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { buildSqliteOptions, createFileAddress } from '../../helpers/sandbox/store.js'
+import { buildPlantWorkbook } from '../../helpers/sandbox/workbook.js'
+import { serveFile, token } from '../../helpers/scripted-server/service.js'
+
+// What an error says to do next, in its exact words.
+
+interface Failure {
+  command: string[]
+  files?: Record<string, string | Buffer>
+  env?: Record<string, string>
+  err: string
+}
+
+const failures: Failure[] = [
+  {
+    command: ['create', '--id', '007', '--name', 'Fern'],
+    err: `\
+plants: Invalid plant: the id must be an integer from -9223372036854775808 to 9223372036854775807, but was "007"
+  Give the id in plain digits, without leading zeros. For the greatest id plus 1: --id next
+`,
+  },
+  {
+    command: ['import', 'ragged.csv'],
+    files: { 'ragged.csv': 'id,name,tag\n1,Fern,green\n2,Rose,red,white\n' },
+    err: `\
+plants: ragged.csv:3: The row has 4 cells, but the header has 3
+plants: Rejected 1 plant
+  Put each cell that contains the delimiter in double quotes. To write all rejected records to a file, run the command again with --rejects FILE
+`,
+  },
+  {
+    command: ['import', 'names.json'],
+    files: { 'names.json': '["Rose","Oak"]' },
+    err: `\
+plants: names.json is not a list of plants: it is a list of strings
+  Pipe this into the same command, with - instead of names.json, and add --id-from next: jq -c '.[] | {name: .}' names.json
+`,
+  },
+  {
+    command: ['import', 'names.ndjson'],
+    files: { 'names.ndjson': '"Rose"\n"Oak"\n' },
+    err: `\
+plants: names.ndjson is not a list of plants: it is a list of strings
+  Pipe this into the same command, with - instead of names.ndjson, and add --id-from next: jq -c '{name: .}' names.ndjson
+`,
+  },
+  {
+    command: ['import', 'nul.csv'],
+    files: { 'nul.csv': '\nid,name\n1,Fern\n2,Ro\0se\n' },
+    err: `\
+plants: nul.csv is a binary file: line 4 contains the character U+0000
+  Save the list as CSV, JSON or .xlsx, and import that file. If it is a text, remove that character from it
+`,
+  },
+  {
+    command: ['import', 'half.xlsx'],
+    files: { 'half.xlsx': buildPlantWorkbook('').subarray(0, 500) },
+    err: `\
+plants: half.xlsx is damaged: its list of parts cannot be read
+  Download or copy it again, or save it again as .xlsx or CSV in a spreadsheet program
+`,
+  },
+  {
+    command: ['list', '--store', 'http://example.invalid:99999/v1'],
+    err: `\
+plants: --store has a port that is not from 1 to 65535
+  Correct the port
+`,
+  },
+  {
+    command: ['list', '--store', 'postgres://example.invalid:99999/plants'],
+    err: `\
+plants: --store has a port that is not from 1 to 65535
+  Correct the port
+`,
+  },
+  {
+    command: ['list', '--store', 'http://example.invalid', '--allow-http'],
+    env: { HTTP_PROXY: 'http://proxy.invalid:99999', PLANTS_TOKEN: token },
+    err: `\
+plants: HTTP_PROXY or ALL_PROXY has a port above 65535
+  Correct the port
+`,
+  },
+]
+
+test.each(failures)(
+  'the error of $command says what to do',
+  async ({ command, files = {}, env = {}, err }) => {
+    const user = new ImportSandbox()
+    for (const [name, content] of Object.entries(files)) user.write(name, content)
+    Object.assign(user.env, env)
+    expect(await user.run(command)).toMatchObject({ err })
+  },
+)
+
+test('a list with names in quotes is imported with the cell that the hint names', async () => {
+  const user = new ImportSandbox()
+  user.write('ragged.csv', 'id,name,tag\n1,Fern,green\n2,Rose,"red,white"\n')
+  expect(await user.import('ragged.csv')).toMatchObject({ code: 0, created: 2 })
+})
+
+test('the warning of an empty tag says how to remove the tag', async () => {
+  const user = new ImportSandbox()
+  await user.run(['create', '--id', '1', '--name', 'Fern', '--tag', 'shade'])
+  const { err } = await user.run(['update', '1', '--tag', ''])
+  expect(err).toBe(
+    'plants: warning: --tag is empty, so the tag becomes "". To remove the tag: --no-tag\n',
+  )
+})
+
+test('a port at which another program closes the connection may be the wrong one', async () => {
+  const server = createServer((socket) => socket.once('data', () => socket.end()))
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  onTestFinished(() => {
+    server.close()
+  })
+  const { port } = server.address() as { port: number }
+  const user = new ImportSandbox()
+  Object.assign(user.env, { PLANTS_TOKEN: token })
+  const { err } = await user.run(['list', '--timeout=1s', `--store=http://127.0.0.1:${port}`])
+  expect(err).toContain(`\
+plants: http://127.0.0.1:${port} received the request, but did not answer: the connection was closed
+  Check the address and the port, or try again later
+`)
+})
+
+test('an import with a token that may not read says why equal plants are rejected', async () => {
+  const user = new ImportSandbox()
+  user.write('plants.csv', 'id,name\n1,Fern\n2,Moss\n')
+  const caller = { name: 'ci', rights: ['create'] as const }
+  const store = await serveFile(`${user.home}/served.db`, '', caller)
+  Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })
+  expect(await user.import('plants.csv')).toMatchObject({ code: 0, created: 2 })
+  const { err } = await user.import('plants.csv')
+  expect(err).toBe(`\
+plants: plants.csv:2: A plant with id 1 already exists
+plants: plants.csv:3: A plant with id 2 already exists
+plants: Rejected 2 plants
+  The service does not let the token read plants, so a record is not compared with the plant that has its id. To skip plants that exist, add --if-exists skip, or use a token that may read
+`)
+  const skipped = await user.import('plants.csv --if-exists skip')
+  expect(skipped).toMatchObject({ code: 0, skipped: 2 })
+})
+
+test('a checkpoint that another process has changed may come from a backup', async () => {
+  const user = new ImportSandbox()
+  const store = await SqliteStore.openOrCreate(
+    createFileAddress(`${user.home}/a.db`),
+    buildSqliteOptions(),
+  )
+  const change = { id: 'import', expectedState: '{}', newState: undefined }
+  const saved = store.transaction(({ saveImportEntry }) => saveImportEntry(change))
+  await expect(saved).rejects.toMatchObject({
+    kind: 'accessDenied',
+    message:
+      'Another process has changed the store: it imports the same inputs, or restores a backup',
+    hint: 'Wait until it has finished',
+  })
+  await store.close()
+})
