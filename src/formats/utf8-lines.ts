@@ -101,12 +101,29 @@ export function findUtf8LineInMixture(bytes: Buffer): number | undefined {
  */
 export function findPartlyUtf8Line(bytes: Buffer): number | undefined {
   const lines = [...splitLines(bytes)]
-  const index = lines.findIndex((line) => !isUtf8(line) && utf8InWord.test(line.toString('latin1')))
+  const index = lines.findIndex((line) => !isUtf8(line) && hasUtf8Letter(line.toString('latin1')))
   return index === -1 ? undefined : index
 }
 
-/** Matches the bytes of letters from U+00C0 to U+017F between small letters of ASCII. */
-const utf8InWord = /[a-z](?:[\xc3-\xc5][\x80-\xbf])+[a-z]/
+/**
+ * @param bytes a line, with one character for each byte
+ */
+function hasUtf8Letter(bytes: string): boolean {
+  return utf8InWord.test(bytes) || (utf8AtWordEdge.test(bytes) && singleByteInWord.test(bytes))
+}
+
+/** Matches the bytes of letters from U+00C0 to U+017F after a letter of ASCII and before one. */
+const utf8InWord = /[A-Za-z](?:[\xc3-\xc5][\x80-\xbf])+[a-z]/
+
+/**
+ * Matches the bytes of such letters at the beginning or the end of a word. A Chinese character next
+ * to a Latin word has such bytes, too, so `singleByteInWord` must also match.
+ */
+const utf8AtWordEdge =
+  /[a-z]{2}(?:[\xc3-\xc5][\x80-\xbf])+(?![\x80-\xff])|(?<![\x80-\xff])(?:[\xc3-\xc5][\x80-\xbf])+[a-z]{2}/
+
+/** Matches an accented letter of an encoding with one byte for a letter, as in `Fr\xfchling`. */
+const singleByteInWord = /[A-Za-z][\x80-\xff][a-z]/
 
 /**
  * Matches letters to which a line of another encoding is hardly decoded by chance: an accented

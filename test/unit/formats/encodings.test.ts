@@ -202,6 +202,20 @@ test('the error suggests no encoding for a line of UTF-8 and of Windows-1252', a
   })
 })
 
+test.each([
+  { line: '1,Fr\xfchling S\xc3\xbcd', position: 5 },
+  { line: '1,S\xc3\xbcdbeet,Stra\xdfe', position: 16 },
+  { line: '1,Caf\xc3\xa9,S\xfcd', position: 10 },
+  { line: '1,S\xfcd,\xc3\x96sterreich', position: 4 },
+])('the error suggests no encoding for the only line beyond ASCII: $line', async (example) => {
+  const { line, position } = example
+  await expect(readRecords(latin1(`id,name,tag\n${line}\n2,Fern\n`))).rejects.toMatchObject({
+    message: `stdin is not UTF-8 (line 2, byte ${position}), but other letters of line 2 are`,
+    hint: mixedHint,
+    encodings: [],
+  })
+})
+
 test('the error for a long line of UTF-8 with one other letter gives the position of the letter', async () => {
   const line = Buffer.from(`{"id":1,"name":"Größe${'é'.repeat(99_991)}`)
   const blocks = { cuts: [20_000, 65_537, 131_074] }
