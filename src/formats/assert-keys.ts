@@ -7,7 +7,13 @@ import { PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import type { Chunk, InputOptions, RawRecord } from './chunk.js'
-import { describeOnlyNames, findMissingFields, listNames } from './columns.js'
+import {
+  describeOnlyNames,
+  findMissingFields,
+  isRejectedText,
+  listNames,
+  replaceRejectedTextHint,
+} from './columns.js'
 import { buildJqHint, findListInObject, type JqList, pickNestedFields } from './json-shape.js'
 import { KeyFinder } from './keys.js'
 import { createMissingFieldsError } from './missing-fields.js'
@@ -73,6 +79,7 @@ function createKeyError(
   options: InputOptions,
   source: JsonSource,
 ): PlantsError {
+  if (objects.every(isRejectedText)) return createRejectedTextError(source)
   const [firstObject = {}] = objects
   const isSingle = objects.length === 1 && !source.isArray
   const list = isSingle ? findListInObject(firstObject, options) : undefined
@@ -94,6 +101,11 @@ function createKeyError(
   const error = createMissingFieldsError(missingFields, options, { name, noun: 'key', description })
   if (nestedList.program === program) return error
   return new NoListError(error.message, buildJqHint(nestedList, options, name))
+}
+
+function createRejectedTextError({ name }: JsonSource): PlantsError {
+  const message = `${name} has no plants: its lines have only "rejected_text", the text of lines that were not JSON`
+  return new NoListError(message, replaceRejectedTextHint)
 }
 
 /** @returns the key of the first empty list in an object; undefined if it has none */

@@ -14,6 +14,16 @@ export function isRejectsName(name: string): boolean {
   return /^rejected_(?:line|reason|text)$/.test(foldName(name))
 }
 
+/** Whether an object has only what a rejects file says of a line that is not JSON. */
+export function isRejectedText(object: object): boolean {
+  const keys = Object.keys(object)
+  return keys.includes('rejected_text') && keys.every(isRejectsName)
+}
+
+/** What to do with such a line. Whoever corrects only its text has still no plant in it. */
+export const replaceRejectedTextHint =
+  'Replace the whole line by the JSON object in "rejected_text", without its quotes, and corrected'
+
 /**
  * Folds the name of a column to compare it. `ID`, ` id ` and `Id` are the same name. So are `Größe`
  * and `grosse`, as in a search. Soft hyphens and zero-width spaces are invisible, so they are

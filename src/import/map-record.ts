@@ -17,7 +17,13 @@ import {
   type RawRecord,
   recordTooLargeReason,
 } from '../formats/chunk.js'
-import { describeUnnamedColumn, isRejectsName, listNames } from '../formats/columns.js'
+import {
+  describeUnnamedColumn,
+  isRejectedText,
+  isRejectsName,
+  listNames,
+  replaceRejectedTextHint,
+} from '../formats/columns.js'
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
@@ -129,6 +135,11 @@ export class Mapper {
       return createProblem('input', `Not JSON: ${describeSyntaxError(text)}`)
     const { value } = parseResult
     if (!isObject(value)) return this.#mapRecord(value, [], idempotencyKey)
+    if (isRejectedText(value))
+      return createProblem(
+        'invalid',
+        `The line has only the text of a line that was not JSON. ${replaceRejectedTextHint}`,
+      )
     const keys = this.#keyFinder.find(value)
     if ('ambiguousField' in keys) {
       const names = listNames(keys.candidateKeys)

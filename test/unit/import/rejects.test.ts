@@ -271,3 +271,27 @@ describe('an import says that a file has an id twice', () => {
     expect(err.match(/A different plant with id 7 already exists/g)).toHaveLength(2)
   })
 })
+
+describe('a rejected line that was not JSON', () => {
+  const line = '{"rejected_line":1,"rejected_reason":"Not JSON","rejected_text":"{}"}\n'
+  const hint =
+    'Replace the whole line by the JSON object in "rejected_text", without its quotes, and corrected'
+
+  test('has no plant in its text', async () => {
+    user.write('bad', line)
+    const { err } = await user.run('import bad --output text')
+    expect(err).toBe(
+      'plants: bad has no plants: its lines have only "rejected_text", the text of lines that were not JSON\n' +
+        `  ${hint}\n`,
+    )
+  })
+
+  test('is kept as it is if it is imported next to plants', async () => {
+    user.write('bad', buildPlantLine(1) + line)
+    const { err } = await user.run('import bad --rejects again --output text')
+    expect(err).toContain(
+      `plants: bad:2: The line has only the text of a line that was not JSON. ${hint}\n`,
+    )
+    expect(user.readRejected('again')).toMatchObject([{ line: 2, record: '{}' }])
+  })
+})
