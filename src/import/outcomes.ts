@@ -40,7 +40,7 @@ export function computeChunkResult(
   changeOutcomes: readonly Outcome[],
   input: { reader: FormatReader; position: Position },
 ): ChunkResult {
-  const outcomes = explainRepeatedIds(mergeOutcomes(results, changeOutcomes), results, chunk)
+  const outcomes = explainConflicts(mergeOutcomes(results, changeOutcomes), results, chunk)
   const rejections = findRejections(chunk, outcomes)
   const rejectedRows = formatRejectedRecords(rejections, input.reader)
   const position = {
@@ -73,10 +73,11 @@ function mergeOutcomes(
 }
 
 /**
- * Says of a conflict that the plant with the id is that of an earlier record of the chunk. Whether
- * an earlier chunk has the id is not known: to remember all ids would need too much memory.
+ * Says of a conflict that the id was generated, or that the plant with the id is that of an earlier
+ * record of the chunk. Whether an earlier chunk has the id is not known: to remember all ids would
+ * need too much memory.
  */
-function explainRepeatedIds(
+function explainConflicts(
   outcomes: Outcome[],
   results: readonly (MappedChange | Problem)[],
   { lines }: Chunk,
@@ -85,8 +86,10 @@ function explainRepeatedIds(
   const createdLines = new Map<bigint, number>()
   return outcomes.map((outcome, index) => {
     const result = assertDefined(results[index])
-    if ('error' in result || result.idSource !== 'given') return outcome
+    if ('error' in result) return outcome
     const id = getTargetId(result)
+    if (result.idSource === 'generated') return explainGeneratedId(outcome, id)
+    if (result.idSource !== 'given') return outcome
     if (outcome.type === 'created') createdLines.set(id, assertDefined(lines[index]))
     const firstLine = createdLines.get(id)
     if (firstLine === undefined || !isConflict(outcome)) return outcome
@@ -94,6 +97,16 @@ function explainRepeatedIds(
     const rejectionCause = 'repeatedId'
     return createRejectedOutcome({ ...outcome.problem, message, rejectionCause })
   })
+}
+
+/**
+ * Says of a conflict that the record has no id, so that nobody looks for the id in the input. If the
+ * conflict has a cause already, the plant with the id may be that of the record.
+ */
+function explainGeneratedId(outcome: Outcome, id: bigint): Outcome {
+  if (!isConflict(outcome) || outcome.problem.rejectionCause !== undefined) return outcome
+  const message = `The record has no id, and the generated id ${id} is already that of another plant`
+  return createRejectedOutcome({ ...outcome.problem, message, rejectionCause: 'generatedId' })
 }
 
 function isConflict(outcome: Outcome): outcome is Extract<Outcome, { problem: Problem }> {

@@ -79,6 +79,7 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwn
  * - `repeatedId`: the plant of an earlier record has the same id.
  * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
  *   the plant may be equal to the record.
+ * - `generatedId`: another plant has the id that was generated for the record.
  * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
  */
 export type RejectionCause =
@@ -88,6 +89,7 @@ export type RejectionCause =
   | 'surplusCells'
   | 'repeatedId'
   | 'unreadableConflict'
+  | 'generatedId'
   | 'newName'
   | 'commonName'
 

@@ -295,3 +295,15 @@ describe('a rejected line that was not JSON', () => {
     expect(user.readRejected('again')).toMatchObject([{ line: 2, record: '{}' }])
   })
 })
+
+test.each([
+  { options: '--if-exists same', hint: 'Import only the rejected records with --id-from next, and not 3' },
+  { options: '--dry-run', hint: 'Replace --id-from 3 by --id-from next' },
+])('a generated id that exists is rejected: $hint', async ({ options, hint }) => {
+  user.write('list.csv', 'id,name\n3,X\n,Y\n')
+  const { err } = await user.run(`import list.csv --id-from 3 ${options} --output text`)
+  expect(err).toContain(
+    'plants: list.csv:3: The record has no id, and the generated id 3 is already that of another plant\n',
+  )
+  expect(err).toContain(`\n  ${hint}\n`)
+})

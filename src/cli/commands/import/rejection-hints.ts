@@ -60,6 +60,8 @@ export class RejectionHints {
         return 'Put each cell that contains the delimiter in double quotes'
       case 'repeatedId':
         return 'Where an id occurs twice, give each plant an id of its own, or delete one of the records'
+      case 'generatedId':
+        return this.#describeGeneratedId()
       case 'missingId':
         return 'To generate ids for plants without one, add --id-from next'
       case 'quotedId':
@@ -72,6 +74,14 @@ export class RejectionHints {
       case 'commonName':
         return 'If several plants have the name, put the id of the right one into a column or key id'
     }
+  }
+
+  /** The ids after the largest one are free, whatever ids the store and the input have. */
+  #describeGeneratedId(): string | undefined {
+    const { idFrom, dryRun, atomic, rejects } = this.#plan
+    if (idFrom === undefined || idFrom === 'next') return undefined
+    if (dryRun || atomic) return `Replace --id-from ${idFrom} by --id-from next`
+    return `Import ${rejects ?? 'only the rejected records'} with --id-from next, and not ${idFrom}`
   }
 }
 
