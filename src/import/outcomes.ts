@@ -100,12 +100,12 @@ function explainConflicts(
 }
 
 /**
- * Says of a conflict that the record has no id, so that nobody looks for the id in the input. If the
- * conflict has a cause already, the plant with the id may be that of the record.
+ * Says of a conflict that the record has no id, so that nobody looks for the id in the input. If
+ * the conflict has a cause already, the plant with the id may be that of the record.
  */
 function explainGeneratedId(outcome: Outcome, id: bigint): Outcome {
   if (!isConflict(outcome) || outcome.problem.rejectionCause !== undefined) return outcome
-  const message = `The record has no id, and the generated id ${id} is already that of another plant`
+  const message = `The record has no id, and another plant has the generated id ${id}`
   return createRejectedOutcome({ ...outcome.problem, message, rejectionCause: 'generatedId' })
 }
 

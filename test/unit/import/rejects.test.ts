@@ -297,13 +297,28 @@ describe('a rejected line that was not JSON', () => {
 })
 
 test.each([
-  { options: '--if-exists same', hint: 'Import only the rejected records with --id-from next, and not 3' },
+  {
+    options: '--if-exists same',
+    hint: 'Import only the rejected records with --id-from next, and not 3',
+  },
   { options: '--dry-run', hint: 'Replace --id-from 3 by --id-from next' },
 ])('a generated id that exists is rejected: $hint', async ({ options, hint }) => {
   user.write('list.csv', 'id,name\n3,X\n,Y\n')
   const { err } = await user.run(`import list.csv --id-from 3 ${options} --output text`)
   expect(err).toContain(
-    'plants: list.csv:3: The record has no id, and the generated id 3 is already that of another plant\n',
+    'plants: list.csv:3: The record has no id, and another plant has the generated id 3\n',
   )
   expect(err).toContain(`\n  ${hint}\n`)
+})
+
+test.each([
+  ['-', '--rejects writes no records to stdout', 'rejected.csv'],
+  ['bad.xlsx', '--rejects writes text, and no .xlsx file', 'bad.csv'],
+  ['bad.csv.gz', '--rejects writes text, and no .gz file', 'bad.csv'],
+])('the rejects file cannot be %s', async (path, message, otherPath) => {
+  user.write('list.csv', 'id,name\nx,X\n')
+  const { code, err } = await user.run(`import list.csv --rejects ${path} --output text`)
+  expect(code).toBe(2)
+  expect(err).toContain(message)
+  expect(err).toContain(`--rejects ${otherPath}\n`)
 })

@@ -14,6 +14,7 @@ import type { ImportInput } from '../../../import/input-file.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { fieldNames } from '../../../plant/fields.js'
 import type { Io } from '../../../platform/io.js'
+import { quoteWord } from '../../../platform/shell.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
 import { findKind, hasCapability, requireCapability } from '../../../stores/kinds.js'
@@ -38,7 +39,7 @@ export function define(command: PlantsCommand): void {
     .value(
       '--rejects <path>',
       'write the rejected records, with the reasons, to this file',
-      parseFilePath,
+      parseRejectsPath,
     )
     .addOption(
       new Option('--dry-run', 'show what would be imported, without importing it').conflicts([
@@ -175,6 +176,19 @@ function findFormatHint(format: string): string | undefined {
   return namesWorkbook(format)
     ? 'Leave it out for a workbook, which is recognized by its content'
     : undefined
+}
+
+/**
+ * A rejects file is a table or NDJSON, whatever its name. A spreadsheet would not open a table with
+ * the name of a workbook.
+ */
+function parseRejectsPath(flag: string, text: string): string {
+  if (text === '-')
+    throw usageError(`${flag} writes no records to stdout`, `Name a file: ${flag} rejected.csv`)
+  const [ending = ''] = /\.(?:xls[xmb]?|ods|gz)$/i.exec(text) ?? []
+  if (ending === '') return parseFilePath(flag, text)
+  const path = quoteWord(`${text.slice(0, -ending.length).replace(/\.(?:csv|tsv)$/i, '')}.csv`)
+  throw usageError(`${flag} writes text, and no ${ending} file`, `Name a table: ${flag} ${path}`)
 }
 
 function parseDelimiter(flag: string, text: string): string {
