@@ -217,6 +217,8 @@ const unlikelyText = RegExp(
     // A symbol within a word, or before one.
     `\\p{L}[“”„…•†‡¶§\\p{Sm}${symbols}]\\p{L}`,
     `(?<!\\p{L})[ƒµ¬¶§—${symbols}]\\p{Ll}{3}`,
+    // Two raised digits before a letter: `łąka` is `³¹ka` in windows-1252.
+    '[¹²³]{2}\\p{L}',
     // A list of macOS has `–` for `ñ`, and `—` for `ó`, as in `monta–a`.
     '\\p{Ll}[–—]\\p{Ll}',
     // An accented capital within a word: `Königskerze` is `KŲnigskerze` in x-mac-ce. But an Irish

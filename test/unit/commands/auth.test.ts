@@ -171,6 +171,11 @@ describe('login saves nothing', () => {
     ['400 with a web page', buildPage(400), 'answered 400 with a web page of Web/1.0'],
     ['404', no(404, 404), 'answered 404: No'],
     ['405 with nothing', buildResponse(405), 'answered 405 with nothing'],
+    [
+      '200 with other JSON',
+      buildResponse(200, '{"ok":true}', { 'Content-Type': 'application/json' }),
+      'answered 200 with ',
+    ],
     ['204', buildResponse(204), 'answered 204 with nothing'],
     [
       '303 to a page to log in',
