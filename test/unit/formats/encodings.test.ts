@@ -216,6 +216,13 @@ test.each([
   })
 })
 
+test('the error suggests a Polish encoding for a word that begins with two Polish letters', async () => {
+  const input = iconv.encode('id,name\n1,łąka\n', 'windows-1250')
+  await expect(readRecords(input)).rejects.toMatchObject({
+    message: expect.stringContaining('In windows-1250, the most likely encoding'),
+  })
+})
+
 test('the error for a long line of UTF-8 with one other letter gives the position of the letter', async () => {
   const line = Buffer.from(`{"id":1,"name":"Größe${'é'.repeat(99_991)}`)
   const blocks = { cuts: [20_000, 65_537, 131_074] }
