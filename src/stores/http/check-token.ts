@@ -70,6 +70,6 @@ function replaceHint(error: PlantsError, state: 'foreign' | 'unknown'): PlantsEr
  */
 function isForeign({ status, headers }: HttpResponse): boolean {
   const isJson = isJsonType(headers['content-type'] ?? '')
-  const hasNoOperation = [204, 303, 404, 405].includes(status)
-  return hasNoOperation || (!isJson && [200, 400, 501].includes(status))
+  const hasNoOperation = [200, 204, 303, 404, 405].includes(status)
+  return hasNoOperation || (!isJson && [400, 501].includes(status))
 }

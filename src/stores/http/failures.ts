@@ -167,6 +167,8 @@ function chooseHint(
   // At `/plants/plants`, `plants serve` looks for a plant with the id `plants`.
   const mayBeAddress = kind === 'badResponse' || request.method === 'GET'
   if (mayBeAddress && addressHint !== undefined) return addressHint
+  // A read stores nothing, so there is nothing to say about that.
+  if (kind === 'unavailable' && request.method === 'GET') return 'Try again later'
   return hintsByKind[kind] ?? `This message is from ${address.name}`
 }
 
