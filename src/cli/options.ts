@@ -46,7 +46,7 @@ export interface QueryOptions extends FilterOptions {
 /** Adds the options of `list` and `export`: filters, order and limits. */
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; not supported by services'
-  const after = 'only plants after this id; with --desc, only those before it'
+  const after = 'only plants with greater ids; with --desc, only plants with smaller ids'
   command
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
     .option('--desc', 'sort in descending order')
@@ -58,7 +58,7 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
 export function addRetry(command: PlantsCommand): PlantsCommand {
   return command.value(
     '--retry <duration>',
-    'how long to keep trying to reach a service or a database: 0 to 1h; by default 2s',
+    'time to keep trying to reach a service or a database, from 0 to 1h; by default 2s',
     createDurationParser('a duration from 0 to 1h', 0, 3_600_000, '10s'),
   )
 }

@@ -20,7 +20,7 @@ const settingsTable = {
     scopes: ['user'],
     parse: parseOutput,
     default: { label: 'text on a terminal, otherwise JSON' },
-    description: 'output format; csv and tsv only for plants',
+    description: 'output format; csv and tsv are only for plants',
   },
   timeout: {
     flags: '--timeout <duration>',

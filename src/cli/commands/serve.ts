@@ -47,7 +47,7 @@ const loopback = '127.0.0.1'
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Serve a store over HTTP. The address is printed to stdout, the log to stderr.')
+    .description('Serve a store over HTTP. Print the address to stdout and the log to stderr.')
     .value(
       '--host <host>',
       'address to listen on; 0.0.0.0 for all IPv4 addresses',
@@ -58,7 +58,7 @@ export function define(command: PlantsCommand): void {
     .value('--base-path <prefix>', 'path in front of /plants, such as /v1', parseBasePath)
     .option(
       '--cors <origin...>',
-      'allow web pages of this origin; * allows all. Repeat it for further origins',
+      'allow web pages of this origin, or of all origins with *. You can repeat the option',
       parseOrigin,
     )
     .value(

@@ -45,7 +45,7 @@ export function define(command: PlantsCommand): void {
     .argument('<address>', 'a path, http(s)://… or postgres://…')
   for (const name of listSettings('store')) add.addOption(createSettingOption(name))
   add
-    .option('--replace', 'replace a saved store of this name and all its options')
+    .option('--replace', 'replace the saved store with this name, and all its options')
     .handler(addStore)
   command
     .command('init')
@@ -63,7 +63,7 @@ export function define(command: PlantsCommand): void {
     .handler(list)
   command
     .command('use')
-    .description('Set the default store. "local" is your own store (built in).')
+    .description('Set the default store. The store "local" is built in.')
     .argument('<store>', 'a saved name, or an address')
     .handler((options, io, store: string) => saveSetting(options, io, 'store', store))
   command

@@ -37,7 +37,7 @@ export function define(command: PlantsCommand): void {
     .option('--note <text>', 'note that says what the token is for')
     .value(
       '--expires <duration>',
-      'lifetime of the token, such as 90d; by default, until it is revoked',
+      'lifetime of the token, such as 90d; by default, the token does not expire',
       parseLifetime,
     )
     .value(

@@ -29,7 +29,7 @@ export function define(command: PlantsCommand): void {
   command
     .description(
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. ' +
-        'On a terminal, it asks about whatever the files leave open. ' +
+        'On a terminal, the command asks about everything that the files leave open. ' +
         'If the import is interrupted, the same command resumes it.',
     )
     .argument('[files...]', 'files to read, plain or compressed with gzip (.gz); "-" for stdin')
@@ -81,7 +81,7 @@ function addReadingOptions(command: PlantsCommand): void {
     )
     .value(
       '--id-from <int64>',
-      'generate ids for plants without one: from this id on, or next',
+      'first id to generate for plants without an id; next is above every existing id',
       (flag, text) => (text === 'next' ? text : parseId(flag, text)),
     )
     .choice('--match <field>', 'treat a record without an id as the plant with the same name', [
@@ -94,7 +94,7 @@ function addReadingOptions(command: PlantsCommand): void {
     )
     .value(
       '--delimiter <character>',
-      'character between the cells of a table, or tab',
+      'character between the cells of a table, or the word tab',
       parseDelimiter,
     )
     .option('--no-quotes', 'read quotes in a table as ordinary characters')
