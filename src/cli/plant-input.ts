@@ -71,7 +71,13 @@ export async function readPlant(
   const value = await readPlantJson(path, context)
   if (usesNextId && isObject(value) && Object.hasOwn(value, 'id'))
     throw usageError('--id next cannot be used for a plant that has an id', 'Leave one of them out')
-  return acceptPlant(value, usesNextId, onePlantHint, context)
+  const hasQuotedId = isObject(value) && isDecimalString(value['id'])
+  const hint = hasQuotedId ? 'Write the id without quotes' : onePlantHint
+  return acceptPlant(value, usesNextId, hint, context)
+}
+
+function isDecimalString(id: unknown): boolean {
+  return typeof id === 'string' && parseDecimalId(id) !== undefined
 }
 
 /** Reads the plant from options. If a person is there, it asks for the missing fields. */

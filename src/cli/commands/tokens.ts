@@ -147,7 +147,10 @@ async function findTokenId(name: string, tokens: TokenStore): Promise<bigint | u
   }
   const activeTokens = tokensWithNote.filter(({ revokedAt }) => !revokedAt)
   if (activeTokens.length > 1)
-    throw usageError('Several tokens have this note', 'Give the id of one of them')
+    throw usageError(
+      'Several tokens have this note',
+      'Give the id of one of them, which this lists: plants tokens list',
+    )
   return (activeTokens[0] ?? tokensWithNote.at(-1))?.id
 }
 

@@ -24,6 +24,14 @@ plants: Invalid plant: the id must be an integer from -9223372036854775808 to 92
 `,
   },
   {
+    command: ['create', '--file', 'quoted.json'],
+    files: { 'quoted.json': '{"id":"5","name":"Fern"}' },
+    err: `\
+plants: Invalid plant: the id must be an integer from -9223372036854775808 to 9223372036854775807, but was "5"
+  Write the id without quotes
+`,
+  },
+  {
     command: ['import', 'ragged.csv'],
     files: { 'ragged.csv': 'id,name,tag\n1,Fern,green\n2,Rose,red,white\n' },
     err: `\
