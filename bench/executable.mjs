@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { executableName, hostTarget } from '../bin/build/targets.mjs'
+import { findHostTarget, formatExecutableName } from '../bin/build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
 
@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '..')
  */
 export function findExecutable() {
   if (process.env.PLANTS_BIN) return process.env.PLANTS_BIN
-  const path = buildExecutablePath(hostTarget())
+  const path = buildExecutablePath(findHostTarget())
   return existsSync(path) ? path : undefined
 }
 
@@ -21,7 +21,7 @@ export function findExecutable() {
  */
 export function findBuiltExecutable(target) {
   const path = buildExecutablePath(target)
-  const command = `npm run build:binary -- ${[...new Set([hostTarget(), target])].join(' ')}`
+  const command = `npm run build:binary -- ${[...new Set([findHostTarget(), target])].join(' ')}`
   if (!existsSync(path)) throw new Error(`There is no ${path}. Make it with: ${command}`)
   if (isOlderThan(path, join(root, 'src')))
     throw new Error(`${path} is older than src. Make it again with: ${command}`)
@@ -29,7 +29,7 @@ export function findBuiltExecutable(target) {
 }
 
 function buildExecutablePath(target) {
-  return join(root, 'release', executableName(`plants-${target}`, target))
+  return join(root, 'release', formatExecutableName(`plants-${target}`, target))
 }
 
 function isOlderThan(file, folder) {

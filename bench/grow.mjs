@@ -93,7 +93,10 @@ async function measureMemoryMb({ file }) {
   const log = join(folder, 'server.log')
   const serve = ['serve', '--port', '0', '--store', file]
   const { url, pid, stop } = await startServer([...plants, ...serve], { env, log })
-  await generateLoad({ url, firstId: '1000000', connections: 64, isKept: true, count: 20_000 }, env)
+  await generateLoad(
+    { url, firstId: '1000000', connections: 64, keepsConnections: true, count: 20_000 },
+    env,
+  )
   const peakMb = readPeakMb(pid) ?? NaN
   await stop()
   return peakMb

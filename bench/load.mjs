@@ -3,18 +3,18 @@
 // JSON in argv:
 //   url               is that of the server
 //   firstId           is a text; the other ids have as many digits
-//   areRandom         says whether the ids of creates are in no order
+//   hasRandomIds         says whether the ids of creates are in no order
 //   existingCount     is how many plants from `firstId` on are read, at random; without it, plants
 //                     are created
 //   connections       is how many there are at the same time
-//   isKept            says whether a connection sends one request after the other; otherwise each
+//   keepsConnections            says whether a connection sends one request after the other; otherwise each
 //                     request has a new one
 //   milliseconds, or count   says for how long, or how many requests
 // It prints JSON: how many requests were acknowledged, how many a second, and p50 and p99 in ms.
 import { connect } from 'node:net'
 
 const load = JSON.parse(process.argv[2])
-const { url, firstId, areRandom, existingCount, connections, isKept } = load
+const { url, firstId, hasRandomIds, existingCount, connections, keepsConnections } = load
 const { milliseconds = Infinity, count = Infinity } = load
 const { hostname, port, host } = new URL(url)
 const template = Buffer.from(existingCount ? formatGet() : formatPost())
@@ -38,7 +38,7 @@ function sendRequests() {
   const sendNext = () => {
     sentAtMs = performance.now()
     if (sentAtMs >= endsAtMs || sentCount === count) endConnection()
-    else if (isKept) send()
+    else if (keepsConnections) send()
     else open(send)
   }
   const send = () => {
@@ -51,7 +51,7 @@ function sendRequests() {
     if (!isComplete(response)) return true
     if (!/^HTTP\/1\.1 20[01] /.test(response)) finish(`It answered ${response}`)
     countAcknowledged(sentAtMs)
-    if (!isKept) socket.destroy()
+    if (!keepsConnections) socket.destroy()
     sendNext()
     return true
   }
@@ -61,7 +61,7 @@ function sendRequests() {
     socket.on('error', ({ message }) => finish(message))
     socket.on('end', () => finish('The connection was closed'))
   }
-  if (isKept) open(sendNext)
+  if (keepsConnections) open(sendNext)
   else sendNext()
 }
 
@@ -72,7 +72,7 @@ function endConnection() {
 
 function takeNextId() {
   sentCount += 1
-  if (areRandom) return Math.floor(10 ** (firstId.length - 1) * (1 + 8 * Math.random()))
+  if (hasRandomIds) return Math.floor(10 ** (firstId.length - 1) * (1 + 8 * Math.random()))
   return (
     BigInt(firstId) +
     BigInt(existingCount ? Math.floor(Math.random() * existingCount) : sentCount - 1)
@@ -90,7 +90,7 @@ function formatPost() {
 }
 
 function formatHeaders() {
-  const connection = isKept ? '' : 'Connection: close\r\n'
+  const connection = keepsConnections ? '' : 'Connection: close\r\n'
   return `Host: ${host}\r\n${connection}Authorization: Bearer ${process.env.PLANTS_SERVE_TOKEN}\r\n`
 }
 

@@ -68,11 +68,17 @@ const creates = syncDelaysMs.flatMap((syncDelayMs) => {
     syncDelayMs === 0
       ? [...fastifyServers, ...services, silentService, echo]
       : [...fastifyServers, plants]
-  return [true, false].flatMap((isKept) => createCells({ syncDelayMs, isKept }, servers))
+  return [true, false].flatMap((keepsConnections) =>
+    createCells({ syncDelayMs, keepsConnections }, servers),
+  )
 })
-const reads = createCells({ syncDelayMs: 0, isKept: true }, [...fastifyServers, ...services, echo])
+const reads = createCells({ syncDelayMs: 0, keepsConnections: true }, [
+  ...fastifyServers,
+  ...services,
+  echo,
+])
 const randomCreates = [0, flags.filled].flatMap((filledCount) =>
-  createCells({ syncDelayMs: 0, isKept: true, areRandom: true, filledCount }, [
+  createCells({ syncDelayMs: 0, keepsConnections: true, hasRandomIds: true, filledCount }, [
     ...fastifyServers,
     ...services,
   ]),
@@ -130,11 +136,11 @@ async function fillStores() {
 async function measureInTurns(cells, readLoad) {
   for (let round = 0; round < rounds; round += 1) {
     for (const cell of cells) {
-      const { server, areRandom, filledCount } = cell
+      const { server, hasRandomIds, filledCount } = cell
       if (filledCount) for (const file of server.files) copyFileSync(`${file}.filled`, file)
       const loads = [1000, milliseconds].map((durationMs) => ({
         milliseconds: durationMs,
-        areRandom,
+        hasRandomIds,
         ...readLoad,
       }))
       cell.turns.push(await measureServer(cell, loads))
@@ -148,7 +154,7 @@ async function measureReads() {
   const firstId = chooseFirstId()
   const existingCount = 10_000
   const readServers = [...fastifyServers, plants]
-  const fillLoad = { syncDelayMs: 0, isKept: true, connections: 64 }
+  const fillLoad = { syncDelayMs: 0, keepsConnections: true, connections: 64 }
   for (const server of readServers)
     await measureServer({ ...fillLoad, server }, [{ firstId, count: existingCount }])
   await measureInTurns(reads, { firstId, existingCount })
@@ -162,7 +168,7 @@ async function measureReads() {
  * @returns what the load generator measured, and the µs of processor time for each request
  */
 async function measureServer(cell, loads) {
-  const { server, syncDelayMs, connections, isKept, filledCount = 0 } = cell
+  const { server, syncDelayMs, connections, keepsConnections, filledCount = 0 } = cell
   const command = [...buildStraceCommand(syncDelayMs), ...server.argv]
   const { url, pid, stop } = await startServer(command, { env, log })
   let figures, usBefore
@@ -170,7 +176,7 @@ async function measureServer(cell, loads) {
   for (const load of loads) {
     usBefore = readProcessorTimeUs(pid)
     const firstId = chooseFirstId()
-    figures = await generateLoad({ url, connections, isKept, firstId, ...load }, env)
+    figures = await generateLoad({ url, connections, keepsConnections, firstId, ...load }, env)
     if (!load.existingCount) expectedCount += figures.acknowledged
   }
   const processorTimeUs = (readProcessorTimeUs(pid) - usBefore) / figures.acknowledged
@@ -207,10 +213,10 @@ function chooseFirstId() {
 
 function buildTable(title, unit, cells) {
   const rows = cells.map((cell) => {
-    const { connections, isKept, server, filledCount } = cell
+    const { connections, keepsConnections, server, filledCount } = cell
     const fastifyCell = findCell(cells, cell, fastifyServers[0])
     const fillNote = filledCount ? `, ${filledCount.toLocaleString('en-US')} before` : ''
-    const name = `${connections} ${isKept ? 'kept' : 'new'}${fillNote}, ${server.title}`
+    const name = `${connections} ${keepsConnections ? 'kept' : 'new'}${fillNote}, ${server.title}`
     const ratesAndTimes = ['rate', 'processorTimeUs'].flatMap((figure) => {
       const values = listFigures(cell, figure)
       const fastifyValues = fastifyCell && listFigures(fastifyCell, figure)
@@ -255,7 +261,7 @@ function buildGoalTable() {
   ]
   const rows = goals.flatMap((goal) => {
     const { cells, connections, syncDelayMs = 0, comparedServer, figure, ...bounds } = goal
-    const load = { syncDelayMs, isKept: true, connections }
+    const load = { syncDelayMs, keepsConnections: true, connections }
     const plantsCell = findCell(cells, load, plants)
     const comparedCell = findCell(cells, load, comparedServer)
     // A run with other counts of connections has no such cell.
@@ -274,15 +280,15 @@ function buildGoalTable() {
  * Finds the cell of a server with the same load.
  *
  * @param {{
- *   syncDelayMs: number, isKept: boolean, connections: number, filledCount?: number
+ *   syncDelayMs: number, keepsConnections: boolean, connections: number, filledCount?: number
  * }} load
  */
 function findCell(cells, load, server) {
-  const { syncDelayMs, isKept, connections, filledCount } = load
+  const { syncDelayMs, keepsConnections, connections, filledCount } = load
   return cells.find(
     (cell) =>
       cell.syncDelayMs === syncDelayMs &&
-      cell.isKept === isKept &&
+      cell.keepsConnections === keepsConnections &&
       cell.connections === connections &&
       cell.filledCount === filledCount &&
       cell.server === server,
@@ -292,8 +298,8 @@ function findCell(cells, load, server) {
 /** Builds a line for each disk and server, over kept connections. */
 function buildLines(cells) {
   const lines = {}
-  for (const { syncDelayMs, isKept, connections, server, turns } of cells) {
-    if (!isKept || server === silentService) continue
+  for (const { syncDelayMs, keepsConnections, connections, server, turns } of cells) {
+    if (!keepsConnections || server === silentService) continue
     const label = syncDelayMs === 0 ? server.title : `${server.title}, ${describeDisk(syncDelayMs)}`
     lines[label] ??= { label, isOurs: server === plants, points: [] }
     lines[label].points.push([connections, findMedian(turns.map(({ rate }) => rate))])

@@ -15,12 +15,12 @@ import {
   formatSbom,
   sbomName,
 } from './build/sbom.mjs'
-import { executableName, hostTarget, targets } from './build/targets.mjs'
+import { findHostTarget, formatExecutableName, targets } from './build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
 const release = join(root, 'release')
 const work = join(release, '.work')
-const host = hostTarget()
+const host = findHostTarget()
 
 const compileOptions = [
   '--compile',
@@ -135,7 +135,7 @@ function listLibraries(versions) {
 async function compile(target) {
   const hostBun = join(root, findBun(host).path)
   const targetBun = target === host ? hostBun : await fetchBun(target)
-  const file = join(release, executableName(`plants-${target}`, target))
+  const file = join(release, formatExecutableName(`plants-${target}`, target))
   const targetOptions = [`--target=bun-${target}`, `--compile-executable-path=${targetBun}`]
   const options = [...compileOptions, ...targetOptions, 'plants.js', '--outfile', file]
   await execa(hostBun, ['build', ...options], { cwd: work })
@@ -162,6 +162,6 @@ async function fetchBun(target) {
 /** Finds the Bun of a target: its entry in package-lock.json, and the path of its executable. */
 function findBun(target) {
   const entry = `node_modules/${targets[target]}`
-  const path = join(entry, 'bin', executableName('bun', target))
+  const path = join(entry, 'bin', formatExecutableName('bun', target))
   return { ...packageLock.packages[entry], entry, path }
 }

@@ -112,11 +112,11 @@ export class PlantsError extends Error {
   }
 }
 
-export function usageError(message: string, hint?: string, cause?: unknown): PlantsError {
+export function createUsageError(message: string, hint?: string, cause?: unknown): PlantsError {
   return new PlantsError('usage', message, { hint, cause })
 }
 
-export function inputError(message: string, hint?: string, cause?: unknown): PlantsError {
+export function createInputError(message: string, hint?: string, cause?: unknown): PlantsError {
   return new PlantsError('input', message, { hint, cause })
 }
 
@@ -205,6 +205,6 @@ export function isOutOfDescriptors(): boolean {
 
 /** Returns a value that is known to exist, such as an item at an index that was checked. */
 export function assertDefined<T>(value: T | undefined): T {
-  if (value === undefined) throw new RangeError('An index is out of range')
+  if (value === undefined) throw new RangeError('A value that must exist is missing')
   return value
 }

@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util'
 import { createTemporaryFolder, end, print, printColumns, track } from '../bench/common.mjs'
 import { findBuiltExecutable } from '../bench/executable.mjs'
 import { fetchNode, versions } from '../bench/nodes.mjs'
-import { hostTarget } from '../bin/build/targets.mjs'
+import { findHostTarget } from '../bin/build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
 const emulator = '/usr/bin/qemu-aarch64-static'
@@ -124,7 +124,7 @@ function describeNode(node) {
 }
 
 function describeExecutable() {
-  return describeProgram(process.env.PLANTS_BIN || findBuiltExecutable(hostTarget()))
+  return describeProgram(process.env.PLANTS_BIN || findBuiltExecutable(findHostTarget()))
 }
 
 function describeForeign(name, { packages, files, writeScript }) {

@@ -12,7 +12,7 @@ export const targets = {
 }
 
 /** Names the target of this machine, whether or not it can be built. */
-export function hostTarget() {
+export function findHostTarget() {
   const system = process.platform === 'win32' ? 'windows' : process.platform
   /** @type {{ header?: { glibcVersionRuntime?: string } }} */
   const report = system === 'linux' ? process.report.getReport() : {}
@@ -20,6 +20,6 @@ export function hostTarget() {
   return `${system}-${process.arch}${isMusl ? '-musl' : ''}`
 }
 
-export function executableName(name, target) {
+export function formatExecutableName(name, target) {
   return target.startsWith('windows-') ? `${name}.exe` : name
 }

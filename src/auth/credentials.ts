@@ -3,7 +3,7 @@
  * only to this machine, unless a person allows more.
  */
 import type { SavedSettings } from '../config/settings-schema.js'
-import { PlantsError, usageError } from '../errors.js'
+import { createUsageError, PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
 import type { TokenTarget } from '../stores/credentials.js'
@@ -67,7 +67,7 @@ export function createNoTokenError({ name }: TokenTarget, storeFlag: string): Pl
 /** @throws {PlantsError} `usage` if others could read the token in transit */
 export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void {
   if (allowHttp || !isSentUnencrypted(target)) return
-  throw usageError(
+  throw createUsageError(
     `The token was not sent to ${target.name}: without TLS, others could read it`,
     'Use an https:// address. On a network that only you use, add --allow-http',
   )

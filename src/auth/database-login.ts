@@ -3,7 +3,7 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { ignoreSystemError, isWindows, usageError } from '../errors.js'
+import { createUsageError, ignoreSystemError, isWindows } from '../errors.js'
 import { formatMode } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
@@ -119,12 +119,12 @@ export async function readLoginCertificates(
   if (sslmode === 'disable' || hosts.every(isSocket)) return noCertificates
   const root = sslrootcert ?? (sslmode === 'prefer' ? undefined : caPath)
   if (root === undefined && sslmode === 'verify-ca')
-    throw usageError(
+    throw createUsageError(
       `sslmode=verify-ca needs a root certificate to verify ${name}`,
       'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which also trusts the certificates of the system',
     )
   if ((sslcert === undefined) !== (sslkey === undefined))
-    throw usageError(`${name} has sslcert or sslkey, but not both`, 'Set both')
+    throw createUsageError(`${name} has sslcert or sslkey, but not both`, 'Set both')
   const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
   const ca = root === undefined || root === 'system' ? undefined : readCertificates(root)
   if (sslcert === undefined || sslkey === undefined) return { ...noCertificates, ca }

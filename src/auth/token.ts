@@ -1,4 +1,4 @@
-import { isWindows, usageError } from '../errors.js'
+import { createUsageError, isWindows } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
 /**
@@ -9,7 +9,7 @@ import type { Io } from '../platform/io.js'
  */
 export function readTokenVariable(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', io: Io) {
   const token = io.env[variable]?.trim()
-  if (token === '') throw usageError(`${variable} is empty`, 'Set it to a token, or unset it')
+  if (token === '') throw createUsageError(`${variable} is empty`, 'Set it to a token, or unset it')
   return token && parseToken(token, variable, io)
 }
 
@@ -29,7 +29,7 @@ export function readServeToken(io: Io): string | undefined {
   const command = isWindows
     ? '$env:PLANTS_SERVE_TOKEN = [guid]::NewGuid()'
     : 'export PLANTS_SERVE_TOKEN="$(openssl rand -hex 16)"'
-  throw usageError(message, `Set a random token with: ${command}`)
+  throw createUsageError(message, `Set a random token with: ${command}`)
 }
 
 /**
@@ -46,7 +46,7 @@ export function parseToken(token: string, source: string, io: Io): string {
   const problem = findTokenProblem(token)
   if (problem === undefined) return token
   forgetShortToken(token, io)
-  throw usageError(`${source} ${problem}`, 'Copy the token again, without any other text')
+  throw createUsageError(`${source} ${problem}`, 'Copy the token again, without any other text')
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Command, Option, type ParseOptionsResult } from 'commander'
 import { parseChoice } from '../config/option-values.js'
-import { PlantsError, usageError } from '../errors.js'
+import { createUsageError, PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { CommandLineError } from './command-line-error.js'
 import { createGlobalOptions, type GlobalOptions } from './global-options.js'
@@ -231,7 +231,7 @@ export class PlantsCommand extends Command {
     this.on(`option:${option.name()}`, () =>
       this.#recordFailure(() => {
         if (typeof this.getOptionValue(name) === 'string')
-          throw usageError(`${option.long} cannot be used with --${name}`, leaveOutHint)
+          throw createUsageError(`${option.long} cannot be used with --${name}`, leaveOutHint)
       }),
     )
   }
@@ -243,7 +243,7 @@ export class PlantsCommand extends Command {
     if (mayRepeat || !this.#isOnCommandLine(name)) return
     const isNegated = this.getOptionValue(name) === false
     const problem = isNegated ? `cannot be used with --no-${name}` : 'was given twice'
-    throw usageError(`${option.long} ${problem}`, leaveOutHint)
+    throw createUsageError(`${option.long} ${problem}`, leaveOutHint)
   }
 
   /** Whether the command line has the option, after the command or before its name. */
@@ -269,7 +269,7 @@ export class PlantsCommand extends Command {
     const index = isFlag ? this.#findValueIndex(option, text) : undefined
     if (index === undefined) return
     const hint = `If that is the value, write: ${long}=VALUE`
-    this.#line.firstError ??= usageError(`${long} needs a value, but ${flag} follows`, hint)
+    this.#line.firstError ??= createUsageError(`${long} needs a value, but ${flag} follows`, hint)
     const swallowedValue = text === flag ? this.argv[index + 1] : text.slice(flag.length + 1)
     if (swallowedOption?.required) this.#setSwallowedOption(swallowedOption, swallowedValue)
   }

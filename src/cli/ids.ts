@@ -1,4 +1,4 @@
-import { inputError, usageError } from '../errors.js'
+import { createInputError, createUsageError } from '../errors.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
@@ -23,7 +23,7 @@ export function isSingle(args: readonly string[]): boolean {
 export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
-    throw usageError(
+    throw createUsageError(
       '"-" reads all ids from stdin, and cannot be used with other ids',
       'Leave out either "-" or the ids',
     )
@@ -48,7 +48,7 @@ function parseIdLine(text: string, lineNumber: number): bigint {
   if (typeof id === 'bigint') return id
   const quotedText = JSON.stringify(shorten(text))
   const message = `Line ${lineNumber} of stdin is neither an id nor a plant with an id: ${quotedText}`
-  throw inputError(message, linesHint)
+  throw createInputError(message, linesHint)
 }
 
 /**
@@ -59,7 +59,7 @@ function parseIdLine(text: string, lineNumber: number): bigint {
 async function* readStdinLines(io: Io): AsyncGenerator<string> {
   const decode = createUtf8Decoder('Stdin')
   const createTooLongError = () =>
-    inputError('A line of stdin is longer than a plant can be', linesHint)
+    createInputError('A line of stdin is longer than a plant can be', linesHint)
   const maxBytes = 6 * maxDocumentBytes // JSON may escape each byte in six, such as \u0041.
   try {
     for await (const block of joinWholeLines(io.stdin.readChunks(), {

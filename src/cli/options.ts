@@ -7,7 +7,7 @@ import {
   findChoice,
   parseCount,
 } from '../config/option-values.js'
-import { usageError } from '../errors.js'
+import { createUsageError } from '../errors.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idRule } from '../plant/fields.js'
 import { parseDecimalId } from '../plant/plant.js'
@@ -109,8 +109,8 @@ export function parseId(name: string, text: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
   const { message, hint } = createValueError(name, idRule, text, '1')
-  if (name !== 'id') throw usageError(message, hint)
-  throw usageError(message, chooseIdHint(text))
+  if (name !== 'id') throw createUsageError(message, hint)
+  throw createUsageError(message, chooseIdHint(text))
 }
 
 /** Chooses a hint for a text that is not an id, by what the text probably was meant to be. */

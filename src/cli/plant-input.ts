@@ -1,7 +1,7 @@
 /*
  * Reads the plant that `plants create` creates.
  */
-import { inputError, PlantsError, usageError } from '../errors.js'
+import { createInputError, createUsageError, PlantsError } from '../errors.js'
 import { describeUnknownFields } from '../output/output.js'
 import { isObject, parseJson } from '../plant/json.js'
 import {
@@ -59,18 +59,24 @@ export async function readPlant(
   const usesNextId = id === 'next'
   const hasFields = name !== undefined || tag !== undefined || (id !== undefined && !usesNextId)
   if (file !== undefined && hasFields)
-    throw usageError(
+    throw createUsageError(
       'A plant from JSON cannot be combined with --name, --tag or --id, except --id next',
       'Leave them out',
     )
   if (usesNextId && idempotencyKey !== undefined)
-    throw usageError('--id next cannot be used with --idempotency-key', 'Give a number as the id')
+    throw createUsageError(
+      '--id next cannot be used with --idempotency-key',
+      'Give a number as the id',
+    )
   const isOnStdin = file === undefined && !hasFields && !context.io.stdin.isTerminal
   const path = isOnStdin ? '-' : file
   if (path === undefined) return readPlantFromOptions(options, context)
   const value = await readPlantJson(path, context)
   if (usesNextId && isObject(value) && Object.hasOwn(value, 'id'))
-    throw usageError('--id next cannot be used for a plant that has an id', 'Leave one of them out')
+    throw createUsageError(
+      '--id next cannot be used for a plant that has an id',
+      'Leave one of them out',
+    )
   const hasQuotedId = isObject(value) && isDecimalString(value['id'])
   const hint = hasQuotedId ? 'Write the id without quotes' : onePlantHint
   return acceptPlant(value, usesNextId, hint, context)
@@ -118,16 +124,16 @@ function areValid({ id, name = '', tag }: OptionFields): boolean {
 }
 
 async function readPlantJson(path: string, { io }: CommandContext): Promise<unknown> {
-  if (path === '') throw usageError('--file needs a path', 'To read stdin: --file -')
+  if (path === '') throw createUsageError('--file needs a path', 'To read stdin: --file -')
   const isStdin = path === '-'
   const fileHint = 'Give the path of a file that contains one plant as JSON'
   const text = await readText(path, io, isStdin ? onePlantHint : fileHint)
   const source = isStdin ? 'Stdin' : path
-  if (text.trim() === '') throw inputError(`${source} is empty`, onePlantHint)
+  if (text.trim() === '') throw createInputError(`${source} is empty`, onePlantHint)
   const parseResult = parseJson(text)
   if ('value' in parseResult) return parseResult.value
   const { describeSyntaxError } = await import('../plant/json-syntax.js')
-  throw inputError(`${source} is not JSON: ${describeSyntaxError(text)}`, onePlantHint)
+  throw createInputError(`${source} is not JSON: ${describeSyntaxError(text)}`, onePlantHint)
 }
 
 /**

@@ -10,7 +10,7 @@
  * 33 functions, and each argument had to be checked for secrets.
  */
 import type { Command } from 'commander'
-import { type PlantsError, usageError } from '../errors.js'
+import { createUsageError, type PlantsError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { isPlainWord } from '../platform/escape.js'
 import { passwordFile } from '../stores/address.js'
@@ -102,7 +102,7 @@ const hintsForSecrets: ReadonlyMap<string, string> = new Map([
 export function explainCommandLineError({ command, code, message }: CommandLineError): PlantsError {
   const [word = ''] = command.args
   if (command.args.some(beginsWithLongDash))
-    return usageError('An argument starts with a long dash', hyphensHint)
+    return createUsageError('An argument starts with a long dash', hyphensHint)
   if (code === 'commander.unknownCommand') return createUnknownCommandError(command, word)
   if (code === 'commander.excessArguments') return createExcessArgumentError(command)
   if (code === 'commander.unknownOption') {
@@ -113,11 +113,11 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
   }
   if (code === 'commander.optionMissingArgument') {
     const [flag = ''] = /--[\w-]+/.exec(message) ?? []
-    return usageError(`${flag} needs a value`, formatUsageHint(command))
+    return createUsageError(`${flag} needs a value`, formatUsageHint(command))
   }
   const sentence = message.replace('error: ', '')
   const hint = code === 'commander.conflictingOption' ? leaveOutHint : formatUsageHint(command)
-  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
+  return createUsageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
 }
 
 export function createUnknownCommandError(parent: Command, word: string): PlantsError {
@@ -130,12 +130,12 @@ export function createUnknownCommandError(parent: Command, word: string): Plants
 function createUnknownOptionError(command: Command, option: string): PlantsError {
   const secretHint = hintsForSecrets.get(option)
   if (secretHint !== undefined)
-    return usageError(
+    return createUsageError(
       `A ${option.slice(2)} is not accepted on the command line, where other users can see it`,
       secretHint,
     )
   const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
-  if (names.includes(option)) return usageError(`${option} takes no value`, 'Leave it out')
+  if (names.includes(option)) return createUsageError(`${option} takes no value`, 'Leave it out')
   const idHint = option === '--id' ? idHints[getCommandPath(command)] : undefined
   const hint = idHint ?? suggestName(option, names) ?? findHintForOtherTool(option, names)
   return createUnknownWordError('option', option, hint, command)
@@ -156,7 +156,7 @@ function createUnknownWordError(
   hint: string | undefined,
   command: Command,
 ) {
-  return usageError(
+  return createUsageError(
     `Unknown ${noun}${isPlainWord(word) ? ` ${word}` : ''}`,
     hint ?? formatHelpHint(command),
   )
@@ -170,7 +170,7 @@ function createExcessArgumentError(command: Command): PlantsError {
     (areIds ? argumentHints[`${name} ID`] : undefined) ??
     argumentHints[group] ??
     formatUsageHint(command)
-  return usageError(`${name} was given an argument that it does not take`, hint)
+  return createUsageError(`${name} was given an argument that it does not take`, hint)
 }
 
 function formatUsageHint(command: Command): string {

@@ -7,7 +7,7 @@
 import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type Conf from 'conf'
-import { getSystemCode, ignoreSystemError, PlantsError, usageError } from '../errors.js'
+import { createUsageError, getSystemCode, ignoreSystemError, PlantsError } from '../errors.js'
 import { toWriteError } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
@@ -139,9 +139,9 @@ function throwPartialWriteError(target: string): never {
 export function assertStoreName(name: string): void {
   if (isStoreName(name)) return
   if (name === 'local')
-    throw usageError('The name "local" is that of the default store', 'Choose another name')
+    throw createUsageError('The name "local" is that of the default store', 'Choose another name')
   // The name is not repeated: it may be an address with its password.
-  throw usageError(
+  throw createUsageError(
     'The name of the store is not valid',
     'Use up to 64 letters, digits, "-" and "_", of which the first is a letter or a digit',
   )
@@ -157,7 +157,7 @@ export function assertSettingsFor(address: Address, saved: SavedStore): void {
     if (saved[name] === undefined || needs === undefined || hasCapability(address, needs)) continue
     const kinds = describeKindsWith(needs)
     const message = `--${name} is for ${kinds}, and ${address.name} is ${findKind(address).noun}`
-    throw usageError(message, `Leave --${name} out`)
+    throw createUsageError(message, `Leave --${name} out`)
   }
 }
 

@@ -2,7 +2,7 @@
  * Parsers of the values of options, environment variables and saved settings. A parser receives the
  * origin of the value, such as `--limit`, for the error of a wrong one.
  */
-import { fileInFolderHint, usageError } from '../errors.js'
+import { createUsageError, fileInFolderHint } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 
 /**
@@ -96,9 +96,9 @@ export function parseSwitch(origin: string, rawValue: string): boolean {
 export function parseNonEmptyString(origin: string, rawValue: string): string {
   const isOption = origin.startsWith('-')
   const hint = isOption ? 'Give a value, or leave the option out' : 'Give a value, or remove it'
-  if (rawValue === '') throw usageError(`${origin} is empty`, hint)
+  if (rawValue === '') throw createUsageError(`${origin} is empty`, hint)
   if (rawValue.includes('\0'))
-    throw usageError(`${origin} contains U+0000`, 'Remove that character')
+    throw createUsageError(`${origin} contains U+0000`, 'Remove that character')
   return rawValue
 }
 
@@ -108,7 +108,8 @@ export function parseNonEmptyString(origin: string, rawValue: string): string {
  */
 export function parseFilePath(origin: string, rawValue: string): string {
   const source = origin.startsWith('-') ? origin : `The argument ${origin}`
-  if (rawValue.endsWith('/')) throw usageError(`${source} names a directory`, fileInFolderHint)
+  if (rawValue.endsWith('/'))
+    throw createUsageError(`${source} names a directory`, fileInFolderHint)
   return parseNonEmptyString(origin, rawValue)
 }
 
@@ -121,7 +122,7 @@ export function parseChoice<Choice extends string>(
   const choice = findChoice(choices, rawValue)
   if (choice !== undefined) return choice
   const rule = choices.length === 1 ? choices.join() : `one of ${choices.join(', ')}`
-  throw usageError(createValueError(origin, rule, rawValue).message, hint)
+  throw createUsageError(createValueError(origin, rule, rawValue).message, hint)
 }
 
 /** Finds the choice that a value names, in upper or lower case. */
@@ -142,5 +143,5 @@ export function findChoice<Choice extends string>(
 export function createValueError(origin: string, rule: string, rawValue: string, example?: string) {
   const message = `${origin} must be ${rule}${isPlainWord(rawValue) ? `, but was "${rawValue}"` : ''}`
   const option = origin.startsWith('-') ? `${origin} ` : ''
-  return usageError(message, example && `For example: ${option}${example}`)
+  return createUsageError(message, example && `For example: ${option}${example}`)
 }

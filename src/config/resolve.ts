@@ -2,7 +2,7 @@
  * Finds the effective value of each setting, where it comes from, and the address of the store.
  * docs/settings.md has the order of the sources.
  */
-import { PlantsError, usageError } from '../errors.js'
+import { createUsageError, PlantsError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
@@ -205,7 +205,7 @@ export function getSavedStore(name: string, saved: SavedSettings, origin?: strin
   if (store) return store
   const fileHint = origin === undefined ? '' : '. For a file, give a path, such as ./plants.db'
   const namePart = isPlainWord(name) ? `: ${name}` : ''
-  throw usageError(
+  throw createUsageError(
     `${origin ?? 'The argument'} is not the name of a saved store${namePart}`,
     `List the saved stores with: plants stores list${fileHint}`,
   )

@@ -4,7 +4,7 @@
  */
 import { existsSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
-import { describeSystemError, getSystemCode, inputError, isWindows } from '../errors.js'
+import { createInputError, describeSystemError, getSystemCode, isWindows } from '../errors.js'
 import {
   explainImpossiblePath,
   explainWriteAccess,
@@ -89,7 +89,7 @@ function readContent(path: string, io: Io): SettingsContent {
     const isDenied = code === 'EACCES' || code === 'EPERM'
     const remedy = isDenied ? 'Change the permissions of the file' : 'Move it away'
     const hint = `${remedy}, or set PLANTS_CONFIG_DIR to another directory`
-    throw inputError(`The settings in ${path} could not be read: ${reason}`, hint, error)
+    throw createInputError(`The settings in ${path} could not be read: ${reason}`, hint, error)
   }
   const { bytes, stats } = file
   assertOnlyOwnerWrites(path, stats)
@@ -105,7 +105,7 @@ function assertOnlyOwnerWrites(path: string, stats: Stats): void {
   const hint = isTrusted(stats.uid)
     ? `Check what the file contains, then run: ${toChmodCommand(path)}`
     : 'Set PLANTS_CONFIG_DIR to a directory of your own'
-  throw inputError(`The settings file ${path} was not read, because it ${reason}`, hint)
+  throw createInputError(`The settings file ${path} was not read, because it ${reason}`, hint)
 }
 
 function toChmodCommand(path: string): string {
@@ -121,7 +121,7 @@ async function toSettingsFile(
   if (content.state === 'invalid') {
     const { explainInvalidSettings } = await import('./explain-settings.js')
     const problem = explainInvalidSettings(content.bytes)
-    throw inputError(
+    throw createInputError(
       `The settings in ${path} are ${problem}`,
       'Correct the file, or move it to another place',
     )

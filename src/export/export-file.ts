@@ -9,7 +9,7 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { getSystemCode, usageError } from '../errors.js'
+import { createUsageError, getSystemCode } from '../errors.js'
 import { type FileFormat, type FormatName, formatNames } from '../formats/write.js'
 import {
   AtomicFile,
@@ -30,7 +30,7 @@ export function chooseFileFormat(name: string, chosen: FormatName | undefined): 
   const format = chosen ?? findNamedFormat(name)
   if (format !== undefined) return format
   const isSpreadsheet = spreadsheetExtensions.includes(parseEnding(name).extension ?? '')
-  throw usageError(
+  throw createUsageError(
     `The file name ${JSON.stringify(shorten(name))} does not show the format`,
     isSpreadsheet
       ? `For a workbook, use the name ${JSON.stringify(shorten(toWorkbookName(name)))}`

@@ -10,7 +10,7 @@
  */
 import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
-import { inputError } from '../errors.js'
+import { createInputError } from '../errors.js'
 import { fieldNames } from '../plant/fields.js'
 import { groupDigits, type StoredPlant } from '../plant/plant.js'
 
@@ -71,11 +71,11 @@ function assertFieldFits(id: bigint, field: string, text: string): void {
 }
 
 function createUnfitError(id: bigint, reason: string): Error {
-  return inputError(`Plant ${id} does not fit in a workbook: ${reason}`, anotherFormat)
+  return createInputError(`Plant ${id} does not fit in a workbook: ${reason}`, anotherFormat)
 }
 
 function createTooManyError({ id }: StoredPlant): Error {
-  return inputError(
+  return createInputError(
     `Plant ${id} does not fit in a workbook: a sheet has at most ${groupDigits(maxPlants)} plants`,
     anotherFormat,
   )

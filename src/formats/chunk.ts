@@ -2,7 +2,7 @@
  * The types that all readers of formats share. A reader gets a `FormatInput` and `InputOptions`,
  * and returns a `FormatReader`, which yields `Chunk`s of records.
  */
-import { inputError } from '../errors.js'
+import { createInputError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import { maxDocumentBytes } from '../platform/text-files.js'
 import type { FormatName } from './write.js'
@@ -161,7 +161,8 @@ export class Chunk<R extends RawRecord = RawRecord> {
 }
 
 /**
- * Skips the first records, but keeps the counts of their chunks.
+ * Skips the first records. The counts of surplus rows and the note about a row of several lines are
+ * kept, because they are about the whole input. Empty rows before the records are not counted.
  *
  * @returns how many of the records that should be skipped do not exist
  */
@@ -213,5 +214,5 @@ export function createBrokenRecordError(
   reason: string,
   hint = 'Correct the input, and run the command again',
 ): Error {
-  return inputError(`${name}:${line}: ${reason}`, hint)
+  return createInputError(`${name}:${line}: ${reason}`, hint)
 }

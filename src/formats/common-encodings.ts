@@ -54,13 +54,13 @@ const languagesByRegion: Readonly<Record<string, string>> = {
 
 /** Describes an encoding by its region and its system, such as `Central Europe, DOS`. */
 export function describeEncoding(name: string): string | undefined {
-  const encoding = findCommon(name)
+  const encoding = findCommonEncoding(name)
   return encoding && [encoding.region, encoding.system].filter(Boolean).join(', ')
 }
 
 /** Lists the languages that are written in an encoding, for a search by their names. */
 export function listLanguages(name: string): string {
-  return languagesByRegion[findCommon(name)?.region ?? ''] ?? ''
+  return languagesByRegion[findCommonEncoding(name)?.region ?? ''] ?? ''
 }
 
 /** Lists the encodings of Windows with their regions, for the help of `--encoding`. */
@@ -71,6 +71,6 @@ export function listWindowsEncodings(): string {
     .join(', ')
 }
 
-function findCommon(encodingName: string): CommonEncoding | undefined {
+function findCommonEncoding(encodingName: string): CommonEncoding | undefined {
   return commonEncodings.find(({ name }) => name === encodingName)
 }

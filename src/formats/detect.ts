@@ -8,7 +8,7 @@
  * format.
  */
 import { isUtf8 } from 'node:buffer'
-import { inputError, type PlantsError } from '../errors.js'
+import { createInputError, type PlantsError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
 import { assertKeys } from './assert-keys.js'
 import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
@@ -40,7 +40,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   if (format === 'csv' || format === 'tsv')
     return openTable(texts, format, isRejects ? adaptToRejectsFile(options) : options, name)
   if (format === 'ndjson' && isArray && options.format === undefined)
-    throw inputError(
+    throw createInputError(
       `${name} is not NDJSON: it begins with an array`,
       'To read it as JSON, add --format json',
     )
@@ -162,7 +162,7 @@ export async function detectFormat(
 function assertNoForeignFile(name: string, head: Buffer): void {
   const bytes = head.toString('latin1', 0, 1000)
   for (const [start, description, hint] of foreignFiles)
-    if (start.test(bytes)) throw inputError(`${name} is ${description}`, hint)
+    if (start.test(bytes)) throw createInputError(`${name} is ${description}`, hint)
 }
 
 /**
@@ -253,14 +253,14 @@ function assertNoNul(text: string, name: string): void {
   const index = text.slice(0, 1000).indexOf('\0')
   if (index === -1) return
   const line = countLineFeeds(text, index) + 1
-  throw inputError(
+  throw createInputError(
     `${name} is a binary file: line ${line} contains the character U+0000`,
     `${saveListHint}. If it is a text, remove that character from it`,
   )
 }
 
 function createDumpError(name: string): PlantsError {
-  return inputError(`${name} is a SQL dump`, dumpHint)
+  return createInputError(`${name} is a SQL dump`, dumpHint)
 }
 
 /**

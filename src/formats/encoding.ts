@@ -7,7 +7,7 @@
  * iconv-lite decodes all other encodings, because it knows more than Node.js, such as those of DOS.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
-import { usageError } from '../errors.js'
+import { createUsageError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 
 /** Decodes the blocks of one text. Both methods throw `UndecodableError`. */
@@ -74,7 +74,7 @@ export async function findEncoding(name: string): Promise<string> {
     return new TextDecoder(name).encoding.replace(/-i$/, '')
   } catch {
     const namePart = isPlainWord(name) ? ` ${name}` : ''
-    throw usageError(
+    throw createUsageError(
       `The encoding${namePart} is unknown`,
       'For example: --encoding windows-1252. More names: plants import --help',
     )

@@ -7,7 +7,7 @@
  * header is used (`findLikeliestHeader`), and a warning shows this row. An error about missing
  * columns shows the same row. With `--columns`, the table has no header.
  */
-import { assertDefined, inputError, type PlantsError } from '../errors.js'
+import { assertDefined, createInputError, type PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import {
   type Cells,
@@ -254,7 +254,7 @@ function chooseColumns(
   const chosenColumns = new Map<FieldName, number>()
   for (const [field, columns] of candidates) {
     if (columns.length > 1)
-      throw inputError(
+      throw createInputError(
         `Several columns of ${source} could be the ${field}`,
         `Choose one by its number: --map ${field}=NUMBER`,
       )

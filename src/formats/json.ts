@@ -8,7 +8,7 @@
  * first time, every value is parsed, so that invalid JSON is found before anything is stored. The
  * second time, the values are yielded.
  */
-import { assertDefined, inputError } from '../errors.js'
+import { assertDefined, createInputError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import { describeSyntaxError } from '../plant/json-syntax.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -97,7 +97,7 @@ export async function* readDocument(
   for await (const blockText of texts) {
     text += blockText
     if (text.length > maxUnpackedBytes)
-      throw inputError(
+      throw createInputError(
         `${name} is larger than 256 MiB, the limit of JSON`,
         'Write NDJSON instead: one plant per line',
       )

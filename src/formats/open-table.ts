@@ -6,7 +6,7 @@
  * in half of Europe, Excel writes semicolons into `.csv`. So the first rows are parsed once with
  * each delimiter, and the delimiter with which a header is found is chosen (`chooseTrial`).
  */
-import { assertDefined, inputError, PlantsError } from '../errors.js'
+import { assertDefined, createInputError, PlantsError } from '../errors.js'
 import { type Cells, type Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
 import {
   countFilledCells,
@@ -117,7 +117,10 @@ function chooseTrial(
   trials.sort((a, b) => a.rank - b.rank || b.width - a.width)
   const trial = assertDefined(trials[0])
   if (trial.rows.records.length === 0 && !isWhole)
-    throw inputError(`${name} has no row in its first 64 KiB`, 'Put the header at the beginning')
+    throw createInputError(
+      `${name} has no row in its first 64 KiB`,
+      'Put the header at the beginning',
+    )
   return trial
 }
 

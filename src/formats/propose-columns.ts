@@ -3,7 +3,7 @@
  * names of `--columns` against the table. A proposal must work when it is followed to the letter,
  * so it has as many names as the table has columns.
  */
-import { inputError, type PlantsError } from '../errors.js'
+import { createInputError, type PlantsError } from '../errors.js'
 import { quoteWord } from '../platform/shell.js'
 import type { Cells, InputOptions } from './chunk.js'
 import { findColumns, findMissingFields, readNames } from './columns.js'
@@ -72,7 +72,7 @@ export function assertColumnCount(
   const width = rows[0]?.length ?? 0
   if (width > names.length) throw createSurplusError(names, width, options, source)
   if (names.length === 1 || options.ifExists === 'update' || !isListOfNames(rows)) return
-  throw inputError(
+  throw createInputError(
     `${source} has only one column, but names are given for ${names.length}`,
     `Name only this column: --columns name${proposeIdOption(options)}`,
   )
@@ -85,7 +85,7 @@ function createSurplusError(
   source: string,
 ): PlantsError {
   const columns = quoteWord(proposeColumns(width, options, names))
-  return inputError(
+  return createInputError(
     `The first row of ${source} has ${width} cells, but names are given for only ${names.length}`,
     `Name ${width} columns, and leave the names of those empty that are not read: --columns ${columns}`,
   )

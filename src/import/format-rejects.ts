@@ -2,7 +2,7 @@
  * Formats rejected records for the file of `--rejects`, and for people. Like its input, the file is
  * a table or NDJSON, so that a person can correct the records and import the file.
  */
-import { usageError } from '../errors.js'
+import { createUsageError } from '../errors.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { isRejectsName, rejectColumns } from '../formats/columns.js'
 import { formatTableCell, spreadsheetError } from '../formats/write.js'
@@ -66,7 +66,7 @@ export function assertSameHeader(
   name: string,
 ): void {
   if (formatRejectsHeader(reader) === formatRejectsHeader(firstReader)) return
-  throw usageError(
+  throw createUsageError(
     `${name} has another header, so its rejected records need a file of their own`,
     'Import it with its own command and its own --rejects file',
   )

@@ -39,7 +39,7 @@ import { assertSameHeader, formatRejectsHeader, type RejectedRecord } from './fo
 import { ImportEntries, saveEntries } from './import-entries.js'
 import type { ImportStart, ImportTarget } from './import-start.js'
 import { InputNotes } from './input-notes.js'
-import { type OpenInput, openInput } from './inputs.js'
+import { type InputReader, openInput } from './inputs.js'
 import { type MappedChunk, mapChunks, type UnmappedChunk } from './map-chunks.js'
 import type { MapperState } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
@@ -56,7 +56,7 @@ type OnChunk = (
 
 /** The input that is being imported. */
 interface CurrentInput {
-  reader: OpenInput
+  reader: InputReader
   /** The name of the file, for notes. */
   file: string
   /** Begins to read the next chunk. It is called while a server works on the one before it. */
@@ -75,12 +75,12 @@ export class Importer {
   readonly #mapperState: MapperState
   readonly #entries: ImportEntries
   /** Whether an interrupted run may already have sent the next chunk to a service. */
-  #mayBeSentAgain: boolean
+  #mayHaveBeenSent: boolean
   /** Whether a service may have stored a plant of this import. */
   #serviceMayHavePlants: boolean
   /** It runs each chunk in a transaction; with `--atomic`, in the one transaction of all chunks. */
   #checkpointStore: Pick<DirectStore, 'transaction'>
-  #reader: OpenInput | undefined
+  #reader: InputReader | undefined
   position: Position
   /** How many records this run has rejected, without the records of an interrupted run. */
   #rejectedCount = 0
@@ -99,7 +99,7 @@ export class Importer {
     this.#checkpointStore = target.checkpointStore
     this.#entries = new ImportEntries(start)
     this.#serviceMayHavePlants = mayHaveStored(savedImport)
-    this.#mayBeSentAgain = this.#serviceMayHavePlants
+    this.#mayHaveBeenSent = this.#serviceMayHavePlants
     this.position = position
     this.#mapperState = {
       firstId: firstId === undefined ? undefined : BigInt(firstId),
@@ -132,7 +132,7 @@ export class Importer {
    * @param firstReader the first input, which is open already
    * @param transaction the transaction for all chunks; by default, each chunk has its own
    */
-  async run(firstReader: OpenInput, transaction?: Transaction): Promise<void> {
+  async run(firstReader: InputReader, transaction?: Transaction): Promise<void> {
     const { plan, target } = this.#start
     if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
     // - Before the first request to a service, the id of the import must be on disk, because the
@@ -160,7 +160,7 @@ export class Importer {
   }
 
   /** @returns false if too many records were rejected, so that the import must end */
-  async #importInput(reader: OpenInput, file: string): Promise<boolean> {
+  async #importInput(reader: InputReader, file: string): Promise<boolean> {
     const chunks = new ReadAhead(this.#mapChunks(reader, file))
     const input = { reader, file, prepareNext: () => chunks.prepare() }
     try {
@@ -209,7 +209,7 @@ export class Importer {
     return this.#rejectedCount >= this.#start.plan.maxErrors
   }
 
-  #mapChunks(reader: OpenInput, name: string) {
+  #mapChunks(reader: InputReader, name: string) {
     const { plan, target, checkpoint } = this.#start
     const { records, input } = this.position
     return mapChunks(reader, {
@@ -283,8 +283,8 @@ export class Importer {
     if (changes.some(({ idSource }) => isGenerated(idSource)))
       for (const change of this.#entries.buildFileChange(this.position.input))
         await this.#entries.save(change)
-    const isRepetition = this.#mayBeSentAgain
-    this.#mayBeSentAgain = false
+    const mayHaveBeenSent = this.#mayHaveBeenSent
+    this.#mayHaveBeenSent = false
     let mayHavePlants = this.#serviceMayHavePlants
     this.#serviceMayHavePlants = true
     // A try without a response may have stored the plant of a change that was rejected, skipped or
@@ -293,7 +293,7 @@ export class Importer {
       mayHavePlants = true
     }
     const signal = this.#io.getStopSignal()
-    const outcomes = await send(changes, { signal, isRepetition, onUnknownOutcome })
+    const outcomes = await send(changes, { signal, mayHaveBeenSent, onUnknownOutcome })
     this.#serviceMayHavePlants = mayHavePlants || outcomes.some(mayBeStored)
     return outcomes
   }

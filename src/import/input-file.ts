@@ -5,7 +5,7 @@
  * were the whole list.
  */
 import { statSync } from 'node:fs'
-import { ignoreSystemError, inputError, type PlantsError } from '../errors.js'
+import { createInputError, ignoreSystemError, type PlantsError } from '../errors.js'
 
 export interface ImportInput {
   /** The absolute path, or `-` for stdin. */
@@ -13,29 +13,30 @@ export interface ImportInput {
   /** The name as it was typed, for messages. */
   name: string
   /** The state of the file before it was read; undefined if it need not stay the same. */
-  state?: string | undefined
+  fingerprint?: string | undefined
 }
 
 /** Adds the state that the file has now. */
-export function addState(input: ImportInput): ImportInput {
-  return { ...input, state: readState(input) }
+export function addFingerprint(input: ImportInput): ImportInput {
+  return { ...input, fingerprint: readFingerprint(input) }
 }
 
 /** @throws {PlantsError} `input` if the file has changed since `addState` */
 export function assertUnchanged(input: ImportInput): void {
-  if (input.state !== undefined && input.state !== readState(input)) throw createChangeError(input)
+  if (input.fingerprint !== undefined && input.fingerprint !== readFingerprint(input))
+    throw createChangeError(input)
 }
 
 export function createChangeError({ name }: ImportInput): PlantsError {
   const hint = 'Run the command again when no other program writes to the file'
-  return inputError(`${name} was changed while it was read`, hint)
+  return createInputError(`${name} was changed while it was read`, hint)
 }
 
 /**
  * Returns what a change of a file changes. It is undefined for a pipe, and for a file that cannot
  * be opened: opening it explains why.
  */
-function readState({ path }: ImportInput): string | undefined {
+function readFingerprint({ path }: ImportInput): string | undefined {
   const stats = ignoreSystemError(() => statSync(path, { bigint: true }))
   return stats?.isFile() ? [stats.dev, stats.ino, stats.size, stats.mtimeNs].join() : undefined
 }

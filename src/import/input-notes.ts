@@ -1,6 +1,6 @@
 import type { Chunk, Header, UnreadSheet } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/columns.js'
-import type { ImportPlan, OpenInput } from './inputs.js'
+import type { ImportPlan, InputReader } from './inputs.js'
 
 /**
  * Gathers notes about the inputs, of which the summary warns: data that is not read, and choices
@@ -25,7 +25,7 @@ export class InputNotes {
   readonly multilineRows: { file: string; line: number }[] = []
 
   /** Notes the choices that the reader has made when it opened a file. */
-  noteChoices(reader: OpenInput, file: string, plan: ImportPlan): void {
+  noteChoices(reader: InputReader, file: string, plan: ImportPlan): void {
     const { unreadSheets: sheets = [], header } = reader
     const options = listUnusedOptions(reader, plan)
     if (options.length > 0) this.unusedOptions.push({ file, options })
@@ -34,7 +34,7 @@ export class InputNotes {
   }
 
   /** Notes the rows of a chunk that are not read as a person may expect. */
-  noteRows(chunk: Chunk, reader: OpenInput, file: string): void {
+  noteRows(chunk: Chunk, reader: InputReader, file: string): void {
     this.emptyRows += chunk.emptyRows
     this.surplusRows += chunk.surplusRows
     this.#noteMultilineRow(chunk, reader, file)
@@ -45,7 +45,11 @@ export class InputNotes {
    * quotes. A quote is then an ordinary character, and must not join several rows to one cell. A
    * rejects file always has quotes around a cell with several lines.
    */
-  #noteMultilineRow({ multilineRow }: Chunk, { delimiter, header }: OpenInput, file: string): void {
+  #noteMultilineRow(
+    { multilineRow }: Chunk,
+    { delimiter, header }: InputReader,
+    file: string,
+  ): void {
     if (multilineRow === undefined || delimiter !== '\t') return
     if (this.multilineRows.at(-1)?.file === file || header?.names.some(isRejectsName)) return
     this.multilineRows.push({ file, line: multilineRow })
@@ -56,7 +60,7 @@ export class InputNotes {
  * Lists the options that do not apply to the format of an input. A rejects file is imported with
  * the options of its input, which may have had another format, so none is listed for it.
  */
-function listUnusedOptions({ header, delimiter }: OpenInput, plan: ImportPlan): string[] {
+function listUnusedOptions({ header, delimiter }: InputReader, plan: ImportPlan): string[] {
   if (header?.names.some(isRejectsName)) return []
   const isTable = header !== undefined
   const isWorkbook = isTable && delimiter === undefined

@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { getSystemCode, inputError, PlantsError } from '../errors.js'
+import { createInputError, getSystemCode, PlantsError } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
 import { areUtf8 } from '../formats/encoding.js'
@@ -47,7 +47,7 @@ interface Closable {
   close(): void
 }
 
-export type OpenInput = FormatReader & Closable
+export type InputReader = FormatReader & Closable
 
 /** The bytes of an input before they are unpacked, in pieces of any size. */
 interface PackedInput extends Closable {
@@ -59,7 +59,11 @@ interface PackedInput extends Closable {
  *
  * @throws {PlantsError} `input` if the input cannot be imported
  */
-export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<OpenInput> {
+export async function openInput(
+  input: ImportInput,
+  plan: ImportPlan,
+  io: Io,
+): Promise<InputReader> {
   const content = await openContent(input, io)
   try {
     return { ...content, ...(await openFormat(content, plan)) }
@@ -171,7 +175,7 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGener
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {
     if (!getSystemCode(error)?.startsWith('Z')) throw error
-    throw inputError(
+    throw createInputError(
       `${name} is damaged or incomplete`,
       'Download or compress the file again',
       error,

@@ -4,7 +4,7 @@
  */
 import { assertDefined } from '../errors.js'
 import type { Chunk, FormatReader } from '../formats/chunk.js'
-import { haveEqualFields } from '../plant/plant.js'
+import { haveEqualNameAndTag } from '../plant/plant.js'
 import {
   createRejectedOutcome,
   getTargetId,
@@ -157,7 +157,7 @@ function addOutcomes(countsBefore: Counts, outcomes: readonly Outcome[]): Counts
       const { error } = outcome.problem
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
     } else if (type === 'updated' && outcome.before) {
-      counts[haveEqualFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
+      counts[haveEqualNameAndTag(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
     } else if (type !== 'notSent' && type !== 'deleted') counts[type] += 1
   }
   return counts

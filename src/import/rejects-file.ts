@@ -21,11 +21,11 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import {
+  createUsageError,
   fileInFolderHint,
   getSystemCode,
   ignoreSystemError,
   PlantsError,
-  usageError,
 } from '../errors.js'
 import { assertOwnFile, toWriteError } from '../platform/atomic-file.js'
 import { isSameFile, syncFolder } from '../platform/files.js'
@@ -100,7 +100,7 @@ function existsForWriting(path: string): boolean {
   return explainWriteErrors(path, () => {
     fs.accessSync(`${dirname(path)}/`, fs.constants.W_OK)
     const stats = fs.lstatSync(path, { throwIfNoEntry: false })
-    if (stats?.isDirectory()) throw usageError(`${path} is a directory`, fileInFolderHint)
+    if (stats?.isDirectory()) throw createUsageError(`${path} is a directory`, fileInFolderHint)
     return stats !== undefined
   })
 }
@@ -240,19 +240,19 @@ function assertOwnBeginning(fd: number, path: string, bytes: Buffer): void {
   const presentBytes = Buffer.alloc(bytes.length)
   fs.readSync(fd, presentBytes, 0, bytes.length, 0)
   if (!presentBytes.equals(bytes))
-    throw usageError(`${path} was changed by another program at the same time`, otherFileHint)
+    throw createUsageError(`${path} was changed by another program at the same time`, otherFileHint)
 }
 
 const otherFileHint = 'Choose another file with --rejects'
 
 function createOverwriteError(path: string): Error {
   const reason = 'has changed since the import wrote it'
-  return usageError(`${path} ${reason}, and would be overwritten`, otherFileHint)
+  return createUsageError(`${path} ${reason}, and would be overwritten`, otherFileHint)
 }
 
 function createExistingFileError(path: string): Error {
   const hint = `${otherFileHint}, or rename this one`
-  return usageError(`${path} already exists, and would be overwritten`, hint)
+  return createUsageError(`${path} already exists, and would be overwritten`, hint)
 }
 
 function explainWriteErrors<T>(path: string, action: () => T): T {

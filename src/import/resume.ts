@@ -17,7 +17,7 @@
  * docs/design/import-and-resume.md says why it is built like this.
  */
 import { hostname } from 'node:os'
-import { type PlantsError, usageError } from '../errors.js'
+import { createUsageError, type PlantsError } from '../errors.js'
 import { resolveRealPath } from '../platform/files.js'
 import type { DirectStore } from '../stores/store.js'
 import { buildEntryId, findsStoredByName, InvalidCheckpointError } from './checkpoint.js'
@@ -232,7 +232,7 @@ function findMismatchError(
     return new InvalidCheckpointError(message, plan)
   }
   if (checkpoint === 'otherVersion')
-    return usageError(
+    return createUsageError(
       'This import was started by another version of plants',
       'Finish it with that version',
     )
@@ -244,7 +244,7 @@ function findMismatchError(
   // Records without ids would get other ids, and be stored twice, so `--restart` is not proposed.
   const generatesIds = (checkpoint.firstId ?? plan.idFrom) !== undefined
   const restartHint = ', or start over with --restart: plants that are stored unchanged are skipped'
-  return usageError(
+  return createUsageError(
     `This import was interrupted, and ${describeDifference(checkpoint.source, source, plan)}`,
     `Use the same options and files${generatesIds ? '' : restartHint}`,
   )
@@ -270,7 +270,7 @@ function findRepetitionError(
 
 /** @param advice the words of the hint before `--match name` */
 function createRepetitionError(advice: string): PlantsError {
-  return usageError(
+  return createUsageError(
     'The same input was imported before, with generated ids',
     `To import only plants with new names, ${advice} --match name`,
   )

@@ -1,6 +1,6 @@
 import { isObject } from '../plant/json.js'
 import { formatRejectsHeader } from './format-rejects.js'
-import type { ImportPlan, OpenInput } from './inputs.js'
+import type { ImportPlan, InputReader } from './inputs.js'
 
 /**
  * Describes the source of an import: the contents of its files, the options that decide what a
@@ -11,7 +11,7 @@ import type { ImportPlan, OpenInput } from './inputs.js'
 export function describeSource(
   plan: ImportPlan,
   hashes: readonly string[] | undefined,
-  firstReader: OpenInput,
+  firstReader: InputReader,
 ): string {
   const { format, sheet, encoding, delimiter, map, columns, match } = plan
   const quotes = plan.quotes === false ? false : undefined

@@ -135,7 +135,7 @@ export function measureFieldLength({ name, tag = '' }: Plant): number {
   return name.length + tag.length
 }
 
-export function haveEqualFields(plant: Plant, storedPlant: Plant): boolean {
+export function haveEqualNameAndTag(plant: Plant, storedPlant: Plant): boolean {
   return plant.name === storedPlant.name && plant.tag === storedPlant.tag
 }
 

@@ -19,13 +19,13 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
+  createUsageError,
   describeSystemError,
   getSystemCode,
   isWindows,
   PlantsError,
   toDescriptorsHint,
   toSpaceHint,
-  usageError,
 } from '../errors.js'
 import {
   createSystemError,
@@ -175,7 +175,7 @@ export function toWriteError(
 
 /** @throws {PlantsError} `usage` for a file that belongs to another user */
 export function assertOwnFile(path: string, { uid }: Stats, hint: string): void {
-  if (!isThisUser(uid)) throw usageError(`${path} belongs to another user (uid ${uid})`, hint)
+  if (!isThisUser(uid)) throw createUsageError(`${path} belongs to another user (uid ${uid})`, hint)
 }
 
 /**

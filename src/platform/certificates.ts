@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { statSync } from 'node:fs'
 import * as tls from 'node:tls'
-import { ignoreSystemError, inputError } from '../errors.js'
+import { createInputError, ignoreSystemError } from '../errors.js'
 import { explainWriteAccess, readSmallFile } from './files.js'
 import type { Io } from './io.js'
 import { readTextFile } from './text-files.js'
@@ -17,7 +17,7 @@ export function readCertificates(path: string): string {
   try {
     new X509Certificate(text)
   } catch (error) {
-    throw inputError(`${path} contains no PEM certificate`, hint, error)
+    throw createInputError(`${path} contains no PEM certificate`, hint, error)
   }
   return text
 }
@@ -41,7 +41,7 @@ export function readKeyPair(
   const hint = `Use PEM files for ${options}, the key without a passphrase`
   const reason = explainWriteAccess(statSync(keyPath))
   if (reason !== undefined)
-    throw inputError(
+    throw createInputError(
       `The key ${keyPath} ${reason}`,
       'Make sure that only you can change the key: chmod 600',
     )
@@ -53,7 +53,7 @@ export function readKeyPair(
   } catch (error) {
     cause = error
   }
-  throw inputError(
+  throw createInputError(
     `${certPath} and ${keyPath} are not a certificate and the key for it`,
     hint,
     cause,

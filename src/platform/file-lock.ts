@@ -95,7 +95,7 @@ export async function runWithTransientLock<T>(
  * a removed file excludes nobody.
  */
 async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock) {
-  const end = runtime.now() + timeoutMs
+  const endMs = runtime.now() + timeoutMs
   for (;;) {
     assertIsLockFile(path)
     // The file must exist before its identity is read. A symbolic link is not followed.
@@ -103,10 +103,10 @@ async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock)
     const identity = findFileIdentity(path)
     let release: () => void
     try {
-      release = await acquireLock(path, Math.max(0, end - runtime.now()), runtime)
+      release = await acquireLock(path, Math.max(0, endMs - runtime.now()), runtime)
     } catch (error) {
       const wasRemoved = identity !== findFileIdentity(path)
-      if (wasRemoved && runtime.now() < end) continue
+      if (wasRemoved && runtime.now() < endMs) continue
       throw error
     }
     if (identity !== undefined && identity === findFileIdentity(path)) return release

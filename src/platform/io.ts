@@ -1,6 +1,6 @@
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
-import { getSystemCode, ignoreSystemError, isWindows, usageError } from '../errors.js'
+import { createUsageError, getSystemCode, ignoreSystemError, isWindows } from '../errors.js'
 import type { Runtime } from './runtime.js'
 import {
   createStandardInput,
@@ -105,7 +105,10 @@ export function copyEnvironment(env: Io['env'], system = { isWindows }): Io['env
 function resolvePath(path: string): string {
   // A URL or a PEM text may contain a secret, so the message does not repeat it.
   if (/^\s*\w[\w+.-]+:\/\/|-----BEGIN /.test(path))
-    throw usageError('A path is expected, but this is a URL or PEM text', 'Give the path of a file')
+    throw createUsageError(
+      'A path is expected, but this is a URL or PEM text',
+      'Give the path of a file',
+    )
   // Every directory of Windows has the null device, but Node.js would create a file of its name.
   if (isWindows && /^nul$/i.test(path)) return '\\\\.\\NUL'
   const home = () => ignoreSystemError(homedir) || throwNoHome()
@@ -120,7 +123,7 @@ function resolveInCurrentFolder(path: string): string {
   } catch (error) {
     if (getSystemCode(error) !== 'ENOENT') throw error
     const hint = 'Change to another directory with cd'
-    throw usageError('The current directory no longer exists', hint, error)
+    throw createUsageError('The current directory no longer exists', hint, error)
   }
 }
 
@@ -134,7 +137,7 @@ async function findFolder(name: 'data' | 'config' | 'log'): Promise<string> {
 function throwNoHome(cause?: unknown): never {
   const variable = isWindows ? 'USERPROFILE' : 'HOME'
   const hint = `Set ${variable}, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH`
-  throw usageError(
+  throw createUsageError(
     'The home directory of this user is not set, or is not an absolute path',
     hint,
     cause,

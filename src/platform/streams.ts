@@ -151,7 +151,7 @@ const isUnderNohup = /(?:^|\/)nohup$/.test(process.env['_'] ?? '')
 export class Signals {
   areHandled = false
   #controller: AbortController | undefined
-  #receivedAt = 0
+  #receivedAtSeconds = 0
 
   listen(): AbortSignal {
     if (!this.areHandled) for (const name of endingSignals) process.on(name, this.#receive)
@@ -163,13 +163,13 @@ export class Signals {
   readonly #receive = (name: NodeJS.Signals): void => {
     if (name === 'SIGHUP' && isUnderNohup) return
     if (!this.#controller?.signal.aborted) {
-      this.#receivedAt = process.uptime()
+      this.#receivedAtSeconds = process.uptime()
       this.#controller?.abort(
         name === 'SIGINT'
           ? new PlantsError('interrupted', 'Interrupted')
           : new PlantsError('terminated', 'Terminated'),
       )
-    } else if (process.uptime() - this.#receivedAt >= 0.1) {
+    } else if (process.uptime() - this.#receivedAtSeconds >= 0.1) {
       // `timeout` and shells send one signal to the process and one to its group, so two within a
       // tenth of a second count as one.
       for (const signal of endingSignals) process.off(signal, this.#receive)

@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
 import {
+  createInputError,
   describeSystemError,
   getSystemCode,
-  inputError,
   PlantsError,
   toDescriptorsHint,
 } from '../errors.js'
@@ -54,7 +54,7 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
   if (code === undefined || code.startsWith('ERR_')) return error
   const source = path === '-' ? 'stdin' : path
   const message = `${source} could not be read: ${describeSystemError(error)}`
-  return inputError(message, toDescriptorsHint(code) ?? readHints[code] ?? hint, error)
+  return createInputError(message, toDescriptorsHint(code) ?? readHints[code] ?? hint, error)
 }
 
 const readHints: Record<string, string> = {
@@ -74,7 +74,7 @@ export function createUtf8Decoder(source: string): (bytes: Uint8Array, isLast?: 
       return decoder.decode(bytes, { stream: !isLast })
     } catch (error) {
       if (getSystemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-      throw inputError(
+      throw createInputError(
         `${source} is not UTF-8`,
         'Convert it to UTF-8, and run the command again',
         error,

@@ -1,4 +1,4 @@
-import { ignoreSystemError, usageError } from '../errors.js'
+import { createUsageError, ignoreSystemError } from '../errors.js'
 import type { Io } from './io.js'
 
 /** Whether a host name or an IP address means this machine. It makes no DNS query. */
@@ -54,7 +54,7 @@ function parseProxy(address: string, service: URL, { secrets }: Io): string {
   }
   const name = service.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   if (hasTooLargePort(address))
-    throw usageError(`${name} or ALL_PROXY has a port above 65535`, 'Correct the port')
+    throw createUsageError(`${name} or ALL_PROXY has a port above 65535`, 'Correct the port')
   const hint = `For example: ${name}=http://proxy.example.com:3128`
-  throw usageError(`${name} or ALL_PROXY is not the address of an http or https proxy`, hint)
+  throw createUsageError(`${name} or ALL_PROXY is not the address of an http or https proxy`, hint)
 }

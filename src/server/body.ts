@@ -29,7 +29,7 @@ export function validateBodyType({ method, headers }: IncomingMessage): void {
  *   in chunks, whose length is not known before
  * @throws {HttpError} 413
  */
-export function parseBodyLength(headers: IncomingHttpHeaders, limitBytes: number): number {
+export function findMaxBodyBytes(headers: IncomingHttpHeaders, limitBytes: number): number {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
   const bytes = coding === undefined ? Number(length) : limitBytes
   if (bytes > limitBytes) throw createBodyTooLargeError(limitBytes)

@@ -13,7 +13,7 @@ import {
   createChallengeError,
   type TokenSource,
 } from './authenticate.js'
-import { parseBodyLength, validateBodyType } from './body.js'
+import { findMaxBodyBytes, validateBodyType } from './body.js'
 import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
 import { createInvalidHttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
@@ -116,7 +116,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const { parameters } = operation
   const query = parameters ? parseListQuery(url, parameters) : defaultQuery
   const isSearch = query.search !== undefined
-  const endSearch = await acquireQuota(
+  const finishStoreWork = await acquireQuota(
     state,
     { operation, caller: state.caller, isSearch },
     options,
@@ -129,7 +129,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
     state.input = { response, idText: route.idText, query, body: bytes }
     return await options.handlers[operation.id](state.input)
   } finally {
-    endSearch()
+    finishStoreWork()
   }
 }
 
@@ -177,7 +177,7 @@ function acquireQuota(
   { quotas, bodyLimitBytes }: HandlerOptions,
 ): Promise<() => void> {
   const { headers } = response.req
-  const bytes = Math.max(parseBodyLength(headers, bodyLimitBytes), operation.responseBytes)
+  const bytes = Math.max(findMaxBodyBytes(headers, bodyLimitBytes), operation.responseBytes)
   // One read may bring more of a body in chunks than the limit allows. `Body.read` rejects such a
   // body, so the request never takes more than `bytes`.
   const receivedBytes = Math.min(body.receivedBytes, bytes)

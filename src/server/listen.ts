@@ -17,12 +17,12 @@ import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import {
+  createUsageError,
   describeSystemError,
   getSystemCode,
   ignoreSystemError,
   PlantsError,
   toDescriptorsHint,
-  usageError,
 } from '../errors.js'
 import { runWithTransientLock } from '../platform/file-lock.js'
 import { findFileIdentity, makeFolderHint } from '../platform/files.js'
@@ -97,7 +97,7 @@ function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressF
       return toListenError(error, name, 'usage', `Choose ${allowedPort} with ${flags.port}`)
     }
     case 'ENOTFOUND':
-      return usageError(`The host name ${host} was not found`, hostHint, error)
+      return createUsageError(`The host name ${host} was not found`, hostHint, error)
     case 'EAI_AGAIN': {
       const message = `The host name ${host} could not be looked up, because no name server answered`
       return new PlantsError('unavailable', message, { hint: hostHint, cause: error })
@@ -151,7 +151,7 @@ const maxPathBytes = process.platform === 'darwin' ? 103 : 107
 function assertUsablePath(path: string, bytes: number): void {
   if (bytes > maxPathBytes) {
     const message = `${path} is too long for a socket: its path has at most ${maxPathBytes} bytes`
-    throw usageError(message, 'Choose a shorter path with --socket')
+    throw createUsageError(message, 'Choose a shorter path with --socket')
   }
   const folder = dirname(path)
   if (existsSync(folder)) return

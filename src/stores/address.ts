@@ -1,4 +1,4 @@
-import { isWindows, PlantsError, usageError } from '../errors.js'
+import { createUsageError, isWindows, PlantsError } from '../errors.js'
 import { formatOption } from '../platform/shell.js'
 
 export interface AddressContext {
@@ -87,7 +87,7 @@ export function createAddressError(
   problem: string,
   hint = addressForms,
 ): PlantsError {
-  return usageError(`${source} ${problem}`, hint)
+  return createUsageError(`${source} ${problem}`, hint)
 }
 
 /** The port of a database may come from its address, or from PGPORT. */

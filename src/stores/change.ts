@@ -1,6 +1,6 @@
 import { assertDefined, type ErrorKind, getErrorValue, PlantsError } from '../errors.js'
 import {
-  haveEqualFields,
+  haveEqualNameAndTag,
   type NewPlant,
   type PlantPatch,
   type StoredPlant,
@@ -149,7 +149,7 @@ export function createOutcomeForExistingId(
   const renameRejection = findRenameRejection(change, storedPlant)
   if (renameRejection) return renameRejection
   const isEqual =
-    ifExists === 'same' && storedPlant !== undefined && haveEqualFields(storedPlant, plant)
+    ifExists === 'same' && storedPlant !== undefined && haveEqualNameAndTag(storedPlant, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
   return createRejectedOutcome(createProblem('conflict', describeConflict(change)))
 }

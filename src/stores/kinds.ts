@@ -1,4 +1,4 @@
-import { assertDefined, type PlantsError, usageError } from '../errors.js'
+import { assertDefined, createUsageError, type PlantsError } from '../errors.js'
 import { type Address, type AddressContext, createAddressError } from './address.js'
 import { httpKind } from './http/kind.js'
 import { postgresKind } from './postgres/kind.js'
@@ -75,6 +75,6 @@ function createCapabilityError(
   option: string | undefined,
 ): PlantsError {
   const { noun } = findKind(address)
-  if (option === undefined) return usageError(`${address.name} is ${noun}, ${reason}`, hint)
-  return usageError(`${option} is not supported at ${address.name}: ${noun} ${reason}`, hint)
+  if (option === undefined) return createUsageError(`${address.name} is ${noun}, ${reason}`, hint)
+  return createUsageError(`${option} is not supported at ${address.name}: ${noun} ${reason}`, hint)
 }

@@ -4,7 +4,7 @@
  * module reads and writes nothing. A direct store looks the plants up first, and then executes the
  * plan.
  */
-import { applyPatch, haveEqualFields, type NewPlant, type StoredPlant } from '../plant/plant.js'
+import { applyPatch, haveEqualNameAndTag, type NewPlant, type StoredPlant } from '../plant/plant.js'
 import {
   type Change,
   type Create,
@@ -68,15 +68,17 @@ function applyCreate(plants: PlantsById, change: Create): Outcome {
     plants.set(plant.id, { plant, key })
     return { type: 'created', plant }
   }
-  if (isRepetition(change, storedPlant)) return { type: 'created', plant }
+  if (isRepeatedCreate(change, storedPlant)) return { type: 'created', plant }
   return createOutcomeForExistingId(change, storedPlant.plant)
 }
 
 /**
  * Returns true if this create has stored the plant before, and nobody has changed the plant since.
  */
-function isRepetition({ plant, key }: Create, storedPlant: KeyedPlant): boolean {
-  return key !== undefined && key === storedPlant.key && haveEqualFields(plant, storedPlant.plant)
+function isRepeatedCreate({ plant, key }: Create, storedPlant: KeyedPlant): boolean {
+  return (
+    key !== undefined && key === storedPlant.key && haveEqualNameAndTag(plant, storedPlant.plant)
+  )
 }
 
 function applyUpdate(plants: PlantsById, change: Update): Outcome {
@@ -95,7 +97,7 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
   // key stored. Two updates change nothing and leave it: a patch that has only an id, and a record
   // that equals the plant, because an import may be repeated.
   const hasOnlyId = Object.keys(patch).length === 1
-  const keepsKey = mayCreate ? haveEqualFields(plant, storedPlant) : hasOnlyId
+  const keepsKey = mayCreate ? haveEqualNameAndTag(plant, storedPlant) : hasOnlyId
   if (!keepsKey) plants.set(plant.id, { plant })
   return { type: 'updated', plant, before: storedPlant }
 }

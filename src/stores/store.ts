@@ -88,7 +88,7 @@ export interface WriteOptions {
    * True if an interrupted import may have sent these changes before. The client of a service then
    * explains that a conflict may be with a plant of that import.
    */
-  isRepetition?: boolean
+  mayHaveBeenSent?: boolean
   /**
    * Called when the server has the changes and this process only waits. It may be called more than
    * once.

@@ -2,7 +2,7 @@ import { type Credential, createNoTokenError } from '../../auth/credentials.js'
 import { findTokenProblem, parseToken } from '../../auth/token.js'
 import { changeSettings, omitKey } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
-import { PlantsError, usageError } from '../../errors.js'
+import { createUsageError, PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
@@ -48,7 +48,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const tokenAccess = requireCapability(address, 'token')
   const store = tokenAccess.getTarget(address)
   if (settings.getValue('token-command') !== undefined)
-    throw usageError(
+    throw createUsageError(
       `${settings.storeName} gets its token from a command`,
       'Renew the token there, or save the store without the command: plants stores add --replace',
     )
@@ -167,7 +167,7 @@ async function readToken(
     return parseToken(text.trim(), 'The token on stdin', io)
   }
   if (!mayAsk)
-    throw usageError(
+    throw createUsageError(
       'The token must come from stdin, because no prompt is possible here',
       `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`,
     )

@@ -1,5 +1,5 @@
 import { parseFilePath } from '../../config/option-values.js'
-import { usageError } from '../../errors.js'
+import { createUsageError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -47,7 +47,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
 
 export function parseBackupPath(text: string): string {
   if (text !== '-') return parseFilePath('file', text)
-  throw usageError('A backup cannot be written to stdout or read from stdin', 'Name a file')
+  throw createUsageError('A backup cannot be written to stdout or read from stdin', 'Name a file')
 }
 
 /**
@@ -62,7 +62,7 @@ export async function confirmReplacement(
   context: CommandContext,
   addition = '',
 ): Promise<void> {
-  if (!context.mayAsk) throw usageError(reason, `To replace it${addition}, add --yes`)
+  if (!context.mayAsk) throw createUsageError(reason, `To replace it${addition}, add --yes`)
   await context.confirm(
     `${escapeControlChars(reason)}. Replace it${addition}?`,
     'Nothing was replaced',

@@ -1,5 +1,5 @@
 import { createValueError } from '../../config/option-values.js'
-import { PlantsError, usageError } from '../../errors.js'
+import { createUsageError, PlantsError } from '../../errors.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { buildPlant, isIdempotencyKey, omitId, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -49,7 +49,7 @@ export function define(command: PlantsCommand): void {
 
 async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void> {
   if (dash && options.file !== undefined)
-    throw usageError(
+    throw createUsageError(
       'A plant can be read from - or from --file, not from both',
       'Leave one of them out',
     )

@@ -1,4 +1,4 @@
-import { usageError } from '../../errors.js'
+import { createUsageError } from '../../errors.js'
 import { describePlant } from '../../output/output.js'
 import { formatPlantCount, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -42,7 +42,7 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
   // With "-", stdin has the ids, so that it cannot have the answer.
   const canConfirm = context.mayAsk && !args.includes('-')
   if (needsConfirmation && !canConfirm)
-    throw usageError(
+    throw createUsageError(
       'Deleting plants requires confirmation',
       'To delete them without confirmation, add --yes',
     )
@@ -77,12 +77,12 @@ function hasFilter({ tag, search }: DeleteOptions): boolean {
 
 function assertIdsOrFilters(options: DeleteOptions, args: readonly string[]): void {
   if (args.length > 0 === hasFilter(options))
-    throw usageError(
+    throw createUsageError(
       'delete needs either ids or filters, and not both',
       'Give ids, or one or more of --tag, --no-tag and --search',
     )
   if (options.search === '')
-    throw usageError(
+    throw createUsageError(
       '--search is empty, which would match every plant',
       'Give a text to search for',
     )

@@ -5,7 +5,7 @@ import {
   parseChoice,
   parseNonEmptyString,
 } from '../../config/option-values.js'
-import { fileInFolderHint, usageError } from '../../errors.js'
+import { createUsageError, fileInFolderHint } from '../../errors.js'
 import { encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
 import { quoteIfNeeded, writeStdout } from '../../output/output.js'
@@ -96,7 +96,7 @@ async function prepareFile(
   const isDevice = isWrittenInPlace(path, oldStats)
   const quotedName = quoteIfNeeded(name)
   if (oldStats?.isDirectory() || name.endsWith('/'))
-    throw usageError(`${quotedName} is a directory`, fileInFolderHint)
+    throw createUsageError(`${quotedName} is a directory`, fileInFolderHint)
   if (!isDevice) await assertNotOfStore(path, context)
   if (oldStats?.isFile() && !isDevice) {
     assertOwnFile(path, oldStats, 'Choose another file')
@@ -121,7 +121,7 @@ function readOldStats(path: string): Stats | undefined {
 /** The log of a store may be missing now, and exist when the file gets its name. */
 async function assertNotOfStore(path: string, { address }: CommandContext): Promise<void> {
   if (await findKind(address).ownsFile(address, path))
-    throw usageError(`${path} is a file of the store`, 'Choose another file')
+    throw createUsageError(`${path} is a file of the store`, 'Choose another file')
 }
 
 /** Chooses the format of the output. Text is for people only, so an export is NDJSON instead. */
@@ -179,6 +179,6 @@ async function writeFile(
 }
 
 async function confirmReplacement(name: string, context: CommandContext): Promise<void> {
-  if (!context.mayAsk) throw usageError(`${name} already exists`, 'To replace it, add --yes')
+  if (!context.mayAsk) throw createUsageError(`${name} already exists`, 'To replace it, add --yes')
   await context.confirm(`${name} already exists. Replace it?`, 'Nothing was exported')
 }

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
 import { parseCount, parseNonEmptyString } from '../../config/option-values.js'
-import { isWindows, PlantsError, usageError } from '../../errors.js'
+import { createUsageError, isWindows, PlantsError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
@@ -119,19 +119,19 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
   const { timeoutMs, io } = context
   const { socket, host, port, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows)
-    throw usageError('--socket is not supported on Windows', 'Use --port instead')
+    throw createUsageError('--socket is not supported on Windows', 'Use --port instead')
   if (socket !== undefined && (options.tlsCert ?? options.tlsKey) !== undefined)
-    throw usageError(
+    throw createUsageError(
       '--socket cannot be used with --tls-cert and --tls-key',
       'Leave them out: the proxy that connects to the socket has the certificate',
     )
   if (options.adminHost !== undefined && adminPort === undefined)
-    throw usageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
+    throw createUsageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const neverAborted = new AbortController().signal
   const runtime = { getStopSignal: () => neverAborted, now: io.now, random: io.random }
   const fixedToken = readServeToken(io)
-  const connectionLimit = fitConnections(options.connectionLimit, findOpenFileLimit())
+  const connectionLimit = limitToOpenFiles(options.connectionLimit, findOpenFileLimit())
   return {
     openStore: async (events) =>
       openStoreToServe(
@@ -189,7 +189,7 @@ async function openStoreToServe(
       )
     await store.close()
   }
-  // Only `openOrCreate` adds a write-ahead log to a file that was a backup until now.
+  // `openOrCreate` adds a write-ahead log to a file that was a backup, before the first read.
   return opener.openOrCreate()
 }
 
@@ -226,7 +226,7 @@ const reservedFiles = 128
  * connection would be closed without an answer, so that a stranger with many connections could lock
  * out everybody.
  */
-function fitConnections(connectionLimit: number, openFileLimit: number | undefined): number {
+function limitToOpenFiles(connectionLimit: number, openFileLimit: number | undefined): number {
   if (openFileLimit === undefined) return connectionLimit
   // A limit below 256 files is divided equally.
   const usableFiles = Math.max(openFileLimit - reservedFiles, Math.ceil(openFileLimit / 2))
@@ -239,16 +239,16 @@ function listLimitWarnings(requestedLimit: number, effectiveLimit: number): stri
   return [`${limit}. For ${requestedLimit}, raise LimitNOFILE= in systemd, or ulimit -Hn as root`]
 }
 
-async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean> {
+async function hasValidToken(tokens: TokenStore, timeMs: number): Promise<boolean> {
   for await (const page of tokens.list())
-    if (page.some((token) => isValidToken(token, time))) return true
+    if (page.some((token) => isValidToken(token, timeMs))) return true
   return false
 }
 
 function findTlsFiles({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions['tls'] {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
-    throw usageError('TLS needs both --tls-cert and --tls-key', 'Add the other option')
+    throw createUsageError('TLS needs both --tls-cert and --tls-key', 'Add the other option')
   const paths = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)] as const
   return { paths, read: () => readKeyPair(...paths, { cert: '--tls-cert', key: '--tls-key' }) }
 }

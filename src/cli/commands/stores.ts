@@ -13,7 +13,7 @@ import {
 } from '../../config/resolve.js'
 import { listSettings, toOptionKey, toSettingText } from '../../config/setting-table.js'
 import type { SavedStore } from '../../config/settings-schema.js'
-import { usageError } from '../../errors.js'
+import { createUsageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { quoteWord } from '../../platform/shell.js'
@@ -82,7 +82,10 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
     const stores = settings.get('stores', {})
     const exists = Object.hasOwn(stores, name)
     if (exists && !options.replace)
-      throw usageError(`The store ${name} already exists`, 'Choose another name, or add --replace')
+      throw createUsageError(
+        `The store ${name} already exists`,
+        'Choose another name, or add --replace',
+      )
     settings.set('stores', { ...stores, [name]: store })
     return exists
   })
@@ -122,7 +125,7 @@ async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Pr
   if (serverCount > 1)
     // If the server with the store were unreachable, a second store would be created on another
     // one.
-    throw usageError(
+    throw createUsageError(
       `stores init takes an address with one server, but ${store.name} has ${serverCount}`,
       'Name the server that accepts writes',
     )
@@ -144,10 +147,13 @@ function chooseNewStore(
 ): string {
   const option = optionValues.getOptionValueSource('store') === 'cli' ? store : undefined
   if (argument !== undefined && option !== undefined)
-    throw usageError('The address is an argument, and --store is given, too', 'Leave out --store')
+    throw createUsageError(
+      'The address is an argument, and --store is given, too',
+      'Leave out --store',
+    )
   const value = argument ?? option
   if (value === undefined)
-    throw usageError(
+    throw createUsageError(
       'The address of the new store is missing',
       'Add it: plants stores init ADDRESS',
     )
@@ -183,12 +189,15 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 async function remove(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await SettingsContext.read(options, io)
   if (name === 'local')
-    throw usageError('The store local is built in', 'To use another store: plants stores use NAME')
+    throw createUsageError(
+      'The store local is built in',
+      'To use another store: plants stores use NAME',
+    )
   const { address, hasToken } = await changeSettings(io, context.timeoutMs, (settings) => {
     const stores = settings.get('stores', {})
     const { address } = getSavedStore(name, { version: 1, stores })
     if (settings.get('store') === name)
-      throw usageError(
+      throw createUsageError(
         `${name} is the default store`,
         'Make another store the default first: plants stores use local',
       )

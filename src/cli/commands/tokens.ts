@@ -1,5 +1,5 @@
 import { createDurationParser, parseNonEmptyString } from '../../config/option-values.js'
-import { PlantsError, usageError } from '../../errors.js'
+import { createUsageError, PlantsError } from '../../errors.js'
 import { parseDecimalId } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -147,16 +147,16 @@ async function findTokenId(name: string, tokens: TokenStore): Promise<bigint | u
   }
   const activeTokens = tokensWithNote.filter(({ revokedAt }) => !revokedAt)
   if (activeTokens.length > 1)
-    throw usageError(
+    throw createUsageError(
       'Several tokens have this note',
       'Give the id of one of them, which this lists: plants tokens list',
     )
   return (activeTokens[0] ?? tokensWithNote.at(-1))?.id
 }
 
-function describeState({ revokedAt, expiresAt }: Token, time: number): string {
+function describeState({ revokedAt, expiresAt }: Token, timeMs: number): string {
   if (revokedAt) return 'revoked'
-  return (expiresAt?.getTime() ?? Infinity) > time ? 'valid' : 'expired'
+  return (expiresAt?.getTime() ?? Infinity) > timeMs ? 'valid' : 'expired'
 }
 
 function formatDay(date: Date | undefined): string {

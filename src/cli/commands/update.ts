@@ -1,4 +1,4 @@
-import { PlantsError, usageError } from '../../errors.js'
+import { createUsageError, PlantsError } from '../../errors.js'
 import { describeInvalidPlant, type PlantPatch, parsePlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
@@ -48,7 +48,10 @@ async function update(options: UpdateOptions, io: Io, args: string[]): Promise<v
 /** Builds the change of one plant. In a patch, the tag null removes the tag. */
 async function buildPatch({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
   if (name === undefined && tag === undefined)
-    throw usageError('update needs a new name or tag', 'Add --name TEXT, --tag TEXT or --no-tag')
+    throw createUsageError(
+      'update needs a new name or tag',
+      'Add --name TEXT, --tag TEXT or --no-tag',
+    )
   const patch = {
     ...(name !== undefined && { name }),
     ...(tag !== undefined && { tag: tag === false ? null : tag }),

@@ -5,7 +5,7 @@
  * dialogue shows the beginning of the file in the likeliest encoding. If it is wrong, the dialogue
  * shows a list of encodings, each with one line of the file as the encoding decodes the line.
  */
-import { assertDefined, inputError, type PlantsError } from '../../errors.js'
+import { assertDefined, createInputError, type PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
 import { commonEncodings } from '../../formats/common-encodings.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
@@ -192,7 +192,7 @@ async function assertNoneIsUtf8({ inputs, ...plan }: ImportPlan, io: Io): Promis
   for (const input of furtherInputs) {
     const isUtf8 = await isReadable(input, { inputs, ...plan }, io)
     if (!isUtf8 || !(await readForeignLine(input, { inputs, ...plan }, io))) continue
-    throw inputError(
+    throw createInputError(
       `${input.name} is UTF-8, and ${assertDefined(firstInput).name} is not`,
       'Import each file with its own command',
     )

@@ -15,7 +15,7 @@ import { NoListError } from '../../formats/assert-keys.js'
 import { EncodingError } from '../../formats/encoding-error.js'
 import { DelimiterError } from '../../formats/open-table.js'
 import { applyAnswers } from '../../import/answers.js'
-import { type ImportPlan, isInputError, type OpenInput, openInput } from '../../import/inputs.js'
+import { type ImportPlan, type InputReader, isInputError, openInput } from '../../import/inputs.js'
 import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 import { sampleInput } from '../../import/sample-input.js'
 import { formatPlantCount } from '../../plant/plant.js'
@@ -118,7 +118,7 @@ async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | unde
 }
 
 /** Opens the first file, and closes it again: only its header is needed. */
-async function openFirstInput(plan: ImportPlan, io: Io): Promise<OpenInput> {
+async function openFirstInput(plan: ImportPlan, io: Io): Promise<InputReader> {
   const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   reader.close()
   return reader

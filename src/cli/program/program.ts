@@ -1,6 +1,6 @@
 import { CommanderError, Help, type Option } from 'commander'
 import { version } from '../../../package.json'
-import { usageError } from '../../errors.js'
+import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
 import { type CommandLine, PlantsCommand } from '../command.js'
 import { CommandLineError } from '../command-line-error.js'
@@ -29,7 +29,7 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
   // For a line without a command, commander also builds the help, and ends with a failure.
   const isFailure = pageError !== undefined && pageError.exitCode !== 0
   if (isFailure && program.args.length === 0)
-    throw usageError('A command is missing', 'See: plants --help')
+    throw createUsageError('A command is missing', 'See: plants --help')
   // A line that asks for a page runs no handler, which would have thrown this error.
   if (line.firstError) throw line.firstError
   if (text === '') return { type: 'none', text }

@@ -2,7 +2,7 @@ import { version } from '../../../package.json'
 import { findChoice, isJson, type OutputFormat, outputFormats } from '../../config/option-values.js'
 import { EffectiveSettings } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
-import { getSystemCode, PlantsError, usageError } from '../../errors.js'
+import { createUsageError, getSystemCode, PlantsError } from '../../errors.js'
 import { writeStdout } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import type { Io } from '../../platform/io.js'
@@ -45,7 +45,7 @@ async function runCommandLine(line: CommandLine, io: Io): Promise<void> {
   const { argv } = line
   // Node.js has replaced bytes that are not UTF-8 by U+FFFD.
   if (argv.some((word) => word.includes('\uFFFD')))
-    line.firstError = usageError(
+    line.firstError = createUsageError(
       'An argument is not UTF-8, or contains U+FFFD',
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )

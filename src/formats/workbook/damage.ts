@@ -1,4 +1,4 @@
-import { inputError, type PlantsError } from '../../errors.js'
+import { createInputError, type PlantsError } from '../../errors.js'
 
 /**
  * A workbook is not valid by ECMA-376. The functions that throw this error do not know the name of
@@ -11,7 +11,7 @@ export class DamageError extends Error {
 /** Converts a `DamageError` to an error that names the file. Other errors stay as they are. */
 export function explainDamage(file: string, error: unknown): unknown {
   if (!(error instanceof DamageError)) return error
-  return inputError(
+  return createInputError(
     `${file} is damaged: ${error.message}`,
     'Download or copy it again, or save it again as .xlsx or CSV in a spreadsheet program',
     error,
@@ -19,5 +19,8 @@ export function explainDamage(file: string, error: unknown): unknown {
 }
 
 export function createTooLargeError(file: string): PlantsError {
-  return inputError(`${file} unpacks to too much data`, 'Save the sheet as CSV, and import that')
+  return createInputError(
+    `${file} unpacks to too much data`,
+    'Save the sheet as CSV, and import that',
+  )
 }

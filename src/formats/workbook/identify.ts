@@ -4,7 +4,7 @@
  * before 2007, and still does so if the document has a password. The message "stock.xls is an old
  * workbook" helps a person more than "stock.xls is damaged".
  */
-import { inputError, type PlantsError } from '../../errors.js'
+import { createInputError, type PlantsError } from '../../errors.js'
 import type { Archive } from './archive.js'
 
 interface FileKind {
@@ -109,5 +109,5 @@ function hasStream(content: Buffer, name: string): boolean {
 const streamType = 2
 
 function createKindError(file: string, { description, hint }: FileKind): PlantsError {
-  return inputError(`${file} is ${description}`, hint)
+  return createInputError(`${file} is ${description}`, hint)
 }

@@ -12,7 +12,7 @@
  * reads the whole sheet, so that damage is found before anything is stored. The second time, it
  * imports the rows. docs/design/decisions.md says why a workbook is read twice.
  */
-import { assertDefined, inputError, PlantsError } from '../../errors.js'
+import { assertDefined, createInputError, PlantsError } from '../../errors.js'
 import {
   type Cells,
   Chunk,
@@ -235,7 +235,7 @@ class WorkbookReader {
     chunkRows = Infinity,
   ): AsyncGenerator<Chunk<Cells>> {
     if (path === undefined)
-      throw inputError(
+      throw createInputError(
         `The sheet ${listNames([name])} has no cells`,
         'Choose another sheet with --sheet',
       )
@@ -261,7 +261,7 @@ function findVisibleSheets(sheets: readonly Sheet[], file: string): Sheet[] {
     sheets.length === 0
       ? 'Choose another file'
       : `Choose a hidden sheet with --sheet: ${sheets.map(describeSheet).join(', ')}`
-  throw inputError(`${file} has no visible sheet with cells`, hint)
+  throw createInputError(`${file} has no visible sheet with cells`, hint)
 }
 
 /** Finds a sheet by its name, or by its number from 1 on, which counts only visible sheets. */
@@ -273,7 +273,7 @@ function findSheet(requestedSheet: string, sheets: readonly Sheet[], file: strin
     visibleSheets[Number(requestedSheet) - 1]
   if (sheet) return sheet
   const names = sheets.map(describeSheet).join(', ')
-  throw inputError(
+  throw createInputError(
     `${file} has no sheet ${listNames([requestedSheet])}`,
     `Choose one of its sheets with --sheet: ${names}`,
   )

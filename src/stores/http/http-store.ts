@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { PlantsError, usageError } from '../../errors.js'
+import { createUsageError, PlantsError } from '../../errors.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import { quoteWord } from '../../platform/shell.js'
 import type { HttpAddress } from '../address.js'
@@ -30,7 +30,7 @@ export class HttpStore implements Store {
   async *read(query: ReadQuery = {}): AsyncGenerator<StoredPlant[]> {
     if (query.sort !== undefined && query.sort !== 'id') {
       const message = `${this.#client.address.name} lists plants only in the order of their ids`
-      throw usageError(message, 'Leave out --sort')
+      throw createUsageError(message, 'Leave out --sort')
     }
     yield* fetchPages(this.#client, query)
   }
@@ -38,8 +38,9 @@ export class HttpStore implements Store {
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
     const [change] = changes
-    // An import prints its own hint how to continue, because it has no option for a key.
-    const isFromImport = options.isRepetition !== undefined
+    // Only an import sets this. It prints its own hint how to continue, because it has no option
+    // for a key.
+    const isFromImport = options.mayHaveBeenSent !== undefined
     return change && changes.length === 1 && !isFromImport
       ? [await this.#writeOne(change, options)]
       : sendChanges(this.#client, changes, options)

@@ -3,7 +3,7 @@ import { assertDefined, type ErrorKind, PlantsError } from '../../errors.js'
 import { toWireJson } from '../../plant/json.js'
 import {
   applyPatch,
-  haveEqualFields,
+  haveEqualNameAndTag,
   type PlantPatch,
   type StoredPlant,
 } from '../../plant/plant.js'
@@ -108,7 +108,10 @@ async function sendUpdate(sendRequest: Send, change: ChangeOfType<'update'>): Pr
     isFoundByName && key === undefined ? await fetchPlant(sendRequest, patch.id) : undefined
   const renameRejection = findRenameRejection(change, storedPlant)
   if (renameRejection) return renameRejection
-  if (storedPlant && haveEqualFields(storedPlant, assertDefined(applyPatch(patch, storedPlant))))
+  if (
+    storedPlant &&
+    haveEqualNameAndTag(storedPlant, assertDefined(applyPatch(patch, storedPlant)))
+  )
     return { type: 'updated', plant: storedPlant, before: storedPlant }
   const completePlant = ifMissing === 'create' && !storedPlant ? applyPatch(patch) : undefined
   if (completePlant) {
@@ -160,7 +163,7 @@ async function catchErrorsOfKinds<T>(
 export async function sendChanges(
   client: HttpClient,
   changes: readonly Change[],
-  { signal, isRepetition = false, onUnknownOutcome }: WriteOptions,
+  { signal, mayHaveBeenSent = false, onUnknownOutcome }: WriteOptions,
 ): Promise<Outcome[]> {
   const { runtime, concurrency = defaultConcurrency } = client.options
   const failureController = new AbortController()
@@ -180,7 +183,7 @@ export async function sendChanges(
     if (stopSignal.aborted) return
     const outcome = await tryToSend(sendRequest, assertDefined(changes[index]), stopSignal)
     if (!outcome) return
-    outcomes[index] = explainConflict(outcome, isRepetition)
+    outcomes[index] = explainConflict(outcome, mayHaveBeenSent)
     // Any failure but the rejection of one plant is a failure of the service.
     if (outcome.type === 'unknown' || outcome.type === 'notSent')
       failureController.abort(outcome.problem)
@@ -224,10 +227,10 @@ async function tryToSend(
 }
 
 /** Adds to a conflict that the stored plant may come from an earlier try of the same change. */
-function explainConflict(outcome: Outcome, isRepetition: boolean): Outcome {
+function explainConflict(outcome: Outcome, mayHaveBeenSent: boolean): Outcome {
   if (outcome.type !== 'rejected' || outcome.problem.kind !== 'conflict') return outcome
   const { kind, error, message, hint, mayBeOwnPlant, rejectionCause } = outcome.problem
-  if (!isRepetition && !mayBeOwnPlant) return outcome
+  if (!mayHaveBeenSent && !mayBeOwnPlant) return outcome
   const explainedMessage = `${message}. It may be the plant of this record, changed since it was stored`
   return createRejectedOutcome({ kind, error, message: explainedMessage, hint, rejectionCause })
 }

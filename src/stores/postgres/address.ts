@@ -5,7 +5,7 @@
  */
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
-import { type PlantsError, usageError } from '../../errors.js'
+import { createUsageError, type PlantsError } from '../../errors.js'
 import type { Runtime } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import {
@@ -87,11 +87,12 @@ export function parsePostgres(
   // The system trusts certificates of any host, so the name in the certificate must be verified.
   const mode = sslrootcert === 'system' ? 'verify-full' : (readParameter('sslmode') ?? 'prefer')
   const sslmode = sslModes.find((candidate) => candidate === mode)
-  if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, addressExample)
+  if (!sslmode)
+    throw createUsageError(`sslmode must be one of ${sslModes.join(', ')}`, addressExample)
 
   const max = Number(readParameter('max') ?? 4)
   if (!(Number.isInteger(max) && max >= 1))
-    throw usageError('max must be a whole number from 1 on', addressExample)
+    throw createUsageError('max must be a whole number from 1 on', addressExample)
   const hostList = readParameter('host') ?? (existsSync(socketFolder) ? socketFolder : 'localhost')
   const hosts = parseHosts(hostList, readParameter('port') ?? '', source)
   const location = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
@@ -136,7 +137,7 @@ function parseTargetSessionAttrs(text = 'read-write'): PostgresAddress['targetSe
   const value = targetSessionAttrs.find((candidate) => candidate === text)
   if (value) return value
   const hint = 'Correct it in the address, or in PGTARGETSESSIONATTRS'
-  throw usageError(`target_session_attrs must be ${targetSessionAttrs.join(' or ')}`, hint)
+  throw createUsageError(`target_session_attrs must be ${targetSessionAttrs.join(' or ')}`, hint)
 }
 
 /** A password may contain "?" unescaped, but not "/" or "@". */
@@ -227,7 +228,7 @@ export function toReadWrite(address: PostgresAddress): PostgresAddress {
 export function assertCanServe({ name, maxConnections }: PostgresAddress): void {
   if (maxConnections >= 2) return
   const message = `A service needs at least 2 connections to ${name}, but max is 1`
-  throw usageError(message, 'Remove max from the address, or set it to 2 or more: ?max=4')
+  throw createUsageError(message, 'Remove max from the address, or set it to 2 or more: ?max=4')
 }
 
 /**

@@ -9,7 +9,7 @@
  * store open, such as a service, would otherwise go on with the old file.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
-import { fileInFolderHint, getSystemCode, PlantsError, usageError } from '../../errors.js'
+import { createUsageError, fileInFolderHint, getSystemCode, PlantsError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
@@ -116,10 +116,10 @@ function examineTarget(file: string, store: string): { target: string; oldStats?
   try {
     const target = resolveLink(file)
     if (belongsToStore(store, target))
-      throw usageError(`${target} ${storeFileProblem}`, anotherTargetHint)
+      throw createUsageError(`${target} ${storeFileProblem}`, anotherTargetHint)
     const oldStats = statIfExists(target)
     if (!oldStats) return { target }
-    if (oldStats.isDirectory()) throw usageError(`${target} is a directory`, fileInFolderHint)
+    if (oldStats.isDirectory()) throw createUsageError(`${target} is a directory`, fileInFolderHint)
     assertOwnFile(target, oldStats, anotherTargetHint)
     return { target, oldStats }
   } catch (error) {
@@ -158,7 +158,7 @@ function countReplaceable(store: Connection, target: string, oldStats: Stats): b
     cause = error
   }
   const problem = 'cannot be overwritten: it is not a backup, or is damaged or in use'
-  throw usageError(`${target} ${problem}`, anotherTargetHint, cause)
+  throw createUsageError(`${target} ${problem}`, anotherTargetHint, cause)
 }
 
 /**
@@ -215,7 +215,7 @@ export async function checkIntegrity(path: string, options: SqliteOptions) {
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
   const createRestoreError = (problem: string) =>
-    usageError(`${file} was not restored: it ${problem}`, hint)
+    createUsageError(`${file} was not restored: it ${problem}`, hint)
   try {
     if (belongsToStore(name, file)) throw createRestoreError(storeFileProblem)
     const changes = findUnmergedFile(file)

@@ -1,4 +1,4 @@
-import { applyPatch, haveEqualFields, type NewPlant } from '../../../src/plant/plant.js'
+import { applyPatch, haveEqualNameAndTag, type NewPlant } from '../../../src/plant/plant.js'
 import { type Change, type Create, getTargetId, type Update } from '../../../src/stores/change.js'
 import { fc } from '../../helpers/expect/arbitraries.js'
 
@@ -34,7 +34,7 @@ export class Model {
       this.#stored.set(plant.id, { plant, key })
       return 'created'
     }
-    const isEqual = haveEqualFields(plant, stored.plant)
+    const isEqual = haveEqualNameAndTag(plant, stored.plant)
     if (isEqual && key !== undefined && key === stored.key) return 'created'
     return ifExists === 'skip' || (ifExists === 'same' && isEqual) ? 'skipped' : 409
   }
@@ -44,7 +44,8 @@ export class Model {
     if (!stored && ifMissing !== 'create') return 404
     if (!plant) return 422
     // To repeat an import changes nothing. A service cannot know that a PATCH is one.
-    const isRepetition = ifMissing === 'create' && stored && haveEqualFields(plant, stored.plant)
+    const isRepetition =
+      ifMissing === 'create' && stored && haveEqualNameAndTag(plant, stored.plant)
     const isEmpty = Object.keys(patch).length === 1
     const keepsKey = isEmpty || (isRepetition && !this.#isService)
     this.#stored.set(patch.id, { plant, key: keepsKey ? stored?.key : undefined })

@@ -8,8 +8,8 @@ import { parseAst } from 'rolldown/parseAst'
 
 /** The index of the argument that is the message. */
 const messageArguments: Record<string, number> = {
-  usageError: 0,
-  inputError: 0,
+  createUsageError: 0,
+  createInputError: 0,
   PlantsError: 1,
   createProblem: 1,
 }

@@ -13,7 +13,7 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 136, []],
+  ['--help', [['--help']], 6, 137, []],
   ['create --help', [['create', '--help']], 8, 144, []],
   ['a Tab', [tab], 8, 145, []],
   ['create', [fern], 10, 173, drivers],

@@ -7,7 +7,7 @@ import {
   parseFilePath,
   parseNonEmptyString,
 } from '../../../config/option-values.js'
-import { usageError } from '../../../errors.js'
+import { createUsageError } from '../../../errors.js'
 import { listWindowsEncodings } from '../../../formats/common-encodings.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput } from '../../../import/input-file.js'
@@ -132,7 +132,7 @@ async function importPlants(
   const context = await (await CommandContext.from(options, io)).forWrites()
   if (options.atomic) requireCapability(context.address, 'transactions', '--atomic')
   if (files.length === 0 && !io.stdin.isPiped)
-    throw usageError(
+    throw createUsageError(
       'import needs a file to read, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
@@ -184,11 +184,17 @@ function findFormatHint(format: string): string | undefined {
  */
 function parseRejectsPath(flag: string, text: string): string {
   if (text === '-')
-    throw usageError(`${flag} writes no records to stdout`, `Name a file: ${flag} rejected.csv`)
+    throw createUsageError(
+      `${flag} writes no records to stdout`,
+      `Name a file: ${flag} rejected.csv`,
+    )
   const [ending = ''] = /\.(?:xls[xmb]?|ods|gz)$/i.exec(text) ?? []
   if (ending === '') return parseFilePath(flag, text)
   const path = quoteWord(`${text.slice(0, -ending.length).replace(/\.(?:csv|tsv)$/i, '')}.csv`)
-  throw usageError(`${flag} writes text, and no ${ending} file`, `Name a table: ${flag} ${path}`)
+  throw createUsageError(
+    `${flag} writes text, and no ${ending} file`,
+    `Name a table: ${flag} ${path}`,
+  )
 }
 
 function parseDelimiter(flag: string, text: string): string {
@@ -219,7 +225,7 @@ function parseMap(
         'name=Kind,tag=Family',
       )
     if (map[field] !== undefined)
-      throw usageError(`${flag} names two columns for the ${field}`, leaveOutHint)
+      throw createUsageError(`${flag} names two columns for the ${field}`, leaveOutHint)
     map[field] = parts.join('=').trim()
   }
   return map

@@ -15,7 +15,7 @@ import {
   writeStdout,
 } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
-import { formatPlantCount, groupDigits, haveEqualFields } from '../../../plant/plant.js'
+import { formatPlantCount, groupDigits, haveEqualNameAndTag } from '../../../plant/plant.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import { CheckpointMovedError } from '../../../stores/store.js'
@@ -96,7 +96,7 @@ export class ImportReport {
       if (!('plant' in outcome)) continue
       const { plant } = outcome
       const before = outcome.type === 'updated' ? outcome.before : undefined
-      if (before && haveEqualFields(before, plant)) continue
+      if (before && haveEqualNameAndTag(before, plant)) continue
       const line = before
         ? describeChange('Would update', before, plant, style)
         : `Would create ${describePlant(plant, style)}`

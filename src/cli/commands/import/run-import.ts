@@ -13,14 +13,14 @@ import { hasImportableRecord } from '../../../import/find-importable.js'
 import { formatRejectsHeader } from '../../../import/format-rejects.js'
 import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
 import { Importer } from '../../../import/importer.js'
-import { addState } from '../../../import/input-file.js'
+import { addFingerprint } from '../../../import/input-file.js'
 import {
   canBeReadTwice,
   type ExaminedInputs,
   examineInputs,
   type ImportPlan,
+  type InputReader,
   isInputError,
-  type OpenInput,
   openInput,
 } from '../../../import/inputs.js'
 import { openJournal } from '../../../import/journal.js'
@@ -63,7 +63,7 @@ export async function runImport(
       // The invalid checkpoint is deleted. Otherwise the command in the hint would find it again.
       const beginsAgain = plan.restart || plan.idFrom !== undefined
       if (error instanceof InvalidCheckpointError && beginsAgain) await importer.deleteCheckpoint()
-      await saveThatNothingIsStored(importer)
+      await trySaveThatNothingIsStored(importer)
       throw await report.explainFailure(error, importer)
     }
     await report.writeSummary(importer)
@@ -75,7 +75,7 @@ export async function runImport(
 }
 
 /** After a failed import, an error of the journal must not hide why the import has failed. */
-async function saveThatNothingIsStored(importer: Importer): Promise<void> {
+async function trySaveThatNothingIsStored(importer: Importer): Promise<void> {
   try {
     await importer.saveThatNothingIsStored()
   } catch (error) {
@@ -101,7 +101,7 @@ interface Inputs {
    * The first input. Its format and header are a part of `describeSource`, by which an interrupted
    * import is recognized. It stays open until it is imported.
    */
-  firstReader: OpenInput
+  firstReader: InputReader
 }
 
 /**
@@ -125,7 +125,7 @@ async function openInputs(
 }
 
 async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<Inputs> {
-  const plan = { ...typedPlan, inputs: typedPlan.inputs.map(addState) }
+  const plan = { ...typedPlan, inputs: typedPlan.inputs.map(addFingerprint) }
   const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
     return { plan, firstReader, examinedInputs: await examineInputs(plan, io) }
@@ -153,7 +153,7 @@ async function showOutcomes(
 async function importAll(
   importer: Importer,
   { checkpointStore }: ImportTarget,
-  firstReader: OpenInput,
+  firstReader: InputReader,
   { atomic }: ImportPlan,
 ): Promise<void> {
   if (!atomic) return importer.run(firstReader)
