@@ -132,9 +132,15 @@ function haveCommonKey(value: JsonObject): boolean {
 /** Finds plants whose names or ids are the keys of the object around them. */
 function findObjectsByName(value: JsonObject, options: InputOptions): JqList | undefined {
   const entries = Object.entries(value).slice(0, maxObjects)
+  const haveIds = entries.length > 0 && entries.every(([key]) => /^\d{1,15}$/.test(key))
+  if (haveIds && entries.every(([, member]) => typeof member === 'string'))
+    return {
+      program: 'to_entries[] | {id: (.key | tonumber), name: .value}',
+      objects: entries.map(([key, name]) => ({ id: Number(key), name })),
+    }
   const objects = entries.map(([, member]) => member).filter(isObject)
   if (entries.length === 0 || objects.length < entries.length) return undefined
-  if (entries.every(([key]) => /^\d{1,15}$/.test(key)) && !objects.some((object) => 'id' in object))
+  if (haveIds && !objects.some((object) => 'id' in object))
     return {
       program: 'to_entries[] | {id: (.key | tonumber)} + .value',
       objects: entries.map(([key], index) => ({ id: Number(key), ...objects[index] })),

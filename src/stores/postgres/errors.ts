@@ -128,6 +128,8 @@ const hintsByCode: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000': createDatabaseHint,
   '42703': 'Somebody has changed the tables of the store: restore them from a backup',
+  '53300':
+    'Close other connections, or raise the limit: CONNECTION LIMIT of the role, or max_connections of the server',
   '57014':
     'Try again, or raise --timeout. If it stays like this, look in pg_stat_activity for a session that locks the table',
 }

@@ -87,6 +87,12 @@ const cases: {
     command: "jq -c 'to_entries[] | {id: (.key | tonumber)} + .value' list.json",
   },
   {
+    title: 'an object of names by id',
+    value: { 7: 'Fern', 8: 'Moss' },
+    message: 'is an object with the keys "7", "8"',
+    command: "jq -c 'to_entries[] | {id: (.key | tonumber), name: .value}' list.json",
+  },
+  {
     title: 'GeoJSON',
     file: 'my trees.geojson',
     value: {
