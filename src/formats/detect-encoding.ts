@@ -12,7 +12,7 @@
  */
 import { isAscii } from 'node:buffer'
 import { commonEncodings } from './common-encodings.js'
-import { decodeBytes, findEncoding, isUnicode, splitLines, UndecodableError } from './encoding.js'
+import { findEncoding, isUnicode, splitLines, tryDecodeBytes } from './encoding.js'
 import { type Reading, rankByUse, sortReadings } from './rank-readings.js'
 
 /**
@@ -37,7 +37,7 @@ export async function detectEncodings(bytes: Buffer): Promise<readonly string[]>
   }
   const readings = new Map<string, Reading>()
   for (const [encoding, confidence] of confidences) {
-    const text = await decodeStrictly(bytes, encoding)
+    const text = await tryDecodeBytes(bytes, encoding)
     if (text === undefined) continue
     readings.set(text, chooseReading({ encoding, text, confidence }, readings.get(text)))
   }
@@ -103,13 +103,4 @@ async function findDetectedEncoding(name: string | null): Promise<string | undef
 /** The Japanese standards of 2004 add rare characters to older ones, which have decoders here. */
 function findOlderJapaneseName(_: string, name: string): string {
   return name.toLowerCase() === 'euc-jis' ? 'euc-jp' : 'shift_jis'
-}
-
-async function decodeStrictly(bytes: Buffer, encoding: string): Promise<string | undefined> {
-  try {
-    return await decodeBytes(bytes, encoding)
-  } catch (error) {
-    if (error instanceof UndecodableError) return undefined
-    throw error
-  }
 }

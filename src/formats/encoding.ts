@@ -102,6 +102,16 @@ export async function decodeBytes(bytes: Buffer, encoding: string): Promise<stri
   return decoder.write(bytes) + decoder.end()
 }
 
+/** Decodes bytes. Returns undefined if they are not valid in the encoding. */
+export async function tryDecodeBytes(bytes: Buffer, encoding: string): Promise<string | undefined> {
+  try {
+    return await decodeBytes(bytes, encoding)
+  } catch (error) {
+    if (error instanceof UndecodableError) return undefined
+    throw error
+  }
+}
+
 /**
  * Lists the characters of an encoding with one byte for a character. It lists none for an encoding
  * that only Node.js decodes.

@@ -7,7 +7,7 @@
  */
 import { isAscii } from 'node:buffer'
 import { truncate } from '../platform/escape.js'
-import { decodeBytes, splitLines, UndecodableError } from './encoding.js'
+import { splitLines, tryDecodeBytes } from './encoding.js'
 
 /** A line that the likely encoding and another one decode to different texts. */
 export interface DisputedLine {
@@ -34,9 +34,9 @@ export async function findDisputedLine(
   [likelyEncoding, ...furtherEncodings]: readonly [string, ...string[]],
 ): Promise<DisputedLine | undefined> {
   const [firstLine = bytes, ...laterLines] = [...splitLines(bytes)].slice(0, maxComparedLines)
-  const firstText = await decodeLine(firstLine, likelyEncoding)
+  const firstText = await tryDecodeBytes(firstLine, likelyEncoding)
   for (const otherEncoding of furtherEncodings.slice(0, maxComparedEncodings)) {
-    if ((await decodeLine(firstLine, otherEncoding)) !== firstText) continue
+    if ((await tryDecodeBytes(firstLine, otherEncoding)) !== firstText) continue
     const difference = await findDifference(laterLines, likelyEncoding, otherEncoding)
     if (!difference) continue
     const { index, ...readings } = difference
@@ -55,7 +55,7 @@ export function describeDisputedLine(disputedLine: DisputedLine): string {
 
 /**
  * Cuts a line to the characters around an index, which by default is its first letter beyond ASCII.
- * By this letter, a person sees whether the encoding is right.
+ * A person sees by this letter whether the encoding is right.
  */
 export function cutExcerpt(lineText: string, index = lineText.search(/[^\0-\x7f]/)): string {
   const start = Math.max(0, index - excerptLength / 2)
@@ -69,8 +69,8 @@ const excerptLength = 60
 async function findDifference(lines: readonly Buffer[], encoding: string, otherEncoding: string) {
   for (const [index, lineBytes] of lines.entries()) {
     if (isAscii(lineBytes)) continue
-    const text = await decodeLine(lineBytes, encoding)
-    const otherText = await decodeLine(lineBytes, otherEncoding)
+    const text = await tryDecodeBytes(lineBytes, encoding)
+    const otherText = await tryDecodeBytes(lineBytes, otherEncoding)
     const areBothReadable = text !== undefined && otherText !== undefined
     if (areBothReadable && text !== otherText) return { index, bytes: lineBytes, text, otherText }
   }
@@ -79,16 +79,6 @@ async function findDifference(lines: readonly Buffer[], encoding: string, otherE
 
 const maxComparedEncodings = 3
 const maxComparedLines = 5000
-
-/** Returns undefined for a line that cannot be decoded without the lines before it. */
-async function decodeLine(lineBytes: Buffer, encoding: string): Promise<string | undefined> {
-  try {
-    return await decodeBytes(lineBytes, encoding)
-  } catch (error) {
-    if (error instanceof UndecodableError) return undefined
-    throw error
-  }
-}
 
 function findDifferentCharacter(text: string, otherText: string): number {
   let index = 0
