@@ -20,7 +20,7 @@ export function isRejectedText(object: object): boolean {
   return keys.includes('rejected_text') && keys.every(isRejectsName)
 }
 
-/** What to do with such a line. Whoever corrects only its text has still no plant in it. */
+/** This says how to correct such a line. Its text alone is no plant, even if it is corrected. */
 export const replaceRejectedTextHint =
   'Replace the whole line by the JSON object in "rejected_text", without its quotes, and corrected'
 

@@ -17,7 +17,7 @@ export class InputNotes {
   readonly otherColumns = new Set<string>()
   /** The options that say how a file is read, but do not apply to its format. */
   readonly unusedOptions: { file: string; options: readonly string[] }[] = []
-  /** For each workbook, its other sheets that have rows. They are not read. */
+  /** The sheets of each workbook that have rows, and are not read. */
   readonly unreadSheets: { file: string; sheets: readonly UnreadSheet[] }[] = []
   /** The headers that no name confirms, because `--map` has numbers of columns. */
   readonly guessedHeaders: { file: string; header: Header }[] = []

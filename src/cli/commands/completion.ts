@@ -29,7 +29,7 @@ export function define(command: PlantsCommand): void {
 
 type Candidate = readonly [word: string, description: string]
 
-/** What may follow in a line. */
+/** This is what may follow in a command line. */
 interface Completion {
   candidates: readonly Candidate[]
   /** Whether the shell offers files if no candidate matches. */
