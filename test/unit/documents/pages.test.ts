@@ -65,12 +65,15 @@ test('no link leads nowhere, and every file and npm script that is named exists'
 })
 
 test('every name that a page finds in a file of the code is there', () => {
-  // Such as: `finish` in `src/server/handler.ts`, or: `src/server/plants.ts`: `createPlant`
+  // Such as: `finish` in `src/server/handler.ts`, or: `src/server/plants.ts`: `createPlant`, or a
+  // row of a table: | 9 | `createPlant` | `src/server/plants.ts` |
   const names = /`#?(\w+)`(?: and `#?(\w+)`)? in `(src\/[\w./-]+\.ts)`/g
-  const listed = /^\d+\. `(src\/[\w./-]+\.ts)`: (.*)$/gm
+  const listed = /^\d+\. `(?<file>src\/[\w./-]+\.ts)`: (?<text>.*)$/gm
+  const rows = /^\| \d+ \| (?<text>.*) \| `(?<file>src\/[\w./-]+\.ts)` \|$/gm
+  const lines = [...documentation.matchAll(listed), ...documentation.matchAll(rows)]
   const pairs = [
     ...Array.from(documentation.matchAll(names), ([, ...groups]) => groups),
-    ...Array.from(documentation.matchAll(listed), ([, file, text = '']) => [
+    ...lines.map(({ groups: { file = '', text = '' } = {} }) => [
       ...Array.from(text.matchAll(/`#?([A-Za-z]\w+)`/g), ([, name]) => name),
       file,
     ]),
