@@ -139,7 +139,7 @@ function throwPartialWriteError(target: string): never {
 export function assertStoreName(name: string): void {
   if (isStoreName(name)) return
   if (name === 'local')
-    throw createUsageError('The name "local" is that of the default store', 'Choose another name')
+    throw createUsageError('The name "local" belongs to the built-in store', 'Choose another name')
   // The name is not repeated: it may be an address with its password.
   throw createUsageError(
     'The name of the store is not valid',

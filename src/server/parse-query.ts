@@ -47,7 +47,7 @@ function parseQuery<Name extends string>(
     if (name === undefined)
       throw new HttpError(
         400,
-        `A query parameter is unknown. The known ones are ${names.join(', ')}`,
+        `A query parameter is unknown. The supported parameters are ${names.join(', ')}`,
       )
     if (values.has(name)) throw new HttpError(400, `${name} must not be repeated`)
     values.set(name, decodeValue(name, valueParts.join('=')))

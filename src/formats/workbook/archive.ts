@@ -103,7 +103,9 @@ export class Archive {
     const { fileDataStart: start } = await this.#zip
       .readLocalFileHeaderPromise(entry, { minimal: true })
       .catch((error: unknown) => {
-        throw new DamageError(`${path} is not where the directory says`, { cause: error })
+        throw new DamageError(`${path} is not at the position that the directory gives`, {
+          cause: error,
+        })
       })
     return this.#bytes.subarray(start, start + entry.compressedSize)
   }

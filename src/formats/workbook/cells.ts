@@ -43,7 +43,8 @@ export function readCell(raw: RawCell, context: CellContext): Cell {
   const { type, value } = raw
   if (raw.hasFormula && !hasSavedValue(raw)) return unsavedFormula
   if (type === 'inlineStr') return readString(raw.inlineString ?? value)
-  if (raw.inlineString !== undefined) throw new DamageError('a cell with a text has another type')
+  if (raw.inlineString !== undefined)
+    throw new DamageError('a cell with an inline string has another type')
   if (type === 'str') return readString(value)
   const trimmedValue = value?.trim()
   if (type === 'e') return readError(trimmedValue ?? '')
@@ -78,7 +79,7 @@ function readString(escapedString = ''): Cell {
 
 function readSharedString(index: string, { sharedStrings }: CellContext): Cell {
   const string = /^\d{1,9}$/.test(index) ? sharedStrings.get(Number(index)) : undefined
-  if (string === undefined) throw new DamageError(`the shared text ${index} is missing`)
+  if (string === undefined) throw new DamageError(`the shared string ${index} is missing`)
   return string.trim() || undefined
 }
 

@@ -112,7 +112,7 @@ export class RowReader implements ElementHandler {
 
   /** @param reference the number of the row; a row without one follows the row before it */
   #openRow(reference: string | undefined): void {
-    if (this.#row) throw new DamageError(`row ${this.#rowNumber} has another row`)
+    if (this.#row) throw new DamageError(`row ${this.#rowNumber} contains another row`)
     const rowNumber = reference === undefined ? this.#rowNumber + 1 : Number(reference)
     if (rowNumber > maxRows) throw new DamageError(`it has more than ${maxRows} rows`)
     if (!Number.isInteger(rowNumber) || rowNumber <= this.#rowNumber)
@@ -153,13 +153,13 @@ export class RowReader implements ElementHandler {
   #moveTo(letters = '', row?: string): void {
     const column = parseColumn(letters)
     if (Number(row) !== this.#rowNumber || column < this.#column)
-      throw new DamageError(`row ${this.#rowNumber} has a cell with a wrong place`)
+      throw new DamageError(`row ${this.#rowNumber} has a cell with an invalid reference`)
     this.#column = column
   }
 
   #openInCell(name: string, cell: RawCell): void {
     if (this.#openContent === 'inlineString') this.#inlineString.openElement(name)
-    else if (this.#openContent === 'value') throw new DamageError('a value has elements')
+    else if (this.#openContent === 'value') throw new DamageError('a cell value contains elements')
     else if (name === 'f') cell.hasFormula = true
     else if (name === 'v') this.#openValue(cell)
     else if (name === 'is') this.#openInlineString(cell)
@@ -173,7 +173,7 @@ export class RowReader implements ElementHandler {
   }
 
   #openInlineString(cell: RawCell): void {
-    if (cell.inlineString !== undefined) throw new DamageError('a cell has two texts')
+    if (cell.inlineString !== undefined) throw new DamageError('a cell has two inline strings')
     cell.inlineString = ''
     this.#inlineString.reset()
     this.#openContent = 'inlineString'

@@ -84,7 +84,8 @@ class SharedStringsReader implements ElementHandler {
   }
 
   openElement(name: string): void {
-    if (this.#isInItem && name === 'si') throw new DamageError('a shared text has another one')
+    if (this.#isInItem && name === 'si')
+      throw new DamageError('a shared string contains another one')
     if (this.#isInItem) this.#collector.openElement(name)
     else if (name === 'si') {
       this.#isInItem = true
@@ -95,7 +96,8 @@ class SharedStringsReader implements ElementHandler {
   addText(text: string): void {
     if (!this.#isInItem) return
     this.#collector.addText(text)
-    if (isTooLarge(this.#collector.content)) throw new DamageError('a shared text is above 1 MiB')
+    if (isTooLarge(this.#collector.content))
+      throw new DamageError('a shared string is larger than 1 MiB')
   }
 
   closeElement(name: string): void {

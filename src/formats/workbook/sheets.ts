@@ -35,7 +35,7 @@ export interface Workbook {
 export async function readWorkbook(archive: Archive, file: string): Promise<Workbook> {
   const limit: PartLimit = { archive, file }
   const [main] = (await readRelations('', limit)).filter(({ type }) => type === 'officeDocument')
-  if (!main) throw new DamageError('it has no part with its sheets')
+  if (!main) throw new DamageError('it has no workbook part, which lists the sheets')
   const { sheets, is1904 } = await readMainPart(main.path, limit)
   const relations = await readRelations(main.path, limit)
   const findOnly = (type: string) => findOnlyPath(relations, type)
@@ -99,7 +99,7 @@ async function readRelations(path: string, limit: PartLimit): Promise<Relation[]
  */
 function findOnlyPath(relations: readonly Relation[], type: string): string | undefined {
   const [relation, duplicate] = relations.filter((candidate) => candidate.type === type)
-  if (duplicate) throw new DamageError(`it has two parts for its ${type}`)
+  if (duplicate) throw new DamageError(`it has two parts of the type ${type}`)
   return relation?.path
 }
 
@@ -153,9 +153,11 @@ class MainPartReader implements ElementHandler {
    * year, so a value that is not valid is damage, and is not replaced by a default.
    */
   #readProperties({ date1904 = '0' }: Attributes): void {
-    if (this.#hasProperties) throw new DamageError('it has its properties (workbookPr) twice')
+    if (this.#hasProperties) throw new DamageError('its properties (workbookPr) occur twice')
     if (!/^(?:0|1|false|true)$/.test(date1904))
-      throw new DamageError(`its first day (date1904) is ${JSON.stringify(date1904)}`)
+      throw new DamageError(
+        `its date system (date1904) has the invalid value ${JSON.stringify(date1904)}`,
+      )
     this.#hasProperties = true
     this.is1904 = date1904 === '1' || date1904 === 'true'
   }
@@ -174,7 +176,7 @@ function locateSheet(
 ): Sheet {
   const relation = relations.find(({ id }) => id === relationId)
   if (!relation || relationId === undefined)
-    throw new DamageError(`the sheet ${JSON.stringify(name)} names no part`)
+    throw new DamageError(`the sheet ${JSON.stringify(name)} refers to no part`)
   if (!archive.has(relation.path)) throw new DamageError(`${relation.path} is missing`)
   return { name, isHidden, path: relation.type === 'worksheet' ? relation.path : undefined }
 }

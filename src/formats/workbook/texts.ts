@@ -22,7 +22,7 @@ export class StringCollector {
   }
 
   openElement(name: string): void {
-    if (this.#isCollecting) throw new DamageError('a text has elements')
+    if (this.#isCollecting) throw new DamageError('a string contains elements')
     if (name === 'rPh') this.#pronunciationDepth += 1
     else if (name === 'r') this.#runDepth += 1
     else if (name === 't' && this.#pronunciationDepth === 0) this.#startCollecting()
@@ -31,7 +31,7 @@ export class StringCollector {
   #startCollecting(): void {
     this.#isCollecting = true
     if (this.#runDepth > 0) return
-    if (this.#hasPlainString) throw new DamageError('a string has two texts')
+    if (this.#hasPlainString) throw new DamageError('a string has two values')
     this.#hasPlainString = true
   }
 

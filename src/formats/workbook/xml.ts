@@ -147,14 +147,14 @@ class PartParser {
     this.#parser.write(text)
     // saxes keeps a text, a tag or a comment in memory until it ends.
     if (this.#fedLength - this.#lastEventPosition > 2 * maxRecordBytes)
-      throw new DamageError(`${this.#path} has a text or a tag above 1 MiB`)
+      throw new DamageError(`${this.#path} has a text or a tag that is larger than 1 MiB`)
   }
 
   #listenForTags(): void {
     const handler = this.#handler
     this.#parser.on('opentag', ({ name, attributes }) => {
       this.#depth += 1
-      if (this.#depth > maxDepth) throw new DamageError(`${this.#path} is nested too deep`)
+      if (this.#depth > maxDepth) throw new DamageError(`${this.#path} is nested too deeply`)
       const localName = removePrefix(name)
       if (localName === handler.list?.parent) this.#listDepth ??= this.#depth
       handler.openElement(localName, attributes)

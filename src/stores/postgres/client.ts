@@ -24,7 +24,8 @@ export function createTooLongError(server: string, unit: 'message' | 'row'): Pla
   return new PlantsError('accessDenied', message, { hint })
 }
 
-const checkServerHint = 'PostgreSQL does not do that: check the server, and what connects you to it'
+const checkServerHint =
+  'PostgreSQL never does that: check the server, and the proxies in front of it'
 
 export function createTooManyRowsError(server: string): PlantsError {
   const message = `${server} sent more rows than requested`

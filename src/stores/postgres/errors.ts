@@ -131,7 +131,7 @@ const hintsByCode: Record<string, string> = {
   '53300':
     'Close other connections, or raise the limit: CONNECTION LIMIT of the role, or max_connections of the server',
   '57014':
-    'Try again, or raise --timeout. If it stays like this, look in pg_stat_activity for a session that locks the table',
+    'Try again, or raise --timeout. If that does not help, look in pg_stat_activity for a session that locks the table',
 }
 
 const logHint = 'See the log of the database server'

@@ -60,7 +60,7 @@ export function toCount(cell: Cell, server: string): bigint {
 }
 
 export function createInvalidRowError(server: string, content: string): PlantsError {
-  const hint = 'PostgreSQL stores no such value: check the server, and what connects you to it'
+  const hint = 'PostgreSQL stores no such value: check the server, and the proxies in front of it'
   return new PlantsError('accessDenied', `${server} sent ${content}`, { hint })
 }
 
