@@ -1,35 +1,35 @@
 import type { Command } from 'commander'
 import { getCommandPath, listCommands, program } from './documents.js'
 
-// Formats docs/options.md, which lists the options of all commands as the help does.
+// Formats docs/options.md, which lists the usage, arguments and options of each command as its help does.
 
 const introduction = `# Options
 
-This page lists the options of all commands, with the descriptions that \`--help\` and the manual pages show. It is generated from the program. Other [pages](../README.md#documentation) explain what the options are for.
+This page lists the usage, arguments and options of each command. The page is generated from the texts that \`--help\` and the manual pages also show. Other [pages](../README.md#documentation) explain what the options are for.
 `
 
 export function formatOptionsPage(): string {
   const commands = listCommands(program).filter(
     (command) => command !== program && command.name() !== 'help' && command.commands.length === 0,
   )
-  const tables = commands.map((command) => ({
-    title: `plants ${getCommandPath(command).join(' ')}`,
-    introduction: command.description(),
-    // `stores add` lists some options of all commands again, because it saves them with the store.
-    rows: formatRows(command).filter((row) => !isRepeatedByHelp(row)),
-  }))
-  const hasRows = ({ rows }: Table) => rows.length > 0
-  const others = tables.filter((table) => !hasRows(table)).map(({ title }) => `\`${title}\``)
   return [
     introduction,
-    formatTable({
-      title: 'All commands',
-      introduction: 'Every command has these options.',
-      rows: formatRows(program),
-    }),
-    ...tables.filter(hasRows).map(formatTable),
-    `## Other commands\n\nThese commands have only the options of all commands: ${others.join(', ')}.\n`,
+    '## All commands\n\nEvery command has these options.\n',
+    ...formatTable('option', formatOptionRows(program)),
+    ...commands.flatMap(formatCommand),
   ].join('\n')
+}
+
+function formatCommand(command: Command): string[] {
+  // `stores add` lists some options of all commands again, because it saves them with the store.
+  const optionRows = formatOptionRows(command).filter((row) => !isRepeatedByHelp(row))
+  return [
+    `## plants ${getCommandPath(command).join(' ')}\n`,
+    `${command.description()}\n`,
+    `\`\`\`text\n${command.createHelp().commandUsage(command)}\n\`\`\`\n`,
+    ...formatTable('argument', formatArgumentRows(command)),
+    ...formatTable('option', optionRows),
+  ]
 }
 
 /** Help lists these options again at each command that has a store or prints plants. */
@@ -37,21 +37,25 @@ function isRepeatedByHelp(row: string): boolean {
   return ['--store', '--output', '--help'].some((flag) => row.includes(`, ${flag}`))
 }
 
-interface Table {
-  title: string
-  introduction: string
-  rows: string[]
+/** Without rows, a command has no table. */
+function formatTable(title: string, rows: string[]): string[] {
+  return rows.length === 0 ? [] : [`| ${title} | description |`, '|---|---|', ...rows, '']
 }
 
-function formatTable({ title, introduction, rows }: Table): string {
-  const heading = [`## ${title}`, '', introduction, '']
-  return [...heading, '| option | description |', '|---|---|', ...rows, ''].join('\n')
-}
-
-function formatRows(command: Command): string[] {
+function formatArgumentRows(command: Command): string[] {
   const help = command.createHelp()
-  return help.visibleOptions(command).map((option) => {
-    const description = help.optionDescription(option).replaceAll('|', '\\|')
-    return `| \`${option.flags}\` | ${description} |`
-  })
+  return help
+    .visibleArguments(command)
+    .map((argument) => formatRow(help.argumentTerm(argument), help.argumentDescription(argument)))
+}
+
+function formatOptionRows(command: Command): string[] {
+  const help = command.createHelp()
+  return help
+    .visibleOptions(command)
+    .map((option) => formatRow(option.flags, help.optionDescription(option)))
+}
+
+function formatRow(term: string, description: string): string {
+  return `| \`${term}\` | ${description.replaceAll('|', '\\|')} |`
 }

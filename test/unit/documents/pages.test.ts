@@ -101,7 +101,7 @@ test('every option of every command is documented, and no other', async () => {
   expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
 })
 
-test('docs/options.md lists the options of every command as its help does', async () => {
+test('docs/options.md lists the arguments and options of every command as its help does', async () => {
   // The option --update of Vitest writes the page.
   await expect(formatOptionsPage()).toMatchFileSnapshot(join(root, 'docs/options.md'))
 })
