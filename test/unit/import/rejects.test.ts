@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chownSync, symlinkSync } from 'node:fs'
+import { chownSync, existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
@@ -309,6 +309,13 @@ test.each([
     'plants: list.csv:3: The record has no id, and another plant has the generated id 3\n',
   )
   expect(err).toContain(`\n  ${hint}\n`)
+})
+
+test('a dry run says that it does not write the rejects file', async () => {
+  user.write('list.csv', 'id,name\nx,X\n')
+  const { err } = await user.run('import list.csv --dry-run --rejects bad.csv --output text')
+  expect(err).toContain(`plants: The dry run does not write ${join(user.home, 'bad.csv')}\n`)
+  expect(existsSync(join(user.home, 'bad.csv'))).toBe(false)
 })
 
 test.each([

@@ -140,7 +140,7 @@ async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<Inputs> {
  * that and fails, but the dialogue continues.
  */
 async function showOutcomes(
-  { atomic: _, restart: __, ...plan }: ImportPlan,
+  { atomic: _, restart: __, rejects: ___, ...plan }: ImportPlan,
   context: CommandContext,
 ): Promise<void> {
   try {
@@ -184,6 +184,8 @@ async function prepareStart(
   const startCheckpoint = isResumed
     ? decision.checkpoint
     : await createFirstCheckpoint(target, source, inputs)
+  if (plan.dryRun && plan.rejects !== undefined)
+    await context.warn(`The dry run does not write ${plan.rejects}`)
   const checkpoint = prepareRejects(startCheckpoint, inputs)
   const names = plan.match && (await readPlantNames(target, context.io.getStopSignal()))
   return { plan, target, savedImport, checkpoint, names }
