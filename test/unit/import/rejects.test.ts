@@ -82,7 +82,7 @@ test.each([
   ['--atomic', '. To write all rejected records to a file, run the command again with --rejects'],
   [
     '--id-from next',
-    '. To list all rejected records, run the command again with --dry-run --output',
+    'To write all rejected records to a file, run the command again with --rejects FILE --match name: plants that are stored unchanged are skipped',
   ],
   ['--dry-run', '. To list all rejected records, add --output json'],
   ['--rejects some', undefined],
@@ -299,16 +299,45 @@ describe('a rejected line that was not JSON', () => {
 test.each([
   {
     options: '--if-exists same',
-    hint: 'Import only the rejected records with --id-from next, and not 3',
+    hint: 'Replace --id-from 3 by --id-from next, and add --match name: plants that are stored unchanged are skipped',
   },
+  { options: '--rejects bad', hint: 'Import HOME/bad with --id-from next, and not 3' },
+  { options: '--match name', hint: 'Replace --id-from 3 by --id-from next' },
   { options: '--dry-run', hint: 'Replace --id-from 3 by --id-from next' },
-])('a generated id that exists is rejected: $hint', async ({ options, hint }) => {
+])('a generated id that exists is rejected with $options: $hint', async ({ options, hint }) => {
   user.write('list.csv', 'id,name\n3,X\n,Y\n')
   const { err } = await user.run(`import list.csv --id-from 3 ${options} --output text`)
   expect(err).toContain(
     'plants: list.csv:3: The record has no id, and another plant has the generated id 3\n',
   )
-  expect(err).toContain(`\n  ${hint}\n`)
+  expect(err).toContain(`\n  ${hint.replace('HOME', user.home)}\n`)
+})
+
+describe('an import that has generated ids and rejected a record', () => {
+  const hint =
+    'To write all rejected records to a file, run the command again with --rejects FILE --match name: plants that are stored unchanged are skipped'
+
+  test('has a hint that leads to a corrected record, and stores no plant twice', async () => {
+    user.write('list.csv', 'name,tag\nFern,wet\n,dry\nMoss,wet\n')
+    const { err } = await user.run('import list.csv --id-from next --output text')
+    expect(err).toContain(`plants: Rejected 1 plant\n  ${hint}\n`)
+    const options = '--id-from next --match name --rejects'
+    expect(await user.import(`list.csv ${options} bad.csv`)).toMatchObject({ skipped: 2, code: 6 })
+    user.write('bad.csv', user.read('bad.csv').replace(',,dry', ',Aloe,dry'))
+    expect(await user.import(`bad.csv ${options} bad2.csv`)).toMatchObject({ created: 1, code: 0 })
+    expect(await user.list()).toContain('{"id":3,"name":"Aloe","tag":"dry"}')
+    expect(countPlants(user.store)).toBe(3)
+  })
+
+  test('has another hint if plants are found by name, or nothing is stored', async () => {
+    user.write('list.csv', 'name,tag\nFern,\n,dry\n')
+    const otherHint = `${hint.replace(/ --match .*/, '')}\n`
+    const { err } = await user.run('import list.csv --id-from next --match name --output text')
+    expect(err).toContain(otherHint)
+    user.write('none.csv', 'name,tag\n,wet\n')
+    const { err: errOfNone } = await user.run('import none.csv --id-from next --output text')
+    expect(errOfNone).toContain(otherHint)
+  })
 })
 
 test('a dry run says that it does not write the rejects file', async () => {

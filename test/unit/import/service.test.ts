@@ -122,6 +122,57 @@ describe('an import into a failing service ends, and is resumed once the service
   })
 })
 
+describe('after a create whose outcome is unknown, the hint of an import leads to its plant', () => {
+  const file = 'list.ndjson'
+
+  /** Imports records into a service that loses the response to the last create. */
+  async function importAndLose(records: string[], flags: string) {
+    const lastIndex = records.length - 1
+    const service = await startPlantService({
+      isKeyed: false,
+      behave: ({ index }) => (index === lastIndex ? 'lose' : undefined),
+    })
+    const user = importerAt(service.address)
+    writeLines(user.home, records, file)
+    const { err, ...result } = await user.import(`${file} --concurrency 1 ${flags}`)
+    expect(result).toMatchObject({ code: 5, unknown: 1 })
+    return { user, hint: err.trim().split('\n').at(-1), service }
+  }
+
+  const givenIds = lines.slice(0, 3)
+
+  test('if the records have ids', async () => {
+    const { user, hint, service } = await importAndLose(givenIds, '')
+    expect(hint).toBe('  Run the same command again: plants that are stored unchanged are skipped')
+    // This service lets nobody read, so its plants cannot be compared with the records.
+    const { code, err } = await user.import(file)
+    expect([code, err]).toEqual([6, expect.stringContaining('add --if-exists skip')])
+    expect(await user.import(`${file} --if-exists skip`)).toEqual({ code: 0, skipped: 3, err: '' })
+    expect(service.createdIds.size).toBe(givenIds.length)
+  })
+
+  test('if there is a rejects file', async () => {
+    const { user, hint } = await importAndLose(givenIds, '--rejects bad')
+    expect(hint).toBe(
+      `  Import ${join(user.home, 'bad')} with the same options and a new --rejects file: plants that are stored unchanged are skipped`,
+    )
+    expect(user.readRejected('bad')).toHaveLength(1)
+  })
+
+  test.each([
+    { flags: '', action: 'run the command again with --match name' },
+    {
+      flags: '--rejects bad',
+      action: 'import HOME/bad with --match name and a new --rejects file',
+    },
+  ])('if the import generates ids $flags', async ({ flags, action }) => {
+    const records = ['{"name":"Fern"}', '{"name":"Moss"}']
+    const { user, hint } = await importAndLose(records, `--id-from 1 ${flags}`)
+    const expectedAction = action.replace('HOME', user.home)
+    expect(hint).toBe(`  To import only plants with new names, ${expectedAction}`)
+  })
+})
+
 test('an import rejects a record if somebody changed its plant before the response arrived', async () => {
   const service = await startPlantService({
     behave: ({ index }) => {

@@ -21,7 +21,7 @@ import { hasCapability } from '../../../stores/kinds.js'
 import { CheckpointMovedError } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { describeUnreadSheets } from './describe-unread-sheets.js'
-import { RejectionHints } from './rejection-hints.js'
+import { againHint, newNamesHint, OutcomeHints } from './outcome-hints.js'
 
 /**
  * The number of rejected records, and of changes of a dry run, that are printed for people.
@@ -34,7 +34,7 @@ export class ImportReport {
   readonly #plan: ImportPlan
   readonly #context: CommandContext
   readonly #progress: Progress
-  readonly #hints: RejectionHints
+  readonly #hints: OutcomeHints
   #shownRejectionCount = 0
   /** How many rejected records were not printed, because there are too many. */
   #unlistedRejectionCount = 0
@@ -45,7 +45,7 @@ export class ImportReport {
     this.#plan = plan
     this.#context = context
     this.#progress = new Progress(io, reporter.showsProgress, 0)
-    this.#hints = new RejectionHints(plan)
+    this.#hints = new OutcomeHints(plan)
   }
 
   async reportChunk(
@@ -196,11 +196,7 @@ export class ImportReport {
     const { counts } = importer.position
     if (counts.unknown > 0) {
       const message = `The outcome of ${formatPlantCount(counts.unknown)} is unknown`
-      const generatesIds = this.#plan.idFrom !== undefined
-      const hint = generatesIds
-        ? 'Check which of them are in the store'
-        : `Import them ${againHint}`
-      throw new PlantsError('unknownOutcome', message, { hint })
+      throw new PlantsError('unknownOutcome', message, { hint: this.#chooseHint(importer) })
     }
     const rejectedCount = countRejectedRecords(counts)
     if (rejectedCount === 0) return
@@ -217,38 +213,15 @@ export class ImportReport {
   }
 
   #chooseHint({ isComplete, isResumable, position }: Importer): string {
-    const rejects = findRejectsPath(position)
     if (!isComplete && isResumable) return resumeHint
-    const { created, updated, skipped } = position.counts
-    const isNothingStored = created + updated + skipped === 0
-    const otherHint = this.#chooseOtherHint(rejects)
-    const rejectedCount = countRejectedRecords(position.counts)
-    const hint = this.#hints.chooseHint(rejectedCount, isNothingStored, otherHint)
-    if (this.#unlistedRejectionCount === 0 || rejects !== undefined) return hint
-    const listHint = this.#chooseListHint(isNothingStored)
-    return hint.endsWith(listHint) ? hint : `${hint}. ${listHint}`
-  }
-
-  /** Chooses how to see all rejected records. */
-  #chooseListHint(isNothingStored: boolean): string {
-    const { idFrom, dryRun } = this.#plan
-    if (dryRun) return 'To list all rejected records, add --output json'
-    // The same records would be stored again with other ids, so the import is not run again.
-    if (idFrom !== undefined && !isNothingStored)
-      return 'To list all rejected records, run the command again with --dry-run --output json'
-    return writeRejectsHint
-  }
-
-  /** @param rejects the file with the rejected records */
-  #chooseOtherHint(rejects: string | undefined): string {
-    const { idFrom, dryRun, atomic } = this.#plan
-    if (dryRun || atomic) return 'Correct the input, and run the command again'
-    if (rejects !== undefined) {
-      const options = 'with the same options and a new --rejects file'
-      return `Correct the records in ${rejects}, and import that file ${options}`
-    }
-    if (idFrom !== undefined) return 'Correct the rejected records, and import only them'
-    return writeRejectsHint
+    const { created, updated, skipped, unknown } = position.counts
+    return this.#hints.chooseHint({
+      rejectedCount: countRejectedRecords(position.counts),
+      unknownCount: unknown,
+      isNothingStored: created + updated + skipped + unknown === 0,
+      rejects: findRejectsPath(position),
+      areAllListed: this.#unlistedRejectionCount === 0,
+    })
   }
 
   /**
@@ -281,8 +254,9 @@ export class ImportReport {
 
   #chooseNextHint({ isResumable }: Importer): string | undefined {
     if (isResumable) return resumeHint
-    // Records with generated ids would be stored again under other ids, so nothing is proposed.
-    return this.#plan.idFrom === undefined ? `To continue, run the command ${againHint}` : undefined
+    // Records with generated ids would be stored again under other ids.
+    if (this.#plan.idFrom !== undefined && this.#plan.match === undefined) return newNamesHint
+    return `To continue, run the command ${againHint}`
   }
 }
 
@@ -309,7 +283,4 @@ function findRejectsPath({ rejects }: Position): string | undefined {
   return rejects?.length ? rejects.path : undefined
 }
 
-const writeRejectsHint =
-  'To write all rejected records to a file, run the command again with --rejects FILE'
-const againHint = 'again: plants that are stored unchanged are skipped'
 const resumeHint = 'To resume, run the same command again'

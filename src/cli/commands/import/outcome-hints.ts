@@ -1,0 +1,175 @@
+/*
+ * Chooses the hint of an import that has rejected records, or records whose outcome is unknown.
+ * Often all records are rejected for one cause, and then one option, or one change of the input,
+ * helps for all of them.
+ *
+ * If an import has stored plants with generated ids, no hint proposes to import its input again as
+ * it was: the plants would be stored again under other ids. With `--match name`, they are found.
+ */
+
+import type { RejectedRecord } from '../../../import/format-rejects.js'
+import type { ImportPlan } from '../../../import/inputs.js'
+import { quoteWord } from '../../../platform/shell.js'
+import type { RejectionCause } from '../../../stores/change.js'
+
+type Cause = RejectionCause | 'conflict'
+
+/** What the hint depends on at the end of an import. */
+interface ImportOutcome {
+  /** The number of records that were rejected, also by an interrupted run. */
+  rejectedCount: number
+  unknownCount: number
+  /** Whether all records were rejected. */
+  isNothingStored: boolean
+  /** The file with the rejected records; undefined if there is none. */
+  rejects: string | undefined
+  /** Whether all rejected records were printed. */
+  areAllListed: boolean
+}
+
+export class OutcomeHints {
+  readonly #plan: ImportPlan
+  /** The file of the first record that was rejected for each cause. */
+  readonly #files = new Map<Cause, string>()
+  #explainedCount = 0
+
+  constructor(plan: ImportPlan) {
+    this.#plan = plan
+  }
+
+  /** @param file the name of the input, for commands */
+  noteRejections(rejections: readonly RejectedRecord[], file: string): void {
+    for (const { error, rejectionCause } of rejections) {
+      const cause = rejectionCause ?? (error === 409 ? 'conflict' : undefined)
+      if (cause === undefined) continue
+      // A row with surplus cells must be corrected like a record that no cause explains.
+      if (cause !== 'surplusCells') this.#explainedCount += 1
+      if (!this.#files.has(cause)) this.#files.set(cause, file)
+    }
+  }
+
+  chooseHint(outcome: ImportOutcome): string {
+    if (outcome.unknownCount > 0) return this.#chooseUnknownHint(outcome)
+    const hint = this.#describeCauses(outcome)
+    if (outcome.areAllListed || outcome.rejects !== undefined) return hint
+    const listHint = this.#plan.dryRun
+      ? 'To list all rejected records, add --output json'
+      : this.#chooseWriteHint(outcome)
+    return hint.endsWith(listHint) ? hint : `${hint}. ${listHint}`
+  }
+
+  /**
+   * Chooses how to import the records whose outcome is unknown. A rejects file has these records,
+   * too. The same command would reject the file, because it exists.
+   */
+  #chooseUnknownHint({ rejects }: ImportOutcome): string {
+    const hasFile = rejects !== undefined
+    if (this.#mayStoreTwice)
+      return hasFile
+        ? `To import only plants with new names, import ${rejects} with --match name and a new --rejects file`
+        : newNamesHint
+    return hasFile
+      ? `Import ${rejects} with the same options and a new --rejects file: ${skippedClause}`
+      : `Run the same command ${againHint}`
+  }
+
+  /** Whether records without an id may be stored, and would be stored again under other ids. */
+  get #mayStoreTwice(): boolean {
+    const { idFrom, match, dryRun, atomic } = this.#plan
+    return idFrom !== undefined && match === undefined && !dryRun && !atomic
+  }
+
+  /** Returns a hint for each cause, and one for the records that no cause explains. */
+  #describeCauses(outcome: ImportOutcome): string {
+    const causes = [...this.#files]
+    // An id that is wrong in one record of many is an error in that record.
+    const areAllExplained = this.#explainedCount === outcome.rejectedCount
+    const isCauseOfAll = areAllExplained && outcome.isNothingStored && causes.length === 1
+    const hints = causes.map(([cause, file]) =>
+      this.#describe(cause, { ...outcome, file, isCauseOfAll }),
+    )
+    const isExplained = areAllExplained && !hints.includes(undefined)
+    return [...hints, isExplained ? undefined : this.#chooseOtherHint(outcome)]
+      .filter(Boolean)
+      .join('. ')
+  }
+
+  #chooseOtherHint(outcome: ImportOutcome): string {
+    const { dryRun, atomic } = this.#plan
+    const { rejects } = outcome
+    if (dryRun || atomic) return 'Correct the input, and run the command again'
+    if (rejects === undefined) return this.#chooseWriteHint(outcome)
+    const options = 'with the same options and a new --rejects file'
+    return `Correct the records in ${rejects}, and import that file ${options}`
+  }
+
+  /** Chooses how to get all rejected records in a file. */
+  #chooseWriteHint({ isNothingStored }: ImportOutcome): string {
+    const isFoundByName = this.#mayStoreTwice && !isNothingStored
+    return `${writeRejectsHint}${isFoundByName ? ` --match name: ${skippedClause}` : ''}`
+  }
+
+  #describe(
+    cause: Cause,
+    { file, isCauseOfAll, ...outcome }: ImportOutcome & { file: string; isCauseOfAll: boolean },
+  ): string | undefined {
+    const { idFrom, map } = this.#plan
+    switch (cause) {
+      case 'conflict':
+        if (idFrom !== undefined) return undefined
+        return 'To keep or change plants that exist, add --if-exists skip or --if-exists update'
+      case 'unreadableConflict':
+        return idFrom === undefined ? unreadableConflictHint : undefined
+      case 'surplusCells':
+        return 'Put each cell that contains the delimiter in double quotes'
+      case 'repeatedId':
+        return 'Where an id occurs twice, give each plant an id of its own, or delete one of the records'
+      case 'generatedId':
+        return this.#describeGeneratedId(outcome)
+      case 'missingId':
+        return 'To generate ids for plants without one, add --id-from next'
+      case 'quotedId':
+        return describeUnquoting(file, map.id || 'id')
+      case 'otherId':
+        if (!isCauseOfAll || map.id) return undefined
+        return `To ignore invalid ids, add --map id=${idFrom === undefined ? ' --id-from next' : ''}`
+      case 'newName':
+        return 'To create plants with new names, add --id-from next'
+      case 'commonName':
+        return 'If several plants have the name, put the id of the right one into a column or key id'
+    }
+  }
+
+  /** The ids after the largest one are free, whatever ids the store and the input have. */
+  #describeGeneratedId({ isNothingStored, rejects }: ImportOutcome): string | undefined {
+    const { idFrom } = this.#plan
+    if (idFrom === undefined || idFrom === 'next') return undefined
+    if (rejects !== undefined) return `Import ${rejects} with --id-from next, and not ${idFrom}`
+    const replaceHint = `Replace --id-from ${idFrom} by --id-from next`
+    if (isNothingStored || !this.#mayStoreTwice) return replaceHint
+    return `${replaceHint}, and add --match name: ${skippedClause}`
+  }
+}
+
+const skippedClause = 'plants that are stored unchanged are skipped'
+export const againHint = `again: ${skippedClause}`
+/** For an import that has stored plants with generated ids. */
+export const newNamesHint =
+  'To import only plants with new names, run the command again with --match name'
+const writeRejectsHint =
+  'To write all rejected records to a file, run the command again with --rejects FILE'
+
+const unreadableConflictHint =
+  'The service does not let the token read plants, so a record is not compared with the plant ' +
+  'that has its id. To skip plants that exist, add --if-exists skip, or use a token that may read'
+
+/** Describes how quotes around the ids of JSON are removed. `jq` would round large ids. */
+function describeUnquoting(file: string, key: string): string {
+  if (!/^\w+$/.test(key) || file.endsWith('.gz'))
+    return 'In JSON, write ids as numbers, without quotes'
+  const pattern = key === 'id' ? '[iI][dD]' : key
+  const command = `sed -E 's/("${pattern}" *: *)"(-?[0-9]+)"/\\1\\2/g'`
+  const pipeAdvice = 'To write ids as numbers, as JSON needs them, pipe'
+  if (file === 'stdin') return `${pipeAdvice} the input through this first: ${command}`
+  return `${pipeAdvice} this into the same command, with - instead of ${file}: ${command} ${quoteWord(file)}`
+}
