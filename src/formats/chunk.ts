@@ -93,7 +93,14 @@ export type Cells = readonly Cell[]
  * reason, which becomes the end of a sentence: "is the error value #N/A" becomes "the name is the
  * error value #N/A". `text` is the string of this cell in the rejects file.
  */
-export type Cell = string | undefined | { text: string; reason: string }
+export type Cell = string | undefined | UnusableCell
+
+interface UnusableCell {
+  text: string
+  reason: string
+  /** Set if the cell has a formula without a value, which a spreadsheet would compute and save. */
+  isUnsavedFormula?: true
+}
 
 /**
  * The records of one transaction. The records and their lines are in two arrays, because an object

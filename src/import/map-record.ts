@@ -31,7 +31,7 @@ import { describeSyntaxError } from '../plant/json-syntax.js'
 import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
-import { createProblem, type Problem } from '../stores/change.js'
+import { createProblem, type Problem, type RejectionCause } from '../stores/change.js'
 import {
   buildCreate,
   buildUpdate,
@@ -178,9 +178,8 @@ export class Mapper {
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(recordWithId, form)
     if (!patch) {
-      const cellReason = this.#findCellReason(cells)
-      if (cellReason !== undefined)
-        return createProblem('invalid', describeInvalidPlant([cellReason]))
+      const cellProblem = this.#findCellProblem(cells)
+      if (cellProblem) return cellProblem
       const reasons = findProblems(recordWithId, form)
       const rejectionCause = findIdCause(recordWithId, form)
       return { ...createProblem('invalid', describeInvalidPlant(reasons)), rejectionCause }
@@ -234,12 +233,18 @@ export class Mapper {
   }
 
   /** Finds a cell whose value is lost, which is why its record is no valid plant. */
-  #findCellReason(cells: Cells): string | undefined {
+  #findCellProblem(cells: Cells): Problem | undefined {
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
-      if (typeof cell === 'object') return `the ${name} ${cell.reason}`
+      if (typeof cell === 'object')
+        return createCellProblem(
+          `the ${name} ${cell.reason}`,
+          cell.isUnsavedFormula && 'unsavedFormula',
+        )
       if (name === 'id' && cell !== undefined && isRoundedNumber(cell))
-        return 'the id is a number that a spreadsheet has rounded. Enter all its digits'
+        return createCellProblem(
+          'the id is a number that a spreadsheet has rounded. Enter all its digits',
+        )
     }
     return undefined
   }
@@ -279,6 +284,10 @@ export class Mapper {
     if (!names || names.size >= 1000 || isRejectsName(field)) return
     names.add(shorten(field))
   }
+}
+
+function createCellProblem(reason: string, rejectionCause?: RejectionCause): Problem {
+  return { ...createProblem('invalid', describeInvalidPlant([reason])), rejectionCause }
 }
 
 function createSurplusProblem(cellCount: number, width: number): Problem {

@@ -80,6 +80,7 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwn
  * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
  *   the plant may be equal to the record.
  * - `generatedId`: another plant has the id that was generated for the record.
+ * - `unsavedFormula`: a cell of a workbook has a formula whose value the workbook lacks.
  * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
  */
 export type RejectionCause =
@@ -90,6 +91,7 @@ export type RejectionCause =
   | 'repeatedId'
   | 'unreadableConflict'
   | 'generatedId'
+  | 'unsavedFormula'
   | 'newName'
   | 'commonName'
 

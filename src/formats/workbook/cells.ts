@@ -132,9 +132,8 @@ function formatNumber(number: number): Cell {
  */
 const unsavedFormula: Cell = {
   text: '#N/A',
-  reason:
-    'is unknown because the formula has no saved value: ' +
-    'open the workbook in a spreadsheet, and save it',
+  reason: 'is unknown because the formula has no saved value',
+  isUnsavedFormula: true,
 }
 
 /** Matches an integer of at most 15 digits, which a double represents exactly. */

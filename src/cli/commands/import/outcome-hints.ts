@@ -133,6 +133,8 @@ export class OutcomeHints {
       case 'otherId':
         if (!isCauseOfAll || map.id) return undefined
         return `To ignore invalid ids, add --map id=${idFrom === undefined ? ' --id-from next' : ''}`
+      case 'unsavedFormula':
+        return this.#describeUnsavedFormula(outcome)
       case 'newName':
         return 'To create plants with new names, add --id-from next'
       case 'commonName':
@@ -149,6 +151,12 @@ export class OutcomeHints {
     if (isNothingStored || !this.#mayStoreTwice) return replaceHint
     return `${replaceHint}, and add --match name: ${skippedClause}`
   }
+
+  /** A rejects file gets the value of the formula from a person. */
+  #describeUnsavedFormula({ isNothingStored, rejects }: ImportOutcome): string | undefined {
+    const mayRepeat = isNothingStored || !this.#mayStoreTwice
+    return rejects === undefined && mayRepeat ? saveFormulasHint : undefined
+  }
 }
 
 const skippedClause = 'plants that are stored unchanged are skipped'
@@ -158,6 +166,9 @@ export const newNamesHint =
   'To import only plants with new names, run the command again with --match name'
 const writeRejectsHint =
   'To write all rejected records to a file, run the command again with --rejects FILE'
+const saveFormulasHint =
+  'To save the values of the formulas, open the workbook in a spreadsheet, and save it. ' +
+  'Then run the command again'
 
 const unreadableConflictHint =
   'The service does not let the token read plants, so a record is not compared with the plant ' +
