@@ -223,3 +223,15 @@ export function createBrokenRecordError(
 ): Error {
   return createInputError(`${name}:${line}: ${reason}`, hint)
 }
+
+/**
+ * Creates the error for a file without bytes whose format needs some.
+ *
+ * @param action the verb for how the file is made
+ */
+export function createEmptyFileError(name: string, action: 'compress' | 'save'): Error {
+  return createInputError(
+    `${name} is damaged or incomplete: it has no bytes`,
+    `Download or ${action} the file again`,
+  )
+}

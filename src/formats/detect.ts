@@ -11,7 +11,14 @@ import { isUtf8 } from 'node:buffer'
 import { createInputError, type PlantsError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
 import { assertKeys } from './assert-keys.js'
-import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
+import {
+  Chunk,
+  createEmptyFileError,
+  type FormatInput,
+  type FormatReader,
+  type InputOptions,
+  peek,
+} from './chunk.js'
 import { decodeText } from './decode-text.js'
 import {
   countLineFeeds,
@@ -163,6 +170,8 @@ function assertNoForeignFile(name: string, head: Buffer): void {
   const bytes = head.toString('latin1', 0, 1000)
   for (const [start, description, hint] of foreignFiles)
     if (start.test(bytes)) throw createInputError(`${name} is ${description}`, hint)
+  const isEmptyWorkbook = head.length === 0 && /\.(?:xls[xmb]?|ods)(?:\.gz)?$/i.test(name)
+  if (isEmptyWorkbook) throw createEmptyFileError(name, 'save')
 }
 
 /**

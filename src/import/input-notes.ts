@@ -60,9 +60,10 @@ export class InputNotes {
  * Lists the options that do not apply to the format of an input. A rejects file is imported with
  * the options of its input, which may have had another format, so none is listed for it.
  */
-function listUnusedOptions({ header, delimiter }: InputReader, plan: ImportPlan): string[] {
+function listUnusedOptions({ format, header, delimiter }: InputReader, plan: ImportPlan): string[] {
   if (header?.names.some(isRejectsName)) return []
-  const isTable = header !== undefined
+  // An empty table has no header.
+  const isTable = format === undefined
   const isWorkbook = isTable && delimiter === undefined
   const isTextTable = isTable && !isWorkbook
   const unusedOptions = {

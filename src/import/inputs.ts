@@ -8,9 +8,8 @@
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
-import { addAbortSignal, pipeline, type Readable } from 'node:stream'
-import { createGunzip } from 'node:zlib'
-import { createInputError, getSystemCode, PlantsError } from '../errors.js'
+import { addAbortSignal, type Readable } from 'node:stream'
+import { PlantsError } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
 import { areUtf8 } from '../formats/encoding.js'
@@ -24,6 +23,7 @@ import { assertUnchanged, createChangeError, type ImportInput } from './input-fi
 import { Mapper } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
 import type { ImportAnswers } from './parse-checkpoint.js'
+import { blockBytes, gatherBlocks, unpack } from './unpack.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
@@ -136,52 +136,6 @@ function openSource(input: ImportInput, io: Io): PackedInput {
 }
 
 const checkNameHint = 'Check the name of the file, or use "-" for stdin'
-
-const blockBytes = 196_608
-
-/** Joins pieces to blocks. A pipe gives pieces of a few kilobytes, and each block has its cost. */
-async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let gatheredPieces: Uint8Array[] = []
-  let gatheredBytes = 0
-  for await (const piece of pieces) {
-    gatheredPieces.push(piece)
-    gatheredBytes += piece.length
-    if (gatheredBytes < blockBytes) continue
-    yield joinPieces(gatheredPieces)
-    gatheredPieces = []
-    gatheredBytes = 0
-  }
-  if (gatheredBytes > 0) yield joinPieces(gatheredPieces)
-}
-
-/**
- * Joins pieces to one buffer. A piece that is a whole block, as those of files are, is not copied.
- */
-function joinPieces(pieces: readonly Uint8Array[]): Buffer {
-  const [first] = pieces
-  return pieces.length === 1 && first instanceof Buffer ? first : Buffer.concat(pieces)
-}
-
-/**
- * Unpacks gzip, whose first two bytes are 1f 8b (RFC 1952). Other bytes are yielded as they are.
- */
-async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
-  const { first, all } = await peek(blocks)
-  if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all
-  const stream = createGunzip({ chunkSize: blockBytes })
-  // The loop below gets the errors from the stream, so nothing is left to do for them here.
-  pipeline(all, stream, () => undefined)
-  try {
-    yield* stream as AsyncIterable<Buffer>
-  } catch (error) {
-    if (!getSystemCode(error)?.startsWith('Z')) throw error
-    throw createInputError(
-      `${name} is damaged or incomplete`,
-      'Download or compress the file again',
-      error,
-    )
-  }
-}
 
 export interface ExaminedInputs {
   /** The SHA-256 of each input after unpacking. */

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { beforeEach, expect, test } from 'vitest'
 import { buildCompoundFile } from '../../helpers/sandbox/damaged-archive.js'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
@@ -64,4 +65,39 @@ test('the error for an empty ZIP archive names it', async () => {
   const { code, err } = await sandbox.import('', Buffer.from('PK\x05\x06'.padEnd(22, '\0')))
   expect(code).toBe(2)
   expect(err).toContain('plants: stdin is a ZIP archive\n')
+})
+
+test.each(['a.xlsx', 'a.XLSX.gz', 'a.xls', 'a.ods', 'a.csv.gz', 'a.gz'])(
+  'the error for a file without bytes says that it is damaged if its format needs some: %s',
+  async (file) => {
+    sandbox.write(file, '')
+    const { code, err } = await sandbox.import([file])
+    expect(code).toBe(2)
+    expect(err).toContain(`plants: ${file} is damaged or incomplete: it has no bytes\n`)
+    expect(err).toMatch(/\n {2}Download or (?:compress|save) the file again\n$/)
+  },
+)
+
+test.each(['a.csv', 'a.tsv', 'a.json', 'a.ndjson', 'a.txt', 'a'])(
+  'a file without bytes has no records if its format needs none: %s',
+  async (file) => {
+    sandbox.write(file, '')
+    expect(await sandbox.import([file])).toEqual({
+      code: 0,
+      err: `plants: warning: ${file} contains no records\n`,
+    })
+  },
+)
+
+test('an empty packed file has no records', async () => {
+  sandbox.write('a.csv.gz', gzipSync(''))
+  expect(await sandbox.import('a.csv.gz')).toMatchObject({ code: 0 })
+  sandbox.write('a.xlsx.gz', gzipSync(''))
+  expect(await sandbox.import('a.xlsx.gz')).toMatchObject({ code: 2 })
+})
+
+test('an option for tables applies to an empty table', async () => {
+  sandbox.write('a.csv', '')
+  const { err } = await sandbox.import('a.csv --columns id,name --delimiter ; --no-quotes')
+  expect(err).toBe('plants: warning: a.csv contains no records\n')
 })
