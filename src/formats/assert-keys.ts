@@ -14,7 +14,14 @@ import {
   listNames,
   replaceRejectedTextHint,
 } from './columns.js'
-import { buildJqHint, findListInObject, type JqList, pickNestedFields } from './json-shape.js'
+import { findRowList } from './json-rows.js'
+import {
+  buildJqHint,
+  findListInObject,
+  type JqList,
+  maxObjects,
+  pickNestedFields,
+} from './json-shape.js'
 import { KeyFinder } from './keys.js'
 import { createMissingFieldsError } from './missing-fields.js'
 
@@ -52,11 +59,20 @@ export function assertKeys({ records }: Chunk, options: InputOptions, source: Js
     if (findMissingFields(presentFields, options).length === 0) return
   }
   if (objects.length > 0) throw createKeyError(objects, presentFields, options, source)
-  if (records.length > 0 && records.every(isJsonString)) throw createNamesError(options, source)
+  if (records.length === 0) return
+  if (records.every(isJsonString)) throw createNamesError(options, source)
+  const rows = records.slice(0, maxObjects).map(parseRow)
+  if (rows.every((row) => row !== undefined)) throw createRowsError(rows, options, source)
 }
 
 function isJsonString(record: RawRecord): boolean {
   return typeof record === 'string' && /^\s*"/.test(record) && 'value' in parseJson(record)
+}
+
+/** @returns undefined if the record is no array */
+function parseRow(record: RawRecord): readonly unknown[] | undefined {
+  const parseResult = typeof record === 'string' ? parseJson(record) : {}
+  return 'value' in parseResult && Array.isArray(parseResult.value) ? parseResult.value : undefined
 }
 
 /** Creates the error for a list of strings, such as `["Fern", "Moss"]`. */
@@ -66,6 +82,37 @@ function createNamesError(options: InputOptions, { name, isArray }: JsonSource):
     `${name} is not a list of plants: it is a list of strings`,
     buildJqHint({ program, objects: [{ name: '' }] }, options, name),
   )
+}
+
+/** Creates the error for lists of cells, such as `[[1, "Fern"], [2, "Moss"]]`. */
+function createRowsError(
+  rows: readonly (readonly unknown[])[],
+  options: InputOptions,
+  { name, isArray }: JsonSource,
+): PlantsError {
+  const list = findRowList(rows, isArray ? '.' : undefined, options)
+  return new NoListError(
+    `${name} is not a list of plants: ${isArray ? 'it is a list of lists' : 'its lines are lists'}`,
+    list
+      ? buildJqHint(list, options, name)
+      : 'Write each plant as an object, such as {"id":1,"name":"Fern"}',
+  )
+}
+
+/**
+ * Checks that the lines of a text are no lists of cells. A text that begins with an array is
+ * otherwise read as one list.
+ *
+ * @param text the beginning of a text that begins with `[`
+ * @throws {PlantsError} `input` if the first two lines are lists of cells
+ */
+export function assertNoRowLines(text: string, name: string, options: InputOptions): void {
+  const lines = text.split('\n', maxObjects).filter((line) => line.trim() !== '')
+  const rows = lines.map(parseRow)
+  const areRows = rows.length >= 2 && rows.slice(0, 2).every((row) => row && row.length > 0)
+  const cellRows = rows.filter((row) => row !== undefined)
+  const hasObjects = cellRows.flat().some((cell) => typeof cell === 'object' && cell !== null)
+  if (areRows && !hasObjects) throw createRowsError(cellRows, options, { name, isArray: false })
 }
 
 function parseObject(record: RawRecord): Record<string, unknown> | undefined {
@@ -92,7 +139,7 @@ function createKeyError(
   const program = source.isArray ? '.[]' : '.'
   const isGeoJson = firstObject['type'] === 'Feature'
   const nestedList = pickNestedFields(
-    { program, objects: objects.slice(0, 20), isGeoJson },
+    { program, objects: objects.slice(0, maxObjects), isGeoJson },
     options,
   )
   const missingFields = findMissingFields(presentFields, options)
@@ -142,7 +189,7 @@ export function createNoListError(
     : `an object with the keys ${listNames(Object.keys(value))}`
   const keys = listNames([...new Set(list.objects.flatMap(Object.keys))])
   return new NoListError(
-    `${name} is not a list of plants: it is ${description}, which contains objects with ${keys}`,
+    `${name} is not a list of plants: it is ${description}, which contains ${list.elements ?? `objects with ${keys}`}`,
     buildJqHint(list, options, name),
   )
 }

@@ -10,7 +10,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createInputError, type PlantsError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
-import { assertKeys } from './assert-keys.js'
+import { assertKeys, assertNoRowLines } from './assert-keys.js'
 import {
   Chunk,
   createEmptyFileError,
@@ -42,10 +42,12 @@ import type { FormatName } from './write.js'
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name, signal } = input
   if (hasWorkbookStart(input)) return openArchive(input, options)
-  const { format, isRejects, isArray, ...encoding } = await detectFormat(input, options)
+  const { format, isRejects, text, ...encoding } = await detectFormat(input, options)
   const texts = decodeText(input, encoding)
   if (format === 'csv' || format === 'tsv')
     return openTable(texts, format, isRejects ? adaptToRejectsFile(options) : options, name)
+  const isArray = text.startsWith('[')
+  if (isArray) assertNoRowLines(text, name, options)
   if (format === 'ndjson' && isArray && options.format === undefined)
     throw createInputError(
       `${name} is not NDJSON: it begins with an array`,
@@ -143,12 +145,12 @@ const foreignFiles: readonly [start: RegExp, description: string, hint: string][
  * Detects the format and the encoding of a text. A byte order mark overrules the options, and so
  * does the beginning of a rejects file, because this program has written it.
  *
- * @returns `isArray` if the text begins with `[`
+ * @returns `text` is the beginning of the text, without white space before it
  */
 export async function detectFormat(
   { name, head }: Pick<FormatInput, 'name' | 'head'>,
   options: InputOptions,
-): Promise<TextEncoding & { format: FormatName; isRejects: boolean; isArray: boolean }> {
+): Promise<TextEncoding & { format: FormatName; isRejects: boolean; text: string }> {
   assertNoForeignFile(name, head)
   const markedEncoding = findMarkedEncoding(head)
   const rejects = examineRejects(head, markedEncoding)
@@ -162,7 +164,7 @@ export async function detectFormat(
   const text = decodedText.trimStart()
   const format = rejects?.format ?? options.format ?? guessFormat(decodedText, name, options)
   const isRejects = rejects !== undefined
-  return { format, encoding, source, isRejects, isArray: text.startsWith('[') }
+  return { format, encoding, source, isRejects, text }
 }
 
 /** @throws {PlantsError} `input` for a file that is surely no list of plants */

@@ -2,12 +2,13 @@
  * Finds the plants in JSON that is no list of plants, and builds the jq program that prints them as
  * a list.
  *
- * It knows four shapes, which may be nested:
+ * It knows five shapes, which may be nested:
  *
  * - an object with a list in it: `{"plants": [{"id": 1, "name": "Fern"}]}`
  * - an object by name or by id: `{"Fern": {"id": 1}}`
  * - objects whose fields are in another object: `[{"id": 1, "fields": {"name": "Fern"}}]`
  * - GeoJSON, which has its fields in `properties`
+ * - lists of cells, of which `json-rows.ts` makes objects, or a list of names
  *
  * An import does not read these shapes itself, because it could only guess the right list and the
  * right object. A hint shows a command line, which a person can check and change.
@@ -16,6 +17,7 @@ import { isObject } from '../plant/json.js'
 import { quoteWord } from '../platform/shell.js'
 import type { InputOptions } from './chunk.js'
 import { findMissingFields } from './columns.js'
+import { findRowList } from './json-rows.js'
 import { type FieldKeys, KeyFinder } from './keys.js'
 
 type JsonObject = Record<string, unknown>
@@ -25,12 +27,14 @@ export interface JqList {
   program: string
   objects: readonly JsonObject[]
   isGeoJson?: boolean
+  /** What the list has instead of objects. */
+  elements?: 'lists' | 'strings'
   /** Whether the program prints several lists, of which a person may not want all. */
   hasSeveralLists?: boolean
 }
 
 /** Only the first objects of a list are looked at. */
-const maxObjects = 20
+export const maxObjects = 20
 
 /** How deep a list may be nested in objects. */
 const maxDepth = 3
@@ -38,7 +42,38 @@ const maxDepth = 3
 /** Finds the list of plants in an object that is no plant. */
 export function findListInObject(value: JsonObject, options: InputOptions): JqList | undefined {
   const list = findList(value, options) ?? findObjectsByName(value, options)
-  return list && pickNestedFields(list, options)
+  return list ? pickNestedFields(list, options) : findListWithoutObjects(value, options)
+}
+
+/** Finds a list of rows in an object, or of names, unless the object has other strings. */
+function findListWithoutObjects(value: JsonObject, options: InputOptions): JqList | undefined {
+  const members = Object.entries(value)
+  for (const [key, member] of members)
+    if (isListOf(member, Array.isArray)) {
+      const list = findRowList(member.slice(0, maxObjects), formatPath(key), options)
+      if (list) return list
+    }
+  const listsOfNames = members.filter(([, member]) => isListOf(member, isString))
+  const [[key] = []] = listsOfNames
+  if (
+    key === undefined ||
+    listsOfNames.length > 1 ||
+    members.some(([, member]) => isString(member))
+  )
+    return undefined
+  return {
+    program: `${formatPath(key)}[] | {name: .}`,
+    objects: [{ name: '' }],
+    elements: 'strings',
+  }
+}
+
+function isListOf<T>(value: unknown, isElement: (element: unknown) => element is T): value is T[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isElement)
+}
+
+function isString(value: unknown): value is string {
+  return typeof value === 'string'
 }
 
 /**

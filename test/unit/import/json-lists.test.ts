@@ -128,6 +128,59 @@ const cases: {
     command: "jq -c '.elements[] | {id} + .tags' list.json",
   },
   {
+    title: 'lists of cells',
+    value: [
+      [1, 'Fern', null],
+      [2, 'Moss', 'wet'],
+    ],
+    message: 'list.json is not a list of plants: it is a list of lists\n',
+    command: "jq -c '.[] | {id: .[0], name: .[1], tag: .[2]}' list.json",
+  },
+  {
+    title: 'lists of cells below the names of the columns',
+    value: [
+      ['Name', 'bed', 'ID'],
+      ['Fern', 'N', 1],
+      ['Moss', 'S', 2],
+    ],
+    message: 'list.json is not a list of plants: it is a list of lists\n',
+    command: "jq -c '.[1:][] | {id: .[2], name: .[0]}' list.json",
+  },
+  {
+    title: 'lists of cells without ids',
+    value: [
+      ['tag', 'name'],
+      ['wet', 'Fern'],
+      ['dry', 'Moss'],
+    ],
+    message: 'list.json is not a list of plants: it is a list of lists\n',
+    command: "jq -c '.[1:][] | {name: .[1], tag: .[0]}' list.json",
+    add: '--id-from next',
+  },
+  {
+    title: 'lists of cells below other names of columns',
+    value: [
+      ['Nr', 'Sorte'],
+      [1, 'Fern'],
+      [2, 'Moss'],
+    ],
+    message: 'list.json is not a list of plants: it is a list of lists\n',
+    command: "jq -c '.[1:][] | {id: .[0], name: .[1]}' list.json",
+  },
+  {
+    title: 'an object with lists of cells',
+    value: { columns: ['id', 'name'], 'the rows': list.map(({ id, name }) => [id, name]) },
+    message: 'it is an object with the keys "columns", "the rows", which contains lists\n',
+    command: `jq -c '.["the rows"][] | {id: .[0], name: .[1]}' list.json`,
+  },
+  {
+    title: 'an object with a list of names',
+    value: { count: 2, plants: ['Fern', 'Moss'] },
+    message: 'it is an object with the keys "count", "plants", which contains strings\n',
+    command: "jq -c '.plants[] | {name: .}' list.json",
+    add: '--id-from next',
+  },
+  {
     title: 'a packed file whose name has a quote and a space',
     file: "Bob's list.json.gz",
     value: { plants: list },
@@ -187,6 +240,40 @@ test('the error for an object in another encoding shows no program of jq, becaus
   expect(err).toContain('\n  Save list.json as UTF-8, and import it without --encoding\n')
   user.write('list.json', text)
   expect((await user.import('list.json')).err).toContain(": jq -c '.plants[]' list.json\n")
+})
+
+const rowLines = '[1,"Fern"]\n[2,"Moss"]\n'
+
+test.each([
+  ['list.json', rowLines, "'{id: .[0], name: .[1]}'"],
+  ['list.ndjson', rowLines, "'{id: .[0], name: .[1]}'"],
+  ['list', `["id","name"]\n${rowLines}`, `'select(. != ["id","name"]) | {id: .[0], name: .[1]}'`],
+])(
+  'the error for lines that are lists of cells shows a program of jq: %s',
+  async (file, text, program) => {
+    const user = new ImportSandbox()
+    user.write(file, text)
+    const { code, err } = await user.import(file)
+    const command = `jq -c ${program} ${file}`
+    expect({ code, err }).toEqual({
+      code: 2,
+      err:
+        `plants: ${file} is not a list of plants: its lines are lists\n` +
+        `  Pipe this into the same command, with - instead of ${file}: ${command}\n`,
+    })
+    if (!hasJq) return
+    const stdin = execFileSync('sh', ['-c', command], { cwd: user.home })
+    expect(await user.import('-', stdin)).toMatchObject({ code: 0, created: 2 })
+  },
+)
+
+test('the error for lists without names says how to write a plant', async () => {
+  const { code, err } = await new ImportSandbox().import('', '[[1,2],[3,4]]')
+  expect([code, err]).toEqual([
+    2,
+    'plants: stdin is not a list of plants: it is a list of lists\n' +
+      '  Write each plant as an object, such as {"id":1,"name":"Fern"}\n',
+  ])
 })
 
 test('the error for objects that each have one plant shows a program of jq, on one line or on several', async () => {
