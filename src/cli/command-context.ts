@@ -120,8 +120,8 @@ export class CommandContext extends SettingsContext {
 
   createNoStoreError(hint?: string): PlantsError {
     const { address, storeFlag } = this
-    const isEmpty = findKind(address).isEmpty(address)
-    return createNoStoreError(address, { storeFlag, isEmpty, hint })
+    const cause = findKind(address).findAbsenceCause(address)
+    return createNoStoreError(address, { storeFlag, cause, hint })
   }
 
   describeMissingStore(): string {

@@ -29,6 +29,7 @@ import {
 } from '../errors.js'
 import {
   createSystemError,
+  describeMissingFolder,
   explainImpossiblePath,
   isThisUser,
   makeFolderHint,
@@ -163,8 +164,8 @@ export function toWriteError(
   if (systemReason === undefined) return cause
   const folder = dirname(target)
   const impossibility = explainImpossiblePath(cause, target)
-  const reason = impossibility ?? systemReason
   const isMissing = getSystemCode(cause) === 'ENOENT' && impossibility === undefined
+  const reason = isMissing ? describeMissingFolder(folder) : (impossibility ?? systemReason)
   const missingHint = isMissing ? makeFolderHint(folder) : undefined
   const code = getSystemCode(cause)
   return new PlantsError('unwritable', `${subject} could not be written: ${reason}`, {

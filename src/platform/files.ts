@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { describeCode, getSystemCode, ignoreSystemError, isWindows } from '../errors.js'
-import { quoteWord } from './shell.js'
+import { formatMakeFolder } from './shell.js'
 
 /**
  * Creates a directory and its missing parents durably, for this user only. `mkdirSync` with
@@ -79,8 +79,12 @@ function isFailedMkdir(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && error.syscall === 'mkdir'
 }
 
+export function describeMissingFolder(folder: string): string {
+  return `the directory ${folder} does not exist`
+}
+
 export function makeFolderHint(folder: string): string {
-  return `Create it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${quoteWord(folder)}`
+  return `Create it with: ${formatMakeFolder(folder)}`
 }
 
 /**

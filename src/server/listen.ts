@@ -25,7 +25,7 @@ import {
   toDescriptorsHint,
 } from '../errors.js'
 import { runWithTransientLock } from '../platform/file-lock.js'
-import { findFileIdentity, makeFolderHint } from '../platform/files.js'
+import { describeMissingFolder, findFileIdentity, makeFolderHint } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
 
 export interface TcpAddress {
@@ -155,7 +155,7 @@ function assertUsablePath(path: string, bytes: number): void {
   }
   const folder = dirname(path)
   if (existsSync(folder)) return
-  const message = `${path}: the directory ${folder} does not exist`
+  const message = `${path}: ${describeMissingFolder(folder)}`
   throw new PlantsError('unavailable', message, { hint: makeFolderHint(folder) })
 }
 

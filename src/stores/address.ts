@@ -1,5 +1,6 @@
+import { dirname } from 'node:path'
 import { createUsageError, isWindows, PlantsError } from '../errors.js'
-import { formatOption } from '../platform/shell.js'
+import { formatMakeFolder, formatOption } from '../platform/shell.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
@@ -98,22 +99,36 @@ export function createPortError(source: string): PlantsError {
 interface MissingStore {
   /** The option that names the store in a command, such as ` --store ./garden.db`. */
   storeFlag?: string
-  /** Whether there is an empty file at the address. */
-  isEmpty?: boolean
+  cause?: AbsenceCause | undefined
+  /** Says how to create the store. By default, it names `plants create`. */
   hint?: string | undefined
 }
 
+/** Why there is no store at a path. */
+export type AbsenceCause = 'missingFolder' | 'missingFile' | 'emptyFile'
+
 export function createNoStoreError(
   { name }: Address,
-  { storeFlag = formatOption('store', name), isEmpty = false, hint }: MissingStore = {},
+  { storeFlag = formatOption('store', name), cause = 'missingFile', hint }: MissingStore = {},
 ): PlantsError {
+  const folder = dirname(name)
+  const {
+    reason,
+    advice,
+    firstStep = '',
+  } = {
+    missingFolder: {
+      reason: `: the directory ${folder} does not exist`,
+      firstStep: `Check the address, or create the directory with: ${formatMakeFolder(folder)}. `,
+      advice: 'Then create',
+    },
+    missingFile: { reason: '', advice: 'Check the address, or create' },
+    emptyFile: { reason: ': the file is empty', advice: 'Create' },
+  }[cause]
   const command = `plants create --id next --name NAME${storeFlag}`
-  const advice = isEmpty ? 'Create' : 'Check the address, or create'
-  return new PlantsError(
-    'unavailable',
-    `There is no store at ${name}${isEmpty ? ': the file is empty' : ''}`,
-    { hint: hint ?? `${advice} the store and a plant with: ${command}` },
-  )
+  const creation = hint ?? `${advice} the store and a plant with: ${command}`
+  const message = `There is no store at ${name}${reason}`
+  return new PlantsError('unavailable', message, { hint: firstStep + creation })
 }
 
 /**

@@ -9,7 +9,7 @@
 
 import type { PlantsError } from '../errors.js'
 import type { Runtime } from '../platform/runtime.js'
-import type { Address, AddressContext, PostgresAddress } from './address.js'
+import type { AbsenceCause, Address, AddressContext, PostgresAddress } from './address.js'
 import type { Login, ServiceAccess, TokenCheck, TokenTarget } from './credentials.js'
 import type { Finding } from './diagnose.js'
 import type { DirectStore, Store } from './store.js'
@@ -36,8 +36,8 @@ export interface StoreKind<A extends Address = Address> {
   format(address: A): string
   /** Returns true for the store `local`, which need not exist yet. */
   isDefault(address: A): boolean
-  /** Returns true if there is an empty file at the address, which is no store yet. */
-  isEmpty(address: A): boolean
+  /** Says why there is no store at an address at which none was found. */
+  findAbsenceCause(address: A): AbsenceCause | undefined
   /** Returns true if the path is a file of the store, which an export must not replace. */
   ownsFile(address: A, path: string): Promise<boolean>
   /** Returns a hint if the address may be the reason why the store does not have a plant. */

@@ -26,7 +26,7 @@ export const httpKind: StoreKind<HttpAddress> = {
   parse: async (text, source) => parseHttp(text, source),
   format: ({ name }) => name,
   isDefault: () => false,
-  isEmpty: () => false,
+  findAbsenceCause: () => undefined,
   ownsFile: async () => false,
   findAddressHint,
   /** `assertNotExposed` refuses to send a token where others could read it. */

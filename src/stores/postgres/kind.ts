@@ -33,7 +33,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     (await loadAddress()).parsePostgres(text, source, context),
   format: ({ href }) => href,
   isDefault: () => false,
-  isEmpty: () => false,
+  findAbsenceCause: () => undefined,
   ownsFile: async () => false,
   findAddressHint: () => undefined,
   findNetworkRisk: async (address) => (await loadAddress()).findNetworkRisk(address),

@@ -1,8 +1,8 @@
 import { formatPlantCount } from '../../plant/plant.js'
-import { isEmptyFile } from '../../platform/files.js'
 import { createNoStoreError, type SqliteAddress } from '../address.js'
 import { type CheckResult, checkRights, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext } from '../store-kind.js'
+import { findAbsenceCause } from './absence.js'
 import { checkIntegrity } from './backup.js'
 import { explainExposure, type SqliteOptions } from './connection.js'
 import { SqliteStore } from './store.js'
@@ -21,7 +21,7 @@ async function checkFile(address: SqliteAddress, options: SqliteOptions): Promis
   const { name, isDefault } = address
   const store = await SqliteStore.openExisting(address, options)
   if (!store && isDefault) return { state: 'ok', message: `${name} (not created yet)` }
-  if (!store) throw createNoStoreError(address, { isEmpty: isEmptyFile(name) })
+  if (!store) throw createNoStoreError(address, { cause: findAbsenceCause(address) })
   const result = await checkRights({ name, serverCount: 0 }, store)
   const exposure = result.state === 'ok' ? explainExposure(name) : undefined
   return exposure === undefined ? result : { state: 'warning', message: exposure }

@@ -7,7 +7,7 @@
  * gives it. After a denied access, it checks each permission that a store needs, to name the
  * missing one.
  */
-import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
+import { existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
   describeCode,
@@ -20,7 +20,11 @@ import {
   toDescriptorsHint,
   toSpaceHint,
 } from '../../errors.js'
-import { explainImpossiblePath, makeFolderHint } from '../../platform/files.js'
+import {
+  describeMissingFolder,
+  explainImpossiblePath,
+  makeFolderHint,
+} from '../../platform/files.js'
 import {
   findExtendedCode,
   findPrimaryCode,
@@ -38,6 +42,7 @@ import {
   SQLITE_READONLY,
 } from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
+import { anotherFolderHint, findMissingPermission } from './permissions.js'
 
 /**
  * The error of a store with content that only a failed disk, or another program, can have written.
@@ -56,7 +61,6 @@ export class StoreDamageError extends Error {
 }
 
 const anotherFileHint = 'Choose another file'
-const anotherFolderHint = 'Choose a file in another directory'
 
 export function createUnusableStoreError(
   path: string,
@@ -178,7 +182,10 @@ function explainSystemCode(failure: FileFailure, code: string): PlantsError {
       hint: anotherFolderHint,
     })
   if (code === 'ENOENT' && !existsSync(folder))
-    return createFileError(failure, 'accessDenied', { reason, hint: makeFolderHint(folder) })
+    return createFileError(failure, 'accessDenied', {
+      reason: describeMissingFolder(folder),
+      hint: makeFolderHint(folder),
+    })
   const isDiskFailure = code === 'EIO' || findPrimaryCode(failure.error) === SQLITE_IOERR
   if (isDiskFailure) return createFileError(failure, 'unavailable', { reason, hint: diskHint })
   return createAccessError(failure, reason)
@@ -211,57 +218,9 @@ const enoughSpaceBytes = 1_048_576
 function createAccessError(failure: FileFailure, reason: string): PlantsError {
   const missingPermission = findMissingPermission(failure.path)
   // Some directories, such as /sys, accept no file although the permissions are there.
-  const hint = getSystemCode(failure.error) === 'EACCES' ? anotherFolderHint : anotherFileHint
+  const isDenied = ['EACCES', 'EPERM'].includes(getSystemCode(failure.error) ?? '')
+  const hint = isDenied ? anotherFolderHint : anotherFileHint
   return createFileError(failure, 'accessDenied', missingPermission ?? { reason, hint })
-}
-
-/** @returns undefined if this user has all permissions that a store needs */
-function findMissingPermission(path: string): Explanation | undefined {
-  const { X_OK, R_OK, W_OK } = constants
-  const folder = dirname(path)
-  const neededPermissions = [
-    ...listFoldersAbove(path).map((name) => ({
-      target: name,
-      mode: X_OK,
-      action: `enter the directory ${name}`,
-    })),
-    { target: path, mode: R_OK, action: 'read it' },
-    { target: path, mode: W_OK, action: 'write to it' },
-    // SQLite keeps a log next to a store, and an index of the log.
-    { target: folder, mode: W_OK, action: `write to the directory ${folder}` },
-    ...['-wal', '-shm'].map((suffix) => ({
-      target: path + suffix,
-      mode: R_OK | W_OK,
-      action: `read and write ${path}${suffix}`,
-    })),
-  ]
-  for (const { target, mode, action } of neededPermissions) {
-    const code = findAccessError(target, mode)
-    if (code === 'EROFS')
-      return { reason: `its disk is read-only: nobody may ${action}`, hint: readOnlyDiskHint }
-    if (code === 'EACCES' || code === 'EPERM')
-      return { reason: `this user may not ${action}`, hint: permissionHint }
-  }
-  return undefined
-}
-
-/** Lists the folders that lead to a file, from the root of the file system downwards. */
-function listFoldersAbove(path: string): string[] {
-  const folder = dirname(path)
-  return folder === path ? [] : [...listFoldersAbove(folder), folder]
-}
-
-/**
- * Checks a permission without opening the file: when a process closes any descriptor of a file,
- * POSIX releases all locks of the process on the file, and so the locks of SQLite.
- */
-function findAccessError(path: string, mode: number): string | undefined {
-  try {
-    accessSync(path, mode)
-    return undefined
-  } catch (error) {
-    return getSystemCode(error)
-  }
 }
 
 /** By default, the message says that the file could not be used. */
@@ -287,5 +246,3 @@ const diskHint = 'Move the store to another disk of this machine'
 const damageHint =
   'Check the disk first. If it is sound, restore an older backup. Without one: plants restore --help'
 const changedTablesHint = 'Another program has changed the tables: restore a backup'
-const readOnlyDiskHint = 'Choose a file on another disk'
-const permissionHint = 'Grant this permission with chmod or chown'

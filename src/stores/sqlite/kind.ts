@@ -1,4 +1,3 @@
-import { isEmptyFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
 import {
   type DirectStoreOpener,
@@ -6,6 +5,7 @@ import {
   type OpenContext,
   type StoreKind,
 } from '../store-kind.js'
+import { findAbsenceCause } from './absence.js'
 
 export const sqliteKind: StoreKind<SqliteAddress> = {
   noun: 'a file',
@@ -34,7 +34,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
     (await import('./address.js')).parseSqlite(text, source, context),
   format: ({ name }) => name,
   isDefault: ({ isDefault }) => isDefault,
-  isEmpty: ({ name }) => isEmptyFile(name),
+  findAbsenceCause,
   ownsFile: async ({ name }, path) => (await import('./connection.js')).belongsToStore(name, path),
   findAddressHint: () => undefined,
   findNetworkRisk: async () => undefined,
