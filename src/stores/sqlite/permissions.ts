@@ -1,7 +1,8 @@
 /** Finds the permission that a user lacks to use the file of a store. */
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { getSystemCode } from '../../errors.js'
+import { isThisUser } from '../../platform/files.js'
 
 interface MissingPermission {
   reason: string
@@ -37,9 +38,19 @@ export function findMissingPermission(path: string): MissingPermission | undefin
     if (code === 'EROFS')
       return { reason: `its disk is read-only: nobody may ${action}`, hint: readOnlyDiskHint }
     if (code === 'EACCES' || code === 'EPERM')
-      return { reason: `this user may not ${action}`, hint: permissionHint }
+      return { reason: `this user may not ${action}`, hint: choosePermissionHint(target, path) }
   }
   return undefined
+}
+
+/**
+ * Chooses the hint for a missing permission. A new store does not belong in a directory of the
+ * system, such as /etc, whose permissions should stay as they are.
+ */
+function choosePermissionHint(target: string, path: string): string {
+  const { uid } = statSync(target)
+  const isOfSystem = uid === 0 && !isThisUser(uid)
+  return isOfSystem && !existsSync(path) ? anotherFolderHint : permissionHint
 }
 
 /** Lists the folders that lead to a file, from the root of the file system downwards. */

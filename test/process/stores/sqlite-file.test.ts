@@ -45,6 +45,23 @@ class Unprivileged extends Sandbox {
   }
 }
 
+/** Another user than root, who may read everything, so also this program. */
+const asNobody = [
+  ...['setpriv', '--reuid', '65534', '--inh-caps', '+dac_read_search'],
+  ...['--ambient-caps', '+dac_read_search'],
+]
+
+test.skipIf(!isRoot || !canDropRights).each([createMoss, 'tokens create', 'stores init'])(
+  'plants %s proposes another directory than that of the system (needs root)',
+  async (line) => {
+    const path = '/etc/plants.db'
+    const message = `The store ${path} could not be used: this user may not write to the directory /etc`
+    const err = `plants: ${message}\n  Choose a file in another directory\n`
+    const result = await new Sandbox().spawn(`${line} --store ${path}`, {}, ...asNobody)
+    expect(result).toEqual({ code: 4, out: '', err })
+  },
+)
+
 test.each(['-journal', '-wal', '-shm'])(
   'no command follows a link with the suffix %s next to a store',
   async (suffix) => {
