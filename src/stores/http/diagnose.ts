@@ -17,10 +17,8 @@ async function checkService(address: HttpAddress, context: OpenContext): Promise
       grantedRights.length > 0 ? `, which has the rights ${grantedRights.join(', ')}` : ''
     return { state: 'ok', message: `${name} answers, and accepts the token${rightsClause}` }
   }
-  const {
-    message,
-    hint = 'Check that it is a Plant Store service. For details: plants doctor --verbose',
-  } = check.error
+  const { message, hint = 'Check the address. If it is right, tell the operator of the service' } =
+    check.error
   const rejection = check.state === 'rejected' ? 'The token is not accepted: ' : ''
   return { state: 'failed', message: rejection + message, hint }
 }

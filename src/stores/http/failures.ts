@@ -7,6 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorKind, PlantsError } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { parseUrl } from '../../platform/urls.js'
+import type { HttpAddress } from '../address.js'
 import { findAddressHint } from './address.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import {
@@ -66,6 +67,9 @@ const hintsByKind: Partial<Record<ErrorKind, string>> = {
 
 const missingOperationHint =
   'Check the address: it must be the base URL, the part before /plants. If it is, the service does not offer this'
+
+const tooLargeHint =
+  'Shorten the plant, or let the operator of the service, or of a proxy in front of it, raise the limit'
 
 const unreadableHint =
   'Tell the operator that the service, or a proxy in front of it, must send uncompressed JSON in UTF-8'
@@ -154,21 +158,32 @@ function chooseServerErrorHint({ address }: HttpClient, status: number): string 
 function chooseHint(
   client: HttpClient,
   kind: ErrorKind,
-  { request, response, failedResponse: { serviceMessage } }: Rejection,
-) {
+  { request, response, failedResponse }: Rejection,
+): string | undefined {
   const { address, access } = client
-  const { status } = response
   if (isUnreadable(response)) return unreadableHint
   if (kind === 'unauthorized') return access.tokenHint
-  const mayBeOfProxy = serviceMessage === undefined && describeForwardingProxy(client) !== ''
+  const mayBeOfProxy =
+    failedResponse.serviceMessage === undefined && describeForwardingProxy(client) !== ''
   if (kind === 'forbidden') return mayBeOfProxy ? proxyHint : chooseRightHint(request, response)
+  return chooseRequestHint(address, kind, { request, response, failedResponse })
+}
+
+/** Chooses the hint for a response that is neither about the token nor about its rights. */
+function chooseRequestHint(
+  address: HttpAddress,
+  kind: ErrorKind,
+  { request: { method }, response: { status }, failedResponse }: Rejection,
+): string {
   const addressHint = findAddressHint(address)
   if (status === 404 || status === 405) return addressHint ?? missingOperationHint
   // At `/plants/plants`, `plants serve` looks for a plant with the id `plants`.
-  const mayBeAddress = kind === 'badResponse' || request.method === 'GET'
+  const mayBeAddress = kind === 'badResponse' || method === 'GET'
   if (mayBeAddress && addressHint !== undefined) return addressHint
   // A read stores nothing, so there is nothing to say about that.
-  if (kind === 'unavailable' && request.method === 'GET') return 'Try again later'
+  if (kind === 'unavailable' && method === 'GET') return 'Try again later'
+  if (kind === 'rejected' && failedResponse.serviceMessage === undefined)
+    return status === 413 && method !== 'GET' ? tooLargeHint : baseUrlHint
   return hintsByKind[kind] ?? `This message is from ${address.name}`
 }
 

@@ -179,6 +179,8 @@ function describeProxy(proxy: string | undefined): string {
   return proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
 }
 
+const repeatReadHint = 'Try again later. If that does not help, tell the operator of the service'
+
 /**
  * Creates the failure of a request that the service may have processed. A read changes nothing, so
  * the user can simply try again. If the cause is a PlantsError, as for a port that needs https, no
@@ -192,6 +194,6 @@ export function createFailureAfterSending(
 ): Failure {
   const isOutcomeUnknown = !(details.cause instanceof PlantsError)
   if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOutcomeUnknown }
-  const hint = details.hint ?? 'Try again later'
+  const hint = details.hint ?? repeatReadHint
   return { error: new PlantsError('unavailable', message, { ...details, hint }) }
 }

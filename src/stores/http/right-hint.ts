@@ -16,7 +16,7 @@ const rightsByMethod: Readonly<Record<HttpRequest['method'], Right>> = {
 export function chooseRightHint({ method }: HttpRequest, { headers }: HttpResponse): string {
   const challenge = headers['www-authenticate'] ?? ''
   if (!/\binsufficient_scope\b/.test(challenge))
-    return 'Ask the operator of the service who may do this'
+    return 'Ask the operator of the service to allow this'
   const right = rightsByMethod[method]
   const neededRights = rights.filter((name) => name === right || defaultRights.includes(name))
   return /\bscope=/.test(challenge)

@@ -54,6 +54,28 @@ describe('a service that can be read', () => {
     },
   )
 
+  test.each([
+    [413, 'list', 'the base URL of a Plant Store'],
+    [422, 'list', 'the base URL of a Plant Store'],
+    [422, 'update 1 --name Fern', 'the base URL of a Plant Store'],
+    [413, 'update 1 --name Fern', 'Shorten the plant, or let the operator'],
+    [403, 'list', 'Ask the operator of the service to allow this'],
+  ])(
+    'answers %d without an Error to plants %s, and the hint says what to do',
+    async (status, line, hint) => {
+      const request = line === 'list' ? 'GET /plants' : 'PATCH /plants/1'
+      const { last } = await runCommandAt(line, { [request]: [buildResponse(status)] })
+      expect(last).toMatchObject({ status, hint: expectText(hint) })
+    },
+  )
+
+  test('answers 502 to a read, and the hint names the operator', async () => {
+    const responses = { 'GET /plants/1': [buildResponse(502)] }
+    const { last } = await runCommandAt('get 1 --timeout 1s', responses)
+    const hint = 'Try again later. If that does not help, tell the operator of the service'
+    expect(last).toMatchObject({ status: 502, hint })
+  })
+
   test.each<[string, string[], number]>([
     ['two plants that descend', [moss, fern], 0],
     ['its only plant', [moss], 0],
