@@ -114,7 +114,7 @@ export async function findLogin(
   return {
     findPassword: (host) => password?.findForHost(host),
     passwordHint: password
-      ? `The password comes from ${password.origin}: change it there`
+      ? `Correct the password, which comes from ${password.origin}, or the user in the address`
       : `Set PGPASSWORD, or write the password to ${passwordFile}`,
     ...certificates,
     createSystemContext: trustsSystem ? () => loadSystemContext(io, certificates) : undefined,

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
+import { isUnknownIssuer } from '../unknown-issuer.js'
 import type { PostgresAccess } from './address.js'
 
 /**
@@ -40,27 +41,54 @@ function explainConnectionError(
       hint: raiseMaxHint,
     }
   if (code !== '' && !code.startsWith('08')) return undefined
-  const isPermanent = lacksTls(error) || permanentCausePattern.test(getSystemCode(error) ?? reason)
+  const cause = getSystemCode(error) ?? reason
+  const isPermanent = lacksTls(error) || permanentCausePattern.test(cause)
+  const { text = reason, hint = connectionHint } = connectionReasons[cause] ?? {}
   return {
     kind: isPermanent ? 'accessDenied' : 'unavailable',
-    message: `Could not reach ${name}: ${socketReasonTexts[getSystemCode(error) ?? reason] ?? reason}`,
-    hint: lacksTls(error) ? noTlsHint : connectionHint,
+    message: `Could not reach ${name}: ${text}`,
+    hint: isUnknownIssuer(error) ? unknownIssuerHint : hint,
   }
 }
 
 const connectionHint =
   'Check that PostgreSQL is running there, and that the address and its sslmode are right'
-const noTlsHint =
-  'Turn on ssl in postgresql.conf. On a network that only you use, set sslmode=disable in the address'
+const networkHint = 'Check the address and the network, or wait longer with --timeout 2m'
+const hostAddressHint = 'with a host in the address: postgres://HOST/DATABASE'
+const unknownIssuerHint =
+  'If you trust its issuer, set sslrootcert in the address to a file with the certificate of the issuer'
+const noTlsMessage = 'The server does not support SSL connections'
 
-/** Node.js says "connect ENOENT /run/…" and "getaddrinfo ENOTFOUND". The driver gives no codes. */
-const socketReasonTexts: Record<string, string> = {
-  ECONNREFUSED: 'the connection was refused',
-  ENOTFOUND: 'the host is unknown',
-  ENOENT: 'its socket does not exist',
-  EACCES: 'this user may not use its socket',
-  'timeout expired': 'it timed out',
-  'Connection terminated due to connection timeout': 'it timed out',
+/**
+ * The key is a code of the system or of Node.js, or a message of the driver, which gives no codes.
+ * Node.js says "connect ENOENT /run/…" and "getaddrinfo ENOTFOUND".
+ */
+const connectionReasons: Readonly<Record<string, { text?: string; hint?: string }>> = {
+  ECONNREFUSED: {
+    text: 'the connection was refused',
+    hint: 'Check that PostgreSQL is running there, and that the host and the port are right',
+  },
+  ENOTFOUND: { text: 'the host is unknown', hint: 'Correct the host in the address' },
+  ENOENT: {
+    text: 'its socket does not exist',
+    hint: `Start PostgreSQL on this machine, or choose another server ${hostAddressHint}`,
+  },
+  EACCES: {
+    text: 'this user may not use its socket',
+    hint: `Use another user, or connect over TCP ${hostAddressHint}`,
+  },
+  'timeout expired': { text: 'it timed out', hint: networkHint },
+  'Connection terminated due to connection timeout': { text: 'it timed out', hint: networkHint },
+  EHOSTUNREACH: { hint: networkHint },
+  ENETUNREACH: { hint: networkHint },
+  ETIMEDOUT: { text: 'it timed out', hint: networkHint },
+  CERT_HAS_EXPIRED: { hint: 'Let the operator of the server renew its certificate' },
+  ERR_TLS_CERT_ALTNAME_INVALID: {
+    hint: 'Use a host in the address that the certificate of the server names',
+  },
+  [noTlsMessage]: {
+    hint: 'Turn on ssl in postgresql.conf. On a network that only you use, set sslmode=disable in the address',
+  },
 }
 
 function explainLoginError(
@@ -70,14 +98,17 @@ function explainLoginError(
 ): Explanation | undefined {
   if (!code.startsWith('28')) return undefined
   const isWrongPassword = code === '28P01'
+  const tlsAdvice = address.sslmode === 'disable' ? requiredTlsAdvice : ''
   return {
     kind: 'unauthorized',
     message: `${address.name} rejected the login of ${address.user}: ${reason}`,
-    hint: isWrongPassword
-      ? login.passwordHint
-      : 'Correct the user in the address, or pg_hba.conf on the server',
+    hint: isWrongPassword ? login.passwordHint : `${tlsAdvice}${rejectedLoginHint}`,
   }
 }
+
+const rejectedLoginHint = 'Correct the user in the address, or pg_hba.conf on the server'
+const requiredTlsAdvice =
+  'If the server requires TLS, set sslmode=verify-full in the address. Otherwise: '
 
 function explainServerError(
   code: string,
@@ -122,11 +153,12 @@ const permanentCausePattern = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 const createStoreHint = 'Check the address, or create the store with: plants stores init ADDRESS'
 
 export const createDatabaseHint =
-  'Create a database there with: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0'
+  'Create another database with: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0'
 
 const hintsByCode: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
-  '3D000': createDatabaseHint,
+  '3D000':
+    'Correct the database in the address, or create it with: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
   '42703': 'Somebody has changed the tables of the store: restore them from a backup',
   '53300':
     'Close other connections, or raise the limit: CONNECTION LIMIT of the role, or max_connections of the server',
@@ -149,6 +181,15 @@ function describeGrants(user: string): string {
   return `Use the role of the owner, or let it run: ${grants.join('; ')}`
 }
 
+/** Explains the error of a change of tokens, which the grants of `describeGrants` do not allow. */
+export function explainTokenError(error: unknown): unknown {
+  if (!(error instanceof PlantsError) || !isPrivilegeMissing(error)) return error
+  return new PlantsError(error.kind, error.message, { hint: tokenOwnerHint, cause: error.cause })
+}
+
+const tokenOwnerHint =
+  'Use the role of the owner, who alone may create and revoke tokens: --store postgres://OWNER@HOST/DATABASE'
+
 const lockNotAvailable = '55P03'
 const lockHint =
   'Try again. If it stays locked, end the session that is "idle in transaction" in pg_stat_activity'
@@ -162,7 +203,7 @@ export function isPoolFull(error: unknown): boolean {
 }
 
 export function lacksTls(error: unknown): boolean {
-  return describeReason(error) === 'The server does not support SSL connections'
+  return describeReason(error) === noTlsMessage
 }
 
 /**

@@ -27,7 +27,7 @@ import { examineServer, type PostgresConnection } from './connection.js'
 import { copyPlainRows } from './copy-plain-rows.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
-import { ReadOnlyServerError } from './errors.js'
+import { explainTokenError, ReadOnlyServerError } from './errors.js'
 import {
   buildClauses,
   queryFieldCounts,
@@ -203,13 +203,18 @@ function createPostgresTokenStore(database: PostgresDatabase): TokenStore {
     const sql = `SELECT ${tokenColumns} FROM ${tokensTable} ${condition}`
     return (await database.read(sql, maxRows)).map((row) => toToken(row, database.name))
   }
-  const change = (sql: string, values: unknown[]) =>
-    database.run((connection) =>
-      connection.transaction(async () => {
-        const { rows } = await connection.query(`${sql} RETURNING ${tokenColumns}`, values, 1)
-        return rows.map((row) => toToken(row, connection.name))[0]
-      }),
-    )
+  const change = async (sql: string, values: unknown[]) => {
+    try {
+      return await database.run((connection) =>
+        connection.transaction(async () => {
+          const { rows } = await connection.query(`${sql} RETURNING ${tokenColumns}`, values, 1)
+          return rows.map((row) => toToken(row, connection.name))[0]
+        }),
+      )
+    } catch (error) {
+      throw explainTokenError(error)
+    }
+  }
   return {
     find: async (digest) =>
       (await select(`WHERE digest = '\\x${Buffer.from(digest).toString('hex')}'`))[0],
