@@ -111,10 +111,15 @@ export class EffectiveSettings {
 
   /** @throws {PlantsError} `usage` for an invalid value */
   getValue<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
-    const { value, origin } = this.findSource(name)
+    const { value, origin, source } = this.findSource(name)
     if (value === undefined) return undefined
-    // SettingValue is the type that the parser of this setting returns.
-    return getSetting(name).parse(origin, value) as SettingValue<Name>
+    try {
+      // SettingValue is the type that the parser of this setting returns.
+      return getSetting(name).parse(origin, value) as SettingValue<Name>
+    } catch (error) {
+      if (source === 'store') throw addChangeHint(error, formatReplaceStore(this.storeName))
+      throw source === 'saved' ? addChangeHint(error, `plants config set ${name} VALUE`) : error
+    }
   }
 
   /** @throws {PlantsError} `usage` for an unknown store */
@@ -130,10 +135,35 @@ export class EffectiveSettings {
   async resolveStore({ value = 'local', origin, source }: SettingSource): Promise<Address> {
     const { savedSettings, path } = this.file
     const isArgument = source === 'flag'
-    if (!isStoreName(value)) return resolveAddress(value, origin, this.#io, { isArgument })
-    const { address } = getSavedStore(value, savedSettings, origin)
-    return resolveAddress(address, `stores.${value}.address in ${path}`, this.#io)
+    const isName = isStoreName(value)
+    const hint = source === 'saved' ? chooseStoreHint : undefined
+    const addressOrigin = isName ? `stores.${value}.address in ${path}` : origin
+    const address = isName ? getSavedStore(value, savedSettings, { origin, hint }).address : value
+    try {
+      return await resolveAddress(address, addressOrigin, this.#io, {
+        isArgument: isArgument && !isName,
+      })
+    } catch (error) {
+      if (isName) throw addChangeHint(error, formatReplaceStore(value))
+      throw source === 'saved' ? addChangeHint(error, 'plants config set store ADDRESS') : error
+    }
   }
+}
+
+const chooseStoreHint =
+  'Choose another store with: plants stores use NAME. The built-in one has the name local'
+
+function formatReplaceStore(name: string | undefined): string {
+  return `plants stores add ${name} ADDRESS --replace`
+}
+
+/** Adds to the error of a saved value the command that changes the value. */
+function addChangeHint(error: unknown, command: string): unknown {
+  if (!(error instanceof PlantsError)) return error
+  const { kind, message, hint, cause } = error
+  const changeHint = `Change it with: ${command}`
+  const hints = hint === undefined ? changeHint : `${hint}. ${changeHint}`
+  return new PlantsError(kind, message, { hint: hints, cause })
 }
 
 /**
@@ -196,17 +226,22 @@ export function listNamedStores({
 }
 
 /**
- * @param origin where a value comes from that may also be the path of a file
+ * @param options.origin where a value comes from that may also be the path of a file
+ * @param options.hint what to do, if it is not to list the saved stores
  * @throws {PlantsError} `usage` for an unknown store. The message repeats the name only if it is a
  *   plain word, because somebody may have pasted a token instead of it.
  */
-export function getSavedStore(name: string, saved: SavedSettings, origin?: string): SavedStore {
+export function getSavedStore(
+  name: string,
+  saved: SavedSettings,
+  { origin, hint }: { origin?: string; hint?: string | undefined } = {},
+): SavedStore {
   const store = findSavedStore(saved, name)
   if (store) return store
   const fileHint = origin === undefined ? '' : '. For a file, give a path, such as ./plants.db'
   const namePart = isPlainWord(name) ? `: ${name}` : ''
   throw createUsageError(
     `${origin ?? 'The argument'} is not the name of a saved store${namePart}`,
-    `List the saved stores with: plants stores list${fileHint}`,
+    hint ?? `List the saved stores with: plants stores list${fileHint}`,
   )
 }
