@@ -13,14 +13,14 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 137, []],
-  ['create --help', [['create', '--help']], 8, 144, []],
-  ['a Tab', [tab], 8, 145, []],
-  ['create', [fern], 10, 173, drivers],
-  ['get', [fern, ['get', '1']], 10, 171, drivers],
-  ['list', [fern, ['list']], 10, 167, drivers],
-  ['create at a service', [service], 12, 179, ['http-store']],
-  ['create in a database', [database], 12, 287, ['postgres-store']],
+  ['--help', [['--help']], 6, 138, []],
+  ['create --help', [['create', '--help']], 8, 145, []],
+  ['a Tab', [tab], 8, 147, []],
+  ['create', [fern], 10, 174, drivers],
+  ['get', [fern, ['get', '1']], 10, 173, drivers],
+  ['list', [fern, ['list']], 10, 168, drivers],
+  ['create at a service', [service], 12, 181, ['http-store']],
+  ['create in a database', [database], 12, 290, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)
