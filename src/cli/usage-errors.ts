@@ -56,7 +56,6 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
   ['remove', 'To delete plants: plants delete ID'],
   ['login', 'To save a token: plants auth login --store ADDRESS'],
   ['status', 'To check the store: plants doctor. For the token: plants auth status'],
-  ['start', 'To serve a store: plants serve'],
   ['--json', 'For JSON: --output json, or ndjson for one value per line'],
   ['--csv', 'For CSV: --output csv'],
   ['--format', 'To choose the format: --output FORMAT'],
@@ -71,17 +70,35 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
   ['--out', 'To write a file: plants export FILE'],
 ])
 
+const allByDefaultHint = 'Leave it out: without a filter, the command takes all plants'
+
 /**
- * The hints for the option `--id`, which only `create` has, but which many people expect of these
- * commands, too.
+ * The hints for options that many people expect of these commands: `--id`, which only `create` has,
+ * and `--all`.
  */
-const idHints: Readonly<Record<string, string>> = {
-  get: 'To choose the plants: plants get ID',
-  update:
-    'To choose the plants: plants update ID. The id of a plant cannot be changed: ' +
-    'create a plant with the new id, and delete the old one',
-  delete: 'To choose the plants: plants delete ID',
-}
+const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
+  [
+    '--id',
+    {
+      get: 'To choose the plants: plants get ID',
+      update:
+        'To choose the plants: plants update ID. The id of a plant cannot be changed: ' +
+        'create a plant with the new id, and delete the old one',
+      delete: 'To choose the plants: plants delete ID',
+    },
+  ],
+  [
+    '--all',
+    {
+      get: 'To show all plants: plants list',
+      update: 'To change all plants: plants list | plants update - --tag TEXT',
+      delete: 'To delete all plants: plants list | plants delete - --yes',
+      list: allByDefaultHint,
+      count: allByDefaultHint,
+      export: allByDefaultHint,
+    },
+  ],
+])
 
 /**
  * The hints for options with a secret. They are not accepted, because other users can see the
@@ -136,8 +153,8 @@ function createUnknownOptionError(command: Command, option: string): PlantsError
     )
   const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
   if (names.includes(option)) return createUsageError(`${option} takes no value`, 'Leave it out')
-  const idHint = option === '--id' ? idHints[getCommandPath(command)] : undefined
-  const hint = idHint ?? suggestName(option, names) ?? findHintForOtherTool(option, names)
+  const commandHint = hintsForCommands.get(option)?.[getCommandPath(command)]
+  const hint = commandHint ?? suggestName(option, names) ?? findHintForOtherTool(option, names)
   return createUnknownWordError('option', option, hint, command)
 }
 

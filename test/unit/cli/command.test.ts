@@ -39,6 +39,12 @@ test.each([
   ['—help', 'hyphens'],
   ['import a.csv --upsert', '--if-exists update'],
   ['delete 1 --force', '--yes'],
+  ['delete --all', 'To delete all plants: plants list | plants delete - --yes'],
+  ['update --all --tag shade', 'To change all plants: plants list | plants update - --tag TEXT'],
+  ['get --all', 'To show all plants: plants list'],
+  ['list --all', 'Leave it out: without a filter, the command takes all plants'],
+  ['count --all', 'Leave it out: without a filter, the command takes all plants'],
+  ['export --all', 'Leave it out: without a filter, the command takes all plants'],
   ['config search', 'plants config --help'],
 ])('the error of plants %s suggests %s', async (line, hint) => {
   const { code, err } = await new Sandbox().run(line)
