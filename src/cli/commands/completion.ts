@@ -23,7 +23,7 @@ export function define(command: PlantsCommand): void {
   command
     .description('Print the completion script of a shell. Its first lines say where to install it.')
     .choiceArgument('shell', 'shell to print the script for', Object.keys(scripts))
-    .addExamples('source <(plants completion bash)', 'plants completion zsh > _plants')
+    .addExamples('source <(plants completion bash)', 'plants completion powershell')
     .handler((_options, io, shell: keyof typeof scripts) => writeStdout(io, scripts[shell]))
 }
 

@@ -1,4 +1,5 @@
-# Completion of plants for bash 4.4 and newer, in ~/.bashrc: source <(plants completion bash)
+# Completion of plants for bash 4.4 and newer. Add this line to ~/.bashrc:
+#   source <(plants completion bash)
 
 _plants() {
   # plants splits the line itself, and prints what bash inserts after the last "=" or ":" of the word.

@@ -1,4 +1,4 @@
-# Completion of plants for fish:
+# Completion of plants for fish. Run these commands once:
 #   mkdir -p ~/.config/fish/completions
 #   plants completion fish > ~/.config/fish/completions/plants.fish
 

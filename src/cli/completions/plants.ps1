@@ -1,5 +1,6 @@
-# Completion of plants for PowerShell, in the file that $PROFILE names:
-#   plants completion powershell | Out-String | Invoke-Expression
+# Completion of plants for PowerShell. Run these commands once, which add it to your profile:
+#   if (!(Test-Path $PROFILE)) { New-Item -Force $PROFILE }
+#   Add-Content $PROFILE 'plants completion powershell | Out-String | Invoke-Expression'
 
 Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {
     param($word, $line, $cursor)

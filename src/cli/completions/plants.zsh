@@ -1,5 +1,7 @@
 #compdef plants
-# Completion of plants for zsh: plants completion zsh > "${fpath[1]}/_plants"
+# Completion of plants for zsh. Add these lines to the end of ~/.zshrc:
+#   autoload -Uz compinit && compinit
+#   source <(plants completion zsh)
 
 _plants() {
   local line meaning
