@@ -133,7 +133,7 @@ export function createUtf8Error(
   if (isAllUtf8)
     return new EncodingError(
       `${name} is UTF-8, not ${encoding}. In UTF-8, ${lineReading}`,
-      'Import it with its own command, without --encoding',
+      'Import it without --encoding, with its own command if other files need that option',
     )
   return new EncodingError(
     `${name} is only partly in ${encoding}. In UTF-8, ${lineReading}`,

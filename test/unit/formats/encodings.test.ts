@@ -262,7 +262,7 @@ test.each([
   const line = lines.split('\n').length + 1
   await expect(readRecords(`id,name\n${lines}\n`, { encoding })).rejects.toMatchObject({
     message: `stdin is UTF-8, not ${encoding}. In UTF-8, line ${line} reads: ${line - 1},${name}`,
-    hint: 'Import it with its own command, without --encoding',
+    hint: 'Import it without --encoding, with its own command if other files need that option',
   })
 })
 

@@ -14,7 +14,7 @@ test('an import of several files with --encoding ends at a file of UTF-8, and st
     code: 2,
     err:
       'plants: german.csv is UTF-8, not windows-1250. In UTF-8, line 2 reads: 2,Größe\n' +
-      '  Import it with its own command, without --encoding\n',
+      '  Import it without --encoding, with its own command if other files need that option\n',
   })
   expect(await user.list()).toBe('')
   expect(await user.import('polish.csv --encoding windows-1250')).toMatchObject({ created: 1 })
