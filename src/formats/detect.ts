@@ -3,25 +3,16 @@
  *
  * Everything is detected in the first block of an input, because a pipe cannot be read again. A
  * workbook begins with the bytes of an archive. For any other input, an option decides the format,
- * or else the ending of the file name, or else the first character of the text. Files that are
- * surely no lists of plants, such as databases, are rejected here with a message that names their
- * format.
+ * or else the ending of the file name, or else the first character of the text.
  */
 import { isUtf8 } from 'node:buffer'
-import { createInputError, type PlantsError } from '../errors.js'
+import { createInputError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
-import { assertKeys, assertNoRowLines } from './assert-keys.js'
-import {
-  Chunk,
-  createEmptyFileError,
-  type FormatInput,
-  type FormatReader,
-  type InputOptions,
-  peek,
-} from './chunk.js'
+import { assertKeys, assertNoRowLines, NoListError } from './assert-keys.js'
+import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
+import { findColumns } from './columns.js'
 import { decodeText } from './decode-text.js'
 import {
-  countLineFeeds,
   decodeLeniently,
   findEncoding,
   findMarkedEncoding,
@@ -29,6 +20,12 @@ import {
   getUnitBytes,
 } from './encoding.js'
 import { EncodingError, type TextEncoding } from './encoding-error.js'
+import {
+  assertNoForeignFile,
+  assertNoNul,
+  beginsWithSql,
+  createDumpError,
+} from './foreign-files.js'
 import type { TableHead } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { openTable, readTableHead } from './open-table.js'
@@ -116,31 +113,6 @@ async function openArchive(input: FormatInput, options: InputOptions): Promise<F
   return openWorkbook(input, options)
 }
 
-const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
-const exportTableHint =
-  'Export its table as CSV: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
-  'If it is a store of plants: plants export --store FILE > plants.ndjson'
-const dumpHint =
-  'Export the table as CSV from the database, and import that. ' +
-  'From SQLite: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
-  'In psql: \\copy TABLE TO plants.csv CSV HEADER'
-const unpackHint = 'Unpack it, and import the file in it'
-
-/** Files that are no lists of plants. `start` matches their first bytes, decoded as Latin-1. */
-const foreignFiles: readonly [start: RegExp, description: string, hint: string][] = [
-  [/^SQLite format 3/, 'a SQLite database', exportTableHint],
-  [/^PGDMP/, 'an archive of pg_dump', dumpHint],
-  [/^%PDF-/, 'a PDF document', saveListHint],
-  [/^\{\\rtf/, 'an RTF document', saveListHint],
-  [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML', saveListHint],
-  [/^(?:\xef\xbb\xbf)?(?:---\r?\n)?- +\w+: /, 'YAML', saveListHint],
-  [/^BZh[1-9]/, 'compressed with bzip2', unpackHint],
-  [/^\xfd7zXZ\0/, 'compressed with xz', unpackHint],
-  [/^\x28\xb5\x2f\xfd/, 'compressed with zstd', unpackHint],
-  [/^(?:7z\xbc\xaf\x27\x1c|Rar!\x1a)/, 'an archive of 7-Zip or RAR', unpackHint],
-  [/^[\s\S]{257}ustar/, 'a tar archive', unpackHint],
-]
-
 /**
  * Detects the format and the encoding of a text. A byte order mark overrules the options, and so
  * does the beginning of a rejects file, because this program has written it.
@@ -165,15 +137,6 @@ export async function detectFormat(
   const format = rejects?.format ?? options.format ?? guessFormat(decodedText, name, options)
   const isRejects = rejects !== undefined
   return { format, encoding, source, isRejects, text }
-}
-
-/** @throws {PlantsError} `input` for a file that is surely no list of plants */
-function assertNoForeignFile(name: string, head: Buffer): void {
-  const bytes = head.toString('latin1', 0, 1000)
-  for (const [start, description, hint] of foreignFiles)
-    if (start.test(bytes)) throw createInputError(`${name} is ${description}`, hint)
-  const isEmptyWorkbook = head.length === 0 && /\.(?:xls[xmb]?|ods)(?:\.gz)?$/i.test(name)
-  if (isEmptyWorkbook) throw createEmptyFileError(name, 'save')
 }
 
 /**
@@ -249,6 +212,7 @@ function guessFormat(decodedText: string, name: string, options: InputOptions): 
   const { fileEnding } =
     /\.(?<fileEnding>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const lowerCaseEnding = fileEnding?.toLowerCase()
+  assertNameFits(text, name, lowerCaseEnding, options)
   if (lowerCaseEnding === 'csv' || lowerCaseEnding === 'tsv') return lowerCaseEnding
   if (options.delimiter !== undefined || options.columns) return 'csv'
   if (lowerCaseEnding === 'ndjson' || lowerCaseEnding === 'jsonl' || text === '') return 'ndjson'
@@ -259,33 +223,29 @@ function guessFormat(decodedText: string, name: string, options: InputOptions): 
   return 'csv'
 }
 
-/** @throws {PlantsError} `input` for a text with U+0000 in its first 1000 characters */
-function assertNoNul(text: string, name: string): void {
-  const index = text.slice(0, 1000).indexOf('\0')
-  if (index === -1) return
-  const line = countLineFeeds(text, index) + 1
-  throw createInputError(
-    `${name} is a binary file: line ${line} contains the character U+0000`,
-    `${saveListHint}. If it is a text, remove that character from it`,
-  )
+/** @throws {PlantsError} `input` for JSON with the name of a table, or a table with that of JSON */
+function assertNameFits(
+  text: string,
+  name: string,
+  ending: string | undefined,
+  options: InputOptions,
+): void {
+  const isTableName = ending === 'csv' || ending === 'tsv'
+  if (isTableName && /^(?:\[\s*)?\{\s*"/.test(text)) {
+    const format = text.startsWith('{') && beginsWithWholeObject(text) ? 'ndjson' : 'json'
+    throw new NoListError(`${name} is JSON, and no table`, `Add --format ${format}`)
+  }
+  if (ending === 'json' && beginsWithHeader(text, options))
+    throw new NoListError(`${name} is a table, and no JSON`, 'Add --format csv')
 }
 
-function createDumpError(name: string): PlantsError {
-  return createInputError(`${name} is a SQL dump`, dumpHint)
+/** Whether the first line has the name of a column that an import needs, and a delimiter. */
+function beginsWithHeader(text: string, options: InputOptions): boolean {
+  const [line = ''] = text.slice(0, 4000).split(/[\r\n]/, 1)
+  const names = line.split(/[,;|\t]/).map((name) => name.replaceAll('"', ''))
+  const isJson = /^[{[]/.test(line)
+  return !isJson && names.length > 1 && findColumns(names, options, new Map()).size > 0
 }
-
-/**
- * Whether the first line that is no comment is a statement with which the dumps of sqlite3, pg_dump
- * and mysqldump begin. Since 2025, pg_dump begins with a command of psql, `\restrict`.
- */
-function beginsWithSql(text: string): boolean {
-  const lines = text.slice(0, 4000).split(/\r?\n/)
-  const firstStatement = lines.find((line) => !/^\s*(?:--|\/\*|$)/.test(line)) ?? ''
-  return sqlStatement.test(firstStatement)
-}
-
-const sqlStatement =
-  /^(?:(?:CREATE|DROP) TABLE [\w"`[]|INSERT INTO [\w"`[]|BEGIN TRANSACTION;|PRAGMA \w+ ?=|SET \w+ ?= |COPY \S+ \(|\\restrict )/i
 
 /**
  * Whether the first line is a whole object, as in NDJSON. If the line ends with any other character

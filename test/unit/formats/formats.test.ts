@@ -35,6 +35,9 @@ test.each<{ input: string | Buffer; what: string }>([
   { input: latin1('%PDF-1.4\n%\xe2\xe3\n'), what: 'a PDF document' },
   { input: '{\\rtf1\\ansi', what: 'an RTF document' },
   { input: '---\n- id: 1\n  name: Fern\n', what: 'YAML' },
+  { input: 'plants:\n  - id: 1\n    name: Fern\n', what: 'YAML' },
+  { input: latin1('\x89PNG\r\n\x1a\n\0'), what: 'a picture' },
+  { input: latin1('\xff\xd8\xff\xe0JFIF'), what: 'a picture' },
   { input: latin1('BZh91AY&SY'), what: 'compressed with bzip2' },
   { input: latin1('\xfd7zXZ\0'), what: 'compressed with xz' },
   { input: latin1('\x28\xb5\x2f\xfd\x04'), what: 'compressed with zstd' },
@@ -61,6 +64,19 @@ test.each<{ input: string | Buffer; what: string }>([
     }
   },
 )
+
+test.each([
+  ['a.csv', '[{"id":1,"name":"a"}]', 'a.csv is JSON, and no table', 'Add --format json'],
+  ['a.tsv', '{\n"id":1,"name":"a"}\n', 'a.tsv is JSON, and no table', 'Add --format json'],
+  ['a.csv.gz', `${plant}\n${plant}\n`, 'a.csv.gz is JSON, and no table', 'Add --format ndjson'],
+  ['a.json', 'id;name\n1;a\n', 'a.json is a table, and no JSON', 'Add --format csv'],
+  ['a.json.gz', '"name","id"\n"a",1\n', 'a.json.gz is a table, and no JSON', 'Add --format csv'],
+] as const)('the error for %s that begins with %s names its format', async (...row) => {
+  const [name, input, message, hint] = row
+  await expect(readRecords(input, { name })).rejects.toMatchObject({ kind: 'input', message, hint })
+  const format = hint.replace('Add --format ', '') as 'csv'
+  expect(await readRecords(input, { name, format })).toBeDefined()
+})
 
 test.each(['plants.sql', 'plants.SQL.gz'])(
   'the file %s is a SQL dump unless its text is JSON, or --format says what it is',
