@@ -3,7 +3,7 @@
  * keys that they have. Its hint names the options that help, or the jq command that prints the
  * plants as a list.
  */
-import { PlantsError } from '../errors.js'
+import { createInputError, PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import type { Chunk, InputOptions, RawRecord } from './chunk.js'
@@ -22,7 +22,7 @@ import {
   maxObjects,
   pickNestedFields,
 } from './json-shape.js'
-import { KeyFinder } from './keys.js'
+import { type AmbiguousKeys, KeyFinder } from './keys.js'
 import { createMissingFieldsError } from './missing-fields.js'
 
 /** The JSON is no list of plants, and no option helps: a person must convert it first. */
@@ -49,20 +49,39 @@ export function assertKeys({ records }: Chunk, options: InputOptions, source: Js
   const finder = new KeyFinder(options.map)
   const presentFields = new Set<FieldName>(['tag'])
   const objects: Record<string, unknown>[] = []
+  const ambiguousRecords: AmbiguousKeys[] = []
   for (const record of records) {
     const object = parseObject(record)
     if (!object) continue
     objects.push(object)
     const keys = finder.find(object)
-    for (const field of 'ambiguousField' in keys ? [keys.ambiguousField] : Object.keys(keys))
-      presentFields.add(field as FieldName)
+    if ('ambiguousField' in keys) {
+      ambiguousRecords.push(keys)
+      presentFields.add(keys.ambiguousField)
+    } else for (const field of Object.keys(keys)) presentFields.add(field as FieldName)
     if (findMissingFields(presentFields, options).length === 0) return
   }
-  if (objects.length > 0) throw createKeyError(objects, presentFields, options, source)
+  if (objects.length === 0) {
+    assertNoOtherValues(records, options, source)
+    return
+  }
+  const [ambiguousKeys] = ambiguousRecords
+  if (ambiguousKeys && ambiguousRecords.length === objects.length)
+    throw createAmbiguousError(ambiguousKeys, source)
+  throw createKeyError(objects, presentFields, options, source)
+}
+
+/** @throws {PlantsError} `input` if all first records are strings, or lists of cells */
+function assertNoOtherValues(
+  records: readonly RawRecord[],
+  options: InputOptions,
+  source: JsonSource,
+): void {
   if (records.length === 0) return
   if (records.every(isJsonString)) throw createNamesError(options, source)
   const rows = records.slice(0, maxObjects).map(parseRow)
-  if (rows.every((row) => row !== undefined)) throw createRowsError(rows, options, source)
+  if (!rows.every((row) => row !== undefined)) return
+  if (!rows.flat().some(isObject)) throw createRowsError(rows, options, source)
 }
 
 function isJsonString(record: RawRecord): boolean {
@@ -73,6 +92,17 @@ function isJsonString(record: RawRecord): boolean {
 function parseRow(record: RawRecord): readonly unknown[] | undefined {
   const parseResult = typeof record === 'string' ? parseJson(record) : {}
   return 'value' in parseResult && Array.isArray(parseResult.value) ? parseResult.value : undefined
+}
+
+/** Creates the error for objects in which several keys may be the same field. */
+function createAmbiguousError(
+  { ambiguousField, candidateKeys }: AmbiguousKeys,
+  { name }: JsonSource,
+): PlantsError {
+  return createInputError(
+    `Several keys of ${name} could be the ${ambiguousField}: ${listNames(candidateKeys)}`,
+    `Choose one with --map ${ambiguousField}=KEY`,
+  )
 }
 
 /** Creates the error for a list of strings, such as `["Fern", "Moss"]`. */
@@ -111,8 +141,8 @@ export function assertNoRowLines(text: string, name: string, options: InputOptio
   const rows = lines.map(parseRow)
   const areRows = rows.length >= 2 && rows.slice(0, 2).every((row) => row && row.length > 0)
   const cellRows = rows.filter((row) => row !== undefined)
-  const hasObjects = cellRows.flat().some((cell) => typeof cell === 'object' && cell !== null)
-  if (areRows && !hasObjects) throw createRowsError(cellRows, options, { name, isArray: false })
+  if (areRows && !cellRows.flat().some(isObject))
+    throw createRowsError(cellRows, options, { name, isArray: false })
 }
 
 function parseObject(record: RawRecord): Record<string, unknown> | undefined {

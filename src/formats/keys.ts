@@ -11,7 +11,7 @@ import { foldName } from './columns.js'
 export type FieldKeys = Partial<Record<FieldName, string>>
 
 /** Several keys may be the same field, such as `ID` and `Id`, and none is exact. */
-interface AmbiguousKeys {
+export interface AmbiguousKeys {
   ambiguousField: FieldName
   /** The keys that may be this field. */
   candidateKeys: readonly string[]
