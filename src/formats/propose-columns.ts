@@ -6,7 +6,7 @@
 import { createInputError, type PlantsError } from '../errors.js'
 import { quoteWord } from '../platform/shell.js'
 import type { Cells, InputOptions } from './chunk.js'
-import { findColumns, findMissingFields, readNames } from './columns.js'
+import { findColumns, findMissingFields, foldName, readNames } from './columns.js'
 
 /** The first rows of a table in which no header was found. */
 export interface TableSample {
@@ -35,6 +35,9 @@ export function listColumnHints(
 ): string[] {
   const { rows, names, line, searchedRows } = sample
   const headerDelimiter = findHeaderDelimiter(sample, options)
+  // Only quotes keep a delimiter from dividing a cell.
+  const isQuotedRow = sample.delimiter && headerDelimiter === formatDelimiter(sample.delimiter)
+  if (isQuotedRow) return [quotedRowsHint]
   if (headerDelimiter !== undefined)
     return [`To divide line ${line} at ${headerDelimiter}, add --delimiter ${headerDelimiter}`]
   const noHeader =
@@ -69,13 +72,26 @@ export function assertColumnCount(
   options: InputOptions,
   source: string,
 ): void {
-  const width = rows[0]?.length ?? 0
+  const [firstRow = []] = rows
+  const width = firstRow.length
+  if (isHeader(firstRow, names))
+    throw createInputError(
+      `The first row of ${source} is a header, because it has the given names of columns`,
+      'Leave out --columns',
+    )
   if (width > names.length) throw createSurplusError(names, width, options, source)
   if (names.length === 1 || options.ifExists === 'update' || !isListOfNames(rows)) return
   throw createInputError(
     `${source} has only one column, but names are given for ${names.length}`,
     `Name only this column: --columns name${proposeIdOption(options)}`,
   )
+}
+
+/** Whether the cells of a row are the names of its columns. */
+function isHeader(row: Cells, names: readonly string[]): boolean {
+  const cells = readNames(row)
+  const isName = (name: string, column: number) => foldName(name) === foldName(cells[column] ?? '')
+  return names.some(Boolean) && names.every((name, column) => name === '' || isName(name, column))
 }
 
 function createSurplusError(
@@ -110,6 +126,10 @@ function describeColumnsOption(width: number, options: InputOptions): string {
 }
 
 const maxProposedColumns = 12
+
+const quotedRowsHint =
+  'To remove the quotes around each row, pipe the file through this, and import the output with -: ' +
+  `sed -E 's/^"//; s/"[[:space:]]*$//; s/""/"/g'`
 
 function proposeIdOption({ idFrom, match }: InputOptions): string {
   return (idFrom ?? match) === undefined ? ' --id-from next' : ''
