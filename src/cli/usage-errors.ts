@@ -85,6 +85,7 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
         'To choose the plants: plants update ID. The id of a plant cannot be changed: ' +
         'create a plant with the new id, and delete the old one',
       delete: 'To choose the plants: plants delete ID',
+      import: 'To generate ids for plants without one: --id-from next',
     },
   ],
   [

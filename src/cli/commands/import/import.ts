@@ -87,10 +87,10 @@ function addReadingOptions(command: PlantsCommand): void {
     .choice('--match <field>', 'treat a record without an id as the plant with the same name', [
       'name',
     ])
-    .option(
+    .value(
       '--columns <names>',
       'columns of a table without a header, such as id,name,tag',
-      (text) => text.split(',').map((name) => name.trim()),
+      parseColumns,
     )
     .value(
       '--delimiter <character>',
@@ -169,7 +169,11 @@ function buildPlan(
 
 function resolveInput(file: string, io: Io): ImportInput {
   if (file === '-') return { path: '-', name: 'stdin' }
-  return { path: io.resolvePath(parseNonEmptyString('file', file)), name: file }
+  const path = parseNonEmptyString('The name of a file to import', file)
+  // A URL may contain a secret, so the message does not repeat it.
+  if (/^(?:https?|ftp|file):\/\//i.test(path))
+    throw createUsageError('import reads files, and no URLs', 'Download it, and import that file')
+  return { path: io.resolvePath(path), name: file }
 }
 
 function findFormatHint(format: string): string | undefined {
@@ -195,6 +199,12 @@ function parseRejectsPath(flag: string, text: string): string {
     `${flag} writes text, and no ${ending} file`,
     `Name a table: ${flag} ${path}`,
   )
+}
+
+function parseColumns(flag: string, text: string): string[] {
+  return parseNonEmptyString(flag, text)
+    .split(',')
+    .map((name) => name.trim())
 }
 
 function parseDelimiter(flag: string, text: string): string {

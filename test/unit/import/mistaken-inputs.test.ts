@@ -1,0 +1,60 @@
+import { execFileSync } from 'node:child_process'
+import { expect, test } from 'vitest'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { isWindows } from '../../helpers/sandbox/sandbox.js'
+
+// Mistakes that people make when they name an input, or save it with another program.
+
+const unquote = `sed -E 's/^"//; s/"[[:space:]]*$//; s/""/"/g'`
+
+test.each([
+  [['', '--dry-run'], 'The name of a file to import is empty', 'Give a value, or remove it'],
+  [
+    ['https://a.example/list.csv'],
+    'import reads files, and no URLs',
+    'Download it, and import that file',
+  ],
+  [['list.csv', '--columns', ''], '--columns is empty', 'Give a value, or leave the option out'],
+  [
+    ['list.csv', '--id', 'next'],
+    'Unknown option --id',
+    'To generate ids for plants without one: --id-from next',
+  ],
+  [
+    ['list.csv', '--columns', 'ID,,name'],
+    'The first row of list.csv is a header, because it has the given names of columns',
+    'Leave out --columns',
+  ],
+  [
+    ['quoted.csv'],
+    'quoted.csv has no columns "id", "name": line 1 has only "id,name"',
+    `To remove the quotes around each row, pipe the file through this, and import the output with -: ${unquote}`,
+  ],
+  [
+    ['keys.json'],
+    'Several keys of keys.json could be the name: "Name", "NAME"',
+    'Choose one with --map name=KEY',
+  ],
+  [
+    ['pages.ndjson', '--format', 'ndjson', '--dry-run'],
+    'pages.ndjson:1: Invalid plant: it must be an object, but was an array',
+    undefined,
+  ],
+])('an import of %j has an error that ends the matter', async (args, message, hint) => {
+  const user = new ImportSandbox()
+  user.write('list.csv', 'id,tag,name\n1,wet,Fern\n')
+  user.write('quoted.csv', '"id,name"\r\n"1,""Fern, wet"""\r\n')
+  user.write('keys.json', '[{"id":1,"Name":"A","NAME":"B"}]')
+  user.write('pages.ndjson', '[{"id":1,"name":"A"}]\n')
+  const { err } = await user.run(['import', ...args, '--output', 'text'])
+  expect(err).toContain(`plants: ${message}\n${hint === undefined ? '' : `  ${hint}\n`}`)
+})
+
+test.skipIf(isWindows)('the hint about quotes around rows leads to an import', async () => {
+  const user = new ImportSandbox()
+  const input = '"id,name"\r\n"1,""Fern, wet"""\r\n'
+  expect(await user.import('-', execFileSync('sh', ['-c', unquote], { input }))).toMatchObject({
+    code: 0,
+  })
+  expect(await user.list()).toBe('{"id":1,"name":"Fern, wet"}\n')
+})
