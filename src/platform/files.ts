@@ -71,7 +71,7 @@ export function isEmptyFile(path: string): boolean {
 }
 
 /** Returns the path if it exists, or else the nearest folder above it that exists. */
-function findExistingPath(path: string): string {
+export function findExistingPath(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : findExistingPath(dirname(path))
 }
 

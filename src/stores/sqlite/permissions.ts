@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { getSystemCode } from '../../errors.js'
-import { isThisUser } from '../../platform/files.js'
+import { findExistingPath, isThisUser } from '../../platform/files.js'
 
 interface MissingPermission {
   reason: string
@@ -16,7 +16,8 @@ const permissionHint = 'Grant this permission with chmod or chown'
 /** @returns undefined if this user has all permissions that a store needs */
 export function findMissingPermission(path: string): MissingPermission | undefined {
   const { X_OK, R_OK, W_OK } = constants
-  const folder = dirname(path)
+  // The directory of the default store is created, in the nearest directory that exists.
+  const folder = findExistingPath(dirname(path))
   const neededPermissions = [
     ...listFoldersAbove(path).map((name) => ({
       target: name,

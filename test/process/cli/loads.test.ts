@@ -16,9 +16,9 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['--help', [['--help']], 6, 138, []],
   ['create --help', [['create', '--help']], 8, 145, []],
   ['a Tab', [tab], 8, 147, []],
-  ['create', [fern], 10, 174, drivers],
+  ['create', [fern], 10, 175, drivers],
   ['get', [fern, ['get', '1']], 10, 173, drivers],
-  ['list', [fern, ['list']], 10, 168, drivers],
+  ['list', [fern, ['list']], 10, 169, drivers],
   ['create at a service', [service], 12, 181, ['http-store']],
   ['create in a database', [database], 12, 290, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {

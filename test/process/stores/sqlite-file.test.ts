@@ -62,6 +62,18 @@ test.skipIf(!isRoot || !canDropRights).each([createMoss, 'tokens create', 'store
   },
 )
 
+test.skipIf(!isRoot || !canDropRights)(
+  'the error of a default store names the directory in which none can be created (needs root)',
+  async () => {
+    const path = '/etc/garden/plants.db'
+    const message = `The store ${path} could not be used: this user may not write to the directory /etc`
+    const err = `plants: ${message}\n  Choose a file in another directory\n`
+    const options = { env: { PLANTS_DATA_DIR: '/etc/garden' } }
+    const result = await new Sandbox().spawn(createMoss, options, ...asNobody)
+    expect(result).toEqual({ code: 4, out: '', err })
+  },
+)
+
 test.each(['-journal', '-wal', '-shm'])(
   'no command follows a link with the suffix %s next to a store',
   async (suffix) => {
