@@ -76,16 +76,20 @@ export class CommandContext extends SettingsContext {
     return this.#unlessMissing(await opener.openExisting())
   }
 
-  /** Opens the store as `openStore` does, if it is a direct one. */
-  async openDirectStore(): Promise<DirectStore | undefined> {
+  /**
+   * Opens the store as `openStore` does, if it is a direct one.
+   *
+   * @param missingHint how to create a store that does not exist
+   */
+  async openDirectStore(missingHint?: string): Promise<DirectStore | undefined> {
     const opener = await this.createDirectOpener()
-    return this.#unlessMissing(await opener.openExisting())
+    return this.#unlessMissing(await opener.openExisting(), missingHint)
   }
 
-  #unlessMissing<S>(store: S | undefined): S | undefined {
+  #unlessMissing<S>(store: S | undefined, missingHint?: string): S | undefined {
     const { address } = this
     if (store === undefined && !findKind(address).isDefault(address))
-      throw this.createNoStoreError()
+      throw this.createNoStoreError(missingHint)
     return store
   }
 

@@ -81,7 +81,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = await context.openDirectStore()
+  const store = await context.openDirectStore(describeTokenCreation(context))
   try {
     const formatCells = (token: Token) => [
       String(token.id),
@@ -103,9 +103,9 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 
 async function revoke(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = await context.openDirectStore()
+  const store = await context.openDirectStore(describeTokenCreation(context))
   try {
-    const id = store && (await findTokenId(name, store.tokens))
+    const id = store && (await findTokenId(name, store.tokens, context))
     const token =
       id === undefined ? undefined : await store?.tokens.revoke(id, new Date(io.getTimeMs()))
     if (!token)
@@ -123,6 +123,10 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
   }
 }
 
+function describeTokenCreation({ storeFlag }: CommandContext): string {
+  return `Check the address, or create the store and a token with: plants tokens create${storeFlag}`
+}
+
 /** A unit is required: 90 would mean 90 seconds, but somebody who writes it means 90 days. */
 const parseLifetime = createDurationParser(
   'a duration with its unit, such as 90d or 12h, up to 36525d',
@@ -138,7 +142,11 @@ const parseLifetime = createDurationParser(
  *
  * @throws {PlantsError} `usage` if several tokens with this note are not revoked
  */
-async function findTokenId(name: string, tokens: TokenStore): Promise<bigint | undefined> {
+async function findTokenId(
+  name: string,
+  tokens: TokenStore,
+  { storeFlag }: CommandContext,
+): Promise<bigint | undefined> {
   const id = parseDecimalId(name)
   const tokensWithNote: Token[] = []
   for await (const page of tokens.list()) {
@@ -149,7 +157,7 @@ async function findTokenId(name: string, tokens: TokenStore): Promise<bigint | u
   if (activeTokens.length > 1)
     throw createUsageError(
       'Several tokens have this note',
-      'Give the id of one of them, which this lists: plants tokens list',
+      `Give the id of one of them, which this lists: plants tokens list${storeFlag}`,
     )
   return (activeTokens[0] ?? tokensWithNote.at(-1))?.id
 }

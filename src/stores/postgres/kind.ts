@@ -16,11 +16,11 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     transactions: true,
     backup: new MissingCapability(
       hasOwnBackups,
-      'Use pg_dump, or write its plants to a file: plants export FILE',
+      'Use pg_dump, or write its plants to a file: plants export FILE --store ADDRESS',
     ),
     restore: new MissingCapability(
       hasOwnBackups,
-      'Use pg_restore, or create the plants in it: plants export --store FILE | plants import',
+      'Use pg_restore, or create the plants in it: plants export --store FILE | plants import --store ADDRESS',
     ),
     token: new MissingCapability(
       'and uses no token',

@@ -16,6 +16,7 @@
  * docs/design/group-commit.md says why groups need no timer, and what may fail.
  */
 import { PlantsError } from '../../errors.js'
+import { formatOption } from '../../platform/shell.js'
 import { findPrimaryCode, SQLITE_IOERR } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
 import { applyChanges } from './apply.js'
@@ -207,9 +208,10 @@ export class Writer {
       if (findPrimaryCode(error) !== SQLITE_IOERR) throw error
       // If only the fsync of the commit failed, the log may have the commit, and a later process
       // may still see the changes.
-      throw createUnknownOutcomeError(`The disk failed under ${path}`, error)
+      throw createUnknownOutcomeError(path, `The disk failed under ${path}`, error)
     }
-    if (!this.#filesHaveTheirNames()) throw createUnknownOutcomeError(describeMissingFiles(path))
+    if (!this.#filesHaveTheirNames())
+      throw createUnknownOutcomeError(path, describeMissingFiles(path))
   }
 }
 
@@ -217,8 +219,9 @@ function describeMissingFiles(path: string): string {
   return `${path} or its log was deleted or replaced`
 }
 
-function createUnknownOutcomeError(reason: string, cause?: unknown): PlantsError {
+function createUnknownOutcomeError(path: string, reason: string, cause?: unknown): PlantsError {
   const message = `${reason} during a commit: whether it is stored is unknown`
-  const hint = 'Check the disk first, then what is in the store: plants list'
+  const command = `plants list${formatOption('store', path)}`
+  const hint = `Check the disk first, then what is in the store: ${command}`
   return new PlantsError('unknownOutcome', message, { hint, cause })
 }
