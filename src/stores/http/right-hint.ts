@@ -18,8 +18,10 @@ export function chooseRightHint({ method }: HttpRequest, { headers }: HttpRespon
   if (!/\binsufficient_scope\b/.test(challenge))
     return 'Ask the operator of the service to allow this'
   const right = rightsByMethod[method]
-  const neededRights = rights.filter((name) => name === right || defaultRights.includes(name))
-  return /\bscope=/.test(challenge)
-    ? `Ask the operator for a token with this right: plants tokens create --allow ${neededRights}`
-    : `Ask the operator to offer this: plants serve --allow ${neededRights}`
+  if (/\bscope=/.test(challenge))
+    // The rights of the token are not known. With a token that has only the missing right, the next
+    // operation could lack another one.
+    return `Ask the operator for a token with the right ${right} and the rights of this one: plants tokens create --allow RIGHTS`
+  const offeredRights = rights.filter((name) => name === right || defaultRights.includes(name))
+  return `Ask the operator to offer this: plants serve --allow ${offeredRights}`
 }

@@ -145,7 +145,7 @@ test.each([
   {
     line: 'update 1 --name Oak',
     flags: [],
-    way: 'for a token with this right: plants tokens create --allow create,read,update',
+    way: 'for a token with the right update and the rights of this one: plants tokens create --allow RIGHTS',
   },
   {
     line: 'list',
@@ -174,7 +174,7 @@ test.each([
   const followed =
     command === 'serve'
       ? await run(['--allow', rights], token)
-      : await run([], (await sandbox.run(`tokens create --allow ${rights}`)).out)
+      : await run([], (await sandbox.run('tokens create --allow create,read,update')).out)
   expect(followed).toMatchObject({ code: 0 })
 })
 
