@@ -111,15 +111,21 @@ export class PlantsCommand extends Command {
     return this.#addParsed(option, parse, defaultValue)
   }
 
-  /** Adds an argument that is one of the choices. */
+  /**
+   * Adds an argument that is one of the choices.
+   *
+   * @param findHint finds what to do instead of a word that is none of them
+   */
   choiceArgument(
     name: string,
     description: string,
     choices: readonly string[],
-    hint?: string,
+    findHint?: (text: string) => string,
   ): this {
     const argument = this.createArgument(`<${name}>`, description).choices(choices)
-    return this.addArgument(argument.argParser((text) => parseChoice(name, text, choices, hint)))
+    return this.addArgument(
+      argument.argParser((text) => parseChoice(name, text, choices, findHint?.(text))),
+    )
   }
 
   #addParsed<T>(

@@ -13,7 +13,7 @@ import type { Command } from 'commander'
 import { createUsageError, type PlantsError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { isPlainWord } from '../platform/escape.js'
-import { passwordFile } from '../stores/address.js'
+import { setPasswordHint } from '../stores/address.js'
 import { leaveOutHint } from './command.js'
 import type { CommandLineError } from './command-line-error.js'
 import { getCommandPath } from './command-names.js'
@@ -110,7 +110,7 @@ const hintsForSecrets: ReadonlyMap<string, string> = new Map([
     '--token',
     'Set PLANTS_TOKEN, or save one with: plants auth login. For serve: PLANTS_SERVE_TOKEN',
   ],
-  ['--password', `Set PGPASSWORD, or write it to ${passwordFile}`],
+  ['--password', setPasswordHint],
 ])
 
 /**
@@ -133,9 +133,12 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
     const [flag = ''] = /--[\w-]+/.exec(message) ?? []
     return createUsageError(`${flag} needs a value`, formatUsageHint(command))
   }
+  if (code === 'commander.missingArgument') parseArguments(command)
   const sentence = message.replace('error: ', '')
-  const hint = code === 'commander.conflictingOption' ? leaveOutHint : formatUsageHint(command)
-  return createUsageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
+  return createUsageError(
+    sentence.charAt(0).toUpperCase() + sentence.slice(1),
+    chooseSyntaxHint(command, code),
+  )
 }
 
 export function createUnknownCommandError(parent: Command, word: string): PlantsError {
@@ -194,6 +197,26 @@ function createExcessArgumentError(command: Command): PlantsError {
 function formatUsageHint(command: Command): string {
   const usage = `${getCommandPath(command)} ${command.usage()}`.trim()
   return `Usage: plants ${usage}. ${formatHelpHint(command)}`
+}
+
+/**
+ * Parses the arguments of a line that lacks one, because a wrong one is explained first: in
+ * `config set password`, the setting is wrong, and its value is missing.
+ *
+ * @throws {PlantsError} `usage` for an argument that is wrong
+ */
+function parseArguments({ args, registeredArguments }: Command): void {
+  for (const [index, word] of args.entries())
+    registeredArguments[index]?.parseArg?.(word, undefined)
+}
+
+function chooseSyntaxHint(command: Command, code: string): string {
+  if (code === 'commander.conflictingOption') return leaveOutHint
+  const usageHint = formatUsageHint(command)
+  if (code !== 'commander.missingArgument') return usageHint
+  const { args, registeredArguments } = command
+  const choices = registeredArguments[args.length]?.argChoices
+  return choices ? `Give one of ${choices.join(', ')}. ${usageHint}` : usageHint
 }
 
 function formatHelpHint(command: Command): string {

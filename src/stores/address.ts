@@ -143,6 +143,8 @@ export function isLoginAddress(address: string): boolean {
 /** libpq keeps its passwords here (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
 export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'
 
+export const setPasswordHint = `Set PGPASSWORD, or write it to ${passwordFile}`
+
 /**
  * Adds the forms of a password to the secrets, which are redacted in all output. If the password is
  * also a part of the address, such as the name of the database, `***` in a printed address would

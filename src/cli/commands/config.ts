@@ -10,6 +10,7 @@ import { isStoreName } from '../../config/store-name.js'
 import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
+import { setPasswordHint } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import type { GlobalOptions } from '../global-options.js'
@@ -17,8 +18,6 @@ import { SettingsContext } from '../settings-context.js'
 
 export function define(command: PlantsCommand): void {
   const savedNames = listSettings('user')
-  const hint =
-    'List the settings with: plants config list. To change one store: plants stores add --replace'
   command
     .description(
       'Read and change the settings for all stores. For one store: plants stores add --replace.',
@@ -27,23 +26,36 @@ export function define(command: PlantsCommand): void {
   command
     .command('get')
     .description('Print the effective value of a setting.')
-    .choiceArgument('setting', 'name of the setting', settingNames, hint)
+    .choiceArgument('setting', 'name of the setting', settingNames, (word) =>
+      chooseSettingHint(word, 'To show where it comes from: plants auth status --store ADDRESS'),
+    )
     .handler(get)
   command
     .command('set')
     .description('Save a setting.')
-    .choiceArgument('setting', 'name of the setting', savedNames, hint)
+    .choiceArgument('setting', 'name of the setting', savedNames, (word) =>
+      chooseSettingHint(word, 'To save a token: plants auth login --store ADDRESS'),
+    )
     .argument('<value>', 'the new value')
     .handler(saveSetting)
   command
     .command('unset')
     .description('Remove a saved setting, so that its default applies.')
-    .choiceArgument('setting', 'name of the setting', savedNames, hint)
+    .choiceArgument('setting', 'name of the setting', savedNames, (word) =>
+      chooseSettingHint(word, 'To remove it: plants auth logout --store ADDRESS'),
+    )
     .handler(removeSetting)
   command
     .command('list')
     .description('List the settings with their values, sources and descriptions.')
     .handler(list)
+}
+
+/** @param tokenHint the hint for a token, which is not a setting */
+function chooseSettingHint(word: string, tokenHint: string): string {
+  if (word === 'token') return tokenHint
+  if (word === 'password') return setPasswordHint
+  return 'List the settings with: plants config list. To change one store: plants stores add --replace'
 }
 
 async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
