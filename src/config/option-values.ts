@@ -65,8 +65,15 @@ export function parseOutput(
   rawValue: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  const hint = namesWorkbook(rawValue) ? 'To write a workbook: plants export FILE.xlsx' : undefined
-  return parseChoice(origin, rawValue, formats, hint)
+  return parseChoice(origin, rawValue, formats, chooseOutputHint(rawValue))
+}
+
+function chooseOutputHint(rawValue: string): string | undefined {
+  if (namesWorkbook(rawValue)) return 'To write a workbook: plants export FILE.xlsx'
+  const isFileName = /[./\\]/.test(rawValue)
+  return isFileName
+    ? 'To write plants to a file: plants export FILE. To copy a store: plants backup FILE'
+    : undefined
 }
 
 /**

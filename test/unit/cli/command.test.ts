@@ -36,6 +36,10 @@ test.each([
   ['set', 'See: '],
   // Dashes of word processors and chats
   ['create –-id 5', 'hyphens'],
+  // Names of files where a format is expected
+  ['doctor -o report.txt', 'plants export FILE'],
+  ['list --output ./plants.csv', 'plants export FILE'],
+  ['export -o plants.csv', 'plants export FILE'],
   ['—help', 'hyphens'],
   ['import a.csv --upsert', '--if-exists update'],
   ['delete 1 --force', '--yes'],
