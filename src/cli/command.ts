@@ -155,7 +155,25 @@ export class PlantsCommand extends Command {
 
   override parseOptions(argv: string[]): ParseOptionsResult {
     this.#line.command = this
+    this.#recordFailure(() => this.#rejectSingleHyphens(argv))
     return super.parseOptions(argv)
+  }
+
+  /**
+   * Rejects `-store=a.db`, in which commander would find the option `-s` with the value
+   * `tore=a.db`. Arguments after `--` are no options.
+   */
+  #rejectSingleHyphens(argv: readonly string[]): void {
+    const names = ['--help', ...this.options.map(({ long }) => long ?? '')]
+    const end = argv.indexOf('--')
+    for (const argument of end === -1 ? argv : argv.slice(0, end)) {
+      const name = `-${argument.replace(/=.*/s, '')}`
+      if (names.includes(name))
+        throw createUsageError(
+          `The option ${name} has only one hyphen`,
+          `Write it with two hyphens: ${name}`,
+        )
+    }
   }
 
   /**

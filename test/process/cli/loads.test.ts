@@ -13,14 +13,14 @@ const database = elsewhere('postgres://a@127.0.0.1:9/b')
 const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
-  ['--help', [['--help']], 6, 138, []],
-  ['create --help', [['create', '--help']], 8, 145, []],
-  ['a Tab', [tab], 8, 147, []],
+  ['--help', [['--help']], 6, 139, []],
+  ['create --help', [['create', '--help']], 8, 146, []],
+  ['a Tab', [tab], 8, 148, []],
   ['create', [fern], 10, 175, drivers],
-  ['get', [fern, ['get', '1']], 10, 173, drivers],
+  ['get', [fern, ['get', '1']], 10, 174, drivers],
   ['list', [fern, ['list']], 10, 169, drivers],
-  ['create at a service', [service], 12, 181, ['http-store']],
-  ['create in a database', [database], 12, 290, ['postgres-store']],
+  ['create at a service', [service], 12, 182, ['http-store']],
+  ['create in a database', [database], 12, 291, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)

@@ -56,6 +56,40 @@ test.each([
 })
 
 test.each([
+  ['create -store=a.db --id 5 --name X', '--store'],
+  ['create --id 5 -name X', '--name'],
+  ['create -id 5 --name X', '--id'],
+  ['list -store a.db', '--store'],
+  ['list -limit 5', '--limit'],
+  ['list -no-tag', '--no-tag'],
+  ['-output json list', '--output'],
+  ['delete 1 -yes', '--yes'],
+  ['list -help', '--help'],
+  ['-version', '--version'],
+])('the error of plants %s says to write %s with two hyphens', async (line, option) => {
+  const user = new Sandbox()
+  expect(await user.run(line)).toEqual({
+    code: 2,
+    out: '',
+    err: `plants: The option ${option} has only one hyphen\n  Write it with two hyphens: ${option}\n`,
+  })
+  expect([user.has('data'), user.has('tore=a.db')]).toEqual([false, false])
+})
+
+test('a single hyphen begins short options, ids below zero and arguments after --', async () => {
+  const user = new Sandbox()
+  for (const [line, code] of [
+    ['create -i -7 -nid', 0],
+    ['get -7', 0],
+    ['get -- -id', 2],
+    ['delete -qy -- -7', 0],
+  ] as const) {
+    const { code: actualCode, err } = await user.run(line)
+    expect([line, actualCode, err.includes('hyphen')]).toEqual([line, code, false])
+  }
+})
+
+test.each([
   ['create -xSECRET', 'option -x'],
   ["create --n'ame=SECRET", 'option'],
   ['--bad=SECRET list', 'option --bad'],
