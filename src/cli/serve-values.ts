@@ -31,14 +31,15 @@ export function parseOrigin(text: string, previousOrigins: string[] = []): strin
   )
 }
 
-const bytesPerUnit: Record<string, number> = { b: 1, kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }
+const bytesPerUnit: Record<string, number> = { b: 1, kib: 1024, mib: 1_048_576 }
+const maxBodyLimitBytes = 4_194_304
 
-export function parseSize(flag: string, text: string): number {
+export function parseBodyLimit(flag: string, text: string): number {
   const { amount = '', unit = 'b' } =
-    /^(?<amount>[1-9]\d{0,11})(?<unit>B|KiB|MiB|GiB)?$/i.exec(text)?.groups ?? {}
+    /^(?<amount>[1-9]\d{0,11})(?<unit>B|KiB|MiB)?$/i.exec(text)?.groups ?? {}
   const bytes = parseInt(amount, 10) * (bytesPerUnit[unit.toLowerCase()] ?? Number.NaN)
-  if (bytes <= 1_073_741_824) return bytes
-  throw createValueError(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
+  if (bytes <= maxBodyLimitBytes) return bytes
+  throw createValueError(flag, 'a size up to 4MiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
 }
 
 /** Returns a path such as `/v1` without a slash at its end; of `/`, nothing remains. */

@@ -20,7 +20,13 @@ import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
-import { parseBasePath, parseOrigin, parsePort, parseSize, parseTimer } from '../serve-values.js'
+import {
+  parseBasePath,
+  parseBodyLimit,
+  parseOrigin,
+  parsePort,
+  parseTimer,
+} from '../serve-values.js'
 
 interface ServeOptions extends GlobalOptions {
   host: string
@@ -87,7 +93,12 @@ export function define(command: PlantsCommand): void {
       `address to listen on for --admin-port (default: ${loopback})`,
       parseNonEmptyString,
     )
-    .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
+    .value(
+      '--body-limit <size>',
+      'maximum size of a request body, up to 4MiB',
+      parseBodyLimit,
+      '1MiB',
+    )
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
