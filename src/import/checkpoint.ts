@@ -30,7 +30,7 @@ export function findsStoredByName({ idFrom, match }: ImportPlan): boolean {
 export function createCheckpoint(
   properties: Pick<Checkpoint, 'source' | 'firstId' | 'restart' | 'answers'>,
 ): Checkpoint {
-  const counts = { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} }
+  const counts = { created: 0, updated: 0, skipped: 0, rejected: {} }
   const position = { input: 0, records: 0, counts, nextId: properties.firstId }
   return { version: 1, importId: randomUUID(), ...properties, position }
 }

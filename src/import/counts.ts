@@ -1,9 +1,11 @@
-/** How many records have each outcome. */
+/**
+ * How many records have each outcome. None has an unknown outcome: if a request gets no response, the
+ * import ends, and a resumed import sends the chunk again.
+ */
 export interface Counts {
   created: number
   updated: number
   skipped: number
-  unknown: number
   /** How many records were rejected for each `error`, such as `409` for an id that exists. */
   rejected: Record<string, number>
 }
@@ -13,13 +15,11 @@ export function countRejectedRecords({ rejected }: Counts): number {
 }
 
 /** Counts the records of which something may be stored. */
-export function countStoredRecords({ created, updated, unknown }: Counts): number {
-  return created + updated + unknown
+export function countStoredRecords({ created, updated }: Counts): number {
+  return created + updated
 }
 
 /** Counts the records that have an outcome. */
 export function countFinishedRecords(counts: Counts): number {
-  return (
-    counts.created + counts.updated + counts.skipped + counts.unknown + countRejectedRecords(counts)
-  )
+  return countStoredRecords(counts) + counts.skipped + countRejectedRecords(counts)
 }

@@ -57,7 +57,7 @@ export function computeChunkResult(
  *
  * @param results for each record, its change, or the reason why it has none
  * @param outcomes the outcomes of the changes
- * @throws {PlantsError} if a service was not asked, or is no Plant Store
+ * @throws {PlantsError} if the import should end before the chunk counts as finished
  */
 function mergeOutcomes(
   results: readonly (MappedChange | Problem)[],
@@ -113,21 +113,15 @@ function isConflict(outcome: Outcome): outcome is Extract<Outcome, { problem: Pr
   return outcome.type === 'rejected' && outcome.problem.kind === 'conflict'
 }
 
-/** @throws {PlantsError} why the change was not sent, or why the service cannot be used */
-function assertAnswered(outcome: Outcome): void {
-  if (outcome.type === 'notSent' || wouldAffectAllRecords(outcome)) throw toError(outcome.problem)
-}
-
 /**
- * Whether all later records would have the same outcome, so that the import should end. That is so
- * if another program than a Plant Store answers at the address, or if a hint says how to correct
- * the cause.
+ * Ends the import before the chunk counts as finished, if the service was not asked, or gave no
+ * answer that can be used. A resumed import sends the chunk again. The idempotency keys then show
+ * which of its plants are stored.
+ *
+ * @throws {PlantsError} why the outcome of the change is not known
  */
-function wouldAffectAllRecords(
-  outcome: Outcome,
-): outcome is Extract<Outcome, { problem: Problem }> {
-  if (outcome.type !== 'unknown') return false
-  return outcome.problem.kind === 'badResponse' || outcome.problem.hint !== undefined
+function assertAnswered(outcome: Outcome): void {
+  if (outcome.type === 'notSent' || outcome.type === 'unknown') throw toError(outcome.problem)
 }
 
 /** @param outcomes for each record of the chunk */
@@ -158,7 +152,7 @@ function addOutcomes(countsBefore: Counts, outcomes: readonly Outcome[]): Counts
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
     } else if (type === 'updated' && outcome.before) {
       counts[haveEqualNameAndTag(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
-    } else if (type !== 'notSent' && type !== 'deleted') counts[type] += 1
+    } else if (type === 'created' || type === 'updated' || type === 'skipped') counts[type] += 1
   }
   return counts
 }

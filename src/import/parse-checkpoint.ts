@@ -31,7 +31,6 @@ const countsSchema = z.object({
   created: count,
   updated: count,
   skipped: count,
-  unknown: count,
   rejected: z.record(z.string(), count),
 }) satisfies z.ZodMiniType<Counts>
 

@@ -5,7 +5,7 @@ import { type Checkpoint, parseCheckpoint } from '../../../src/import/parse-chec
 const begun = createCheckpoint({ source: '{}', firstId: '7', restart: true })
 const rejects = { path: '/rejects', file: '1:2', length: 5, rows: 'bad' }
 const answers = { encoding: 'latin1', columns: ['id', 'name'], map: { tag: 'Art' }, idFrom: 'next' }
-const counts = { created: 1, updated: 0, skipped: 2, unknown: 0, rejected: { 400: 3 } }
+const counts = { created: 1, updated: 0, skipped: 2, rejected: { 400: 3 } }
 const stopped = {
   ...begun,
   ...{

@@ -1,5 +1,5 @@
 /*
- * Chooses the hint of an import that has rejected records, or records whose outcome is unknown.
+ * Chooses the hint of an import that has rejected records.
  * Often all records are rejected for one cause, and then one option, or one change of the input,
  * helps for all of them.
  *
@@ -18,7 +18,6 @@ type Cause = RejectionCause | 'conflict'
 interface ImportOutcome {
   /** The number of records that were rejected, also by an interrupted run. */
   rejectedCount: number
-  unknownCount: number
   /** Whether all records were rejected. */
   isNothingStored: boolean
   /** The file with the rejected records; undefined if there is none. */
@@ -49,28 +48,12 @@ export class OutcomeHints {
   }
 
   chooseHint(outcome: ImportOutcome): string {
-    if (outcome.unknownCount > 0) return this.#chooseUnknownHint(outcome)
     const hint = this.#describeCauses(outcome)
     if (outcome.areAllListed || outcome.rejects !== undefined) return hint
     const listHint = this.#plan.dryRun
       ? 'To list all rejected records, add --output json'
       : this.#chooseWriteHint(outcome)
     return hint.endsWith(listHint) ? hint : `${hint}. ${listHint}`
-  }
-
-  /**
-   * Chooses how to import the records whose outcome is unknown. A rejects file has these records,
-   * too. The same command would reject the file, because it exists.
-   */
-  #chooseUnknownHint({ rejects }: ImportOutcome): string {
-    const hasFile = rejects !== undefined
-    if (this.#mayStoreTwice)
-      return hasFile
-        ? `To import only plants with new names, import ${rejects} with --match name and a new --rejects file`
-        : newNamesHint
-    return hasFile
-      ? `Import ${rejects} with the same options and a new --rejects file: ${skippedClause}`
-      : `Run the same command ${againHint}`
   }
 
   /** Whether records without an id may be stored, and would be stored again under other ids. */

@@ -1,7 +1,11 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
 import { InvalidCheckpointError } from '../../../import/checkpoint.js'
-import { countFinishedRecords, countRejectedRecords } from '../../../import/counts.js'
+import {
+  countFinishedRecords,
+  countRejectedRecords,
+  countStoredRecords,
+} from '../../../import/counts.js'
 import { describeRejectedRecord, type RejectedRecord } from '../../../import/format-rejects.js'
 import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
@@ -116,16 +120,18 @@ export class ImportReport {
     await this.#warnOfNotes(notes)
 
     const { dryRun } = this.#plan
-    const { skipped, unknown } = counts
+    const { skipped } = counts
     const created = importer.isRolledBack ? 0 : counts.created
     const updated = importer.isRolledBack ? 0 : counts.updated
     const rejected = countRejectedRecords(counts)
-    const parts = Object.entries({ created, updated, skipped, rejected, unknown })
+    const parts = Object.entries({ created, updated, skipped, rejected })
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${groupDigits(count)} ${name}`)
     const subject = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(finishedCount)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = findRejectsPath(position)
+    // If an outcome is unknown, the import ends without a summary.
+    const unknown = 0
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     // A reader of stdout that has left must not hide why the import fails after its summary.
     await this.#context
@@ -194,10 +200,6 @@ export class ImportReport {
 
   assertComplete(importer: Importer): void {
     const { counts } = importer.position
-    if (counts.unknown > 0) {
-      const message = `The outcome of ${formatPlantCount(counts.unknown)} is unknown`
-      throw new PlantsError('unknownOutcome', message, { hint: this.#chooseHint(importer) })
-    }
     const rejectedCount = countRejectedRecords(counts)
     if (rejectedCount === 0) return
     const stopClause = importer.isComplete ? '' : ', and the import stopped there'
@@ -214,11 +216,10 @@ export class ImportReport {
 
   #chooseHint({ isComplete, isResumable, position }: Importer): string {
     if (!isComplete && isResumable) return resumeHint
-    const { created, updated, skipped, unknown } = position.counts
+    const { counts } = position
     return this.#hints.chooseHint({
-      rejectedCount: countRejectedRecords(position.counts),
-      unknownCount: unknown,
-      isNothingStored: created + updated + skipped + unknown === 0,
+      rejectedCount: countRejectedRecords(counts),
+      isNothingStored: countStoredRecords(counts) + counts.skipped === 0,
       rejects: findRejectsPath(position),
       areAllListed: this.#unlistedRejectionCount === 0,
     })
