@@ -93,12 +93,7 @@ export function define(command: PlantsCommand): void {
       `address to listen on for --admin-port (default: ${loopback})`,
       parseNonEmptyString,
     )
-    .value(
-      '--body-limit <size>',
-      'maximum size of a request body, up to 4MiB',
-      parseBodyLimit,
-      '1MiB',
-    )
+    .value('--body-limit <size>', 'maximum size of a body, up to 4MiB', parseBodyLimit, '1MiB')
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
