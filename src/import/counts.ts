@@ -1,6 +1,6 @@
 /**
- * How many records have each outcome. None has an unknown outcome: if a request gets no response, the
- * import ends, and a resumed import sends the chunk again.
+ * How many records have each outcome. No record counts as unknown: if a request gets no response,
+ * the import ends, and a resumed import sends the chunk again.
  */
 export interface Counts {
   created: number
