@@ -47,8 +47,12 @@ export interface Header {
   unreadNames: readonly string[]
   /** The indexes of the columns without a name, which are not read, for a warning. */
   unnamedColumns: readonly number[]
+  /** The line of the header; undefined if `--columns` names the columns instead. */
+  line?: number | undefined
   /** The line of a header that no name confirms, because `--map` has numbers of columns. */
   guessedLine?: number | undefined
+  /** How many rows above the header may be plants, because they have several filled cells. */
+  rowsAbove?: number
 }
 
 /** An input whose format is not known yet. */

@@ -204,8 +204,15 @@ function parseHeader(
   // If columns are given by their numbers, no name confirms that this row is the header. A rejects
   // file always begins with its header.
   const isConfirmed = numbers.size === 0 || names.some(isRejectsName)
-  const guessedLine = isConfirmed ? undefined : rows.lines[row]
-  return { names, columns, unreadNames, unnamedColumns, guessedLine }
+  const line = rows.lines[row]
+  const guessedLine = isConfirmed ? undefined : line
+  const rowsAbove = countRowsAbove(row, rows)
+  return { names, columns, unreadNames, unnamedColumns, line, guessedLine, rowsAbove }
+}
+
+/** Counts the rows above the header that may be plants. A title has only one cell. */
+function countRowsAbove(headerRow: number, { records }: Chunk<Cells>): number {
+  return records.slice(0, Math.max(0, headerRow)).filter((row) => countFilledCells(row) > 1).length
 }
 
 /** Creates the error with the row that looks most like a header, and the columns that it lacks. */

@@ -48,11 +48,17 @@ import { type ChunkResult, computeChunkResult } from './outcomes.js'
 import type { Position } from './parse-checkpoint.js'
 import { ReadAhead } from './read-ahead.js'
 
-type OnChunk = (
-  outcomes: readonly Outcome[],
-  rejections: readonly RejectedRecord[],
-  importer: Importer,
-) => Promise<void>
+/** Is told of what the importer has done. */
+interface ImportListener {
+  /** Reports a chunk that is committed. */
+  reportChunk(
+    outcomes: readonly Outcome[],
+    rejections: readonly RejectedRecord[],
+    importer: Importer,
+  ): Promise<void>
+  /** Reports that an input is read to its end. Of all runs of an import, only one reaches it. */
+  reportInputEnd(reader: InputReader, file: string): Promise<void>
+}
 
 /** The input that is being imported. */
 interface CurrentInput {
@@ -70,7 +76,7 @@ interface CommittedChunk extends ChunkResult {
 
 export class Importer {
   readonly #start: ImportStart
-  readonly #onChunk: OnChunk
+  readonly #listener: ImportListener
   readonly #io: Io
   readonly #mapperState: MapperState
   readonly #entries: ImportEntries
@@ -88,13 +94,12 @@ export class Importer {
   isComplete = false
   readonly notes = new InputNotes()
 
-  /** @param onChunk is called with each chunk when it is committed */
-  constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
+  constructor(start: ImportStart, listener: ImportListener, io: Io) {
     const { target, savedImport, checkpoint, names } = start
     const { firstId } = checkpoint
     const position = { ...checkpoint.position, isNothingStored: undefined }
     this.#start = start
-    this.#onChunk = onChunk
+    this.#listener = listener
     this.#io = io
     this.#checkpointStore = target.checkpointStore
     this.#entries = new ImportEntries(start)
@@ -152,6 +157,7 @@ export class Importer {
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
         if (!(await this.#importInput(reader, input.name))) return
+        await this.#listener.reportInputEnd(reader, input.name)
       } finally {
         reader.close()
       }
@@ -307,7 +313,7 @@ export class Importer {
     this.position = chunk.position
     this.#rejectedCount += chunk.rejections.length
     for (const change of chunk.savedChanges) this.#entries.noteSavedChange(change)
-    await this.#onChunk(chunk.outcomes, chunk.rejections, this)
+    await this.#listener.reportChunk(chunk.outcomes, chunk.rejections, this)
   }
 
   /**

@@ -38,6 +38,8 @@ export interface ImportPlan extends InputOptions {
   answers?: ImportAnswers
   /** The rejected records that the dialogue has shown, as `describeRejected` describes them. */
   shownRejections?: ReadonlySet<string>
+  /** Whether the dialogue has shown which cells are not read. */
+  hasShownWarnings?: true
 }
 
 interface Closable {

@@ -53,17 +53,20 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
   const savedAnswers = await findSavedAnswers(plan, context)
   if (savedAnswers) {
     await context.warn('The interrupted import continues with the answers that you gave before')
-    return { ...applyAnswers(plan, savedAnswers), answers: savedAnswers }
+    const resumedPlan = applyAnswers(plan, savedAnswers)
+    return { ...resumedPlan, answers: savedAnswers, hasShownWarnings: true }
   }
   const answers = await askForAnswers(plan, failure, io)
   const answeredPlan = { ...applyAnswers(plan, answers), answers }
   const preview = await previewImport(answeredPlan, io)
-  const complete = { ...answeredPlan, shownRejections: new Set(preview.reasons) }
+  const shownRejections = new Set(preview.reasons)
+  const complete = { ...answeredPlan, shownRejections, hasShownWarnings: true as const }
   await showLines(
     [
       'The same without questions:',
       `  ${buildCommandLine(replaceStoreAddress(argv, context), answers)}`,
       ...describeRejections(preview),
+      ...(context.reporter.isQuiet ? [] : preview.warnings),
     ],
     io,
   )

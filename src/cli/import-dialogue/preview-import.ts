@@ -5,6 +5,7 @@ import { type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
 import { smallestId } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
+import { describeUnreadCells } from '../describe-unread-cells.js'
 
 interface ImportPreview {
   /** How many records are valid. The store may reject one of them, such as one whose id exists. */
@@ -12,6 +13,8 @@ interface ImportPreview {
   rejectedCount: number
   /** The first rejected records: their file, line and reason. */
   reasons: readonly string[]
+  /** Which rows and cells of the files are not read. */
+  warnings: readonly string[]
 }
 
 /**
@@ -22,22 +25,27 @@ interface ImportPreview {
  */
 export async function previewImport(plan: ImportPlan, io: Io): Promise<ImportPreview> {
   const reasons: string[] = []
+  const warnings: string[] = []
   const counts = { acceptedCount: 0, rejectedCount: 0 }
   // Only the counts are shown, so it does not matter which ids are generated.
   const state: MapperState = plan.idFrom === undefined ? {} : { nextId: smallestId }
   for (const input of plan.inputs)
-    for await (const reason of readReasons(input, plan, state, io)) {
+    for await (const reason of readReasons(input, plan, { state, warnings }, io)) {
       counts[reason === undefined ? 'acceptedCount' : 'rejectedCount'] += 1
       if (reason !== undefined && reasons.length < maxReasons) reasons.push(reason)
     }
-  return { ...counts, reasons }
+  return { ...counts, reasons, warnings }
 }
 
-/** Yields for each record why it will be rejected, or undefined if it is valid. */
+/**
+ * Yields for each record why it will be rejected, or undefined if it is valid.
+ *
+ * @param preview the state of the mapper, and the list to which the warnings are added
+ */
 async function* readReasons(
   input: ImportInput,
   plan: ImportPlan,
-  state: MapperState,
+  { state, warnings }: { state: MapperState; warnings: string[] },
   io: Io,
 ): AsyncGenerator<string | undefined> {
   const reader = await openInput(input, plan, io)
@@ -50,6 +58,8 @@ async function* readReasons(
           ? describeRejectedRecord(input.name, assertDefined(lines[index]), change.message)
           : undefined
       }
+    // Nothing is stored yet, as in a dry run.
+    warnings.push(...describeUnreadCells(reader, input.name, { ...plan, dryRun: true }))
   } finally {
     reader.close()
   }

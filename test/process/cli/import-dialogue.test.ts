@@ -111,6 +111,21 @@ test('an import does not show a rejected record again that its dialogue has show
   expect(screen).toContain('Rejected 3 plants')
 })
 
+test('a dialogue says once, before its last question, that rows above the header are not read', async () => {
+  const user = createSandboxWithFile(`Stock;2026\n${table}`)
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(...columns)
+  await session.waitForText('The header is in line 2 of list.csv, and 1 row above it was not read.')
+  await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
+  await session.answer(['Import 2 plants?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.match(/The header is in line/g)]).toEqual([0, ['The header is in line']])
+  const quiet = createSandboxWithFile(`Stock;2026\n${table}`)
+  const quietSession = quiet.terminal('import list.csv --quiet', noColor)
+  await quietSession.answer(...columns, ['Import 2 plants?', enter])
+  expect((await quietSession.ended).screen).not.toContain('The header is in line')
+})
+
 test('an import with --atomic asks before its transaction begins', async () => {
   const user = createSandboxWithFile(table)
   const session = user.terminal('import list.csv --atomic', noColor)

@@ -3,6 +3,7 @@ import { listNames } from '../../../formats/columns.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { escapeControlChars } from '../../../platform/escape.js'
 import { formatOption } from '../../../platform/shell.js'
+import { describeRepeat } from '../../describe-repeat.js'
 
 /**
  * Describes the sheets of a workbook that have rows but were not read, and how to read them.
@@ -19,14 +20,9 @@ export function describeUnreadSheets(
   const predicate = isOnlyOne ? 'has rows, but was not read' : 'have rows, but were not read'
   const object = isOnlyOne ? 'it' : 'one of them'
   const sheetOption = formatOption('sheet', isOnlyOne && canRepeat(first) ? first?.name : 'NAME')
-  // A file whose records got generated ids is imported again only if plants are found by name.
-  const needsMatch = plan.idFrom !== undefined && plan.match === undefined
-  // Other files of the same command need not have the sheet.
-  const action = plan.inputs.length === 1 ? 'run the command again' : 'import only this file'
-  const matchOption = needsMatch ? ' --match name' : ''
   return (
     `${listSheets(sheets)} of ${file} ${predicate}. To read ${object}, ` +
-    `${action} with${sheetOption}${matchOption}${describeMapping(sheets)}`
+    `${describeRepeat(plan, sheetOption)}${describeMapping(sheets)}`
   )
 }
 

@@ -9,7 +9,7 @@ import {
 import { describeRejectedRecord, type RejectedRecord } from '../../../import/format-rejects.js'
 import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
-import type { ImportPlan } from '../../../import/inputs.js'
+import type { ImportPlan, InputReader } from '../../../import/inputs.js'
 import type { Position } from '../../../import/parse-checkpoint.js'
 import {
   describeChange,
@@ -24,6 +24,7 @@ import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import { CheckpointMovedError } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
+import { describeUnreadCells } from '../../describe-unread-cells.js'
 import { describeUnreadSheets } from './describe-unread-sheets.js'
 import { againHint, newNamesHint, OutcomeHints } from './outcome-hints.js'
 
@@ -108,6 +109,15 @@ export class ImportReport {
       await this.#progress.clear()
       await writeStdout(io, `${line}\n`)
     }
+  }
+
+  async reportInputEnd(reader: InputReader, file: string): Promise<void> {
+    const { reporter } = this.#context
+    // The dialogue has shown these warnings. Programs get them with the other warnings.
+    if (this.#plan.hasShownWarnings && !reporter.isJson) return
+    const warnings = describeUnreadCells(reader, file, this.#plan)
+    if (warnings.length > 0) await this.#progress.clear()
+    for (const warning of warnings) await reporter.warn(warning)
   }
 
   async writeSummary(importer: Importer): Promise<void> {

@@ -52,7 +52,7 @@ export async function runImport(
     target = await openTarget(examinedInputs !== undefined, plan, context)
     const start = await prepareStart(target, { examinedInputs, firstReader, plan }, context)
     const report = new ImportReport(plan, context)
-    const importer = new Importer(start, report.reportChunk.bind(report), io)
+    const importer = new Importer(start, report, io)
     try {
       await importAll(importer, target, firstReader, plan)
       await importer.saveThatNothingIsStored()
