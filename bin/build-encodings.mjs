@@ -84,7 +84,6 @@ const windowsNames = {
 
 /** The decoders of names that neither package knows, or that it only knows by another name. */
 const decodersByName = {
-  ansi: 'windows-1252',
   windowsansi: 'windows-1252',
   msdospc8: 'cp437',
   720: 'cp720',
