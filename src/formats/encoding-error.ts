@@ -109,7 +109,7 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   const furtherHint = laterBlocks === undefined ? describeFurtherEncodings(furtherEncodings) : ''
   const hint = isUtf8Expected
     ? `Add --encoding ${likelyEncoding}${furtherHint}`
-    : `Use --encoding ${likelyEncoding}, or correct that line`
+    : `Import it with its own command and --encoding ${likelyEncoding}, or correct that line`
   return new EncodingError(
     `${message}. In ${likelyEncoding}, the most likely encoding, ${reading}${disputedReading}`,
     hint,

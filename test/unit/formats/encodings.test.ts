@@ -138,7 +138,7 @@ test('the error for an input that is not in the named encoding shows its likely 
     message: expect.stringMatching(
       /windows-1252 \(line \d\)\. In gb18030, the most likely encoding, line/,
     ),
-    hint: 'Use --encoding gb18030, or correct that line',
+    hint: 'Import it with its own command and --encoding gb18030, or correct that line',
   })
 })
 
