@@ -88,15 +88,26 @@ function explainConflicts(
     const result = assertDefined(results[index])
     if ('error' in result) return outcome
     const id = getTargetId(result)
-    if (result.idSource === 'generated') return explainGeneratedId(outcome, id)
-    if (result.idSource !== 'given') return outcome
     if (outcome.type === 'created') createdLines.set(id, assertDefined(lines[index]))
+    if (result.idSource === 'generated') return explainGeneratedId(outcome, id)
     const firstLine = createdLines.get(id)
     if (firstLine === undefined || !isConflict(outcome)) return outcome
-    const message = `Line ${firstLine} has the id ${id}, too, and its plant differs`
-    const rejectionCause = 'repeatedId'
-    return createRejectedOutcome({ ...outcome.problem, message, rejectionCause })
+    return explainRepetition(outcome, result, firstLine)
   })
+}
+
+/** @param firstLine the line of the record that has created the plant of the change */
+function explainRepetition(
+  { problem }: Extract<Outcome, { problem: Problem }>,
+  change: MappedChange,
+  firstLine: number,
+): Outcome {
+  if (change.isFoundByName) {
+    const message = `${problem.message}; it is the plant of line ${firstLine}`
+    return createRejectedOutcome({ ...problem, message })
+  }
+  const message = `Line ${firstLine} has the id ${getTargetId(change)}, too, and its plant differs`
+  return createRejectedOutcome({ ...problem, message, rejectionCause: 'repeatedId' })
 }
 
 /**
