@@ -10,7 +10,7 @@
  */
 import { assertDefined, createInputError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
-import { describeSyntaxError } from '../plant/json-syntax.js'
+import { explainSyntaxError, syntaxHints } from '../plant/json-syntax.js'
 import { checkSignal } from '../platform/runtime.js'
 import { createNoListError } from './assert-keys.js'
 import {
@@ -124,8 +124,10 @@ function assertValid({ records, lines }: Chunk<string>, name: string, text: stri
   for (const [index, record] of records.entries()) {
     const parseResult = parseJson(record)
     if ('isInvalid' in parseResult) {
-      const reason = describeSyntaxError(text, { isSequence: true })
-      throw createBrokenRecordError(name, assertDefined(lines[index]), `Not JSON: ${reason}`)
+      const { description, cause } = explainSyntaxError(text, { isSequence: true })
+      const hint = cause && `${syntaxHints[cause]}, and run the command again`
+      const line = assertDefined(lines[index])
+      throw createBrokenRecordError(name, line, `Not JSON: ${description}`, hint)
     }
   }
 }

@@ -27,7 +27,7 @@ import {
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
-import { describeSyntaxError } from '../plant/json-syntax.js'
+import { explainSyntaxError } from '../plant/json-syntax.js'
 import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
@@ -131,8 +131,7 @@ export class Mapper {
 
   #mapJson(text: string, idempotencyKey: string | undefined): MappedChange | Problem {
     const parseResult = parseJson(text, { idKey: this.#idKey })
-    if ('isInvalid' in parseResult)
-      return createProblem('input', `Not JSON: ${describeSyntaxError(text)}`)
+    if ('isInvalid' in parseResult) return createSyntaxProblem(text)
     const { value } = parseResult
     if (!isObject(value)) return this.#mapRecord(value, [], idempotencyKey)
     if (isRejectedText(value))
@@ -288,6 +287,11 @@ export class Mapper {
 
 function createCellProblem(reason: string, rejectionCause?: RejectionCause): Problem {
   return { ...createProblem('invalid', describeInvalidPlant([reason])), rejectionCause }
+}
+
+function createSyntaxProblem(text: string): Problem {
+  const { description, cause } = explainSyntaxError(text)
+  return { ...createProblem('input', `Not JSON: ${description}`), rejectionCause: cause }
 }
 
 function createSurplusProblem(cellCount: number, width: number): Problem {

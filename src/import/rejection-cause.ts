@@ -2,7 +2,7 @@
  * Finds out whether only the id of a record is wrong, and for which cause. Then an option, or one
  * change of the whole input, may help more than correcting each record.
  */
-import { isObject } from '../plant/json.js'
+import { isObject, NumberLiteral } from '../plant/json.js'
 import { parsePlant } from '../plant/plant.js'
 import type { PlantForm } from '../plant/schema.js'
 import type { RejectionCause } from '../stores/change.js'
@@ -16,7 +16,15 @@ export function findIdCause(
   const { id } = record
   if (!parsePlant({ ...record, id: 0n }, form)) return undefined
   if (id === undefined || id === null) return 'missingId'
+  if (id instanceof NumberLiteral) return isFormattedNumber(id.source) ? 'formattedId' : undefined
+  if (typeof id !== 'string') return undefined
   // Integers in the cells of a table are parsed before this, so such a string is one of JSON.
-  const isQuoted = typeof id === 'string' && /^-?\d{1,19}$/.test(id)
-  return isQuoted ? 'quotedId' : 'otherId'
+  if (/^-?\d{1,19}$/.test(id)) return 'quotedId'
+  if (isFormattedNumber(id)) return 'formattedId'
+  return /\p{L}/u.test(id) ? 'textId' : undefined
+}
+
+/** Whether a text is a number with separators, decimals or an exponent: `1.234`, `1,5` or `1E3`. */
+function isFormattedNumber(text: string): boolean {
+  return /^[+-]?\d+(?:[.,'’\s]\d+)*(?:E[+-]?\d+)?$/i.test(text) && /[^-\d]/.test(text)
 }

@@ -13,14 +13,39 @@ import { shorten } from '../platform/escape.js'
 type ExpectedToken = 'value' | 'valueOrEnd' | 'key' | 'keyOrEnd' | 'colon' | 'commaOrEnd'
 
 /**
+ * Causes that often affect all records of an input, so that a hint says how to remove them:
+ *
+ * - `otherQuotes`: a key or a string is not in straight double quotes.
+ * - `valueComma`: a comma follows a value that is not in a list.
+ */
+export type SyntaxCause = 'otherQuotes' | 'valueComma'
+
+export const syntaxHints: Readonly<Record<SyntaxCause, string>> = {
+  otherQuotes: 'Write keys and strings in straight double quotes',
+  valueComma: 'Delete the comma after each object',
+}
+
+/**
  * Describes the first error of a source, such as `there is an extra comma before "]" (column 22)`.
  *
  * @param options.isSequence whether several values may follow each other, as `jq` prints them
  */
-export function describeSyntaxError(source: string, { isSequence = false } = {}): string {
+export function describeSyntaxError(
+  source: string,
+  options: { isSequence?: boolean } = {},
+): string {
+  return explainSyntaxError(source, options).description
+}
+
+/** Describes the first error of a source, as `describeSyntaxError` does, and finds its cause. */
+export function explainSyntaxError(
+  source: string,
+  { isSequence = false } = {},
+): { description: string; cause: SyntaxCause | undefined } {
   const problem = new JsonReader(source, isSequence).findProblem()
-  if (!problem) return 'values are not separated'
-  return `${problem.reason} (${describePosition(source, problem.offset)})`
+  if (!problem) return { description: 'values are not separated', cause: undefined }
+  const { reason, offset, cause } = problem
+  return { description: `${reason} (${describePosition(source, offset)})`, cause }
 }
 
 /** Counts characters as editors do, from 1 on. The line is left out if it is the first one. */
@@ -46,6 +71,7 @@ interface Problem {
   /** The index in the source, in UTF-16 code units. */
   offset: number
   reason: string
+  cause?: SyntaxCause | undefined
 }
 
 /** A string, a number or a word that JSON has. */
@@ -78,6 +104,8 @@ class JsonReader {
         this.#openBrackets.length === 0 && this.#expectedToken === 'commaOrEnd'
       if (this.#offset >= this.#source.length)
         return isValueComplete ? undefined : this.#createProblem('the text ends too early')
+      if (isValueComplete && this.#character === ',')
+        return this.#createProblem('a comma follows the value', 'valueComma')
       if (isValueComplete && this.#isSequence) this.#expectedToken = 'value'
       const problem = this.#readToken()
       if (problem) return problem
@@ -159,8 +187,12 @@ class JsonReader {
     if (character === ',') return this.#createProblem(`there is no ${expectedNoun} before a comma`)
     if (character === '"') return this.#explainInvalidString()
     if (/['‘’‚“”„]/.test(character))
-      return this.#createProblem(`a ${expectedNoun} is in other quotes than straight double ones`)
-    if (expectedNoun === 'key') return this.#createProblem('a key is not in double quotes')
+      return this.#createProblem(
+        `a ${expectedNoun} is in other quotes than straight double ones`,
+        'otherQuotes',
+      )
+    if (expectedNoun === 'key')
+      return this.#createProblem('a key is not in double quotes', 'otherQuotes')
     const quotedText = JSON.stringify(shorten(this.#matchHere(word) || character).toWellFormed())
     return this.#createProblem(`${quotedText} is not a value of JSON`)
   }
@@ -175,8 +207,8 @@ class JsonReader {
     return { offset: end, reason: `a string has ${characterNoun} that is not escaped` }
   }
 
-  #createProblem(reason: string): Problem {
-    return { offset: this.#offset, reason }
+  #createProblem(reason: string, cause?: SyntaxCause): Problem {
+    return { offset: this.#offset, reason, cause }
   }
 
   /** Returns what a pattern matches at the current offset, or an empty string. */

@@ -1,4 +1,5 @@
 import { assertDefined, type ErrorKind, getErrorValue, PlantsError } from '../errors.js'
+import type { SyntaxCause } from '../plant/json-syntax.js'
 import {
   haveEqualNameAndTag,
   type NewPlant,
@@ -73,8 +74,9 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwn
 }
 
 /**
- * - `missingId`, `quotedId`, `otherId`: the record has no id, has one in quotes in JSON, or has
- *   something else in the place of an id. Nothing else is wrong in it.
+ * - `missingId`, `quotedId`, `formattedId`, `textId`: the record has no id, has one in quotes in
+ *   JSON, has a number that is not in plain digits, such as `1.234`, or has a text with letters in
+ *   the place of an id. Nothing else is wrong in it.
  * - `surplusCells`: the row of a table has more cells than the header.
  * - `repeatedId`: the plant of an earlier record has the same id.
  * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
@@ -82,11 +84,13 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwn
  * - `generatedId`: another plant has the id that was generated for the record.
  * - `unsavedFormula`: a cell of a workbook has a formula whose value the workbook lacks.
  * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
+ * - A cause of `SyntaxCause`: the record is not JSON.
  */
 export type RejectionCause =
   | 'missingId'
   | 'quotedId'
-  | 'otherId'
+  | 'formattedId'
+  | 'textId'
   | 'surplusCells'
   | 'repeatedId'
   | 'unreadableConflict'
@@ -94,6 +98,7 @@ export type RejectionCause =
   | 'unsavedFormula'
   | 'newName'
   | 'commonName'
+  | SyntaxCause
 
 export function createProblem(kind: ErrorKind, message: string, hint?: string): Problem {
   return { kind, error: getErrorValue(kind), message, hint }

@@ -35,6 +35,7 @@ test.each([
   { text: '["a', description: 'a string is not closed (column 2)' },
   { text: '[1,', description: 'the text ends too early (column 4)' },
   { text: '', description: 'the text ends too early (column 1)' },
+  { text: '{"id":1},', description: 'a comma follows the value (column 9)' },
   { text: '{} x', description: 'more text follows the value (column 4)' },
 ])('the error for the JSON $text says that $description', ({ text, description }) => {
   expect(describeSyntaxError(text)).toBe(description)
@@ -44,6 +45,12 @@ test('the error for a sequence of values has its position in the whole text', ()
   const text = '{"id":1}\n{"id":2}{"id":3,}'
   expect(describeSyntaxError(text, { isSequence: true })).toBe(
     'there is an extra comma before "}" (line 2, column 16)',
+  )
+})
+
+test('a comma between the values of a sequence is its error', () => {
+  expect(describeSyntaxError('{"id":1},\n{"id":2}', { isSequence: true })).toBe(
+    'a comma follows the value (column 9)',
   )
 })
 

@@ -9,6 +9,7 @@
 
 import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { ImportPlan } from '../../../import/inputs.js'
+import { syntaxHints } from '../../../plant/json-syntax.js'
 import { quoteWord } from '../../../platform/shell.js'
 import type { RejectionCause } from '../../../stores/change.js'
 
@@ -26,6 +27,14 @@ interface ImportOutcome {
   areAllListed: boolean
 }
 
+/** The records with these causes must be corrected like those that no cause explains. */
+const correctedCauses: ReadonlySet<Cause> = new Set<Cause>([
+  'surplusCells',
+  'formattedId',
+  'otherQuotes',
+  'valueComma',
+])
+
 export class OutcomeHints {
   readonly #plan: ImportPlan
   /** The file of the first record that was rejected for each cause. */
@@ -41,8 +50,7 @@ export class OutcomeHints {
     for (const { error, rejectionCause } of rejections) {
       const cause = rejectionCause ?? (error === 409 ? 'conflict' : undefined)
       if (cause === undefined) continue
-      // A row with surplus cells must be corrected like a record that no cause explains.
-      if (cause !== 'surplusCells') this.#explainedCount += 1
+      if (!correctedCauses.has(cause)) this.#explainedCount += 1
       if (!this.#files.has(cause)) this.#files.set(cause, file)
     }
   }
@@ -113,7 +121,12 @@ export class OutcomeHints {
         return 'To generate ids for plants without one, add --id-from next'
       case 'quotedId':
         return describeUnquoting(file, map.id || 'id')
-      case 'otherId':
+      case 'formattedId':
+        return 'Write ids in plain digits, such as 1234'
+      case 'otherQuotes':
+      case 'valueComma':
+        return syntaxHints[cause]
+      case 'textId':
         if (!isCauseOfAll || map.id) return undefined
         return `To ignore invalid ids, add --map id=${idFrom === undefined ? ' --id-from next' : ''}`
       case 'unsavedFormula':
