@@ -76,6 +76,11 @@ export interface FormatReader {
   delimiter?: string | undefined
   /** The other sheets of a workbook that have rows. They are not read. */
   unreadSheets?: readonly UnreadSheet[] | undefined
+  /**
+   * The fields that several records lack because cells of a workbook are merged. They are known
+   * when the chunks are read to their end.
+   */
+  mergedFields?: ReadonlySet<FieldName>
   chunks: AsyncIterable<Chunk>
 }
 

@@ -34,7 +34,8 @@ import { Archive } from './archive.js'
 import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
 import { assertWorkbook, createCompoundFileError, isCompoundFile } from './identify.js'
-import { RowReader } from './rows.js'
+import { MergedCells } from './merged-cells.js'
+import { type RowOptions, RowReader } from './rows.js'
 import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
 import { parsePart } from './xml.js'
 
@@ -122,14 +123,18 @@ class WorkbookReader {
   async openTable(): Promise<FormatReader> {
     const workbook = await this.#readWorkbook()
     const { sheet, head } = await this.#chooseSheet(workbook)
-    const rows = this.#readTable(sheet, this.#countColumns(head))
+    const mergedCells = new MergedCells()
+    const rows = this.#readTable(sheet, this.#countColumns(head), mergedCells)
     const source = {
       name: this.#file,
       sheet: sheet.name,
       sheets: workbook.sheets.map(describeSheet),
     }
     const reader = createReader(head, rows, this.#options, source)
-    return { ...reader, unreadSheets: await this.#findUnreadSheets(workbook, sheet) }
+    // No row is read before this function has returned.
+    if (reader.header) mergedCells.setHeader(reader.header)
+    const unreadSheets = await this.#findUnreadSheets(workbook, sheet)
+    return { ...reader, unreadSheets, mergedFields: mergedCells.fields }
   }
 
   async readHeads(): Promise<TableHead[]> {
@@ -146,9 +151,13 @@ class WorkbookReader {
     return workbook
   }
 
-  async *#readTable(sheet: Sheet, width: number): AsyncGenerator<Chunk<Cells>> {
+  async *#readTable(
+    sheet: Sheet,
+    width: number,
+    mergedCells: MergedCells,
+  ): AsyncGenerator<Chunk<Cells>> {
     const context = this.#context?.deref() ?? (await this.#readWorkbook()).context
-    yield* this.#readRows(sheet, width, context)
+    yield* this.#readRows(sheet, { width, context, mergedCells })
   }
 
   /**
@@ -219,7 +228,7 @@ class WorkbookReader {
 
   async #readHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells>> {
     const head = new Chunk<Cells>()
-    const chunks = this.#readRows(sheet, Infinity, context, maxHeaderRows)
+    const chunks = this.#readRows(sheet, { width: Infinity, context }, maxHeaderRows)
     for await (const { records, lines } of chunks) {
       for (const [index, row] of records.entries()) head.add(row, assertDefined(lines[index]))
       if (head.length >= maxHeaderRows) break
@@ -230,8 +239,7 @@ class WorkbookReader {
   /** @param chunkRows a chunk is yielded when it has this many rows, or when it is full */
   async *#readRows(
     { name, path }: Sheet,
-    width: number,
-    context: CellContext,
+    options: Omit<RowOptions, 'file'>,
     chunkRows = Infinity,
   ): AsyncGenerator<Chunk<Cells>> {
     if (path === undefined)
@@ -239,7 +247,7 @@ class WorkbookReader {
         `The sheet ${listNames([name])} has no cells`,
         'Choose another sheet with --sheet',
       )
-    const rows = new RowReader({ file: this.#file, context, width })
+    const rows = new RowReader({ file: this.#file, ...options })
     try {
       for await (const _ of parsePart(this.#archive, path, rows)) {
         if (rows.isFull || rows.length >= chunkRows) yield rows.takeChunk()

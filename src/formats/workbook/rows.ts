@@ -18,15 +18,19 @@ import {
 } from '../chunk.js'
 import { type CellContext, type RawCell, readCell } from './cells.js'
 import { DamageError } from './damage.js'
+import type { MergedCells } from './merged-cells.js'
+import { maxColumns, maxRows, parseColumn } from './references.js'
 import { plainCharacters, StringCollector } from './texts.js'
 import type { Attributes, ElementHandler } from './xml.js'
 
-interface RowOptions {
+export interface RowOptions {
   /** The file, for messages. */
   file: string
   context: CellContext
   /** Cells from this column on are ignored. */
   width: number
+  /** Gets the rows and the merged cells, if a warning may name these. */
+  mergedCells?: MergedCells | undefined
 }
 
 /** Gathers the rows of a sheet (ECMA-376 part 1, 18.3.1.73) in chunks, without empty rows. */
@@ -35,6 +39,7 @@ export class RowReader implements ElementHandler {
   readonly #file: string
   readonly #context: CellContext
   readonly #width: number
+  readonly #mergedCells: MergedCells | undefined
   readonly #inlineString = new StringCollector()
   #isInData = false
   /** How many elements of an extension (`extLst`) are open. An extension has no cells. */
@@ -52,10 +57,11 @@ export class RowReader implements ElementHandler {
   #openContent: 'value' | 'inlineString' | undefined
   #value = ''
 
-  constructor({ file, context, width }: RowOptions) {
+  constructor({ file, context, width, mergedCells }: RowOptions) {
     this.#file = file
     this.#context = context
     this.#width = width
+    this.#mergedCells = mergedCells
   }
 
   get isFull(): boolean {
@@ -86,6 +92,7 @@ export class RowReader implements ElementHandler {
     else if (this.#cell) this.#openInCell(name, this.#cell)
     else if (name === 'c' && this.#row) this.#openCell(attributes)
     else if (name === 'row' && this.#isInData) this.#openRow(attributes['r'])
+    else if (name === 'mergeCell') this.#mergedCells?.addRange(attributes['ref'] ?? '')
   }
 
   addText(text: string): void {
@@ -132,6 +139,7 @@ export class RowReader implements ElementHandler {
     // A UTF-16 unit has at most three bytes in UTF-8, so most rows need not be measured.
     if (this.#rowLength > maxRecordBytes / 3) this.#assertSize(joinStrings(row))
     if (row.length > 0 || this.#hasSurplus) chunk.add(row, this.#rowNumber)
+    this.#mergedCells?.addRow(this.#rowNumber, row)
   }
 
   #openCell({ r: reference, t: type = 'n', s: format = '0' }: Attributes): void {
@@ -264,14 +272,6 @@ function createRawCell(type = 'n', format = '0', value?: string, inlineString?: 
   return { type, format: Number(format), hasFormula: false, value, inlineString }
 }
 
-/** Converts the letters of a column to its number from 0 on: `A` is 0, and `AB` is 27. */
-function parseColumn(letters: string): number {
-  let column = 0
-  for (let index = 0; index < letters.length; index += 1)
-    column = column * 26 + letters.charCodeAt(index) - 64
-  return column - 1
-}
-
 /*
  * The expressions for a plain row. No parser sees a plain row, so these expressions may match only
  * well-formed XML. For example, an element must not have an attribute twice, so `attribute` looks
@@ -286,7 +286,3 @@ const plainCell = RegExp(
   `<c${plainAttributes}(?:/>|>(?:<v>(${plainCharacters})</v>|${plainInlineString})?</c>)`,
   'y',
 )
-
-/** The size of a sheet in Excel and LibreOffice. */
-const maxRows = 1_048_576
-const maxColumns = 16_384

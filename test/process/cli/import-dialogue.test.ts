@@ -6,6 +6,7 @@ import { bin, withoutCache } from '../../helpers/sandbox/process.js'
 import { toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { Screen } from '../../helpers/sandbox/screen.js'
 import { openTerminal } from '../../helpers/sandbox/terminal.js'
+import { buildRows, buildSheetWorkbook } from '../../helpers/sandbox/workbook.js'
 import {
   columns,
   createSandboxWithFile,
@@ -124,6 +125,19 @@ test('a dialogue says once, before its last question, that rows above the header
   const quietSession = quiet.terminal('import list.csv --quiet', noColor)
   await quietSession.answer(...columns, ['Import 2 plants?', enter])
   expect((await quietSession.ended).screen).not.toContain('The header is in line')
+})
+
+test('a dialogue names the merged columns of a workbook once, before its last question', async () => {
+  const rows = buildRows(['Nr.', 'Pflanze', 'Beet'], ['1', 'Rosa', 'Süd'], ['2', 'Malus', ''])
+  const merged = '<mergeCells><mergeCell ref="C2:C3"/></mergeCells>'
+  const sheet = Buffer.from(`<worksheet><sheetData>${rows}</sheetData>${merged}</worksheet>`)
+  const user = createSandboxWithFile(buildSheetWorkbook(sheet), 'list.xlsx')
+  const session = user.terminal('import list.xlsx', noColor)
+  await session.answer(...columns)
+  await session.waitForText('The column "Beet" of list.xlsx has merged cells')
+  await session.answer(['Import 2 plants?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.match(/has merged cells/g)]).toEqual([0, ['has merged cells']])
 })
 
 test('an import with --atomic asks before its transaction begins', async () => {

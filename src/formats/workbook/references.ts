@@ -1,0 +1,34 @@
+/* Parses references to cells and ranges, such as `AB7` and `C2:C4` (ECMA-376 part 1, 18.18.7). */
+
+/** The size of a sheet in Excel and LibreOffice. */
+export const maxRows = 1_048_576
+export const maxColumns = 16_384
+
+/** Rows count from 1 on, as in a reference, and columns from 0 on. */
+export interface Range {
+  firstColumn: number
+  firstRow: number
+  lastColumn: number
+  lastRow: number
+}
+
+/** Converts the letters of a column to its number from 0 on: `A` is 0, and `AB` is 27. */
+export function parseColumn(letters: string): number {
+  let column = 0
+  for (let index = 0; index < letters.length; index += 1)
+    column = column * 26 + letters.charCodeAt(index) - 64
+  return column - 1
+}
+
+/** @returns undefined for a text that is not a range */
+export function parseRange(reference: string): Range | undefined {
+  const parts = /^([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})$/.exec(reference)
+  if (!parts) return undefined
+  const [, firstColumn = '', firstRow, lastColumn = '', lastRow] = parts
+  return {
+    firstColumn: parseColumn(firstColumn),
+    firstRow: Number(firstRow),
+    lastColumn: parseColumn(lastColumn),
+    lastRow: Number(lastRow),
+  }
+}
