@@ -22,7 +22,7 @@ const furtherPlants = join(folder, 'more.csv')
 const columns = ['--columns', 'id,name,tag']
 const report = createReporter(
   folder,
-  `one import and service each; medians of ${runs} runs in turn`,
+  `one import and one service for each size; medians and ranges of ${runs} interleaved runs`,
   record,
 )
 let nextId = 1
@@ -53,19 +53,19 @@ const rows = stores.map(({ size, bytes, timesMs, memoryMb }) => [
   ...titles.map((title) => formatSpread(timesMs[title])),
   formatNumber(memoryMb),
 ])
-const heading = ['plants', 'file, MB', 'bytes a plant', ...titles, 'memory of a service, MB']
+const heading = ['plants', 'file, MB', 'bytes per plant', ...titles, 'memory of a service, MB']
 const lines = titles.map((title) => ({
   label: title.replace(', ms', ''),
   points: stores.map(({ size, timesMs }) => [size, findMedian(timesMs[title])]),
 }))
-const chart = drawLineChart('Milliseconds of a command', 'plants in the store', lines)
+const chart = drawLineChart('Duration of a command in milliseconds', 'plants in the store', lines)
 const processorRows = stores.map(({ size, processorTimesMs }) => [
   size.toLocaleString('en-US'),
   ...titles.map((title) => formatSpread(processorTimesMs[title])),
 ])
 const tables = [
   [heading, ...rows],
-  [['processor time, plants', ...titles], ...processorRows],
+  [['plants (processor time)', ...titles], ...processorRows],
 ]
 report('growth', tables, chart)
 

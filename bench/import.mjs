@@ -74,7 +74,8 @@ const searches = {
   'list --search': ['list', '--search', 'xyz'],
 }
 const columnOptions = ['--columns', 'id,name,tag']
-const method = `${plantCount.toLocaleString('en-US')} plants; medians of ${rounds} rounds in turn`
+const count = plantCount.toLocaleString('en-US')
+const method = `${count} plants; medians and ranges of ${rounds} interleaved rounds`
 const report = createReporter(folder, method, flags.record)
 for (const name of only) await benchmarks[name]()
 
@@ -261,12 +262,15 @@ async function measurePrograms(section, title, { makeStore, countPlants, importe
       rmSync(path)
     }
   }
-  const tables = [buildTable(title, measuredImporters), buildTable('out again', measuredExporters)]
+  const tables = [
+    buildTable(`import ${title}`, measuredImporters),
+    buildTable('export', measuredExporters),
+  ]
   const bars = measuredImporters.map(({ title: label, rates }) => {
     const isOurs = label.startsWith('plants ')
     return { label, value: findMedian(rates), isOurs }
   })
-  const chart = drawBarChart(`Plants a second ${title}`, bars)
+  const chart = drawBarChart(`Plants per second, imported ${title}`, bars)
   report(section, tables, chart)
 }
 

@@ -25,7 +25,7 @@ const page = join(import.meta.dirname, 'README.md')
 export function createReporter(folder, method, isRecorded) {
   const machine = describeMachine(folder)
   const moment = `${new Date().toISOString().slice(0, 10)} at a load of ${loadavg()[0].toFixed(1)}`
-  const heading = `${moment}; ${method}, with their ranges`
+  const heading = `${moment}; ${method}`
   /** @type {(section: string, tables: string[][][], chart?: string) => void} */
   return (section, tables, chart) => {
     print(`${machine}\n${heading}\n`)

@@ -59,9 +59,9 @@ const silentService = describeService(
   'warn',
 )
 const fastifyServers = flags.peers ? [prepareFastify(folder, env)] : []
-const figureTitles = { rate: 'a second', processorTimeUs: 'processor time', p99: 'p99' }
+const figureTitles = { rate: 'requests/s', processorTimeUs: 'processor time', p99: 'p99' }
 
-const method = `medians of ${rounds} rounds of ${milliseconds} ms in turn`
+const method = `medians and ranges of ${rounds} interleaved rounds of ${milliseconds} ms`
 const report = createReporter(folder, method, flags.record)
 const creates = syncDelaysMs.flatMap((syncDelayMs) => {
   const servers =
@@ -92,7 +92,7 @@ const tables = syncDelaysMs.map((syncDelayMs) => {
   const cells = creates.filter((cell) => cell.syncDelayMs === syncDelayMs)
   return buildTable(describeDisk(syncDelayMs), 'creates/s', cells)
 })
-report('creates', tables, drawLineChart('Creates a second', 'connections', buildLines(creates)))
+report('creates', tables, drawLineChart('Creates per second', 'connections', buildLines(creates)))
 report('reads', [buildTable('reads', 'GET/s', reads)])
 report('random-creates', [buildTable('random ids', 'creates/s', randomCreates)])
 report('service-goals', [buildGoalTable()])

@@ -68,7 +68,7 @@ const programs = listedPrograms.map((program) => ({
 }))
 
 let lastId = 1
-const report = createReporter(folder, `medians of ${runs} runs in turn`, record)
+const report = createReporter(folder, `medians and ranges of ${runs} interleaved runs`, record)
 for (let run = -warmUps; run < runs; run += 1) {
   for (const program of programs) {
     const { title, buildCommand, timesMs } = program
