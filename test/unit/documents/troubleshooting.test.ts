@@ -6,7 +6,8 @@ test('every message of the page about troubleshooting is one of the program', ()
   const page = pages.get('docs/troubleshooting.md') ?? ''
   const messages = Array.from(page.matchAll(/^\| `([^`]+)` \|/gm), ([, message = '']) => message)
   // A transcript has the sentences that the program puts together.
-  const files = ['test/transcripts/import.txt', 'test/transcripts/session.txt']
+  const names = ['import.txt', 'session.txt', 'usage.txt']
+  const files = names.map((name) => `test/transcripts/${name}`)
   const source = [...listSourceFiles('src'), ...files].map(readSource).join('\n')
   // Names of files, ids and quoted words differ from one message to the next.
   const parts = messages.flatMap((message) => message.split(/\b[A-Z]{2,}\b(?!-)|\d+|"[^"]*"/))
