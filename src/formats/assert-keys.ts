@@ -175,7 +175,13 @@ function createKeyError(
   const missingFields = findMissingFields(presentFields, options)
   const description = describeOnlyNames([...new Set(objects.flatMap(Object.keys))])
   const { name } = source
-  const error = createMissingFieldsError(missingFields, options, { name, noun: 'key', description })
+  const tagKey = options.map.tag ?? 'tag'
+  const error = createMissingFieldsError(missingFields, options, {
+    name,
+    noun: 'key',
+    description,
+    hasTag: objects.some((object) => Object.hasOwn(object, tagKey)),
+  })
   if (nestedList.program === program) return error
   return new NoListError(error.message, buildJqHint(nestedList, options, name))
 }

@@ -196,6 +196,7 @@ function parseHeader(
       name: source.name,
       noun: 'column',
       description: describeOnlyNames(names),
+      hasTag: candidates.has('tag'),
     })
   const columns = chooseColumns(candidates, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
@@ -234,6 +235,7 @@ function createHeaderError(
     noun: 'column',
     description,
     sample: { rows: records, names, line, delimiter: source.delimiter, searchedRows },
+    hasTag: columns.has('tag'),
   })
 }
 

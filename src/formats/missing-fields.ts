@@ -26,9 +26,12 @@ interface FieldSource {
   description: string
   /** The first rows of a table without a header; undefined for JSON, and with `--columns`. */
   sample?: TableSample | undefined
+  /** Whether there is a column or key of the tags. */
+  hasTag: boolean
 }
 
 const generateIdsHint = 'If the plants have no ids, add --id-from next'
+const changeTagsHint = 'To change only the tags of plants that exist, add --if-exists update'
 
 export function createMissingFieldsError(
   missingFields: readonly FieldName[],
@@ -59,11 +62,15 @@ function createIgnoredError(field: 'id' | 'name', { name, noun }: FieldSource): 
 function chooseHints(
   missingFields: readonly FieldName[],
   options: InputOptions,
-  { noun, sample }: FieldSource,
+  { noun, sample, hasTag }: FieldSource,
 ): string[] {
   const { map, idFrom } = options
   const canGenerate = missingFields.includes('id') && !map.id && idFrom === undefined
-  const otherHints = canGenerate ? [generateIdsHint] : []
+  const canChangeTags = hasTag && missingFields.join() === 'name' && idFrom === undefined
+  const otherHints = [
+    ...(canGenerate ? [generateIdsHint] : []),
+    ...(canChangeTags ? [changeTagsHint] : []),
+  ]
   const hasWrongMapping = missingFields.some((field) => map[field])
   if (hasWrongMapping) {
     const numbers = noun === 'column' ? ' or their numbers' : ''

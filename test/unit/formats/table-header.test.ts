@@ -232,6 +232,24 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     hint: 'Name only this column: --columns name --id-from next',
   },
   {
+    input: 'id,tag\n1,red\n',
+    options: {},
+    message: 'stdin has no column "name": line 1 has only "id", "tag"',
+    hint: 'Choose the columns by name or number with --map name=COLUMN. If the table has no header, add --columns id,name. To change only the tags of plants that exist, add --if-exists update',
+  },
+  {
+    input: '{"id":1,"tag":"red"}\n',
+    options: { format: 'ndjson' as const },
+    message: 'stdin has no key "name": it has only "id", "tag"',
+    hint: 'Name the keys with --map name=KEY. To change only the tags of plants that exist, add --if-exists update',
+  },
+  {
+    input: '{"id":1,"kind":"red"}\n',
+    options: { format: 'ndjson' as const },
+    message: 'stdin has no key "name": it has only "id", "kind"',
+    hint: 'Name the keys with --map name=KEY',
+  },
+  {
     input: '1,Rose,red\n2,Lily,white\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "1", "Rose", "red"',
