@@ -74,7 +74,7 @@ const allByDefaultHint = 'Leave it out: without a filter, the command takes all 
 
 /**
  * The hints for options that many people expect of these commands: `--id`, which only `create` has,
- * and `--all`.
+ * and `--all`. A hint that changes plants names the store twice, so that nobody changes another one.
  */
 const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
   [
@@ -92,8 +92,10 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
     '--all',
     {
       get: 'To show all plants: plants list',
-      update: 'To change all plants: plants list | plants update - --tag TEXT',
-      delete: 'To delete all plants: plants list | plants delete - --yes',
+      update:
+        'To change all plants: plants list --store STORE | plants update - --store STORE --tag TEXT',
+      delete:
+        'To delete all plants: plants list --store STORE | plants delete - --store STORE --yes',
       list: allByDefaultHint,
       count: allByDefaultHint,
       export: allByDefaultHint,

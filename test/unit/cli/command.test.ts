@@ -43,8 +43,14 @@ test.each([
   ['—help', 'hyphens'],
   ['import a.csv --upsert', '--if-exists update'],
   ['delete 1 --force', '--yes'],
-  ['delete --all', 'To delete all plants: plants list | plants delete - --yes'],
-  ['update --all --tag shade', 'To change all plants: plants list | plants update - --tag TEXT'],
+  [
+    'delete --all',
+    'To delete all plants: plants list --store STORE | plants delete - --store STORE --yes',
+  ],
+  [
+    'update --all --tag shade',
+    'To change all plants: plants list --store STORE | plants update - --store STORE --tag TEXT',
+  ],
   ['get --all', 'To show all plants: plants list'],
   ['list --all', 'Leave it out: without a filter, the command takes all plants'],
   ['count --all', 'Leave it out: without a filter, the command takes all plants'],
