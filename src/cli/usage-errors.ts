@@ -74,7 +74,8 @@ const allByDefaultHint = 'Leave it out: without a filter, the command takes all 
 
 /**
  * The hints for options that many people expect of these commands: `--id`, which only `create` has,
- * and `--all`. A hint that changes plants names the store twice, so that nobody changes another one.
+ * and `--all`. A hint that changes plants names the store twice. Otherwise, the change could be made
+ * in the default store.
  */
 const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
   [
@@ -93,7 +94,8 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
     {
       get: 'To show all plants: plants list',
       update:
-        'To change all plants: plants list --store STORE | plants update - --store STORE --tag TEXT',
+        'To change all plants: plants list --store STORE | ' +
+        'plants update - --store STORE --tag TEXT',
       delete:
         'To delete all plants: plants list --store STORE | plants delete - --store STORE --yes',
       list: allByDefaultHint,
