@@ -74,8 +74,8 @@ const allByDefaultHint = 'Leave it out: without a filter, the command takes all 
 
 /**
  * The hints for options that many people expect of these commands: `--id`, which only `create` has,
- * and `--all`. A hint that changes plants names the store twice. Otherwise, the change could be made
- * in the default store.
+ * and `--all`. A hint that changes plants names the store twice. Otherwise, the change could be
+ * made in the default store.
  */
 const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
   [
