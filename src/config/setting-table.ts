@@ -19,7 +19,7 @@ const settingsTable = {
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
-    default: { label: 'text on a terminal, otherwise JSON' },
+    default: { label: 'text on a terminal, otherwise NDJSON' },
     description: 'output format; csv and tsv are only for plants',
   },
   timeout: {

@@ -140,7 +140,7 @@ test('every environment variable that is read is documented', () => {
 
 test('every setting is documented with its option, variable and default', () => {
   const rows = tableAt('| setting |').map(([name, option = '', ...rest]) => [
-    ...[name, option.replace(', of stores', ''), ...rest.slice(0, 3)],
+    ...[name, option.replace(' of plants stores add', ''), ...rest.slice(0, 3)],
   ])
   const scopeNames = { user: 'all stores', store: 'one store' }
   const expected = settingNames.map((name) => {
