@@ -19,6 +19,7 @@ import {
 const token = 'plants_s3cret-Token~+/='
 const aTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 const insufficientScope = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' }
+const otherChallenge = { 'WWW-Authenticate': 'Bearer realm="x"' }
 const no = (status: number, error: number, headers = {}) =>
   buildJsonResponse(status, { error, message: 'No' }, headers)
 const buildPage = (status: number) =>
@@ -127,6 +128,12 @@ describe('login saves nothing', () => {
     expect(await login(service.url)).toEqual({ code: 3, error: failure })
     expect(user.has('config')).toBe(false)
     expect(service.lines).toEqual(['POST /plants'])
+  })
+
+  test.each([403, 400])('when the service answers %i with another challenge', async (status) => {
+    const service = await ScriptedServer.listen({ posts: [no(status, 403, otherChallenge)] })
+    expect(await login(service.url)).toMatchObject({ code: 3, error: { error: 403 } })
+    expect(user.has('config')).toBe(false)
   })
 
   test.runIf(hasOpenssl).each(['http', 'https'])(

@@ -96,6 +96,9 @@ describe('ids on stdin', () => {
   test('are not deleted without --yes, because nobody can be asked', async () => {
     const options: RunOptions = { stdin: '\ufeff2\n3', terminals: ['stdin', 'stderr'] }
     expect(await user.run('delete -', options)).toMatchObject({ code: 2, out: '' })
+    const onTerminal: RunOptions = { stdin: '2', terminals: ['stdin', 'stdout', 'stderr'] }
+    const err = expect.stringContaining('Deleting plants requires confirmation')
+    expect(await user.run('delete -', onTerminal)).toEqual({ code: 2, out: '', err })
     expect(await user.run('delete - --yes', options)).toEqual(toTextResult(oak + fern))
   })
 })

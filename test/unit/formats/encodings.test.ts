@@ -308,3 +308,14 @@ test('the hint for an input that contradicts its byte order mark does not sugges
     hint: 'Correct that line, or save the file as UTF-8',
   })
 })
+
+test.each([
+  { byte: 0x80, isValid: false },
+  { byte: 0x9f, isValid: false },
+  { byte: 0xa4, isValid: true },
+])('the byte $byte of ISO 8859-15 is valid: $isValid', async ({ byte, isValid }) => {
+  const input = Buffer.concat([Buffer.from('id,name\n1,a'), Buffer.of(byte), Buffer.from('b\n')])
+  const reading = readRecords(input, { encoding: 'iso-8859-15' })
+  if (isValid) expect(formatRecords(await reading)).toEqual(['2: 1 a€b'])
+  else await expect(reading).rejects.toMatchObject({ message: expect.stringContaining('is not') })
+})

@@ -27,6 +27,7 @@ test.each<[string, string, string[]]>([
 
 test('a Ctrl-Z at the end of JSON is not a record', async () => {
   expect(formatRecords(await readRecords(`${a}\n\x1a`, ndjson))).toEqual(['1: 1 a'])
+  expect(formatRecords(await readRecords(`${a}\x1a`, ndjson))).toEqual(['1: 1 a'])
   expect(formatRecords(await readRecords(`[${a}]\r\n\x1a`, { ...json, cuts: [25] }))).toEqual([
     '1: 1 a',
   ])

@@ -79,6 +79,7 @@ test.each<[string, string, string[]]>([
     ['2: 123 a', '3: -7 b', '4: 8 c', ...[5, 6, 7, 8, 9].map((line) => `${line}: 422 id`)],
   ],
   ['Ctrl-Z at the end, which is no record', 'id,name\n1,a\x1ab\n\x1a', ['2: 1 a\x1ab']],
+  ['Ctrl-Z after the last cell, which is not part of it', 'id,name\n1,a\x1a', ['2: 1 a']],
   [
     'rows that end with CR alone, as the first ones do',
     'id;"na\rme";name\r1;;"a\rb\rc"\r\r2;;"e\r"\r3;;f\r4;;g\r',

@@ -258,3 +258,10 @@ describe('an import with --id-from', () => {
     },
   )
 })
+
+test('an import creates the store if only a later file has a valid record', async () => {
+  user.write('one.csv', 'id,name\nx,Fern\n')
+  user.write('two.csv', 'id,name\n2,Moss\n')
+  expect(await user.import('one.csv two.csv')).toMatchObject({ code: 6, created: 1 })
+  expect(await user.list()).toBe(buildPlantLine(2, 'Moss'))
+})

@@ -23,6 +23,13 @@ test('an import matches keys as it matches names of a header, and an exact key c
   expect(await user.list()).toContain('{"id":9007199254740995,"name":"Oak"}')
 })
 
+test('an exact key comes first, before several keys that match it', async () => {
+  const user = new ImportSandbox()
+  const result = await user.import('', '{"id":5,"ID":7,"Id":8,"name":"Oak"}')
+  expect(result).toMatchObject({ code: 0, created: 1 })
+  expect(await user.list()).toBe('{"id":5,"name":"Oak"}\n')
+})
+
 test('an import does not read a key that --map leaves out or replaces', async () => {
   const user = new ImportSandbox()
   const record = '{"id":7,"name":"Fern","tag":"wet","Kind":"Moss"}'

@@ -208,6 +208,16 @@ describe('an interrupted import', () => {
     },
   )
 
+  test.each(['--no-quotes', '--delimiter ,', '--format csv', '--columns id,name'])(
+    'of a table is not resumed with %s',
+    async (flag) => {
+      sandbox.write('list.csv', `id,name\n5,A\nx,B\n${nextChunk}6,C\n`)
+      expect(await sandbox.import('list.csv --max-errors 1')).toMatchObject({ code: 6, created: 1 })
+      expect(await sandbox.import(`list.csv ${flag}`)).toMatchObject({ code: 2 })
+      expect(await sandbox.import('list.csv')).toMatchObject({ created: 2, err: resuming })
+    },
+  )
+
   test.each(['', ' --restart'])(
     'that --restart began is resumed with the flags "%s"',
     async (flag) => {

@@ -45,6 +45,11 @@ test.each<{ field: FieldName; value: unknown; problem: string }>([
   },
   { field: 'tag', value: null, problem: 'the tag must be a string, but was null' },
   {
+    field: 'name',
+    value: 'a\udc00',
+    problem: 'the name must not contain U+0000 or a lone surrogate, but was "a\\udc00"',
+  },
+  {
     field: 'tag',
     value: '\udf31\ud83c',
     problem: 'the tag must not contain U+0000 or a lone surrogate, but was "\\udf31\\ud83c"',

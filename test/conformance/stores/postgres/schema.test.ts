@@ -173,6 +173,10 @@ test('a store rejects a server that could lose committed plants', async () => {
   await configure(database, 'fsync = off')
   await expect.poll(() => settleAll([store.check()]), { interval: 5 }).toEqual([early])
   expect(await settleAll([openPostgresStore(database)])).toEqual([early])
+  const anyServer = new URL(database.url)
+  anyServer.searchParams.set('target_session_attrs', 'any')
+  const readableStore = openPostgresStore({ ...database, url: anyServer.href })
+  expect(await settleAll([readableStore])).toEqual([early])
 })
 
 test('doctor checks a database, and reports what its role may do', async () => {
