@@ -178,9 +178,12 @@ function describeOption(option: Option): string {
   return new Help().optionDescription(Object.create(option, { envVar: { value: undefined } }))
 }
 
-/** Formats the usage of a command, with its examples below. */
+/** Formats the usage of a command, where commander lists one alias, with its examples below. */
 function formatUsage(command: PlantsCommand): string {
-  const usage = new Help().commandUsage(command)
+  const names = [command.name(), ...command.aliases()]
+  const usage = new Help()
+    .commandUsage(command)
+    .replace(names.slice(0, 2).join('|'), names.join('|'))
   const examples = command.examples.map((line) => `\n  ${line}`)
   return examples.length > 0 ? `${usage}\n\nExamples:${examples.join('')}` : usage
 }

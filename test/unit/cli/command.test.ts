@@ -181,3 +181,9 @@ test.each([
   expect(message).toContain(choices)
   expect(message).toContain(`but was "${wrong}"`)
 })
+
+test('the usage of a command lists all of its aliases', async () => {
+  const user = new Sandbox()
+  expect((await user.run('add --help')).out).toMatch(/^Usage: plants create\|new\|add \[options\] /)
+  expect((await user.run('delete --help')).out).toMatch(/^Usage: plants delete\|rm \[options\] /)
+})
