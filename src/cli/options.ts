@@ -46,7 +46,7 @@ export interface QueryOptions extends FilterOptions {
 /** Adds the options of `list` and `export`: filters, order and limits. */
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; not supported by services'
-  const after = 'only plants with greater ids; with --desc, only plants with smaller ids'
+  const after = 'only plants with greater ids; in a list by id with --desc, smaller ids'
   command
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
     .option('--desc', 'sort in descending order')

@@ -33,7 +33,7 @@ export function define(command: PlantsCommand): void {
   command
     .command('status')
     .description(
-      'Show where the token for the store comes from. The exit code is 3 if there is none.',
+      'Show where the token for the store comes from. The exit code is 3 if there is no token.',
     )
     .handler(status)
   command

@@ -15,7 +15,7 @@ interface BackupOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Copy a snapshot of the store to a file, and verify the copy. The store can be used during the backup.',
+      'Copy a snapshot of the store to a file and verify the copy. The store can be used during the backup.',
     )
     .argument('<file>', 'file to write; an older backup is overwritten', parseBackupPath)
     .option('-y, --yes', 'overwrite a backup that has more than twice as many plants')

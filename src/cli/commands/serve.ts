@@ -60,7 +60,7 @@ export function define(command: PlantsCommand): void {
       parseNonEmptyString,
       loopback,
     )
-    .value('-p, --port <port>', 'port to listen on; 0 for any free one', parsePort, '4010')
+    .value('-p, --port <port>', 'port to listen on; 0 for any free port', parsePort, '4010')
     .value('--base-path <prefix>', 'path in front of /plants, such as /v1', parseBasePath)
     .option(
       '--cors <origin...>',

@@ -40,12 +40,12 @@ export function define(command: PlantsCommand): void {
     )
   const add = command
     .command('add')
-    .description('Save a store under a name, together with these options.')
+    .description('Save the address and options of a store under a name.')
     .argument('<name>', 'letters, digits, "-" and "_"')
     .argument('<address>', 'a path, http(s)://… or postgres://…')
   for (const name of listSettings('store')) add.addOption(createSettingOption(name))
   add
-    .option('--replace', 'replace the saved store with this name, and all its options')
+    .option('--replace', 'replace the saved store with this name and all its options')
     .handler(addStore)
   command
     .command('init')
@@ -69,7 +69,7 @@ export function define(command: PlantsCommand): void {
   command
     .command('remove')
     .description('Remove a saved store. Its plants and its token are kept.')
-    .argument('<store>', 'its name')
+    .argument('<store>', 'name of the saved store')
     .handler(remove)
 }
 

@@ -4,7 +4,7 @@ import type { PlantsCommand } from '../command.js'
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Show the version. plants doctor also shows the runtime and SQLite.')
+    .description('Show the version. For the versions of the runtime and SQLite, use plants doctor.')
     .addExamples('plants version')
     .handler((_options, io) => writeStdout(io, `${version}\n`))
 }

@@ -38,7 +38,7 @@ export function define(command: PlantsCommand): void {
     })
     .value(
       '--rejects <path>',
-      'write the rejected records, with the reasons, to this file',
+      'write the rejected records and the reasons to this file',
       parseRejectsPath,
     )
     .addOption(
@@ -111,7 +111,7 @@ function addRunningOptions(command: PlantsCommand): PlantsCommand {
     .optionsGroup('Running:')
     .value(
       '--max-errors <count>',
-      'stop when this many records are rejected; checked after each chunk of records',
+      'stop after the chunk in which this many records have been rejected',
       parseCount,
     )
     .option('--restart', 'start from the beginning instead of resuming')
