@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { isObject } from '../plant/json.js'
+import { isObject, isString } from '../plant/json.js'
 import { getSetting, listSettings, type Scope } from './setting-table.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
 
@@ -71,10 +71,6 @@ function isSection(
   if (section === undefined) return true
   if (!isObject(section) || Object.hasOwn(section, '__proto__')) return false
   return Object.values(section).every((entry) => isObject(entry) && isEntry(entry))
-}
-
-function isString(value: unknown): boolean {
-  return typeof value === 'string'
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 import { createInputError, PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
-import { isObject, parseJson } from '../plant/json.js'
+import { isObject, isString, parseJson } from '../plant/json.js'
 import type { Chunk, InputOptions, RawRecord } from './chunk.js'
 import {
   describeOnlyNames,
@@ -49,30 +49,32 @@ export function assertKeys({ records }: Chunk, options: InputOptions, source: Js
   const finder = new KeyFinder(options.map)
   const presentFields = new Set<FieldName>(['tag'])
   const objects: Record<string, unknown>[] = []
-  const ambiguousRecords: AmbiguousKeys[] = []
+  const ambiguousKeys: AmbiguousKeys[] = []
   for (const record of records) {
     const object = parseObject(record)
     if (!object) continue
     objects.push(object)
     const keys = finder.find(object)
     if ('ambiguousField' in keys) {
-      ambiguousRecords.push(keys)
+      ambiguousKeys.push(keys)
       presentFields.add(keys.ambiguousField)
-    } else for (const field of Object.keys(keys)) presentFields.add(field as FieldName)
+    } else {
+      for (const field of Object.keys(keys)) presentFields.add(field as FieldName)
+    }
     if (findMissingFields(presentFields, options).length === 0) return
   }
   if (objects.length === 0) {
-    assertNoOtherValues(records, options, source)
+    assertNoNamesOrRows(records, options, source)
     return
   }
-  const [ambiguousKeys] = ambiguousRecords
-  if (ambiguousKeys && ambiguousRecords.length === objects.length)
-    throw createAmbiguousError(ambiguousKeys, source)
+  const [firstAmbiguousKeys] = ambiguousKeys
+  if (firstAmbiguousKeys && ambiguousKeys.length === objects.length)
+    throw createAmbiguousError(firstAmbiguousKeys, source)
   throw createKeyError(objects, presentFields, options, source)
 }
 
 /** @throws {PlantsError} `input` if all first records are strings, or lists of cells */
-function assertNoOtherValues(
+function assertNoNamesOrRows(
   records: readonly RawRecord[],
   options: InputOptions,
   source: JsonSource,
@@ -85,13 +87,13 @@ function assertNoOtherValues(
 }
 
 function isJsonString(record: RawRecord): boolean {
-  return typeof record === 'string' && /^\s*"/.test(record) && 'value' in parseJson(record)
+  return isString(parseRecord(record))
 }
 
 /** @returns undefined if the record is no array */
 function parseRow(record: RawRecord): readonly unknown[] | undefined {
-  const parseResult = typeof record === 'string' ? parseJson(record) : {}
-  return 'value' in parseResult && Array.isArray(parseResult.value) ? parseResult.value : undefined
+  const value = parseRecord(record)
+  return Array.isArray(value) ? value : undefined
 }
 
 /** Creates the error for objects in which several keys may be the same field. */
@@ -146,8 +148,14 @@ export function assertNoRowLines(text: string, name: string, options: InputOptio
 }
 
 function parseObject(record: RawRecord): Record<string, unknown> | undefined {
+  const value = parseRecord(record)
+  return isObject(value) ? value : undefined
+}
+
+/** @returns undefined if the record is not JSON */
+function parseRecord(record: RawRecord): unknown {
   const parseResult = typeof record === 'string' ? parseJson(record) : {}
-  return 'value' in parseResult && isObject(parseResult.value) ? parseResult.value : undefined
+  return 'value' in parseResult ? parseResult.value : undefined
 }
 
 function createKeyError(

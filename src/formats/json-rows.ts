@@ -2,12 +2,13 @@
  * Finds the plants in JSON whose records are lists of cells, as in `[[1, "Fern"], [2, "Moss"]]`,
  * and builds the jq program that prints them as objects.
  *
- * Spreadsheets and databases write tables like this. The first list may have the names of the
- * columns. Without it, the first column of integers has the ids, the first column of strings the
+ * Spreadsheets and databases write tables like this. The first list may contain the names of the
+ * columns. Without names, the first column of integers has the ids, the first column of strings the
  * names, and the column after it the tags, if it has strings. A person sees this in the program,
  * and can change it.
  */
 import { type FieldName, fieldNames } from '../plant/fields.js'
+import { isString } from '../plant/json.js'
 import type { InputOptions } from './chunk.js'
 import { findColumns, findMissingFields } from './columns.js'
 
@@ -60,7 +61,7 @@ function selectRows(path: string | undefined, header: Row | undefined): string {
 
 /** Finds the columns by their names in the first row; undefined if it lacks a needed column. */
 function readHeader(row: Row, options: InputOptions): Map<FieldName, number> | undefined {
-  const names = row.map((cell) => (typeof cell === 'string' ? cell : ''))
+  const names = row.map((cell) => (isString(cell) ? cell : ''))
   const candidates = findColumns(names, options, new Map())
   const missingFields = findMissingFields(candidates, options)
   // The hint says how to generate ids.
@@ -70,7 +71,7 @@ function readHeader(row: Row, options: InputOptions): Map<FieldName, number> | u
 
 /** Whether only the first row has nothing but strings, which are most likely names of columns. */
 function isUnknownHeader([firstRow = [], ...otherRows]: readonly Row[]): boolean {
-  const hasOnlyStrings = (row: Row) => row.every((cell) => typeof cell === 'string')
+  const hasOnlyStrings = (row: Row) => row.every(isString)
   return otherRows.length > 0 && hasOnlyStrings(firstRow) && !otherRows.some(hasOnlyStrings)
 }
 
@@ -87,10 +88,6 @@ function guessColumns(rows: readonly Row[]): Map<FieldName, number> {
   columns.set('name', nameColumn)
   if (hasOnly(nameColumn + 1, isOptionalString)) columns.set('tag', nameColumn + 1)
   return columns
-}
-
-function isString(cell: unknown): boolean {
-  return typeof cell === 'string'
 }
 
 function isOptionalString(cell: unknown): boolean {

@@ -13,7 +13,7 @@
  * An import does not read these shapes itself, because it could only guess the right list and the
  * right object. A hint shows a command line, which a person can check and change.
  */
-import { isObject } from '../plant/json.js'
+import { isObject, isString } from '../plant/json.js'
 import { quoteWord } from '../platform/shell.js'
 import type { InputOptions } from './chunk.js'
 import { findMissingFields } from './columns.js'
@@ -27,7 +27,7 @@ export interface JqList {
   program: string
   objects: readonly JsonObject[]
   isGeoJson?: boolean
-  /** What the list has instead of objects. */
+  /** The kind of the elements, if they are not objects. */
   elements?: 'lists' | 'strings'
   /** Whether the program prints several lists, of which a person may not want all. */
   hasSeveralLists?: boolean
@@ -49,11 +49,11 @@ export function findListInObject(value: JsonObject, options: InputOptions): JqLi
 function findListWithoutObjects(value: JsonObject, options: InputOptions): JqList | undefined {
   const members = Object.entries(value)
   for (const [key, member] of members)
-    if (isListOf(member, Array.isArray)) {
+    if (isUniformList(member, Array.isArray)) {
       const list = findRowList(member.slice(0, maxObjects), formatPath(key), options)
       if (list) return list
     }
-  const listsOfNames = members.filter(([, member]) => isListOf(member, isString))
+  const listsOfNames = members.filter(([, member]) => isUniformList(member, isString))
   const [[key] = []] = listsOfNames
   if (
     key === undefined ||
@@ -68,12 +68,12 @@ function findListWithoutObjects(value: JsonObject, options: InputOptions): JqLis
   }
 }
 
-function isListOf<T>(value: unknown, isElement: (element: unknown) => element is T): value is T[] {
+/** Whether a value is a list, not empty, whose elements all have the type. */
+function isUniformList<T>(
+  value: unknown,
+  isElement: (element: unknown) => element is T,
+): value is T[] {
   return Array.isArray(value) && value.length > 0 && value.every(isElement)
-}
-
-function isString(value: unknown): value is string {
-  return typeof value === 'string'
 }
 
 /**

@@ -82,6 +82,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+export function isString(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
 /** A JSON number that is no int64, such as 1.5, as it was written. */
 export class NumberLiteral {
   readonly source: string
