@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { createUsageError, isWindows, PlantsError } from '../errors.js'
+import { describeMissingFolder } from '../platform/files.js'
 import { formatMakeFolder, formatOption } from '../platform/shell.js'
 
 export interface AddressContext {
@@ -111,24 +112,27 @@ export function createNoStoreError(
   { name }: Address,
   { storeFlag = formatOption('store', name), cause = 'missingFile', hint }: MissingStore = {},
 ): PlantsError {
-  const folder = dirname(name)
-  const {
-    reason,
-    advice,
-    firstStep = '',
-  } = {
-    missingFolder: {
-      reason: `: the directory ${folder} does not exist`,
-      firstStep: `Check the address, or create the directory with: ${formatMakeFolder(folder)}. `,
-      advice: 'Then create',
-    },
-    missingFile: { reason: '', advice: 'Check the address, or create' },
-    emptyFile: { reason: ': the file is empty', advice: 'Create' },
-  }[cause]
+  const { reason, firstStep, advice } = explainAbsence(cause, dirname(name))
   const command = `plants create --id next --name NAME${storeFlag}`
   const creation = hint ?? `${advice} the store and a plant with: ${command}`
   const message = `There is no store at ${name}${reason}`
   return new PlantsError('unavailable', message, { hint: firstStep + creation })
+}
+
+/** @param folder the directory in which the store was looked for */
+function explainAbsence(cause: AbsenceCause, folder: string) {
+  switch (cause) {
+    case 'missingFolder':
+      return {
+        reason: `: ${describeMissingFolder(folder)}`,
+        firstStep: `Check the address, or create the directory with: ${formatMakeFolder(folder)}. `,
+        advice: 'Then create',
+      }
+    case 'missingFile':
+      return { reason: '', firstStep: '', advice: 'Check the address, or create' }
+    case 'emptyFile':
+      return { reason: ': the file is empty', firstStep: '', advice: 'Create' }
+  }
 }
 
 /**
