@@ -1,14 +1,14 @@
 // This generates load with raw sockets, in a process of its own, so that the server is what is
 // measured. Each connection sends again as soon as it has the response. The load is described by
 // JSON in argv:
-//   url               is that of the server
-//   firstId           is a text; the other ids have as many digits
-//   hasRandomIds         says whether the ids of creates are in no order
-//   existingCount     is how many plants from `firstId` on are read, at random; without it, plants
-//                     are created
-//   connections       is how many there are at the same time
-//   keepsConnections            says whether a connection sends one request after the other; otherwise each
-//                     request has a new one
+//   url                is that of the server
+//   firstId            is a text; the other ids have as many digits
+//   hasRandomIds       says whether the ids of creates are in no order
+//   existingCount      is how many plants from `firstId` on are read, at random; without it, plants
+//                      are created
+//   connections        is how many there are at the same time
+//   keepsConnections   says whether a connection sends one request after another; otherwise each
+//                      request has a new one
 //   milliseconds, or count   says for how long, or how many requests
 // It prints JSON: how many requests were acknowledged, how many a second, and p50 and p99 in ms.
 import { connect } from 'node:net'

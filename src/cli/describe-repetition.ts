@@ -5,7 +5,7 @@ import type { ImportPlan } from '../import/inputs.js'
  *
  * @param options the options that the command then needs, each with a space before it
  */
-export function describeRepeat(plan: ImportPlan, options = ''): string {
+export function describeRepetition(plan: ImportPlan, options = ''): string {
   // The other files of the same command may be unchanged, or may not fit the options.
   const action = plan.inputs.length === 1 ? 'run the command again' : 'import only this file'
   // If records got generated ids, only their names show that they are stored.

@@ -2,7 +2,7 @@ import type { FormatReader, Header } from '../formats/chunk.js'
 import { describeUnnamedColumn, listNames } from '../formats/columns.js'
 import type { ImportPlan } from '../import/inputs.js'
 import type { FieldName } from '../plant/fields.js'
-import { describeRepeat } from './describe-repeat.js'
+import { describeRepetition } from './describe-repetition.js'
 
 /** Describes what a person may miss in the store after an input is read to its end. */
 export function describeUnreadCells(
@@ -25,7 +25,7 @@ function describeRowsAbove({ rowsAbove, line }: Header, file: string, plan: Impo
   const condition = isOnlyOne ? 'it is a plant' : 'they are plants'
   return (
     `The header is in line ${line} of ${file}, and ${clause}. ` +
-    `If ${condition}, move the header to line 1, and ${describeRepeat(plan)}`
+    `If ${condition}, move the header to line 1, and ${describeRepetition(plan)}`
   )
 }
 
@@ -45,7 +45,7 @@ function describeMergedCells(
       : `The columns ${list} of ${file} have merged cells`
   // The plants with an empty field are stored, except in a dry run, and must be changed.
   const mustUpdate = plan.ifExists !== 'update' && !plan.dryRun
-  const repeat = describeRepeat(plan, mustUpdate ? ' --if-exists update' : '')
+  const repeat = describeRepetition(plan, mustUpdate ? ' --if-exists update' : '')
   return (
     `${subject}, and only the first row of each has a value. To fill the other rows, ` +
     `unmerge the cells in a spreadsheet, enter a value in each row, and ${repeat}`

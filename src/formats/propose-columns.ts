@@ -35,7 +35,7 @@ export function listColumnHints(
 ): string[] {
   const { rows, names, line, searchedRows } = sample
   const headerDelimiter = findHeaderDelimiter(sample, options)
-  // Only quotes keep a delimiter from dividing a cell.
+  // The delimiter is right. Each row is read as one cell, because the whole row is in quotes.
   const isQuotedRow = sample.delimiter && headerDelimiter === formatDelimiter(sample.delimiter)
   if (isQuotedRow) return [quotedRowsHint]
   if (headerDelimiter !== undefined)

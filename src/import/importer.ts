@@ -48,7 +48,7 @@ import { type ChunkResult, computeChunkResult } from './outcomes.js'
 import type { Position } from './parse-checkpoint.js'
 import { ReadAhead } from './read-ahead.js'
 
-/** Is told of what the importer has done. */
+/** A listener is told what the importer has done. */
 interface ImportListener {
   /** Reports a chunk that is committed. */
   reportChunk(

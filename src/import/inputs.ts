@@ -39,7 +39,7 @@ export interface ImportPlan extends InputOptions {
   /** The rejected records that the dialogue has shown, as `describeRejected` describes them. */
   shownRejections?: ReadonlySet<string>
   /** Whether the dialogue has shown which cells are not read. */
-  hasShownWarnings?: true
+  hasShownWarnings?: boolean
 }
 
 interface Closable {

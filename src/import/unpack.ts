@@ -1,5 +1,5 @@
 /*
- * Gathers the bytes of an input to blocks, and unpacks them if they are packed by gzip.
+ * Gathers the bytes of an input into blocks, and unpacks them if they are packed by gzip.
  */
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -8,7 +8,10 @@ import { createEmptyFileError, peek } from '../formats/chunk.js'
 
 export const blockBytes = 196_608
 
-/** Joins pieces to blocks. A pipe gives pieces of a few kilobytes, and each block has its cost. */
+/**
+ * Joins pieces into blocks. A pipe yields pieces of a few kilobytes, and the work for a block hardly
+ * depends on its size.
+ */
 export async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let gatheredPieces: Uint8Array[] = []
   let gatheredBytes = 0
@@ -23,9 +26,7 @@ export async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGen
   if (gatheredBytes > 0) yield joinPieces(gatheredPieces)
 }
 
-/**
- * Joins pieces to one buffer. A piece that is a whole block, as those of files are, is not copied.
- */
+/** Joins pieces into one buffer. A file yields whole blocks, which are not copied. */
 function joinPieces(pieces: readonly Uint8Array[]): Buffer {
   const [first] = pieces
   return pieces.length === 1 && first instanceof Buffer ? first : Buffer.concat(pieces)

@@ -60,7 +60,7 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
   const answeredPlan = { ...applyAnswers(plan, answers), answers }
   const preview = await previewImport(answeredPlan, io)
   const shownRejections = new Set(preview.reasons)
-  const complete = { ...answeredPlan, shownRejections, hasShownWarnings: true as const }
+  const complete = { ...answeredPlan, shownRejections, hasShownWarnings: true }
   await showLines(
     [
       'The same without questions:',

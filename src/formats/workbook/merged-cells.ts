@@ -1,10 +1,10 @@
 /*
  * Finds the fields that records lack because cells of a sheet are merged.
  *
- * Of merged cells, only the first one has the value, and a reader sees the others as empty. A sheet
- * lists its merged ranges after all of its rows, and there may be a million of them. So this keeps
- * one byte for each row, which says what fields the row has, and no range: when a range comes, it
- * is compared with the rows, and only the fields that some record lacks are kept.
+ * Only the first of the merged cells has the value. A reader sees the others as empty. A sheet lists
+ * its merged ranges after all of its rows, and there may be a million of them. So `MergedCells`
+ * keeps no ranges. It keeps one byte for each row, which says what fields the row has. When a range
+ * is read, it is compared with the rows, and only the fields that some record lacks are kept.
  */
 import type { FieldName } from '../../plant/fields.js'
 import type { Cells, Header } from '../chunk.js'
@@ -22,7 +22,10 @@ export class MergedCells {
   readonly fields = new Set<FieldName>()
   #fieldColumns: readonly FieldColumn[] = []
   #headerRow = 0
-  /** For each row, the bits of the fields whose cells are not empty. A record has at least one. */
+  /**
+   * The byte of a row has the bits of the fields whose cells are not empty. The row of a record has
+   * at least one bit.
+   */
   #filledFields = new Uint8Array(1024)
   /**
    * How many rows may still be compared. Merged ranges never overlap, so those of the three columns

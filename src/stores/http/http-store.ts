@@ -38,8 +38,8 @@ export class HttpStore implements Store {
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
     const [change] = changes
-    // Only an import sets this. It prints its own hint how to continue, because it has no option
-    // for a key.
+    // Only an import sets `mayHaveBeenSent`. An import prints its own hint, because it has no
+    // option for a key.
     const isFromImport = options.mayHaveBeenSent !== undefined
     return change && changes.length === 1 && !isFromImport
       ? [await this.#writeOne(change, options)]

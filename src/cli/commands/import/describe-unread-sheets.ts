@@ -3,7 +3,7 @@ import { listNames } from '../../../formats/columns.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { escapeControlChars } from '../../../platform/escape.js'
 import { formatOption } from '../../../platform/shell.js'
-import { describeRepeat } from '../../describe-repeat.js'
+import { describeRepetition } from '../../describe-repetition.js'
 
 /**
  * Describes the sheets of a workbook that have rows but were not read, and how to read them.
@@ -22,7 +22,7 @@ export function describeUnreadSheets(
   const sheetOption = formatOption('sheet', isOnlyOne && canRepeat(first) ? first?.name : 'NAME')
   return (
     `${listSheets(sheets)} of ${file} ${predicate}. To read ${object}, ` +
-    `${describeRepeat(plan, sheetOption)}${describeMapping(sheets)}`
+    `${describeRepetition(plan, sheetOption)}${describeMapping(sheets)}`
   )
 }
 

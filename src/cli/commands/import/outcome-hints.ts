@@ -15,7 +15,7 @@ import type { RejectionCause } from '../../../stores/change.js'
 
 type Cause = RejectionCause | 'conflict'
 
-/** What the hint depends on at the end of an import. */
+/** The hint at the end of an import depends on these facts. */
 interface ImportOutcome {
   /** The number of records that were rejected, also by an interrupted run. */
   rejectedCount: number
@@ -28,7 +28,7 @@ interface ImportOutcome {
 }
 
 /** The records with these causes must be corrected like those that no cause explains. */
-const correctedCauses: ReadonlySet<Cause> = new Set<Cause>([
+const causesToCorrect: ReadonlySet<Cause> = new Set<Cause>([
   'surplusCells',
   'formattedId',
   'otherQuotes',
@@ -50,7 +50,7 @@ export class OutcomeHints {
     for (const { error, rejectionCause } of rejections) {
       const cause = rejectionCause ?? (error === 409 ? 'conflict' : undefined)
       if (cause === undefined) continue
-      if (!correctedCauses.has(cause)) this.#explainedCount += 1
+      if (!causesToCorrect.has(cause)) this.#explainedCount += 1
       if (!this.#files.has(cause)) this.#files.set(cause, file)
     }
   }
@@ -157,7 +157,7 @@ export class OutcomeHints {
 
 const skippedClause = 'plants that are stored unchanged are skipped'
 export const againHint = `again: ${skippedClause}`
-/** For an import that has stored plants with generated ids. */
+/** An import that has stored plants with generated ids gets this hint. */
 export const newNamesHint =
   'To import only plants with new names, run the command again with --match name'
 const writeRejectsHint =
