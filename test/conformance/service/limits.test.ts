@@ -108,17 +108,23 @@ async function waitForServedSocket() {
   return { bytesRead: () => served.bytesRead }
 }
 
-test('a service lists 100 plants when the request has no limit', async () => {
-  const read = async function* () {
-    yield Array.from({ length: 200 }, (_, id) => ({ id: BigInt(id), name: 'Fern' }))
-  }
-  const { body, headers } = await exchangeOnce(
-    await serveStore({ ...quickStore, read }),
-    listRequest,
-  )
-  expect(JSON.parse(body)).toHaveLength(100)
-  expect(headers['link']).toBe('<plants?limit=100&after=99>; rel="next"')
-})
+test.each([
+  { count: 200, link: '<plants?limit=100&after=99>; rel="next"' },
+  { count: 100, link: undefined },
+])(
+  'a service lists 100 of $count plants when the request has no limit, and the link $link',
+  async ({ count, link }) => {
+    const read = async function* () {
+      yield Array.from({ length: count }, (_, id) => ({ id: BigInt(id), name: 'Fern' }))
+    }
+    const { body, headers } = await exchangeOnce(
+      await serveStore({ ...quickStore, read }),
+      listRequest,
+    )
+    expect(JSON.parse(body)).toHaveLength(100)
+    expect(headers['link']).toBe(link)
+  },
+)
 
 test('a body in chunks of one byte needs little more memory than its bytes', async () => {
   const formatChunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
