@@ -9,8 +9,8 @@ import { createEmptyFileError, peek } from '../formats/chunk.js'
 export const blockBytes = 196_608
 
 /**
- * Joins pieces into blocks. A pipe yields pieces of a few kilobytes, and the work for a block hardly
- * depends on its size.
+ * Joins pieces into blocks. A pipe yields pieces of a few kilobytes, and the work for a block
+ * hardly depends on its size.
  */
 export async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let gatheredPieces: Uint8Array[] = []

@@ -1,10 +1,11 @@
 /*
  * Finds the fields that records lack because cells of a sheet are merged.
  *
- * Only the first of the merged cells has the value. A reader sees the others as empty. A sheet lists
- * its merged ranges after all of its rows, and there may be a million of them. So `MergedCells`
- * keeps no ranges. It keeps one byte for each row, which says what fields the row has. When a range
- * is read, it is compared with the rows, and only the fields that some record lacks are kept.
+ * Only the first of the merged cells has the value. A reader sees the others as empty. A sheet
+ * lists its merged ranges after all of its rows, and there may be a million of them. So
+ * `MergedCells` keeps no ranges. It keeps one byte for each row, which says what fields the row
+ * has. When a range is read, it is compared with the rows, and only the fields that some record
+ * lacks are kept.
  */
 import type { FieldName } from '../../plant/fields.js'
 import type { Cells, Header } from '../chunk.js'
