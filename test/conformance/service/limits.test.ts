@@ -112,7 +112,7 @@ test.each([
   { count: 200, link: '<plants?limit=100&after=99>; rel="next"' },
   { count: 100, link: undefined },
 ])(
-  'a service lists 100 of $count plants when the request has no limit, and the link $link',
+  'a service lists 100 of $count plants when the request has no limit, and links only to more',
   async ({ count, link }) => {
     const read = async function* () {
       yield Array.from({ length: count }, (_, id) => ({ id: BigInt(id), name: 'Fern' }))
