@@ -63,12 +63,12 @@ function formatProgramPage() {
 function readVariables() {
   const page = readFileSync(join(root, 'docs/settings.md'), 'utf8')
   const settingRows = page.matchAll(/^\|[^|]+\| `(?<option>--[\w-]+)` \| `(?<name>[A-Z_]+)` \|/gm)
-  const otherRows = page.matchAll(/^\| (?<purpose>[^|]+) \| (?<names>`[A-Z][^|]+) \|$/gm)
+  const otherRows = page.matchAll(/^\| (?<names>`[A-Z][^|]+) \| (?<meaning>[^|]+) \|$/gm)
   return [
     ...Array.from(settingRows, ({ groups = {} }) => [groups.name, `as ${groups.option}`]),
     ...Array.from(otherRows, ({ groups = {} }) => [
       groups.names.replaceAll('`', ''),
-      groups.purpose.replace(/\[(?<text>[^\]]+)\]\([^)]+\)/g, '$<text>').replaceAll('`', ''),
+      groups.meaning.replace(/\[(?<text>[^\]]+)\]\([^)]+\)/g, '$<text>').replaceAll('`', ''),
     ]),
   ]
 }
