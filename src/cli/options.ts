@@ -113,11 +113,14 @@ export function parseId(name: string, text: string): bigint {
   throw createUsageError(message, chooseIdHint(text))
 }
 
+export const findIdsHint = 'To find the ids: plants list --search TEXT'
+
 /** Chooses a hint for a text that is not an id, by what the text probably was meant to be. */
 function chooseIdHint(text: string): string {
   if (beginsWithLongDash(text)) return hyphensHint
-  if (/[,;]/.test(text)) return 'Separate ids by spaces: 1 2 3'
+  if (/[,;]|^\d+(?:-|\.\.+|:)\d+$/.test(text))
+    return 'Separate ids by spaces: 1 2 3. For a range: seq 1 5 | plants get -'
   if (/^(?:\+|-?0)\d+$|^[-+]?\d+\.\d*$/.test(text))
     return 'Write an id in plain digits, without leading zeros, a plus sign or a point: 7'
-  return 'To find the ids: plants list --search TEXT'
+  return findIdsHint
 }

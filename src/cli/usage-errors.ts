@@ -17,7 +17,7 @@ import { setPasswordHint } from '../stores/address.js'
 import { leaveOutHint } from './command.js'
 import type { CommandLineError } from './command-line-error.js'
 import { getCommandPath } from './command-names.js'
-import { beginsWithLongDash, hyphensHint } from './options.js'
+import { beginsWithLongDash, findIdsHint, hyphensHint } from './options.js'
 
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
 
@@ -74,8 +74,8 @@ const allByDefaultHint = 'Leave it out: without a filter, the command takes all 
 
 /**
  * The hints for options that many people expect of these commands: `--id`, which only `create` has,
- * and `--all`. A hint that changes plants names the store twice. Otherwise, the change could be
- * made in the default store.
+ * `--all`, and two options of `import`. A hint that changes plants names the store twice.
+ * Otherwise, the change could be made in the default store.
  */
 const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
   [
@@ -103,6 +103,18 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
       export: allByDefaultHint,
     },
   ],
+  [
+    '--columns',
+    {
+      export: 'An export always has the columns id, name and tag: remove a column from the file',
+    },
+  ],
+  [
+    '--delimiter',
+    {
+      export: 'For tabs instead of commas: --output tsv. For a workbook: plants export FILE.xlsx',
+    },
+  ],
 ])
 
 /**
@@ -112,7 +124,7 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
 const hintsForSecrets: ReadonlyMap<string, string> = new Map([
   [
     '--token',
-    'Set PLANTS_TOKEN, or save one with: plants auth login. For serve: PLANTS_SERVE_TOKEN',
+    'Set PLANTS_TOKEN, or save one: plants auth login --store ADDRESS. For serve: PLANTS_SERVE_TOKEN',
   ],
   ['--password', setPasswordHint],
 ])
@@ -137,11 +149,11 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
     const [flag = ''] = /--[\w-]+/.exec(message) ?? []
     return createUsageError(`${flag} needs a value`, formatUsageHint(command))
   }
-  if (code === 'commander.missingArgument') parseArguments(command)
+  if (code === 'commander.missingArgument') return createMissingArgumentError(command)
   const sentence = message.replace('error: ', '')
   return createUsageError(
     sentence.charAt(0).toUpperCase() + sentence.slice(1),
-    chooseSyntaxHint(command, code),
+    code === 'commander.conflictingOption' ? leaveOutHint : formatUsageHint(command),
   )
 }
 
@@ -204,23 +216,23 @@ function formatUsageHint(command: Command): string {
 }
 
 /**
- * Parses the arguments of a line that lacks one, because a wrong one is explained first: in
+ * Explains a line that lacks an argument. A wrong argument is explained first: in
  * `config set password`, the setting is wrong, and its value is missing.
  *
  * @throws {PlantsError} `usage` for an argument that is wrong
  */
-function parseArguments({ args, registeredArguments }: Command): void {
+function createMissingArgumentError(command: Command): PlantsError {
+  const { args, registeredArguments } = command
   for (const [index, word] of args.entries())
     registeredArguments[index]?.parseArg?.(word, undefined)
-}
-
-function chooseSyntaxHint(command: Command, code: string): string {
-  if (code === 'commander.conflictingOption') return leaveOutHint
-  const usageHint = formatUsageHint(command)
-  if (code !== 'commander.missingArgument') return usageHint
-  const { args, registeredArguments } = command
-  const choices = registeredArguments[args.length]?.argChoices
-  return choices ? `Give one of ${choices.join(', ')}. ${usageHint}` : usageHint
+  const missing = registeredArguments[args.length]
+  const choices = missing?.argChoices
+  const choiceHint = choices ? `Give one of ${choices.join(', ')}. ` : ''
+  const hint =
+    missing?.name() === 'id'
+      ? `Give one or more ids: plants ${getCommandPath(command)} 7 8. ${findIdsHint}`
+      : `${choiceHint}${formatUsageHint(command)}`
+  return createUsageError(`The ${missing?.name()} is missing`, hint)
 }
 
 function formatHelpHint(command: Command): string {

@@ -34,7 +34,7 @@ export function chooseFileFormat(name: string, chosen: FormatName | undefined): 
     `The file name ${JSON.stringify(shorten(name))} does not show the format`,
     isSpreadsheet
       ? `For a workbook, use the name ${JSON.stringify(shorten(toWorkbookName(name)))}`
-      : 'Choose a format, such as: --output csv',
+      : 'End the name in .csv, .tsv, .json, .ndjson or .xlsx, or choose a format: --output csv',
   )
 }
 

@@ -37,8 +37,8 @@ export function readKeyPair(
     cert: readTextFile(certPath, `Give ${optionNames.cert} the path of a PEM file`),
     key: readTextFile(keyPath, `Give ${optionNames.key} the path of a PEM file`),
   }
-  const options = `${optionNames.cert} and ${optionNames.key}`
-  const hint = `Use PEM files for ${options}, the key without a passphrase`
+  const { cert, key } = optionNames
+  const hint = `Give ${cert} the certificate in PEM, and ${key} its key in PEM without a passphrase`
   const reason = explainWriteAccess(statSync(keyPath))
   if (reason !== undefined)
     throw createInputError(

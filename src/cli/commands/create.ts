@@ -60,7 +60,7 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
     if (options.dryRun) await previewCreate(plant, options, context)
     else await createAndPrint(plant, options, context)
   } catch (error) {
-    throw addLookupHint(error, plant, context)
+    throw addConflictHint(error, plant, context)
   }
 }
 
@@ -150,13 +150,17 @@ async function previewInStore(
 }
 
 /**
- * Adds a hint to the error of a conflict: how to show the plant that already has the id. Any other
- * error is returned unchanged, and so is a conflict that has a hint already.
+ * Adds a hint to the error of a conflict: how to show the plant that already has the id, and how to
+ * use another id. Any other error is returned unchanged, and so is a conflict that has a hint.
  */
-function addLookupHint(error: unknown, { id }: InputPlant, { storeFlag }: CommandContext): unknown {
+function addConflictHint(
+  error: unknown,
+  { id }: InputPlant,
+  { storeFlag }: CommandContext,
+): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
   if (!isConflict || error.hint || id === 'next') return error
-  const hint = `Look at it with: plants get ${id}${storeFlag}`
+  const hint = `To show it: plants get ${id}${storeFlag}. To use an id that is free: --id next`
   return new PlantsError('conflict', error.message, { ...error, hint })
 }
 

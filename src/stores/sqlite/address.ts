@@ -23,6 +23,8 @@ export async function parseSqlite(
   if (path === '') throw createAddressError(source, 'is empty')
   if (fileUrl.test(text))
     throw createAddressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
+  if (path === text && listFile.test(path))
+    throw createAddressError(source, 'names a list of plants, which is not a store', listHint)
   const isService = hostWithPort.test(path)
   const isRooted = rootedPath.test(path) || (isWindows && rootedWindowsPath.test(path))
   const isUrlLike = !isRooted && mistypedUrl.test(path)
@@ -66,6 +68,11 @@ const mistypedUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.
 
 /** A string that does not match may be the name of a saved store. */
 const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
+
+/** A file without a directory in its path that looks like a list of plants. */
+const listFile = /^[^/\\:]+\.(csv|tsv|xlsx|json|jsonl|ndjson)$/i
+
+const listHint = 'To import the list: plants import FILE. To choose a store: --store ./plants.db'
 
 const noSchemeHint =
   'The address of a service begins with http:// or https://, such as http://localhost:4010'

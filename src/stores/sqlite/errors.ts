@@ -152,7 +152,7 @@ function explainResultCode(failure: FileFailure, code: number): PlantsError {
       const notDatabaseReason = 'it is not a SQLite database'
       return createFileError(failure, 'accessDenied', {
         reason: notDatabaseReason,
-        hint: anotherFileHint,
+        hint: 'Choose a file that plants has created. To import a list: plants import FILE',
       })
     }
     default:

@@ -16,11 +16,11 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['--help', [['--help']], 6, 139, []],
   ['create --help', [['create', '--help']], 8, 146, []],
   ['a Tab', [tab], 8, 148, []],
-  ['create', [fern], 10, 175, drivers],
-  ['get', [fern, ['get', '1']], 10, 174, drivers],
-  ['list', [fern, ['list']], 10, 169, drivers],
-  ['create at a service', [service], 12, 182, ['http-store']],
-  ['create in a database', [database], 12, 291, ['postgres-store']],
+  ['create', [fern], 10, 177, drivers],
+  ['get', [fern, ['get', '1']], 10, 176, drivers],
+  ['list', [fern, ['list']], 10, 171, drivers],
+  ['create at a service', [service], 12, 184, ['http-store']],
+  ['create in a database', [database], 12, 293, ['postgres-store']],
 ])('plants %s loads only the modules that it needs', async (_, runs, files, kilobytes, stores) => {
   const { chunks, bytes, modules, found } = await loadsOf(runs)
   expect(found).toEqual(stores)

@@ -205,7 +205,7 @@ describe('a service does not start', () => {
           error: 400,
           message: `${cert} and ${key} are not a certificate and the key for it`,
         },
-        hint: 'Use PEM files for --tls-cert and --tls-key, the key without a passphrase',
+        hint: 'Give --tls-cert the certificate in PEM, and --tls-key its key in PEM without a passphrase',
       })
     expect((await serve(['--tls-cert', one.path, '--tls-key', one.keyPath])).code).toBe(0)
   })

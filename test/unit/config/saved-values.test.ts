@@ -4,7 +4,7 @@ import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 // A value in the settings file that cannot be used: which one it is, and which command changes it.
 
 const forms =
-  'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
+  'Give a path (./plants.db), an address (https://HOST, postgres://HOST/DATABASE) or a saved name (team)'
 
 test.each([
   {
