@@ -7,7 +7,7 @@ import {
 import { Sandbox } from './sandbox.js'
 
 export const token = 's3cret-of-one-address'
-export const fern = 'create --id 1 --name Fern --timeout 3s --output json --store'
+export const fern = 'create --id 1 --name Fern --timeout 20s --output json --store'
 /** The response to an empty object, by which `auth login` sees that a service accepts the token. */
 export const acceptingResponse = buildJsonResponse(400, { error: 422, message: 'No NewPlant' })
 export const createdResponse = buildJsonResponse(200, { name: 'Fern' })
