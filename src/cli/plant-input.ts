@@ -35,7 +35,7 @@ const onePlantHint =
   'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
 
 const incompleteHint =
-  'Give both --id and --name. To read the plant from stdin, give neither of them, nor --tag'
+  'Give --id (a number, or next) and --name. To read the plant from stdin, leave out --id, --name and --tag'
 
 const plainIdHint =
   'Give the id in plain digits, without leading zeros. For the greatest id plus 1: --id next'

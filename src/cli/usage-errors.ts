@@ -147,7 +147,9 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
   }
   if (code === 'commander.optionMissingArgument') {
     const [flag = ''] = /--[\w-]+/.exec(message) ?? []
-    return createUsageError(`${flag} needs a value`, formatUsageHint(command))
+    const choices = command.options.find(({ long }) => long === flag)?.argChoices
+    const hint = choices ? `Give one of ${choices.join(', ')}` : formatUsageHint(command)
+    return createUsageError(`${flag} needs a value`, hint)
   }
   if (code === 'commander.missingArgument') return createMissingArgumentError(command)
   const sentence = message.replace('error: ', '')
