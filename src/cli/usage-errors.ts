@@ -74,7 +74,7 @@ const allByDefaultHint = 'Leave it out: without a filter, the command takes all 
 
 /**
  * The hints for options that many people expect of these commands: `--id`, which only `create` has,
- * `--all`, and two options of `import`. A hint that changes plants names the store twice.
+ * `--all`, and options of other commands. A hint that changes plants names the store twice.
  * Otherwise, the change could be made in the default store.
  */
 const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = new Map([
@@ -101,6 +101,13 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
       list: allByDefaultHint,
       count: allByDefaultHint,
       export: allByDefaultHint,
+    },
+  ],
+  [
+    '--file',
+    {
+      import: 'To import a file: plants import FILE',
+      export: 'To write a file: plants export FILE',
     },
   ],
   [
