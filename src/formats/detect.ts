@@ -233,10 +233,10 @@ function assertNameFits(
   const isTableName = ending === 'csv' || ending === 'tsv'
   if (isTableName && /^(?:\[\s*)?\{\s*"/.test(text)) {
     const format = text.startsWith('{') && beginsWithWholeObject(text) ? 'ndjson' : 'json'
-    throw new NoListError(`${name} is JSON, and no table`, `Add --format ${format}`)
+    throw new NoListError(`${name} is JSON, not a table`, `Add --format ${format}`)
   }
   if (ending === 'json' && beginsWithHeader(text, options))
-    throw new NoListError(`${name} is a table, and no JSON`, 'Add --format csv')
+    throw new NoListError(`${name} is a table, not JSON`, 'Add --format csv')
 }
 
 /** Whether the first line has the name of a column that an import needs, and a delimiter. */

@@ -55,7 +55,7 @@ function createIgnoredError(field: 'id' | 'name', { name, noun }: FieldSource): 
   const hint =
     field === 'id'
       ? 'To generate ids, add --id-from next'
-      : `In --map, replace name= by name=${noun.toUpperCase()}`
+      : `In --map, replace name= with name=${noun.toUpperCase()}`
   return new MissingFieldsError(`The ${field}s in ${name} are ignored, but plants need them`, hint)
 }
 

@@ -155,7 +155,7 @@ function assertDelimiter(
     name,
   )
   if (otherWidth < 2) return
-  const message = `${name} has ${describeDelimiter(otherDelimiter)} between its cells, and not ${describeDelimiter(delimiter)}`
+  const message = `${name} has ${describeDelimiter(otherDelimiter)} between its cells, not ${describeDelimiter(delimiter)}`
   const formatHint = options.format === 'tsv' ? 'Replace --format tsv by' : 'Add'
   const hint = format === 'tsv' ? `${formatHint} --format csv` : 'Leave out --delimiter'
   throw new DelimiterError(message, hint)

@@ -106,7 +106,7 @@ function explainRepetition(
     const message = `${problem.message}; it is the plant of line ${firstLine}`
     return createRejectedOutcome({ ...problem, message })
   }
-  const message = `Line ${firstLine} has the id ${getTargetId(change)}, too, and its plant differs`
+  const message = `The id ${getTargetId(change)} also occurs in line ${firstLine}, with a different plant`
   return createRejectedOutcome({ ...problem, message, rejectionCause: 'repeatedId' })
 }
 

@@ -66,11 +66,11 @@ test.each<{ input: string | Buffer; what: string }>([
 )
 
 test.each([
-  ['a.csv', '[{"id":1,"name":"a"}]', 'a.csv is JSON, and no table', 'Add --format json'],
-  ['a.tsv', '{\n"id":1,"name":"a"}\n', 'a.tsv is JSON, and no table', 'Add --format json'],
-  ['a.csv.gz', `${plant}\n${plant}\n`, 'a.csv.gz is JSON, and no table', 'Add --format ndjson'],
-  ['a.json', 'id;name\n1;a\n', 'a.json is a table, and no JSON', 'Add --format csv'],
-  ['a.json.gz', '"name","id"\n"a",1\n', 'a.json.gz is a table, and no JSON', 'Add --format csv'],
+  ['a.csv', '[{"id":1,"name":"a"}]', 'a.csv is JSON, not a table', 'Add --format json'],
+  ['a.tsv', '{\n"id":1,"name":"a"}\n', 'a.tsv is JSON, not a table', 'Add --format json'],
+  ['a.csv.gz', `${plant}\n${plant}\n`, 'a.csv.gz is JSON, not a table', 'Add --format ndjson'],
+  ['a.json', 'id;name\n1;a\n', 'a.json is a table, not JSON', 'Add --format csv'],
+  ['a.json.gz', '"name","id"\n"a",1\n', 'a.json.gz is a table, not JSON', 'Add --format csv'],
 ] as const)('the error for %s that begins with %s names its format', async (...row) => {
   const [name, input, message, hint] = row
   await expect(readRecords(input, { name })).rejects.toMatchObject({ kind: 'input', message, hint })

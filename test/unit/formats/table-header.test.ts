@@ -181,19 +181,19 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
   {
     input: 'id,name\n1,Acer\n',
     options: { format: 'tsv' },
-    message: 'stdin has commas between its cells, and not tabs',
+    message: 'stdin has commas between its cells, not tabs',
     hint: 'Replace --format tsv by --format csv',
   },
   {
     input: '1|Acer|north\n',
     options: { format: 'tsv', columns: ['id', 'name'] },
-    message: 'stdin has vertical bars between its cells, and not tabs',
+    message: 'stdin has vertical bars between its cells, not tabs',
     hint: 'Replace --format tsv by --format csv',
   },
   {
     input: 'Nr\tKind\n1\tAcer\n',
     options: { format: 'csv', delimiter: ',' },
-    message: 'stdin has tabs between its cells, and not commas',
+    message: 'stdin has tabs between its cells, not commas',
     hint: 'Leave out --delimiter',
   },
   {

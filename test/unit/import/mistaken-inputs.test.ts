@@ -11,7 +11,7 @@ test.each([
   [['', '--dry-run'], 'The name of a file to import is empty', 'Give a value, or remove it'],
   [
     ['https://a.example/list.csv'],
-    'import reads files, and no URLs',
+    'import reads files, not URLs',
     'Download it, and import that file',
   ],
   [['list.csv', '--columns', ''], '--columns is empty', 'Give a value, or leave the option out'],

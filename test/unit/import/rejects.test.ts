@@ -257,7 +257,7 @@ describe('an import says that a file has an id twice', () => {
     const { code, err } = await user.import(file)
     expect(code).toBe(6)
     expect(err).toBe(
-      `plants: ${file}:${line}: Line ${first} has the id 7, too, and its plant differs\n` +
+      `plants: ${file}:${line}: The id 7 also occurs in line ${first}, with a different plant\n` +
         'plants: Rejected 1 plant\n' +
         '  Where an id occurs twice, give each plant an id of its own, or delete one of the records\n',
     )
@@ -301,7 +301,7 @@ test.each([
     options: '--if-exists same',
     hint: 'Replace --id-from 3 by --id-from next, and add --match name: plants that are stored unchanged are skipped',
   },
-  { options: '--rejects bad', hint: 'Import HOME/bad with --id-from next, and not 3' },
+  { options: '--rejects bad', hint: 'Import HOME/bad with --id-from next, not 3' },
   { options: '--match name', hint: 'Replace --id-from 3 by --id-from next' },
   { options: '--dry-run', hint: 'Replace --id-from 3 by --id-from next' },
 ])('a generated id that exists is rejected with $options: $hint', async ({ options, hint }) => {
@@ -349,8 +349,8 @@ test('a dry run says that it does not write the rejects file', async () => {
 
 test.each([
   ['-', '--rejects writes no records to stdout', 'rejected.csv'],
-  ['bad.xlsx', '--rejects writes text, and no .xlsx file', 'bad.csv'],
-  ['bad.csv.gz', '--rejects writes text, and no .gz file', 'bad.csv'],
+  ['bad.xlsx', '--rejects writes text, not .xlsx files', 'bad.csv'],
+  ['bad.csv.gz', '--rejects writes text, not .gz files', 'bad.csv'],
 ])('the rejects file cannot be %s', async (path, message, otherPath) => {
   user.write('list.csv', 'id,name\nx,X\n')
   const { code, err } = await user.run(`import list.csv --rejects ${path} --output text`)

@@ -172,7 +172,7 @@ function resolveInput(file: string, io: Io): ImportInput {
   const path = parseNonEmptyString('The name of a file to import', file)
   // A URL may contain a secret, so the message does not repeat it.
   if (/^(?:https?|ftp|file):\/\//i.test(path))
-    throw createUsageError('import reads files, and no URLs', 'Download it, and import that file')
+    throw createUsageError('import reads files, not URLs', 'Download it, and import that file')
   return { path: io.resolvePath(path), name: file }
 }
 
@@ -196,7 +196,7 @@ function parseRejectsPath(flag: string, text: string): string {
   if (ending === '') return parseFilePath(flag, text)
   const path = quoteWord(`${text.slice(0, -ending.length).replace(/\.(?:csv|tsv)$/i, '')}.csv`)
   throw createUsageError(
-    `${flag} writes text, and no ${ending} file`,
+    `${flag} writes text, not ${ending} files`,
     `Name a table: ${flag} ${path}`,
   )
 }

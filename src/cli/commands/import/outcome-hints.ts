@@ -142,7 +142,7 @@ export class OutcomeHints {
   #describeGeneratedId({ isNothingStored, rejects }: ImportOutcome): string | undefined {
     const { idFrom } = this.#plan
     if (idFrom === undefined || idFrom === 'next') return undefined
-    if (rejects !== undefined) return `Import ${rejects} with --id-from next, and not ${idFrom}`
+    if (rejects !== undefined) return `Import ${rejects} with --id-from next, not ${idFrom}`
     const replaceHint = `Replace --id-from ${idFrom} by --id-from next`
     if (isNothingStored || !this.#mayStoreTwice) return replaceHint
     return `${replaceHint}, and add --match name: ${skippedClause}`
