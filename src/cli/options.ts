@@ -115,11 +115,20 @@ export function parseId(name: string, text: string): bigint {
 
 export const findIdsHint = 'To find the ids: plants list --search TEXT'
 
+/** Says how a command gets the ids that another command prints. The rest of its line stays. */
+export function formatPipeHint(source: string): string {
+  return `write - for the ids, and begin the line with: ${source} |`
+}
+
+const pipeAllHint = formatPipeHint('plants list --store STORE')
+const allIdsHint = `To show all plants: plants list. To change or delete them, ${pipeAllHint}`
+
 /** Chooses a hint for a text that is not an id, by what the text probably was meant to be. */
 function chooseIdHint(text: string): string {
   if (beginsWithLongDash(text)) return hyphensHint
   if (/[,;]|^\d+(?:-|\.\.+|:)\d+$/.test(text))
-    return 'Separate ids by spaces: 1 2 3. For a range: seq 1 5 | plants get -'
+    return `Separate ids by spaces: 1 2 3. For a range, ${formatPipeHint('seq 1 5')}`
+  if (/^(?:all|\*)$/i.test(text)) return allIdsHint
   if (/^(?:\+|-?0)\d+$|^[-+]?\d+\.\d*$/.test(text))
     return 'Write an id in plain digits, without leading zeros, a plus sign or a point: 7'
   return findIdsHint

@@ -17,7 +17,7 @@ import { setPasswordHint } from '../stores/address.js'
 import { leaveOutHint } from './command.js'
 import type { CommandLineError } from './command-line-error.js'
 import { getCommandPath } from './command-names.js'
-import { beginsWithLongDash, findIdsHint, hyphensHint } from './options.js'
+import { beginsWithLongDash, findIdsHint, formatPipeHint, hyphensHint } from './options.js'
 
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
 
@@ -239,9 +239,15 @@ function createMissingArgumentError(command: Command): PlantsError {
   const choiceHint = choices ? `Give one of ${choices.join(', ')}. ` : ''
   const hint =
     missing?.name() === 'id'
-      ? `Give one or more ids: plants ${getCommandPath(command)} 7 8. ${findIdsHint}`
+      ? formatMissingIdHint(getCommandPath(command))
       : `${choiceHint}${formatUsageHint(command)}`
   return createUsageError(`The ${missing?.name()} is missing`, hint)
+}
+
+/** People take the tag in `plants update --tag shade` for a filter, as it is one in other commands. */
+function formatMissingIdHint(name: string): string {
+  const listHint = `For plants of a list, ${formatPipeHint('plants list --store STORE --tag TEXT')}`
+  return `Give one or more ids: plants ${name} 7 8. ${name === 'update' ? listHint : findIdsHint}`
 }
 
 function formatHelpHint(command: Command): string {

@@ -60,7 +60,7 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
     if (options.dryRun) await previewCreate(plant, options, context)
     else await createAndPrint(plant, options, context)
   } catch (error) {
-    throw addConflictHint(error, plant, context)
+    throw addConflictHint(error, plant, options, context)
   }
 }
 
@@ -156,12 +156,21 @@ async function previewInStore(
 function addConflictHint(
   error: unknown,
   { id }: InputPlant,
+  options: CreateOptions,
   { storeFlag }: CommandContext,
 ): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
   if (!isConflict || error.hint || id === 'next') return error
-  const hint = `To show it: plants get ${id}${storeFlag}. To use an id that is free: --id next`
+  const hint = `To show it: plants get ${id}${storeFlag}. ${chooseOtherIdHint(options)}`
   return new PlantsError('conflict', error.message, { ...error, hint })
+}
+
+/** A plant from JSON has its own id, and a create with a key needs a number. */
+function chooseOtherIdHint({ id, idempotencyKey }: CreateOptions): string {
+  if (idempotencyKey !== undefined) return 'For another plant, give another id and another key'
+  return id === undefined
+    ? 'For another plant, give another id'
+    : 'To use an id that is free: --id next'
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

@@ -70,7 +70,7 @@ const mistypedUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.
 const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 
 /** A file without a directory in its path that looks like a list of plants. */
-const listFile = /^[^/\\:]+\.(csv|tsv|xlsx|json|jsonl|ndjson)$/i
+const listFile = /^[^/\\:]+\.(csv|tsv|txt|xlsx?|ods|json|jsonl|ndjson)(\.gz)?$/i
 
 const listHint = 'To import the list: plants import FILE. To choose a store: --store ./plants.db'
 
