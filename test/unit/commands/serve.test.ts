@@ -187,8 +187,7 @@ describe('a service does not start', () => {
       createCertificate({ names: ['DNS:one'] }),
       createCertificate({ names: ['DNS:two'] }),
     ]
-    const [empty, other] = [join(user.home, 'empty.pem'), join(user.home, 'other.pem')]
-    writeFileSync(empty, '')
+    const other = join(user.home, 'other.pem')
     const { privateKey } = generateKeyPairSync('ed25519')
     writeFileSync(other, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
     const failureWith = (cert: string, ...key: string[]) => failureOf(['--tls-cert', cert, ...key])
@@ -197,7 +196,6 @@ describe('a service does not start', () => {
     for (const [cert, key] of [
       [one.path, two.keyPath],
       [one.path, other],
-      [empty, one.keyPath],
     ] as const)
       expect(await failureWith(cert, '--tls-key', key)).toEqual({
         ...{
@@ -209,6 +207,32 @@ describe('a service does not start', () => {
       })
     expect((await serve(['--tls-cert', one.path, '--tls-key', one.keyPath])).code).toBe(0)
   })
+
+  test.runIf(hasOpenssl)(
+    'with a file of another kind in place of a certificate or its key',
+    async () => {
+      const { path, keyPath } = createCertificate({ names: ['DNS:one'] })
+      const [empty, locked] = [join(user.home, 'empty.pem'), join(user.home, 'locked.pem')]
+      user.write('empty.pem', '')
+      const encrypt = `pkcs8 -topk8 -in ${keyPath} -out ${locked} -passout pass:s3cret`
+      execFileSync('openssl', encrypt.split(' '))
+      const hint =
+        'Give --tls-cert the certificate in PEM, and --tls-key its key in PEM without a passphrase'
+      for (const [cert, key, message] of [
+        [empty, keyPath, `${empty} contains no PEM certificate`],
+        [keyPath, path, `${keyPath} contains no PEM certificate, only PRIVATE KEY`],
+        [path, path, `${path} contains no PEM key, only CERTIFICATE`],
+        [path, empty, `${empty} contains no PEM key`],
+      ] as const) {
+        const failure = await failureOf(['--tls-cert', cert, '--tls-key', key])
+        expect(failure).toEqual({ code: 2, error: 400, message, hint })
+      }
+      expect(await failureOf(['--tls-cert', path, '--tls-key', locked])).toMatchObject({
+        message: `The key ${locked} has a passphrase`,
+        hint: 'Remove the passphrase: openssl pkey -in KEY -out NEWKEY',
+      })
+    },
+  )
 
   test('with a file that does not exist, and the hint says which of the two files is missing', async () => {
     const path = user.write('one.pem', '')
