@@ -148,9 +148,7 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
   if (code === 'commander.excessArguments') return createExcessArgumentError(command)
   if (code === 'commander.unknownOption') {
     // Only the message of commander has the option, in quotes: "unknown option '--tokn=s3cret'".
-    // The value after `=` is left out, because it may be a secret.
-    const quotedOption = message.slice(message.indexOf("'") + 1, -1)
-    return createUnknownOptionError(command, quotedOption.replace(/^(--[^=]*|-.).*/s, '$1'))
+    return createUnknownOptionError(command, message.slice(message.indexOf("'") + 1, -1))
   }
   if (code === 'commander.optionMissingArgument') {
     const [flag = ''] = /--[\w-]+/.exec(message) ?? []
@@ -173,7 +171,9 @@ export function createUnknownCommandError(parent: Command, word: string): Plants
   return createUnknownWordError('command', word, hint ?? suggestName(word, names), parent)
 }
 
-function createUnknownOptionError(command: Command, option: string): PlantsError {
+function createUnknownOptionError(command: Command, text: string): PlantsError {
+  // The value after `=` or a letter is left out, because it may be a secret.
+  const option = text.replace(/^(--[^=]*|-.).*/s, '$1')
   const secretHint = hintsForSecrets.get(option)
   if (secretHint !== undefined)
     return createUsageError(
@@ -182,6 +182,10 @@ function createUnknownOptionError(command: Command, option: string): PlantsError
     )
   const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
   if (names.includes(option)) return createUsageError(`${option} takes no value`, 'Leave it out')
+  if (/^-[a-z]{2}/i.test(text)) {
+    const hint = `An option of several letters has two hyphens. ${formatHelpHint(command)}`
+    return createUnknownWordError('option', option, hint, command)
+  }
   const commandHint = hintsForCommands.get(option)?.[getCommandPath(command)]
   const hint = commandHint ?? suggestName(option, names) ?? findHintForOtherTool(option, names)
   return createUnknownWordError('option', option, hint, command)

@@ -62,9 +62,10 @@ const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 
 /**
  * This matches `:memory:`, which no other process could open, `https//host`, `user:password@host`,
- * libpq's `host=… user=…`, and an unknown scheme such as `mysql:garden`.
+ * `user@host:5432`, libpq's `host=… user=…`, and an unknown scheme such as `mysql:garden`.
  */
-const mistypedUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
+const mistypedUrl =
+  /^:memory:$|\/\/|:[^/\\]*@|@[^/\\]*:\d|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
 
 /** A string that does not match may be the name of a saved store. */
 const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/

@@ -17,6 +17,7 @@ test.each([
   ['does not name a store', '//server/x.db'],
   ['is a URL of a file', 'sqlite:///tmp/x.db'],
   ['does not name a store', 'localhost:4010'],
+  ['does not name a store', 'me@db.example.com:5432/garden'],
   ['is not a valid URL', 'https:plants.example.com'],
   ['must be a base URL', 'https://plants.example.com/#'],
   ['contains a user name or a password', 'HTTPS://me:s3cret@plants.example.com'],
