@@ -5,7 +5,6 @@ import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { joinWholeLines } from '../platform/lines.js'
 import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
-import { parseId } from './options.js'
 
 export const idsDescription = 'ids of the plants; "-" for ids or plants on stdin, one per line'
 
@@ -21,7 +20,7 @@ export function isSingle(args: readonly string[]): boolean {
  * @throws {PlantsError} `usage` for a wrong argument, and `input` for a wrong line
  */
 export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
-  if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
+  if (!args.includes('-')) return [...new Set(await Promise.all(args.map(parseIdArgument)))]
   if (args.length > 1)
     throw createUsageError(
       '"-" reads all ids from stdin, and cannot be used with other ids',
@@ -34,6 +33,12 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
     if (line.trim() !== '') ids.add(parseIdLine(line.trim(), lineNumber))
   }
   return [...ids]
+}
+
+async function parseIdArgument(text: string): Promise<bigint> {
+  const id = parseDecimalId(text)
+  if (id !== undefined) return id
+  throw (await import('./id-hints.js')).createIdError(text)
 }
 
 const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'

@@ -7,7 +7,6 @@ import {
   findChoice,
   parseCount,
 } from '../config/option-values.js'
-import { createUsageError } from '../errors.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idRule } from '../plant/fields.js'
 import { parseDecimalId } from '../plant/plant.js'
@@ -91,45 +90,8 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   throw createValueError(flag, rule, text, 'create,read')
 }
 
-/**
- * Whether a text begins with a dash that is not a hyphen. Word processors and chats change `--id`
- * to `–id`, and people copy commands from there.
- */
-export function beginsWithLongDash(text: string): boolean {
-  return /^[\u2010-\u2015\u2212]/.test(text)
-}
-
-export const hyphensHint = 'Options start with plain hyphens, as in --id: type them again'
-
-/**
- * @param name the name of the option, or `id` for an argument
- * @throws {PlantsError} `usage` for a text that is not an id
- */
-export function parseId(name: string, text: string): bigint {
+export function parseId(flag: string, text: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
-  const { message, hint } = createValueError(name, idRule, text, '1')
-  if (name !== 'id') throw createUsageError(message, hint)
-  throw createUsageError(message, chooseIdHint(text))
-}
-
-export const findIdsHint = 'To find the ids: plants list --search TEXT'
-
-/** Says how a command gets the ids that another command prints. The rest of its line stays. */
-export function formatPipeHint(source: string): string {
-  return `write - for the ids, and begin the line with: ${source} |`
-}
-
-const pipeAllHint = formatPipeHint('plants list --store STORE')
-const allIdsHint = `To show all plants: plants list. To change or delete them, ${pipeAllHint}`
-
-/** Chooses a hint for a text that is not an id, by what the text probably was meant to be. */
-function chooseIdHint(text: string): string {
-  if (beginsWithLongDash(text)) return hyphensHint
-  if (/[,;]|^\d+(?:-|\.\.+|:)\d+$/.test(text))
-    return `Separate ids by spaces: 1 2 3. For a range, ${formatPipeHint('seq 1 5')}`
-  if (/^(?:all|\*)$/i.test(text)) return allIdsHint
-  if (/^(?:\+|-?0)\d+$|^[-+]?\d+\.\d*$/.test(text))
-    return 'Write an id in plain digits, without leading zeros, a plus sign or a point: 7'
-  return findIdsHint
+  throw createValueError(flag, idRule, text, '1')
 }

@@ -17,7 +17,7 @@ import { setPasswordHint } from '../stores/address.js'
 import { leaveOutHint } from './command.js'
 import type { CommandLineError } from './command-line-error.js'
 import { getCommandPath } from './command-names.js'
-import { beginsWithLongDash, findIdsHint, formatPipeHint, hyphensHint } from './options.js'
+import { beginsWithLongDash, formatMissingIdHint, hyphensHint } from './id-hints.js'
 
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
 
@@ -246,12 +246,6 @@ function createMissingArgumentError(command: Command): PlantsError {
       ? formatMissingIdHint(getCommandPath(command))
       : `${choiceHint}${formatUsageHint(command)}`
   return createUsageError(`The ${missing?.name()} is missing`, hint)
-}
-
-/** People take the tag in `plants update --tag shade` for a filter, as it is one in other commands. */
-function formatMissingIdHint(name: string): string {
-  const listHint = `For plants of a list, ${formatPipeHint('plants list --store STORE --tag TEXT')}`
-  return `Give one or more ids: plants ${name} 7 8. ${name === 'update' ? listHint : findIdsHint}`
 }
 
 function formatHelpHint(command: Command): string {
