@@ -30,7 +30,7 @@ function formatPipeHint(source: string): string {
 const pipeAllHint = formatPipeHint('plants list --store STORE')
 const allIdsHint = `To show all plants: plants list. To change or delete them, ${pipeAllHint}`
 
-/** People take the tag in `plants update --tag shade` for a filter, as it is one in other commands. */
+/** People take the tag in `plants update --tag shade` for a filter, as in other commands. */
 export function formatMissingIdHint(name: string): string {
   const listHint = `For plants of a list, ${formatPipeHint('plants list --store STORE --tag TEXT')}`
   return `Give one or more ids: plants ${name} 7 8. ${name === 'update' ? listHint : findIdsHint}`
