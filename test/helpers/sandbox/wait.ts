@@ -1,5 +1,8 @@
 import { hangLimitsMs } from './hang.mjs'
 
+// A test may stop the timers of its program, but not those of its own limits.
+const { setTimeout, clearTimeout } = globalThis
+
 /**
  * Waits for one event of a program, and fails if it does not come. The time limit of the test would
  * also end the wait, but its error would not say which event is missing, nor show the output.

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { requestServer } from '../../helpers/postgres/database.js'
 import { createTemplate } from '../../helpers/postgres/server.js'
+import { createClock } from '../../helpers/sandbox/clock.js'
 import { isWindows } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 import { openTerminal } from '../../helpers/sandbox/terminal.js'
@@ -16,6 +17,12 @@ import { connectTo } from '../../helpers/scripted-server/raw-http.js'
 test('a wait fails at its limit with what was there instead', async () => {
   const wait = waitFor(new Promise(() => undefined), () => 'the answer; there was: a question', 1)
   await expect(wait).rejects.toThrow('Not within 0.001 s: the answer; there was: a question')
+})
+
+test('a wait fails at its limit while the clock of the program stands still', async () => {
+  createClock({ isStill: true })
+  const wait = waitFor(new Promise(() => undefined), () => 'the answer', 1)
+  await expect(wait).rejects.toThrow('Not within 0.001 s: the answer')
 })
 
 test('a wait gives the value of its event, and its error', async () => {
