@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Store } from '../../../src/stores/store.js'
+import { createClock } from '../../helpers/sandbox/clock.js'
 import { buildRequest, connectTo, exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
 import {
   buildCreatedOutcome,
@@ -14,6 +15,8 @@ import { countIterations, createBytes, fern, getBytes, runIterations } from './s
 // What a client can do by sending many requests, or by not waiting for a response.
 
 test('a service reads the rest of a rejected body after a flood on another connection', async () => {
+  // The service closes a connection whose body takes longer than a second to arrive.
+  const clock = createClock({ isStill: true })
   const service = await serveStore(quickStore)
   const connection = await connectTo(service.endpoint)
   connection.send(buildRequest('wrong', { headers: { 'Content-Length': '20' }, body: 'x' }))
@@ -22,6 +25,19 @@ test('a service reads the rest of a rejected body after a flood on another conne
   await runIterations(service)
   connection.send('x'.repeat(19)).send(createBytes)
   expect((await connection.readResponse())?.status).toBe(200)
+  clock.timeOut(1000)
+  expect((await connection.send(createBytes).readResponse())?.status).toBe(200)
+})
+
+test('a service closes a connection a second after it has rejected a body that does not arrive', async () => {
+  const clock = createClock({ isStill: true })
+  const service = await serveStore(quickStore)
+  const connection = await connectTo(service.endpoint)
+  connection.send(buildRequest('wrong', { headers: { 'Content-Length': '20' }, body: 'x' }))
+  expect((await connection.readResponse())?.text).toMatch(/^400 \(401\)/)
+  await runIterations(service)
+  clock.timeOut(1000)
+  expect(await connection.readResponse()).toBeUndefined()
 })
 
 test('a service responds to an earlier client while others flood it again and again', async () => {
