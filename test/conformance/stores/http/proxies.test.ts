@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/errors.js'
 import { createCertificate, hasOpenssl } from '../../../helpers/sandbox/certificates.js'
 import { createCountingClock } from '../../../helpers/sandbox/clock.js'
+import { hangLimitsMs } from '../../../helpers/sandbox/hang.mjs'
 import { runPlants } from '../../../helpers/sandbox/run.js'
 import { ipv4 } from '../../../helpers/scripted-server/proxies.js'
 import {
@@ -120,7 +121,9 @@ describe.runIf(hasOpenssl && ipv4)(
         tls: createCertificate({ names: allNames }),
       })
       const HTTPS_PROXY = proxy.url.replace('//', '//me:of-the-proxy@')
-      const flags = ['--timeout', '300ms', '--retry', '0']
+      // Only a proxy that says nothing takes all of the time.
+      const timeoutMs = why === 'it timed out' ? 300 : hangLimitsMs.event
+      const flags = ['--timeout', `${timeoutMs}ms`, '--retry', '0']
       const { code, error } = await createdThrough(service, { HTTPS_PROXY }, flags)
       expect([code, service.connections]).toEqual([4, 0])
       expect(error).toMatchObject({ error: 503, message: expect.stringContaining(why) })
