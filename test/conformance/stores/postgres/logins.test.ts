@@ -229,3 +229,30 @@ test.each<[string, (socket: Socket) => void, RegExp, string]>([
   const now = time?.now ?? createCountingClock(1000)
   expect(await logIn(`127.0.0.1:${port}`, `sslmode=${sslmode}`, {}, now)).toMatch(outcome)
 })
+
+const errorMessage = message('E', 'SFATAL\0C53300\0Mtoo many clients\0\0')
+
+test.each<[string, (socket: Socket) => void]>([
+  ['closes the connection', (socket) => socket.end()],
+  ['resets the connection', (socket) => socket.resetAndDestroy()],
+  ['answers S, and closes the connection', (socket) => socket.end('S')],
+  ['answers S, and then sends no TLS', (socket) => socket.end('SHTTP/1.1 400 Bad Request\r\n\r\n')],
+  [
+    'answers S, and then rejects the handshake',
+    (socket) => socket.end('S\x15\x03\x01\0\x02\x02\x28'),
+  ],
+  ['answers with an error', (socket) => socket.end(errorMessage)],
+])('sslmode=prefer never connects without TLS to a server that %s', async (_, answer) => {
+  const firstBytes: string[] = []
+  const onConnect = (socket: Socket) =>
+    void socket.once('data', (data) => {
+      firstBytes.push(data.toString('latin1'))
+      answer(socket)
+    })
+  const { port } = await ScriptedServer.listen({ onConnect })
+  const now = createCountingClock(1000)
+  expect(await logIn(`127.0.0.1:${port}`, 'sslmode=prefer', {}, now)).toMatch(
+    /^(unavailable|accessDenied): /,
+  )
+  expect(new Set(firstBytes)).toEqual(new Set([sslRequest]))
+})
