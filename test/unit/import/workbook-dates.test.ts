@@ -57,6 +57,47 @@ test('an import reads dates and times in both calendars, by the formats of their
   }
 })
 
+// The formats that a workbook names by an id alone (ECMA-376 part 1, 18.8.30).
+const dates = ['1904-01-02T12:00:00', '1904-01-01T12:00:00']
+const times = ['1904-01-02T12:00:00', '12:00:00']
+const durations = ['36:00:00', '12:00:00']
+const numbers = ['1.5', '0.5']
+
+test.each([
+  { first: 0, last: 13, expected: numbers },
+  { first: 14, last: 17, expected: dates },
+  { first: 18, last: 21, expected: times },
+  { first: 22, last: 22, expected: dates },
+  { first: 23, last: 26, expected: numbers },
+  { first: 27, last: 36, expected: dates },
+  { first: 37, last: 44, expected: numbers },
+  { first: 45, last: 45, expected: times },
+  { first: 46, last: 46, expected: durations },
+  { first: 47, last: 47, expected: times },
+  { first: 48, last: 49, expected: numbers },
+  { first: 50, last: 58, expected: dates },
+  { first: 59, last: 70, expected: numbers },
+  { first: 71, last: 81, expected: dates },
+  { first: 82, last: 90, expected: numbers },
+])(
+  'an import reads 1.5 and 0.5 with the formats $first to $last as $expected',
+  async ({ first, last, expected }) => {
+    const ids = Array.from({ length: last - first + 1 }, (_, index) => first + index)
+    const xfs = ids.map((id) => `<xf numFmtId="${id}"/>`)
+    const rows = ids.map((id, style) => {
+      const cells = numbers.map((value) => `<c s="${style}"><v>${value}</v></c>`)
+      return `<row><c t="str"><v>${id}</v></c>${cells.join('')}</row>`
+    })
+    const stdin = buildPlantWorkbook(rows.join(''), {
+      styles: `<cellXfs>${xfs.join('')}</cellXfs>`,
+      properties: '<workbookPr date1904="1"/>',
+    })
+    expect(await sandbox.import('', stdin)).toEqual({ code: 0, created: ids.length, err: '' })
+    const [name, tag] = expected
+    expect(await sandbox.list()).toBe(ids.map((id) => buildPlantLine(id, name, tag)).join(''))
+  },
+)
+
 test.each([
   { calendar: '1900', date1904: '0', days: ['60', '60.5', '-1', '2958466'] },
   { calendar: '1904', date1904: 'true', days: ['-1', '-0.5', '2957004'] },
