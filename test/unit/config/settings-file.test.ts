@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -49,6 +50,11 @@ const broken: [content: string | Uint8Array, why: string][] = [
     'stores.***.address must be a string',
   ],
 ]
+
+const uid = process.getuid?.() ?? 0
+/** The groups that may own the files of this user. */
+const groups = uid === 0 ? [uid, 12_345] : (process.getgroups?.() ?? [])
+const otherGroup = groups.find((gid) => gid !== uid)
 
 test.each(broken.map(([content, why], at) => [String(content), why, at, content] as const))(
   'an error names the broken settings %j, which stay as they are: %s',
@@ -135,6 +141,37 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
     chmodSync(user.file, 0o600)
     expect(await user.run('config get timeout')).toEqual(toTextResult('7s\n'))
   })
+
+  test.runIf(otherGroup !== undefined).each([
+    { mode: '620', isRead: false },
+    { mode: '660', isRead: false },
+    { mode: '640', isRead: true },
+  ])(
+    'of mode $mode and another group is read: $isRead (needs groups)',
+    async ({ mode, isRead }) => {
+      const user = new Sandbox({ timeout: '7s' })
+      chownSync(user.file, uid, otherGroup ?? uid)
+      chmodSync(user.file, mode)
+      const { code, out, err } = await user.run('create --id 1 --name Fern')
+      expect([code, out]).toEqual(isRead ? [0, '{"name":"Fern"}\n'] : [2, ''])
+      const problem = isRead
+        ? `Other users can read the settings in ${user.file}`
+        : `The settings file ${user.file} was not read, because it can be changed by other users`
+      expect(err).toContain(`${problem} (mode ${mode})`)
+      expect(err).toContain(`chmod 600 ${user.file}\n`)
+    },
+  )
+
+  test.runIf(groups.includes(uid))(
+    'of mode 660 is read if its group has the number of its owner (needs such a group)',
+    async () => {
+      const user = new Sandbox({ timeout: '7s' })
+      chownSync(user.file, uid, uid)
+      chmodSync(user.file, 0o660)
+      const { code, err } = await user.run('config get timeout')
+      expect([code, err]).toEqual([0, expect.stringContaining('(mode 660)')])
+    },
+  )
 
   test('that others can read causes a warning, and is for its owner only after a change', async () => {
     const user = new Sandbox({ timeout: '7s' })
