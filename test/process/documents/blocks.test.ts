@@ -14,6 +14,7 @@ import { checkSecrets } from '../../helpers/expect/secrets.js'
 import { startOwnServer } from '../../helpers/postgres/database.js'
 import { byPassword } from '../../helpers/postgres/server.js'
 import { bin } from '../../helpers/sandbox/process.js'
+import { parseObjects } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
 import { serveFile, token } from '../../helpers/scripted-server/service.js'
@@ -155,6 +156,19 @@ ${lines}`
 async function closeShell(home: string): Promise<void> {
   await shell(inSession('kill -9 $(cat *.pid) 2> /dev/null || true'), home)
 }
+
+test('the recipe for a corrected list deletes no plant whose row is rejected', async () => {
+  const home = createTemporaryFolder()
+  const procedures = findProcedures(pages.get('docs/recipes.md') ?? '')
+  const recipe = procedures.find(([block]) => block?.text.includes('corrected.csv')) ?? []
+  const [prepare = '', ...steps] = recipe.map(({ text }) => text)
+  await shell(prepare, home)
+  writeFileSync(join(home, 'corrected.csv'), 'id,name\n1,Fern\n2.000,Moss\n3,Spearmint\n')
+  // Somebody may run every step, whatever the step before it has printed.
+  for (const step of steps) await shell(`set +eo pipefail\n${step}`, home)
+  const { stdout } = await shell('plants list -s stock.db', home)
+  expect(parseObjects(stdout).map(({ name }) => name)).toEqual(['Fern', 'Moss', 'Spearmint'])
+})
 
 test.skipIf(!('rawJSON' in JSON))(
   'the JavaScript functions of the pages keep every digit of an id (needs Node 22.1)',
