@@ -6,7 +6,8 @@ import type { Io } from '../platform/io.js'
 import { joinWholeLines } from '../platform/lines.js'
 import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 
-export const idsDescription = 'ids of the plants; "-" for ids or plants on stdin, one per line'
+export const idsDescription =
+  'ids of the plants, or "-" to read ids or plants from stdin, one per line'
 
 /** Whether the arguments name one plant, so that JSON output is one value and no array. */
 export function isSingle(args: readonly string[]): boolean {

@@ -45,7 +45,7 @@ export interface QueryOptions extends FilterOptions {
 /** Adds the options of `list` and `export`: filters, order and limits. */
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; not supported by services'
-  const after = 'only plants with greater ids; in a list by id with --desc, smaller ids'
+  const after = 'only plants with ids above this one, or below it in a list by id with --desc'
   command
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
     .option('--desc', 'sort in descending order')
@@ -57,7 +57,7 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
 export function addRetry(command: PlantsCommand): PlantsCommand {
   return command.value(
     '--retry <duration>',
-    'time to keep trying to reach a service or a database, from 0 to 1h; by default 2s',
+    'how long to keep trying to reach a service or a database, up to 1h (default: 2s)',
     createDurationParser('a duration from 0 to 1h', 0, 3_600_000, '10s'),
   )
 }

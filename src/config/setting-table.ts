@@ -20,7 +20,7 @@ const settingsTable = {
     scopes: ['user'],
     parse: parseOutput,
     default: { label: 'text on a terminal, otherwise NDJSON' },
-    description: 'output format; csv and tsv are only for plants',
+    description: 'output format; csv and tsv only for plants and count --by',
   },
   timeout: {
     flags: '--timeout <duration>',
@@ -37,7 +37,7 @@ const settingsTable = {
     parse: parseNonEmptyString,
     needs: 'token',
     default: { label: 'those of Node.js and the system' },
-    description: 'file of the PEM certificates to trust',
+    description: 'file that contains the PEM certificates to trust',
   },
   'allow-http': {
     flags: '--allow-http',

@@ -26,7 +26,7 @@ export function define(command: PlantsCommand): void {
     )
   command
     .command('login')
-    .description('Save the token for the store, in plain text, in a file that only you can read.')
+    .description('Save the token for the store in plain text, in a file that only you can read.')
     .option('--from-stdin', 'read the token from stdin')
     .handler(login)
   command.command('logout').description('Remove the saved token for the store.').handler(logout)

@@ -21,7 +21,9 @@ const scripts = { bash, zsh, fish, powershell }
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Print the completion script of a shell. Its first lines say where to install it.')
+    .description(
+      'Print the completion script for a shell. Its first lines say where to install it.',
+    )
     .choiceArgument('shell', 'shell to print the script for', Object.keys(scripts))
     .addExamples('source <(plants completion bash)', 'plants completion powershell')
     .handler((_options, io, shell: keyof typeof scripts) => writeStdout(io, scripts[shell]))

@@ -35,7 +35,7 @@ export function define(command: PlantsCommand): void {
     .optionsGroup(rareOptionsHeading)
     .value(
       '--idempotency-key <key>',
-      'make the command safe to repeat: a repeat with this key returns the same plant',
+      'key that makes the command safe to repeat: a repeat returns the same plant',
       parseIdempotencyKey,
     )
   addRetry(command)

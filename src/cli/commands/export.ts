@@ -32,7 +32,7 @@ export function define(command: PlantsCommand): void {
     )
     .argument(
       '[file]',
-      'file to write: .xlsx (an Excel workbook), or .ndjson, .json, .csv or .tsv, each also with .gz',
+      'file to write: .xlsx (an Excel workbook), or .ndjson, .json, .csv or .tsv, optionally followed by .gz',
       (text) => parseNonEmptyString('file', text),
     )
     .option('-y, --yes', 'overwrite an existing file')

@@ -12,7 +12,7 @@ import { type PlantResult, printAndReport, splitIntoPages } from '../outcomes.js
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Show a plant by id. Several plants are shown as a list.')
+    .description('Show a plant by id, or several plants as a list.')
     .argument('<id...>', idsDescription)
     .addExamples('plants get 1 2 3 --output json')
     .handler(get)

@@ -7,7 +7,7 @@ import { runInPager } from '../pager.js'
 
 export function define(command: PlantsCommand): void {
   command.description(
-    'List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.',
+    'List plants, as a table on a terminal and otherwise as NDJSON. By default, they are sorted by id.',
   )
   addQuery(command)
     .addExamples(

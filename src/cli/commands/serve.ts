@@ -56,15 +56,15 @@ export function define(command: PlantsCommand): void {
     .description('Serve a store over HTTP. Print the address to stdout and the log to stderr.')
     .value(
       '--host <host>',
-      'address to listen on; 0.0.0.0 for all IPv4 addresses',
+      'address to listen on, or 0.0.0.0 for all IPv4 addresses',
       parseNonEmptyString,
       loopback,
     )
-    .value('-p, --port <port>', 'port to listen on; 0 for any free port', parsePort, '4010')
+    .value('-p, --port <port>', 'port to listen on, or 0 for any free port', parsePort, '4010')
     .value('--base-path <prefix>', 'path in front of /plants, such as /v1', parseBasePath)
     .option(
       '--cors <origin...>',
-      'allow web pages of this origin, or of all origins with *. You can repeat the option',
+      'origins whose web pages may use the service, or "*" for all origins',
       parseOrigin,
     )
     .value(
@@ -74,17 +74,21 @@ export function define(command: PlantsCommand): void {
     )
     .choice(
       '--log-level <level>',
-      'least severe messages to log',
+      'lowest severity of the messages to log',
       ['info', 'warn', 'error', 'silent'],
       { defaultValue: 'info' },
     )
     .optionsGroup('Security:')
-    .value('--tls-cert <path>', 'file of the PEM certificate and its chain', parseNonEmptyString)
-    .value('--tls-key <path>', 'file of the PEM private key', parseNonEmptyString)
-    .value('--allow <rights>', `rights to offer, ${rightsRule}; by default all`, parseRights)
+    .value(
+      '--tls-cert <path>',
+      'file that contains the PEM certificate and its chain',
+      parseNonEmptyString,
+    )
+    .value('--tls-key <path>', 'file that contains the PEM private key', parseNonEmptyString)
+    .value('--allow <rights>', `rights to offer, ${rightsRule} (default: all)`, parseRights)
     .optionsGroup(rareOptionsHeading)
     .addOption(
-      new Option('--socket <path>', 'listen on a Unix socket instead of a port, for a proxy')
+      new Option('--socket <path>', 'Unix socket for a proxy, to listen on instead of a port')
         .argParser((path) => parseNonEmptyString('--socket', path))
         .conflicts(['host', 'port']),
     )
@@ -93,7 +97,12 @@ export function define(command: PlantsCommand): void {
       `address to listen on for --admin-port (default: ${loopback})`,
       parseNonEmptyString,
     )
-    .value('--body-limit <size>', 'maximum size of a body, up to 4MiB', parseBodyLimit, '1MiB')
+    .value(
+      '--body-limit <size>',
+      'maximum size of a request body, up to 4MiB',
+      parseBodyLimit,
+      '1MiB',
+    )
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')

@@ -41,11 +41,11 @@ export function define(command: PlantsCommand): void {
   const add = command
     .command('add')
     .description('Save the address and options of a store under a name.')
-    .argument('<name>', 'letters, digits, "-" and "_"')
+    .argument('<name>', 'up to 64 letters, digits, "-" and "_", beginning with a letter or a digit')
     .argument('<address>', 'a path, http(s)://… or postgres://…')
   for (const name of listSettings('store')) add.addOption(createSettingOption(name))
   add
-    .option('--replace', 'replace the saved store with this name and all its options')
+    .option('--replace', 'replace the address and all options saved under this name')
     .handler(addStore)
   command
     .command('init')

@@ -29,13 +29,18 @@ export function define(command: PlantsCommand): void {
   command
     .description(
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. ' +
-        'On a terminal, the command asks about everything that the files leave open. ' +
+        'On a terminal, the command prompts for everything that it cannot find in the files. ' +
         'If the import is interrupted, the same command resumes it.',
     )
-    .argument('[files...]', 'files to read, plain or compressed with gzip (.gz); "-" for stdin')
-    .choice('--if-exists <what>', 'what to do with a record whose id exists', existsPolicies, {
-      defaultValue: 'same',
-    })
+    .argument('[files...]', 'files to read, plain or compressed with gzip (.gz), or "-" for stdin')
+    .choice(
+      '--if-exists <what>',
+      'what to do with a record whose id exists: same rejects it if its plant differs, skip ignores it, update changes the plant',
+      existsPolicies,
+      {
+        defaultValue: 'same',
+      },
+    )
     .value(
       '--rejects <path>',
       'write the rejected records and the reasons to this file',
@@ -50,7 +55,7 @@ export function define(command: PlantsCommand): void {
     .addOption(
       new Option(
         '--atomic',
-        'import all plants or none; other programs cannot write until it ends',
+        'import all plants or none; other programs cannot write to the store meanwhile',
       ).conflicts('restart'),
     )
   addReadingOptions(command)
@@ -70,18 +75,18 @@ function addReadingOptions(command: PlantsCommand): void {
     .optionsGroup('Reading:')
     .choice(
       '--format <name>',
-      'format of the input; by default, the file name or the content decides',
+      'format of the input; by default, detected from the file name or the content',
       formatNames,
       { findHint: findFormatHint },
     )
     .repeatableValue(
       '--map <fields>',
-      'columns or keys to read, such as id=Nr,name=Kind,tag=Family; id= ignores the ids',
+      'columns or keys to read, such as id=Nr,name=Kind,tag=Family, or id= to ignore the ids',
       parseMap,
     )
     .value(
       '--id-from <int64>',
-      'first id to generate for plants without an id; next is above every existing id',
+      'first id to generate for plants without an id, or next to start above every existing id',
       (flag, text) => (text === 'next' ? text : parseId(flag, text)),
     )
     .choice('--match <field>', 'treat a record without an id as the plant with the same name', [
@@ -89,7 +94,7 @@ function addReadingOptions(command: PlantsCommand): void {
     ])
     .value(
       '--columns <names>',
-      'columns of a table without a header, such as id,name,tag',
+      'names for the columns of a table without a header, such as id,name,tag',
       parseColumns,
     )
     .value(
@@ -100,10 +105,14 @@ function addReadingOptions(command: PlantsCommand): void {
     .option('--no-quotes', 'read quotes in a table as ordinary characters')
     .value(
       '--encoding <name>',
-      `encoding of the input; by default UTF-8. Programs for Windows write ${listWindowsEncodings()}. For DOS and Macs: cp850, cp852, cp866, macintosh`,
+      `encoding of the input (default: UTF-8). Programs for Windows write ${listWindowsEncodings()}. For DOS and Macs: cp850, cp852, cp866, macintosh`,
       parseNonEmptyString,
     )
-    .value('--sheet <name>', 'sheet of a workbook to read: its name or number', parseNonEmptyString)
+    .value(
+      '--sheet <name>',
+      'name or number of the sheet to read from a workbook',
+      parseNonEmptyString,
+    )
 }
 
 function addRunningOptions(command: PlantsCommand): PlantsCommand {
@@ -117,7 +126,7 @@ function addRunningOptions(command: PlantsCommand): PlantsCommand {
     .option('--restart', 'start from the beginning instead of resuming')
     .value(
       '--concurrency <count>',
-      `maximum number of requests to a service at a time; by default ${defaultConcurrency}`,
+      `maximum number of simultaneous requests to a service (default: ${defaultConcurrency})`,
       createNumberParser('a whole number', 1, 1024, '64'),
     )
   return addRetry(command)
