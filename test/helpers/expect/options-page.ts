@@ -5,19 +5,27 @@ import { getCommandPath, listCommands, program } from './documents.js'
 
 const introduction = `# Options
 
-This page lists the usage, arguments and options of each command. The page is generated from the texts that \`--help\` and the manual pages also show. Other [pages](../README.md#documentation) explain what the options are for.
+This page is the reference of all commands: their usage, arguments and options, generated from the texts of \`--help\` and the manual pages. Other [pages](../README.md#documentation) explain what the options are for.
 `
 
 export function formatOptionsPage(): string {
   const commands = listCommands(program).filter(
     (command) => command !== program && command.name() !== 'help' && command.commands.length === 0,
   )
+  // Only `plants` itself has the option --version.
+  const commonRows = formatOptionRows(program).filter((row) => !row.includes(', --version'))
   return [
     introduction,
-    '## All commands\n\nEvery command has these options.\n',
-    ...formatTable('option', formatOptionRows(program)),
+    `Commands: ${commands.map(formatLink).join(', ')}\n`,
+    '## All commands\n\nEvery command has these options. `plants --version` or `plants -V` shows the version.\n',
+    ...formatTable('option', commonRows),
     ...commands.flatMap(formatCommand),
   ].join('\n')
+}
+
+function formatLink(command: Command): string {
+  const path = getCommandPath(command)
+  return `[${path.join(' ')}](#plants-${path.join('-')})`
 }
 
 function formatCommand(command: Command): string[] {
