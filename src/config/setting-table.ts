@@ -37,7 +37,7 @@ const settingsTable = {
     parse: parseNonEmptyString,
     needs: 'token',
     default: { label: 'those of Node.js and the system' },
-    description: 'file that contains the PEM certificates to trust',
+    description: 'file with the PEM certificates to trust',
   },
   'allow-http': {
     flags: '--allow-http',

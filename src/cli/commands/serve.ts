@@ -79,12 +79,8 @@ export function define(command: PlantsCommand): void {
       { defaultValue: 'info' },
     )
     .optionsGroup('Security:')
-    .value(
-      '--tls-cert <path>',
-      'file that contains the PEM certificate and its chain',
-      parseNonEmptyString,
-    )
-    .value('--tls-key <path>', 'file that contains the PEM private key', parseNonEmptyString)
+    .value('--tls-cert <path>', 'file with the PEM certificate and its chain', parseNonEmptyString)
+    .value('--tls-key <path>', 'file with the PEM private key', parseNonEmptyString)
     .value('--allow <rights>', `rights to offer, ${rightsRule} (default: all)`, parseRights)
     .optionsGroup(rareOptionsHeading)
     .addOption(
@@ -97,12 +93,7 @@ export function define(command: PlantsCommand): void {
       `address to listen on for --admin-port (default: ${loopback})`,
       parseNonEmptyString,
     )
-    .value(
-      '--body-limit <size>',
-      'maximum size of a request body, up to 4MiB',
-      parseBodyLimit,
-      '1MiB',
-    )
+    .value('--body-limit <size>', 'maximum size of a body, up to 4MiB', parseBodyLimit, '1MiB')
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
