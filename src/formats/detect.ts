@@ -6,7 +6,6 @@
  * or else the ending of the file name, or else the first character of the text.
  */
 import { isUtf8 } from 'node:buffer'
-import { createInputError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
 import { assertKeys, assertNoRowLines, NoListError } from './assert-keys.js'
 import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
@@ -45,10 +44,10 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
     return openTable(texts, format, isRejects ? adaptToRejectsFile(options) : options, name)
   const isArray = text.startsWith('[')
   if (isArray) assertNoRowLines(text, name, options)
-  if (format === 'ndjson' && isArray && options.format === undefined)
-    throw createInputError(
+  if (format === 'ndjson' && isArray && (options.format === undefined || /^\[\s*\{/.test(text)))
+    throw new NoListError(
       `${name} is not NDJSON: it begins with an array`,
-      'To read it as JSON, add --format json',
+      proposeFormat('json', options),
     )
   const chunks =
     format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts, options)
@@ -134,6 +133,7 @@ export async function detectFormat(
   }
   const decodedText = decodeLeniently(head, encoding)
   const text = decodedText.trimStart()
+  if (!rejects && options.format) assertFormatFits(text, name, options.format, options)
   const format = rejects?.format ?? options.format ?? guessFormat(decodedText, name, options)
   const isRejects = rejects !== undefined
   return { format, encoding, source, isRejects, text }
@@ -209,34 +209,48 @@ function guessFormat(decodedText: string, name: string, options: InputOptions): 
   assertNoNul(decodedText, name)
   const text = decodedText.trimStart()
   if (beginsWithSql(text)) throw createDumpError(name)
-  const { fileEnding } =
-    /\.(?<fileEnding>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
-  const lowerCaseEnding = fileEnding?.toLowerCase()
-  assertNameFits(text, name, lowerCaseEnding, options)
-  if (lowerCaseEnding === 'csv' || lowerCaseEnding === 'tsv') return lowerCaseEnding
-  if (options.delimiter !== undefined || options.columns) return 'csv'
-  if (lowerCaseEnding === 'ndjson' || lowerCaseEnding === 'jsonl' || text === '') return 'ndjson'
+  const namedFormat = findNamedFormat(name)
+  const isTable = namedFormat === 'csv' || namedFormat === 'tsv'
+  if (!isTable && (options.delimiter !== undefined || options.columns)) return 'csv'
+  if (namedFormat) assertFormatFits(text, name, namedFormat, options)
+  if (isTable) return namedFormat
+  if (namedFormat === 'ndjson' || text === '') return 'ndjson'
   // Many programs call NDJSON `.json`, so the text decides between these two.
   if (text.startsWith('{')) return beginsWithWholeObject(text) ? 'ndjson' : 'json'
-  if (text.startsWith('[') || lowerCaseEnding === 'json') return 'json'
+  if (text.startsWith('[') || namedFormat === 'json') return 'json'
   if (/\.sql(?:\.gz)?$/i.test(name)) throw createDumpError(name)
   return 'csv'
 }
 
-/** @throws {PlantsError} `input` for JSON with the name of a table, or a table with that of JSON */
-function assertNameFits(
+function findNamedFormat(name: string): FormatName | undefined {
+  const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
+  const format = ending?.toLowerCase()
+  return format === 'jsonl' ? 'ndjson' : (format as FormatName | undefined)
+}
+
+/**
+ * @param format the format that an option or the name of the file says
+ * @throws {NoListError} for JSON instead of a table, or a table instead of JSON
+ */
+function assertFormatFits(
   text: string,
   name: string,
-  ending: string | undefined,
+  format: FormatName,
   options: InputOptions,
 ): void {
-  const isTableName = ending === 'csv' || ending === 'tsv'
-  if (isTableName && /^(?:\[\s*)?\{\s*"/.test(text)) {
-    const format = text.startsWith('{') && beginsWithWholeObject(text) ? 'ndjson' : 'json'
-    throw new NoListError(`${name} is JSON, not a table`, `Add --format ${format}`)
+  const isTableExpected = format === 'csv' || format === 'tsv'
+  if (isTableExpected && /^(?:\[\s*)?\{\s*"/.test(text)) {
+    const jsonFormat = text.startsWith('{') && beginsWithWholeObject(text) ? 'ndjson' : 'json'
+    throw new NoListError(`${name} is JSON, not a table`, proposeFormat(jsonFormat, options))
   }
-  if (ending === 'json' && beginsWithHeader(text, options))
-    throw new NoListError(`${name} is a table, not JSON`, 'Add --format csv')
+  // A line of NDJSON that is not JSON is only one rejected record.
+  const isRow = format === 'json' && /^[^{}[\]\r\n]*[,;|\t]/.test(text)
+  if (isRow || (!isTableExpected && beginsWithHeader(text, options)))
+    throw new NoListError(`${name} is a table, not JSON`, proposeFormat('csv', options))
+}
+
+function proposeFormat(format: FormatName, { format: wrongFormat }: InputOptions): string {
+  return `${wrongFormat ? `Replace --format ${wrongFormat} by` : 'Add'} --format ${format}`
 }
 
 /** Whether the first line has the name of a column that an import needs, and a delimiter. */

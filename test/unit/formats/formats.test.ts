@@ -15,7 +15,7 @@ test.each([
   { format: 'csv', name: 'stdin', input: 'id\tname\n1\ta, b\n' },
   { format: 'csv', name: 'stdin', input: 'Plants: 2024\nid|name\n1|a\n' },
   { format: 'csv', name: 'plants.csv', input: '[id],id,name\n' },
-  { format: 'ndjson', name: 'plants.ndjson', input: 'id,name\n' },
+  { format: 'ndjson', name: 'plants.ndjson', input: 'x,y\n' },
   { format: 'tsv', name: 'plants.TSV', input: 'id\tname\n' },
   { format: 'ndjson', name: 'plants.json', input: `${plant}\n` },
   { format: 'ndjson', name: 'plants.jsonl', input: '{\n"id":1,"name":"a"\n}\n' },
@@ -71,11 +71,40 @@ test.each([
   ['a.csv.gz', `${plant}\n${plant}\n`, 'a.csv.gz is JSON, not a table', 'Add --format ndjson'],
   ['a.json', 'id;name\n1;a\n', 'a.json is a table, not JSON', 'Add --format csv'],
   ['a.json.gz', '"name","id"\n"a",1\n', 'a.json.gz is a table, not JSON', 'Add --format csv'],
+  ['a.ndjson', 'id,name\n1,a\n', 'a.ndjson is a table, not JSON', 'Add --format csv'],
 ] as const)('the error for %s that begins with %s names its format', async (...row) => {
   const [name, input, message, hint] = row
   await expect(readRecords(input, { name })).rejects.toMatchObject({ kind: 'input', message, hint })
   const format = hint.replace('Add --format ', '') as 'csv'
   expect(await readRecords(input, { name, format })).toBeDefined()
+})
+
+test.each([
+  { input: 'id,name\n1,a\n', wrong: 'json', right: 'csv', kind: 'a table, not JSON' },
+  { input: 'id;name\n1;a\n', wrong: 'ndjson', right: 'csv', kind: 'a table, not JSON' },
+  { input: `${plant}\n${plant}\n`, wrong: 'csv', right: 'ndjson', kind: 'JSON, not a table' },
+  { input: `[${plant}]`, wrong: 'tsv', right: 'json', kind: 'JSON, not a table' },
+  {
+    input: `[\n${plant}]`,
+    wrong: 'ndjson',
+    right: 'json',
+    kind: 'not NDJSON: it begins with an array',
+  },
+] as const)('the input $input with --format $wrong needs --format $right', async (example) => {
+  const { input, wrong, right, kind } = example
+  for (const name of ['stdin', 'plants.csv', 'plants.json'])
+    await expect(readRecords(input, { name, format: wrong })).rejects.toMatchObject({
+      kind: 'input',
+      message: `${name} is ${kind}`,
+      hint: `Replace --format ${wrong} by --format ${right}`,
+    })
+  expect(await readRecords(input, { format: right })).toBeDefined()
+})
+
+test('a table with other columns is recognized where JSON is expected', async () => {
+  const message = 'stdin is a table, not JSON'
+  const reading = readRecords('Nr;Kind\n1;a\n', { format: 'json' })
+  await expect(reading).rejects.toMatchObject({ message })
 })
 
 test.each(['plants.sql', 'plants.SQL.gz'])(

@@ -305,9 +305,7 @@ test('the error for a file named .ndjson that has an array names --format', asyn
   const { code, err } = await user.import('list.ndjson')
   expect({ code, err }).toEqual({
     code: 2,
-    err:
-      'plants: list.ndjson is not NDJSON: it begins with an array\n' +
-      '  To read it as JSON, add --format json\n',
+    err: 'plants: list.ndjson is not NDJSON: it begins with an array\n' + '  Add --format json\n',
   })
   expect(await user.import('list.ndjson --format json')).toMatchObject({ created: 2 })
 })

@@ -37,8 +37,8 @@ test.each([
   ],
   [
     ['pages.ndjson', '--format', 'ndjson', '--dry-run'],
-    'pages.ndjson:1: Invalid plant: it must be an object, but was an array',
-    undefined,
+    'pages.ndjson is not NDJSON: it begins with an array',
+    'Replace --format ndjson by --format json',
   ],
 ])('an import of %j has an error that ends the matter', async (args, message, hint) => {
   const user = new ImportSandbox()
@@ -47,7 +47,7 @@ test.each([
   user.write('keys.json', '[{"id":1,"Name":"A","NAME":"B"}]')
   user.write('pages.ndjson', '[{"id":1,"name":"A"}]\n')
   const { err } = await user.run(['import', ...args, '--output', 'text'])
-  expect(err).toContain(`plants: ${message}\n${hint === undefined ? '' : `  ${hint}\n`}`)
+  expect(err).toContain(`plants: ${message}\n  ${hint}\n`)
 })
 
 test.skipIf(isWindows)('the hint about quotes around rows leads to an import', async () => {
