@@ -134,10 +134,10 @@ export class DelimiterError extends PlantsError {
 /**
  * Checks the delimiter that an option or the format of the file has fixed.
  *
- * @throws {DelimiterError} if it divides no row, and another delimiter does
+ * @throws {DelimiterError} if it leads to no header or divides no row, and another delimiter does
  */
 function assertDelimiter(
-  { delimiter, rows, width }: DelimiterTrial,
+  { delimiter, rows, rank, width }: DelimiterTrial,
   start: TableStart,
   format: FormatName,
   options: InputOptions,
@@ -146,16 +146,13 @@ function assertDelimiter(
   const isFixed = format === 'tsv' || options.delimiter !== undefined
   const { columns } = options
   const isReadable = columns ? columns.length === 1 : findHeader(rows, options) !== undefined
-  if (!isFixed || width > 1 || isReadable) return
+  if (!isFixed || isReadable) return
   const otherOptions = { ...options, delimiter: undefined }
-  const { delimiter: otherDelimiter, width: otherWidth } = chooseTrial(
-    start,
-    'csv',
-    otherOptions,
-    name,
-  )
-  if (otherWidth < 2) return
-  const message = `${name} has ${describeDelimiter(otherDelimiter)} between its cells, not ${describeDelimiter(delimiter)}`
+  const otherTrial = chooseTrial(start, 'csv', otherOptions, name)
+  // A cell may contain the wrong delimiter. Then the right one leads to a header.
+  const isDividedBetter = width > 1 ? otherTrial.rank < rank : otherTrial.width > 1
+  if (!isDividedBetter) return
+  const message = `${name} has ${describeDelimiter(otherTrial.delimiter)} between its cells, not ${describeDelimiter(delimiter)}`
   const formatHint = options.format === 'tsv' ? 'Replace --format tsv by' : 'Add'
   const hint = format === 'tsv' ? `${formatHint} --format csv` : 'Leave out --delimiter'
   throw new DelimiterError(message, hint)

@@ -184,9 +184,11 @@ function listDelimiterHints(
   { delimiter }: TableSample,
   options: InputOptions,
 ): string[] {
-  const isText = delimiter !== undefined && delimiter !== '\t' && options.delimiter === undefined
+  const isText = delimiter !== undefined && delimiter !== '\t'
   const isPlain = !isText || !names.some((name) => /[;|\t]|\w,\w/.test(name))
-  return isPlain ? [] : ['If another character is between the cells, name it with --delimiter']
+  if (isPlain) return []
+  const advice = options.delimiter === undefined ? 'name it with' : 'leave out'
+  return [`If another character is between the cells, ${advice} --delimiter`]
 }
 
 function formatDelimiter(character: string): string {

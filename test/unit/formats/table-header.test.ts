@@ -197,15 +197,36 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     hint: 'Leave out --delimiter',
   },
   {
+    input: 'id;name\n1;Acer, red\n',
+    options: { format: 'csv', delimiter: ',' },
+    message: 'stdin has semicolons between its cells, not commas',
+    hint: 'Leave out --delimiter',
+  },
+  {
+    input: 'id,name,note\n1,Acer,red\tblue\n',
+    options: { format: 'tsv' },
+    message: 'stdin has commas between its cells, not tabs',
+    hint: 'Replace --format tsv by --format csv',
+  },
+  {
+    input: 'Nr;Kind, red;Art\n1;Acer;a\n',
+    options: { format: 'csv', delimiter: ',' },
+    message: 'stdin has no columns "id", "name": line 1 has only "Nr;Kind", "red;Art"',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name. If another character is between the cells, leave out --delimiter. If the plants have no ids, add --id-from next',
+  },
+  {
     input: '1,Acer\n',
     options: { format: 'csv', columns: ['id'] },
     message: 'The first row of stdin has 2 cells, but names are given for only 1',
     hint: 'Name 2 columns, and leave the names of those empty that are not read: --columns id,name',
   },
-])('a table whose cells are divided otherwise is rejected: $message', async (example) => {
-  const { input, options, message, hint } = example
-  await expect(readRecords(input, options)).rejects.toMatchObject({ message, hint })
-})
+])(
+  'the table $input, whose cells are divided otherwise, is rejected: $message',
+  async (example) => {
+    const { input, options, message, hint } = example
+    await expect(readRecords(input, options)).rejects.toMatchObject({ message, hint })
+  },
+)
 
 test('a table with one column may have commas in its cells', async () => {
   const options = { format: 'tsv', idFrom: 1n } as const
