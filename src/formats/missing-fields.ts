@@ -31,6 +31,7 @@ interface FieldSource {
 }
 
 const generateIdsHint = 'If the plants have no ids, add --id-from next'
+export const separatePairsHint = 'Separate the fields by commas: --map id=A,name=B'
 const changeTagsHint = 'To change only the tags of plants that exist, add --if-exists update'
 
 export function createMissingFieldsError(
@@ -71,8 +72,10 @@ function chooseHints(
     ...(canGenerate ? [generateIdsHint] : []),
     ...(canChangeTags ? [changeTagsHint] : []),
   ]
-  const hasWrongMapping = missingFields.some((field) => map[field])
-  if (hasWrongMapping) {
+  const wrongNames = missingFields.map((field) => map[field] ?? '').filter(Boolean)
+  if (wrongNames.some((wrongName) => /[\s;|&](?:id|name|tag)\s*=/.test(wrongName)))
+    return [separatePairsHint]
+  if (wrongNames.length > 0) {
     const numbers = noun === 'column' ? ' or their numbers' : ''
     return [`In --map, give ${noun}s that are there, by their exact names${numbers}`, ...otherHints]
   }

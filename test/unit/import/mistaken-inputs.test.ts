@@ -7,7 +7,11 @@ import { isWindows } from '../../helpers/sandbox/sandbox.js'
 
 const unquote = `sed -E 's/^"//; s/"[[:space:]]*$//; s/""/"/g'`
 
-test.each([
+type Mistake = [args: string[], message: string, hint: string]
+
+const separatePairsHint = 'Separate the fields by commas: --map id=A,name=B'
+
+test.each<Mistake>([
   [['', '--dry-run'], 'The name of a file to import is empty', 'Give a value, or remove it'],
   [
     ['https://a.example/list.csv'],
@@ -30,6 +34,18 @@ test.each([
     'quoted.csv has no columns "id", "name": line 1 has only "id,name"',
     `To remove the quotes around each row, pipe the file through this, and import the output with -: ${unquote}`,
   ],
+  ...['id=Nr name=Kind', 'id=Nr; name=Kind'].map(
+    (map): Mistake => [
+      ['kinds.csv', '--map', map],
+      `kinds.csv has no columns "${map.slice(3)}", "name": line 1 has only "Nr", "Kind"`,
+      separatePairsHint,
+    ],
+  ),
+  [
+    ['kinds.csv', '--map', 'id=Nr', 'name=Kind'],
+    'An argument looks like a pair of --map',
+    separatePairsHint,
+  ],
   [
     ['keys.json'],
     'Several keys of keys.json could be the name: "Name", "NAME"',
@@ -43,6 +59,7 @@ test.each([
 ])('an import of %j has an error that ends the matter', async (args, message, hint) => {
   const user = new ImportSandbox()
   user.write('list.csv', 'id,tag,name\n1,wet,Fern\n')
+  user.write('kinds.csv', 'Nr,Kind\n1,Fern\n')
   user.write('quoted.csv', '"id,name"\r\n"1,""Fern, wet"""\r\n')
   user.write('keys.json', '[{"id":1,"Name":"A","NAME":"B"}]')
   user.write('pages.ndjson', '[{"id":1,"name":"A"}]\n')

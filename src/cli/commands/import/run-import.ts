@@ -6,7 +6,8 @@
  * `resume.ts` decides whether the import begins or resumes, and an `Importer` runs it. `openTarget`
  * opens the store as an `ImportTarget`, which differs between kinds of stores and dry runs.
  */
-import { assertDefined, PlantsError } from '../../../errors.js'
+import { assertDefined, createUsageError, PlantsError } from '../../../errors.js'
+import { separatePairsHint } from '../../../formats/missing-fields.js'
 import { createCheckpoint, InvalidCheckpointError } from '../../../import/checkpoint.js'
 import { countFinishedRecords } from '../../../import/counts.js'
 import { hasImportableRecord } from '../../../import/find-importable.js'
@@ -46,6 +47,7 @@ export async function runImport(
   argv: readonly string[],
 ): Promise<void> {
   const { io } = context
+  assertNoPairs(typedPlan)
   const { plan, firstReader, examinedInputs } = await openInputs(typedPlan, context, argv)
   let target: ImportTarget | undefined
   try {
@@ -72,6 +74,13 @@ export async function runImport(
     if (target) await closeTarget(target)
     firstReader.close()
   }
+}
+
+/** In `--map id=Nr name=Kind`, the second pair is read as the name of a file. */
+function assertNoPairs({ inputs, map }: ImportPlan): void {
+  const hasMap = Object.keys(map).length > 0
+  if (hasMap && inputs.some(({ name }) => /^(?:id|name|tag)=/.test(name)))
+    throw createUsageError('An argument looks like a pair of --map', separatePairsHint)
 }
 
 /** After a failed import, an error of the journal must not hide why the import has failed. */
