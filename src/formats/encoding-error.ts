@@ -20,6 +20,7 @@ import {
   splitLines,
   UndecodableError,
 } from './encoding.js'
+import { assertNoControlCharacter } from './foreign-files.js'
 import {
   cutExcerpt,
   type DisputedLine,
@@ -83,6 +84,7 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   const { name, encoding, source, bytes, laterBlocks } = failure
   if (isUnicode(encoding) && encoding !== 'utf-8') return createUnicodeError(failure)
   const { line, offset, lineBytes } = await findUndecodableLine(failure)
+  assertNoControlCharacter(lineBytes, name, line)
   const isUtf8Expected = encoding === 'utf-8'
   const label = isUtf8Expected ? 'UTF-8' : encoding
   const position = isUtf8Expected

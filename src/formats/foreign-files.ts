@@ -14,6 +14,7 @@ const dumpHint =
   'Export the table as CSV from the database, and import that. ' +
   'From SQLite: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
   'In psql: \\copy TABLE TO plants.csv CSV HEADER'
+const decryptHint = 'Decrypt it, and import the decrypted file'
 const unpackHint = 'Unpack it, and import the file in it'
 
 /** Files that are no lists of plants. `start` matches their first bytes, decoded as Latin-1. */
@@ -25,6 +26,7 @@ const foreignFiles: readonly [start: RegExp, description: string, hint: string][
   [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML', saveListHint],
   [/^(?:\x89PNG|\xff\xd8\xff|GIF8|RIFF[\s\S]{4}WEBP)/, 'a picture', saveListHint],
   [/^(?:\xef\xbb\xbf)?(?:---\r?\n)?(?:\w+:\s*\r?\n\s*)?- +\w+: /, 'YAML', saveListHint],
+  [/^(?:-----BEGIN PGP MESSAGE|age-encryption\.org|Salted__)/, 'encrypted', decryptHint],
   [/^BZh[1-9]/, 'compressed with bzip2', unpackHint],
   [/^\xfd7zXZ\0/, 'compressed with xz', unpackHint],
   [/^\x28\xb5\x2f\xfd/, 'compressed with zstd', unpackHint],
@@ -45,9 +47,27 @@ export function assertNoForeignFile(name: string, head: Buffer): void {
 export function assertNoNul(text: string, name: string): void {
   const index = text.slice(0, 1000).indexOf('\0')
   if (index === -1) return
-  const line = countLineFeeds(text, index) + 1
-  throw createInputError(
-    `${name} is a binary file: line ${line} contains the character U+0000`,
+  throw createBinaryError(name, countLineFeeds(text, index) + 1, 0)
+}
+
+/**
+ * Checks a line that is not in the expected encoding. Those control characters of ASCII that no
+ * text has are the same bytes in all other encodings that are detected. FileMaker and library
+ * programs write the other ones between parts of a cell, and DOS at the end of a file.
+ *
+ * @throws {PlantsError} `input` if the line has such a character
+ */
+export function assertNoControlCharacter(lineBytes: Buffer, name: string, line: number): void {
+  const byte = lineBytes.find(
+    (code) => code < 0x09 || (code > 0x0d && code < 0x1a) || code === 0x7f,
+  )
+  if (byte !== undefined) throw createBinaryError(name, line, byte)
+}
+
+function createBinaryError(name: string, line: number, code: number): PlantsError {
+  const character = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
+  return createInputError(
+    `${name} is a binary file: line ${line} contains the character ${character}`,
     `${saveListHint}. If it is a text, remove that character from it`,
   )
 }
