@@ -56,8 +56,14 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
   ['remove', 'To delete plants: plants delete ID'],
   ['login', 'To save a token: plants auth login --store ADDRESS'],
   ['status', 'To check the store: plants doctor. For the token: plants auth status'],
-  ['--json', 'For JSON: --output json, or ndjson for one value per line'],
-  ['--csv', 'For CSV: --output csv'],
+  [
+    '--json',
+    [
+      'For input in JSON: --format json. For output in JSON: --output json',
+      'For JSON: --output json, or ndjson for one value per line',
+    ],
+  ],
+  ['--csv', ['For input in CSV: --format csv', 'For CSV: --output csv']],
   ['--format', 'To choose the format: --output FORMAT'],
   ['--filter', 'To filter plants: --tag TEXT, --no-tag or --search TEXT'],
   ['--force', ['To skip the confirmation: --yes', changePlantsHint]],
@@ -86,9 +92,14 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
         'To choose the plants: plants update ID. The id of a plant cannot be changed: ' +
         'create a plant with the new id, and delete the old one',
       delete: 'To choose the plants: plants delete ID',
-      import: 'To generate ids for plants without one: --id-from next',
+      import:
+        'To generate ids for plants without one: --id-from next. ' +
+        'To choose the column of the ids: --map id=COLUMN',
     },
   ],
+  ['--name', { import: 'To choose the column of the names: --map name=COLUMN' }],
+  ['--tag', { import: 'To choose the column of the tags: --map tag=COLUMN' }],
+  ['--yes', { import: 'Leave it out: nothing is confirmed. To be asked nothing: --no-input' }],
   [
     '--all',
     {

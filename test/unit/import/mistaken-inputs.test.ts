@@ -22,7 +22,28 @@ test.each<Mistake>([
   [
     ['list.csv', '--id', 'next'],
     'Unknown option --id',
-    'To generate ids for plants without one: --id-from next',
+    'To generate ids for plants without one: --id-from next. To choose the column of the ids: --map id=COLUMN',
+  ],
+  [
+    ['list.csv', '--name', 'Kind'],
+    'Unknown option --name',
+    'To choose the column of the names: --map name=COLUMN',
+  ],
+  [
+    ['list.csv', '--tag', 'wet'],
+    'Unknown option --tag',
+    'To choose the column of the tags: --map tag=COLUMN',
+  ],
+  [
+    ['list.csv', '--yes'],
+    'Unknown option --yes',
+    'Leave it out: nothing is confirmed. To be asked nothing: --no-input',
+  ],
+  [['list.csv', '--csv'], 'Unknown option --csv', 'For input in CSV: --format csv'],
+  [
+    ['list.csv', '--json'],
+    'Unknown option --json',
+    'For input in JSON: --format json. For output in JSON: --output json',
   ],
   [
     ['list.csv', '--columns', 'ID,,name'],
