@@ -47,7 +47,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   if (format === 'ndjson' && isArray && (options.format === undefined || /^\[\s*\{/.test(text)))
     throw new NoListError(
       `${name} is not NDJSON: it begins with an array`,
-      proposeFormat('json', options),
+      proposeFormat('json', name, options),
     )
   const chunks =
     format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts, options)
@@ -241,16 +241,27 @@ function assertFormatFits(
   const isTableExpected = format === 'csv' || format === 'tsv'
   if (isTableExpected && /^(?:\[\s*)?\{\s*"/.test(text)) {
     const jsonFormat = text.startsWith('{') && beginsWithWholeObject(text) ? 'ndjson' : 'json'
-    throw new NoListError(`${name} is JSON, not a table`, proposeFormat(jsonFormat, options))
+    throw new NoListError(`${name} is JSON, not a table`, proposeFormat(jsonFormat, name, options))
   }
   // A line of NDJSON that is not JSON is only one rejected record.
   const isRow = format === 'json' && /^[^{}[\]\r\n]*[,;|\t]/.test(text)
   if (isRow || (!isTableExpected && beginsWithHeader(text, options)))
-    throw new NoListError(`${name} is a table, not JSON`, proposeFormat('csv', options))
+    throw new NoListError(`${name} is a table, not JSON`, proposeFormat('csv', name, options))
 }
 
-function proposeFormat(format: FormatName, { format: wrongFormat }: InputOptions): string {
-  return `${wrongFormat ? `Replace --format ${wrongFormat} by` : 'Add'} --format ${format}`
+/** Proposes how to read a text in its real format. Other files may have another one. */
+function proposeFormat(
+  format: FormatName,
+  name: string,
+  { format: wrongFormat }: InputOptions,
+): string {
+  if (wrongFormat === undefined) return `Add --format ${format}`
+  const namedFormat = findNamedFormat(name) ?? format
+  // The text decides between NDJSON and JSON in a file named `.json`.
+  const isNamedRight = namedFormat === format || (namedFormat === 'json' && format === 'ndjson')
+  return isNamedRight
+    ? 'Leave out --format'
+    : `Replace --format ${wrongFormat} by --format ${format}`
 }
 
 /** Whether the first line has the name of a column that an import needs, and a delimiter. */

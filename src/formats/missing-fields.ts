@@ -91,13 +91,20 @@ function chooseHints(
   return listColumnHints(sample, options, mapHint, otherHints)
 }
 
-/** Replaces the hint of an error if there are several files: this file needs its own command. */
+/**
+ * Extends the hint of an error if there are several files. The options that it names help for all
+ * files if the first one lacks them. If a later one lacks them, it needs its own command.
+ */
 export function explainOneOfSeveral(
-  { message }: MissingFieldsError,
-  file: string,
+  { message, hint }: MissingFieldsError,
+  { file, isFirst }: { file: string; isFirst: boolean },
   { storeFlag = '' }: InputOptions,
 ): MissingFieldsError {
-  const command = `plants import ${quoteWord(file)}${storeFlag}`
-  const hint = `Import files whose columns or keys differ one by one, each with its own options: ${command}`
-  return new MissingFieldsError(message, hint)
+  const ownCommand = `Import it with its own command: plants import ${quoteWord(file)}${storeFlag}`
+  return new MissingFieldsError(
+    message,
+    isFirst ? `${hint}. ${oneByOneHint}` : `${ownCommand}. ${hint}`,
+  )
 }
+
+const oneByOneHint = 'If the other files have other columns or keys, import them one by one'

@@ -68,11 +68,25 @@ export async function openInput(
 ): Promise<InputReader> {
   const content = await openContent(input, io)
   try {
-    return { ...content, ...(await openFormat(content, plan)) }
+    return { ...content, ...(await openContentFormat(content, input, plan)) }
   } catch (error) {
     content.close()
+    throw error
+  }
+}
+
+async function openContentFormat(
+  content: FormatInput,
+  { path, name }: ImportInput,
+  plan: ImportPlan,
+): Promise<FormatReader> {
+  try {
+    return await openFormat(content, plan)
+  } catch (error) {
     const isOneOfSeveral = plan.inputs.length > 1 && error instanceof MissingFieldsError
-    throw isOneOfSeveral ? explainOneOfSeveral(error, input.name, plan) : error
+    if (!isOneOfSeveral) throw error
+    const isFirst = path === plan.inputs[0]?.path
+    throw explainOneOfSeveral(error, { file: name, isFirst }, plan)
   }
 }
 
@@ -147,7 +161,8 @@ export interface ExaminedInputs {
 }
 
 /**
- * Reads all files before anything is stored, checks their encoding, and computes their hashes.
+ * Reads all files before anything is stored, checks their columns and their encoding, and computes
+ * their hashes.
  *
  * An import that generates ids also reads all records, for two reasons. First, `--id-from next`
  * must generate ids above all ids in the files. Second, if the import ended at a syntax error, it
@@ -159,13 +174,14 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
   const hashes: string[] = []
   let greatestId: bigint | undefined
   const files = plan.inputs.filter(canBeReadTwice)
-  for (const input of files) {
+  for (const [index, input] of files.entries()) {
     const hash = createHash('sha256')
+    if (index > 0 && plan.idFrom === undefined) (await openInput(input, plan, io)).close()
     const content = await openContent(input, io, (block) => hash.update(block))
     try {
       if (plan.idFrom === undefined) await examineEncoding(content, input, plan, io)
       else {
-        const reader = await openFormat(content, plan)
+        const reader = await openContentFormat(content, input, plan)
         greatestId = await findGreatestId(reader, plan, greatestId)
       }
     } finally {

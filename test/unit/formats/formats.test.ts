@@ -90,25 +90,20 @@ test.each([
 })
 
 test.each([
-  { input: 'id,name\n1,a\n', wrong: 'json', right: 'csv', kind: 'a table, not JSON' },
-  { input: 'id;name\n1;a\n', wrong: 'ndjson', right: 'csv', kind: 'a table, not JSON' },
-  { input: `${plant}\n${plant}\n`, wrong: 'csv', right: 'ndjson', kind: 'JSON, not a table' },
-  { input: `[${plant}]`, wrong: 'tsv', right: 'json', kind: 'JSON, not a table' },
-  {
-    input: `[\n${plant}]`,
-    wrong: 'ndjson',
-    right: 'json',
-    kind: 'not NDJSON: it begins with an array',
-  },
-] as const)('the input $input with --format $wrong needs --format $right', async (example) => {
-  const { input, wrong, right, kind } = example
-  for (const name of ['stdin', 'plants.csv', 'plants.json'])
-    await expect(readRecords(input, { name, format: wrong })).rejects.toMatchObject({
-      kind: 'input',
-      message: `${name} is ${kind}`,
-      hint: `Replace --format ${wrong} by --format ${right}`,
-    })
-  expect(await readRecords(input, { format: right })).toBeDefined()
+  ['stdin', 'id,name\n1,a\n', 'json', 'a table, not JSON'],
+  ['a.csv', 'id;name\n1;a\n', 'ndjson', 'a table, not JSON'],
+  ['a.json', `${plant}\n${plant}\n`, 'csv', 'JSON, not a table'],
+  ['stdin', `[${plant}]`, 'tsv', 'JSON, not a table'],
+  ['a.json', `[\n${plant}]`, 'ndjson', 'not NDJSON: it begins with an array'],
+  ['a.json', 'id,name\n1,a\n', 'json', 'a table, not JSON', 'csv'],
+  ['a.csv', `${plant}\n${plant}\n`, 'csv', 'JSON, not a table', 'ndjson'],
+  ['a.csv', `[\n${plant}]`, 'ndjson', 'not NDJSON: it begins with an array', 'json'],
+] as const)('the file %s with %j is not read with --format %s: it is %s', async (...row) => {
+  const [name, input, format, what, right] = row
+  const hint = right ? `Replace --format ${format} by --format ${right}` : 'Leave out --format'
+  const error = { kind: 'input', message: `${name} is ${what}`, hint }
+  await expect(readRecords(input, { name, format })).rejects.toMatchObject(error)
+  expect(await readRecords(input, { name, format: right })).toBeDefined()
 })
 
 test('a table with other columns is recognized where JSON is expected', async () => {

@@ -96,3 +96,24 @@ test.skipIf(isWindows)('the hint about quotes around rows leads to an import', a
   })
   expect(await user.list()).toBe('{"id":1,"name":"Fern, wet"}\n')
 })
+
+const chooseHint =
+  'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. ' +
+  'If the table has no header, add --columns id,name. If the plants have no ids, add --id-from next'
+
+test.each([
+  ['a.csv kinds.csv', `Import it with its own command: plants import kinds.csv. ${chooseHint}`],
+  [
+    'kinds.csv a.csv',
+    `${chooseHint}. If the other files have other columns or keys, import them one by one`,
+  ],
+])('of the files %s, whose columns differ, nothing is stored', async (files, hint) => {
+  const user = new ImportSandbox()
+  user.write('a.csv', 'id,name\n1,Fern\n')
+  user.write('kinds.csv', 'Nr,Kind\n2,Moss\n')
+  const result = await user.import(files)
+  const message = 'kinds.csv has no columns "id", "name": line 1 has only "Nr", "Kind"'
+  expect(result).toEqual({ code: 2, err: `plants: ${message}\n  ${hint}\n` })
+  expect(await user.run('list')).toMatchObject({ out: '' })
+  expect(await user.import('kinds.csv --map id=Nr,name=Kind')).toMatchObject({ created: 1 })
+})
