@@ -242,11 +242,14 @@ function findMismatchError(
   const mayHaveStored = isService ? !isNothingStored : countStoredRecords(counts) > 0
   if (!mayHaveStored) return undefined
   // Records without ids would get other ids, and be stored twice, so `--restart` is not proposed.
+  // A file with another name is another import, which finds the stored plants by their names.
   const generatesIds = (checkpoint.firstId ?? plan.idFrom) !== undefined
-  const restartHint = ', or start over with --restart: plants that are stored unchanged are skipped'
+  const nextHint = generatesIds
+    ? '. To import changed files, copy them to other names, and add --match name --id-from next'
+    : ', or start over with --restart'
   return createUsageError(
     `This import was interrupted, and ${describeDifference(checkpoint.source, source, plan)}`,
-    `Use the same options and files${generatesIds ? '' : restartHint}`,
+    `Use the same options and files${nextHint}: plants that are stored unchanged are skipped`,
   )
 }
 

@@ -149,8 +149,6 @@ function findProposals(failed: string, text: string): string[] {
     if (command !== undefined) return [command]
     const filter = /with - instead of .+: (sed .+)$/.exec(sentence)?.[1]
     if (filter !== undefined) return [`${filter} | ${failed.replace(/'my list.json'/, '-')}`]
-    const choices = /\badd (--\S+ \S+) or (--\S+ \S+)$/.exec(sentence)?.slice(1)
-    if (choices) return choices.map((option) => `${failed} ${option}`)
     const option = /\badd (--[a-z-]+(?: (?:'[^']*'|[^\s']+))*?)(?=,? (?:or|and|with)\b|$)/.exec(
       sentence,
     )?.[1]

@@ -161,7 +161,24 @@ test('no line of progress stays on the screen between rejected records', async (
   expect(lines.filter((line) => isProgress.test(line))).toEqual([])
 })
 
+test('an import that broken syntax ends after a chunk says how it begins again', async () => {
+  const start = `id,name\n1,Fern\n${nextChunk}2,`
+  sandbox.write('list.csv', `${start}"Moss\n`)
+  const hint =
+    'Close it, or add --no-quotes if quotes are ordinary characters in this table. When you run ' +
+    'the command again, add --restart: plants that are stored unchanged are skipped'
+  const result = await sandbox.import('list.csv')
+  const err = expect.stringContaining(`A quote is not closed\n  ${hint}\n`)
+  expect(result).toMatchObject({ code: 2, created: 1, err })
+  sandbox.write('list.csv', `${start}"Moss"\n`)
+  const second = await sandbox.import('list.csv --restart')
+  expect(second).toMatchObject({ code: 0, created: 1, skipped: 1 })
+})
+
 describe('an interrupted import', () => {
+  const copyHint =
+    'Use the same options and files. To import changed files, copy them to other names, ' +
+    'and add --match name --id-from next: plants that are stored unchanged are skipped'
   const stored = [1, 2, 3, 4].map((id) => buildPlantLine(id)).join('')
   const text = stored.replace(buildPlantLine(3), `bad\n${nextChunk}${buildPlantLine(3)}`)
   const command = 'plants --max-errors 1'
@@ -229,8 +246,22 @@ describe('an interrupted import', () => {
 
   test('has no hint to restart it where its plants would get other ids', async () => {
     const message = 'This import was interrupted, and --id-from has changed since'
-    const err = `plants: ${message}\n  Use the same options and files\n`
+    const err = `plants: ${message}\n  ${copyHint}\n`
     expect(await sandbox.import('plants --id-from 1')).toEqual({ code: 2, err })
+  })
+
+  test('that generates ids imports a changed file under another name, as its hint says', async () => {
+    sandbox.write('list', `{"name":"Fern"}\nbad\n${nextChunk}{"name":"Ivy"}\n`)
+    const command = 'list --id-from next'
+    expect(await sandbox.import(`${command} --max-errors 1`)).toMatchObject({ created: 1 })
+    const changedText = '{"name":"Fern"}\n{"name":"Moss"}\n{"name":"Ivy"}\n'
+    sandbox.write('list', changedText)
+    const message = 'This import was interrupted, and list has changed since'
+    const err = `plants: ${message}\n  ${copyHint}\n`
+    expect(await sandbox.import(command)).toEqual({ code: 2, err })
+    sandbox.write('copy', changedText)
+    const result = await sandbox.import('copy --match name --id-from next')
+    expect(result).toMatchObject({ code: 0, created: 2, skipped: 1 })
   })
 
   test('that has stored nothing does not prevent an import with other options', async () => {

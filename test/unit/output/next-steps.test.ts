@@ -108,6 +108,20 @@ test.each(failures)(
   },
 )
 
+test('the rejected records of plants that exist change them, as the hint says', async () => {
+  const user = new ImportSandbox()
+  await user.run(['create', '--id', '1', '--name', 'Fern'])
+  user.write('list.csv', 'id,name\n1,Moss\n')
+  const { err } = await user.import('list.csv --rejects r.csv')
+  const path = join(user.home, 'r.csv')
+  expect(err).toContain(
+    `To change the plants that exist, import ${path} with the same options, ` +
+      '--if-exists update and a new --rejects file. If the records are other plants, give them other ids\n',
+  )
+  const result = await user.import('r.csv --if-exists update --rejects r2.csv')
+  expect(result).toMatchObject({ code: 0, updated: 1 })
+})
+
 test('a list with names in quotes is imported with the cell that the hint names', async () => {
   const user = new ImportSandbox()
   user.write('ragged.csv', 'id,name,tag\n1,Fern,green\n2,Rose,"red,white"\n')

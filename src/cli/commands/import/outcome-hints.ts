@@ -107,8 +107,7 @@ export class OutcomeHints {
     const { idFrom, map } = this.#plan
     switch (cause) {
       case 'conflict':
-        if (idFrom !== undefined) return undefined
-        return 'To keep or change plants that exist, add --if-exists skip or --if-exists update'
+        return idFrom === undefined ? describeConflict(outcome) : undefined
       case 'unreadableConflict':
         return idFrom === undefined ? unreadableConflictHint : undefined
       case 'surplusCells':
@@ -156,6 +155,7 @@ export class OutcomeHints {
 }
 
 const skippedClause = 'plants that are stored unchanged are skipped'
+export const restartHint = `When you run the command again, add --restart: ${skippedClause}`
 export const againHint = `again: ${skippedClause}`
 /** An import that has stored plants with generated ids gets this hint. */
 export const newNamesHint =
@@ -169,6 +169,14 @@ const saveFormulasHint =
 const unreadableConflictHint =
   'The service does not let the token read plants, so a record is not compared with the plant ' +
   'that has its id. To skip plants that exist, add --if-exists skip, or use a token that may read'
+
+/** A rejects file is not overwritten, so it is imported instead of the same input. */
+function describeConflict({ rejects }: Pick<ImportOutcome, 'rejects'>): string {
+  const otherIdsHint = 'If the records are other plants, give them other ids'
+  return rejects === undefined
+    ? `To keep the plants that exist, add --if-exists skip. To change them, add --if-exists update. ${otherIdsHint}`
+    : `To change the plants that exist, import ${rejects} with the same options, --if-exists update and a new --rejects file. ${otherIdsHint}`
+}
 
 /** Describes how quotes around the ids of JSON are removed. `jq` would round large ids. */
 function describeUnquoting(file: string, key: string): string {

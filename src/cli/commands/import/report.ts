@@ -26,7 +26,7 @@ import { CheckpointMovedError } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { describeUnreadCells } from '../../describe-unread-cells.js'
 import { describeUnreadSheets } from './describe-unread-sheets.js'
-import { againHint, newNamesHint, OutcomeHints } from './outcome-hints.js'
+import { againHint, newNamesHint, OutcomeHints, restartHint } from './outcome-hints.js'
 
 /**
  * The number of rejected records, and of changes of a dry run, that are printed for people.
@@ -248,8 +248,10 @@ export class ImportReport {
     const finishedCount = countFinishedRecords(importer.position.counts)
     const storesEachChunk = !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
-      if (storesEachChunk && finishedCount > 0) await this.writeSummary(importer)
-      return error
+      if (!storesEachChunk || finishedCount === 0) return error
+      await this.writeSummary(importer)
+      const hint = [error.hint, this.#chooseRestartHint(importer)].filter(Boolean).join('. ')
+      return new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
     }
     // Without transactions, plants of the chunk that failed may be stored, too.
     const failedChunkMayBeStored = !hasCapability(this.#context.address, 'transactions')
@@ -261,6 +263,13 @@ export class ImportReport {
     const nextHint = mayHaveStored ? this.#chooseNextHint(importer) : chooseRepeatHint(error)
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
+  }
+
+  /** A part is stored, and the input must be changed, so the import cannot resume. */
+  #chooseRestartHint(importer: Importer): string | undefined {
+    if (!importer.isResumable) return this.#chooseNextHint(importer)
+    // Records with generated ids would be stored again under other ids.
+    return this.#plan.idFrom === undefined ? restartHint : undefined
   }
 
   #chooseNextHint({ isResumable }: Importer): string | undefined {
