@@ -22,6 +22,9 @@ export function createIdError(text: string): PlantsError {
 
 const findIdsHint = 'To find the ids: plants list --search TEXT'
 
+/** In `plants update 3 --name Sword fern`, `fern` is taken for an id. */
+const quoteNameHint = 'Write a name with spaces in quotes: "Sword fern"'
+
 /** Says how a command gets the ids that another command prints. The rest of its line stays. */
 function formatPipeHint(source: string): string {
   return `write - for the ids, and begin the line with: ${source} |`
@@ -44,5 +47,5 @@ function chooseIdHint(text: string): string {
   if (/^(?:all|\*)$/i.test(text)) return allIdsHint
   if (/^(?:\+|-?0)\d+$|^[-+]?\d+\.\d*$/.test(text))
     return 'Write an id in plain digits, without leading zeros, a plus sign or a point: 7'
-  return findIdsHint
+  return /\p{L}/u.test(text) ? `${findIdsHint}. ${quoteNameHint}` : findIdsHint
 }

@@ -32,7 +32,8 @@ const argumentHints: Readonly<Record<string, string>> = {
   count: `${searchFilterHint}. To count by a field: --by FIELD`,
   serve: 'To choose the store: --store PATH. To choose the port: --port NUMBER',
   doctor: 'To choose the store: --store ADDRESS',
-  tokens: 'To give a note: --note TEXT, in quotes if it has spaces',
+  'tokens create':
+    'To give a note: --note TEXT, in quotes if it has spaces. To give rights: --allow create,read',
   auth: 'To choose the service: --store ADDRESS. The token is read from a prompt, or with --from-stdin',
 }
 
@@ -229,6 +230,7 @@ function createExcessArgumentError(command: Command): PlantsError {
   const areIds = command.args.every((word) => parseDecimalId(word) !== undefined)
   const hint =
     (areIds ? argumentHints[`${name} ID`] : undefined) ??
+    argumentHints[name] ??
     argumentHints[group] ??
     formatUsageHint(command)
   return createUsageError(`${name} was given an argument that it does not take`, hint)

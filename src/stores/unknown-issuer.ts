@@ -12,6 +12,10 @@ const codes = [
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]
 
+/** These say what is wrong with a certificate in plainer words than those of Node.js. */
+export const otherHostText = 'its certificate is for another host'
+export const expiredText = 'its certificate has expired'
+
 /** Returns true if a handshake failed only because the issuer of the certificate is not trusted. */
 export function isUnknownIssuer(error: unknown): boolean {
   return codes.includes(getSystemCode(error) ?? '')

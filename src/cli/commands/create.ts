@@ -151,26 +151,32 @@ async function previewInStore(
 
 /**
  * Adds a hint to the error of a conflict: how to show the plant that already has the id, and how to
- * use another id. Any other error is returned unchanged, and so is a conflict that has a hint.
+ * use another id. Any other error is returned unchanged, as is the conflict of `--id next`.
  */
 function addConflictHint(
   error: unknown,
   { id }: InputPlant,
   options: CreateOptions,
-  { storeFlag }: CommandContext,
+  { address, storeFlag }: CommandContext,
 ): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
-  if (!isConflict || error.hint || id === 'next') return error
-  const hint = `To show it: plants get ${id}${storeFlag}. ${chooseOtherIdHint(options)}`
+  if (!isConflict || id === 'next') return error
+  const showCommand = `plants get ${id}${storeFlag}`
+  const hint = hasCapability(address, 'direct')
+    ? `To show it: ${showCommand}. ${chooseOtherIdHint(options)}`
+    : `Give ${describeOtherId(options)}. If the token may read, this shows the plant: ${showCommand}`
   return new PlantsError('conflict', error.message, { ...error, hint })
 }
 
 /** A plant from JSON has its own id, and a create with a key needs a number. */
-function chooseOtherIdHint({ id, idempotencyKey }: CreateOptions): string {
-  if (idempotencyKey !== undefined) return 'For another plant, give another id and another key'
-  return id === undefined
-    ? 'For another plant, give another id'
-    : 'To use an id that is free: --id next'
+function chooseOtherIdHint(options: CreateOptions): string {
+  const mayBeNext = options.id !== undefined && options.idempotencyKey === undefined
+  if (mayBeNext) return 'To use an id that is free: --id next'
+  return `For another plant, give ${describeOtherId(options)}`
+}
+
+function describeOtherId({ idempotencyKey }: CreateOptions): string {
+  return idempotencyKey === undefined ? 'another id' : 'another id and another key'
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

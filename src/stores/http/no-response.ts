@@ -6,6 +6,7 @@ import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../.
 import { isTimeout } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { HttpAddress } from '../address.js'
+import { expiredText, otherHostText } from '../unknown-issuer.js'
 import { formatWithScheme } from './address.js'
 import {
   type HttpClient,
@@ -79,6 +80,14 @@ const reasons: Readonly<Record<string, Reason>> = {
   SELF_SIGNED_CERT_IN_CHAIN: untrustedReason,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrustedReason,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrustedReason,
+  ERR_TLS_CERT_ALTNAME_INVALID: {
+    text: otherHostText,
+    hint: 'Use an address with a host that the certificate of the service names',
+  },
+  CERT_HAS_EXPIRED: {
+    text: expiredText,
+    hint: 'Let the operator of the service renew its certificate, and check the clock of this machine',
+  },
 }
 
 export const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'

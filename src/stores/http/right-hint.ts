@@ -21,7 +21,7 @@ export function chooseRightHint({ method }: HttpRequest, { headers }: HttpRespon
   if (/\bscope=/.test(challenge))
     // The rights of the token are not known. With a token that has only the missing right, the next
     // operation could lack another one.
-    return `Ask the operator for a token with the right ${right} and the rights of this one: plants tokens create --allow RIGHTS`
+    return `Ask the operator for a token with the right ${right} and the rights of this one: plants tokens create --allow RIGHTS. For PLANTS_SERVE_TOKEN: plants serve --allow RIGHTS`
   const offeredRights = rights.filter((name) => name === right || defaultRights.includes(name))
   return `Ask the operator to offer this: plants serve --allow ${offeredRights}`
 }

@@ -80,6 +80,8 @@ export function parsePostgres(
     const isPath = name in pathVariables && text !== undefined && text !== 'system'
     return isPath ? context.resolvePath(text) : text
   }
+  const findSource = (name: 'host' | 'port') =>
+    parameters.has(name) ? source : partVariables[name]
   const user = readParameter('user') ?? context.findUserName()
   if (user === undefined) throw createAddressError(source, 'has no user', addressExample)
   const database = readParameter('dbname') ?? user
@@ -88,13 +90,16 @@ export function parsePostgres(
   const mode = sslrootcert === 'system' ? 'verify-full' : (readParameter('sslmode') ?? 'prefer')
   const sslmode = sslModes.find((candidate) => candidate === mode)
   if (!sslmode)
-    throw createUsageError(`sslmode must be one of ${sslModes.join(', ')}`, addressExample)
+    throw createUsageError(
+      `sslmode must be one of ${sslModes.join(', ')}`,
+      'Correct it in the address, or in PGSSLMODE',
+    )
 
   const max = Number(readParameter('max') ?? 4)
   if (!(Number.isInteger(max) && max >= 1))
     throw createUsageError('max must be a whole number from 1 on', addressExample)
   const hostList = readParameter('host') ?? (existsSync(socketFolder) ? socketFolder : 'localhost')
-  const hosts = parseHosts(hostList, readParameter('port') ?? '', source)
+  const hosts = parseHosts(hostList, readParameter('port') ?? '', findSource)
   const location = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
   const href = `postgres://${encodeURIComponent(user)}@${location}${formatQuery(readParameter)}`
   addPassword([password, encodedPassword], href, context.secrets)
@@ -190,18 +195,22 @@ function decodePart(text: string, source: string): string {
   }
 }
 
-function parseHosts(hosts: string, ports: string, source: string): PostgresHost[] {
+function parseHosts(
+  hosts: string,
+  ports: string,
+  findSource: (name: 'host' | 'port') => string,
+): PostgresHost[] {
   const names = hosts.split(',')
   const portNumbers = ports.split(',')
   if (portNumbers.length !== 1 && portNumbers.length !== names.length)
-    throw createInvalidAddressError(source)
+    throw createInvalidAddressError(findSource('port'))
   return names.map((name, index) => {
     const host = name.startsWith('/') ? name : name.toLowerCase().replace(/^\[(.*)\]$/, '$1')
     const port = Number(portNumbers[portNumbers.length === 1 ? 0 : index] || 5432)
     const isPort = Number.isInteger(port) && port > 0 && port < 65_536
     const isHost = isIPv6(host) || /^[^\s:]+$/.test(host)
-    if (!isHost) throw createInvalidAddressError(source)
-    if (!isPort) throw createPortError(source)
+    if (!isHost) throw createInvalidAddressError(findSource('host'))
+    if (!isPort) throw createPortError(findSource('port'))
     return { host, port }
   })
 }

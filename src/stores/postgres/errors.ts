@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
-import { isUnknownIssuer } from '../unknown-issuer.js'
+import { expiredText, isUnknownIssuer, otherHostText } from '../unknown-issuer.js'
 import type { PostgresAccess } from './address.js'
 
 /**
@@ -68,7 +68,7 @@ const connectionReasons: Readonly<Record<string, { text?: string; hint?: string 
     text: 'the connection was refused',
     hint: 'Check that PostgreSQL is running there, and that the host and the port are right',
   },
-  ENOTFOUND: { text: 'the host is unknown', hint: 'Correct the host in the address' },
+  ENOTFOUND: { text: 'the host is unknown', hint: 'Correct the host in the address, or in PGHOST' },
   ENOENT: {
     text: 'its socket does not exist',
     hint: `Start PostgreSQL on this machine, or choose another server ${hostAddressHint}`,
@@ -82,8 +82,12 @@ const connectionReasons: Readonly<Record<string, { text?: string; hint?: string 
   EHOSTUNREACH: { hint: networkHint },
   ENETUNREACH: { hint: networkHint },
   ETIMEDOUT: { text: 'it timed out', hint: networkHint },
-  CERT_HAS_EXPIRED: { hint: 'Let the operator of the server renew its certificate' },
+  CERT_HAS_EXPIRED: {
+    text: expiredText,
+    hint: 'Let the operator of the server renew its certificate',
+  },
   ERR_TLS_CERT_ALTNAME_INVALID: {
+    text: otherHostText,
     hint: 'Use a host in the address that the certificate of the server names',
   },
   [noTlsMessage]: {

@@ -145,7 +145,7 @@ test.each([
   {
     line: 'update 1 --name Oak',
     flags: [],
-    way: 'for a token with the right update and the rights of this one: plants tokens create --allow RIGHTS',
+    way: 'for a token with the right update and the rights of this one: plants tokens create --allow RIGHTS. For PLANTS_SERVE_TOKEN: plants serve --allow RIGHTS',
   },
   {
     line: 'list',

@@ -117,6 +117,20 @@ test.each([
   await expect(parse(address, options)).rejects.toMatchObject({ kind: 'usage', message })
 })
 
+test.each([
+  { variable: 'PGPORT', text: 'abc', message: 'PGPORT has a port that is not from 1 to 65535' },
+  { variable: 'PGHOST', text: 'a b', message: 'PGHOST is not a valid address of a database' },
+])('an address that $variable completes is rejected with its name', async (row) => {
+  const rejected = parse('postgres:///g', { env: { [row.variable]: row.text } })
+  await expect(rejected).rejects.toMatchObject({ kind: 'usage', message: row.message })
+})
+
+test('the hint for a wrong sslmode names its variable, too', async () => {
+  const rejected = parse('postgres://h1/g', { env: { PGSSLMODE: 'on' } })
+  const hint = 'Correct it in the address, or in PGSSLMODE'
+  await expect(rejected).rejects.toMatchObject({ kind: 'usage', hint })
+})
+
 test('the address takes precedence over PGTARGETSESSIONATTRS', async () => {
   const env = { PGTARGETSESSIONATTRS: 'any' }
   const own = `${garden}?target_session_attrs=read-write`

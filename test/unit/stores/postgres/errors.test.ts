@@ -14,14 +14,22 @@ function explain(error: Error, parameters = ''): [message: string, hint?: string
 
 test.each([
   ['ECONNREFUSED', /: the connection was refused$/, /^Check that PostgreSQL is running there/],
-  ['ENOTFOUND', /: the host is unknown$/, /^Correct the host in the address$/],
+  ['ENOTFOUND', /: the host is unknown$/, /^Correct the host in the address, or in PGHOST$/],
   ['ENOENT', /: its socket does not exist$/, /^Start PostgreSQL on this machine, or choose/],
   ['EACCES', /: this user may not use its socket$/, /^Use another user, or connect over TCP/],
   ['ETIMEDOUT', /: it timed out$/, /wait longer with --timeout 2m$/],
   ['EHOSTUNREACH', /: connect$/, /^Check the address and the network/],
-  ['CERT_HAS_EXPIRED', /: connect$/, /^Let the operator of the server renew its certificate$/],
+  [
+    'CERT_HAS_EXPIRED',
+    /: its certificate has expired$/,
+    /^Let the operator of the server renew its certificate$/,
+  ],
   ['SELF_SIGNED_CERT_IN_CHAIN', /: connect$/, /set sslrootcert in the address to a file/],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', /: connect$/, /^Use a host in the address/],
+  [
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    /: its certificate is for another host$/,
+    /^Use a host in the address/,
+  ],
 ])('a connection that fails with %s has its own reason and hint', (code, message, hint) => {
   const error = Object.assign(new Error('connect'), { code })
   expect(explain(error)).toEqual([expect.stringMatching(message), expect.stringMatching(hint)])
