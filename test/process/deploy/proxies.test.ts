@@ -174,7 +174,12 @@ test.runIf(hasOpenssl && hasHaproxy)(
     )
     expect(created.map(({ code }) => code)).toEqual([0, 0, 0, 0])
     expect((await at('list --search fern --output ndjson', second.token)).out).toContain('"Fern"')
-    await expect.poll(() => sandbox.read('proxy.log')).toMatch(/POST 200 .*node2/)
+    const requestId = second.log.find(({ plantId }) => plantId === '5')?.['requestId']
+    const line = RegExp(
+      String.raw`^\d{4}-\d\d-\d\dT[\d:]{8}Z 127\.0\.0\.1 POST 200 \d+ node2 ${requestId}$`,
+      'm',
+    )
+    await expect.poll(() => sandbox.read('proxy.log')).toMatch(line)
     expect(sandbox.read('proxy.log')).not.toMatch(/fern|\/plants\?/)
   },
 )
