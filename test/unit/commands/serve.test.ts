@@ -3,8 +3,9 @@ import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
 import type { RunOptions } from '../../helpers/sandbox/run.js'
 import { isWindows, parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
@@ -58,6 +59,13 @@ test.each([
   ['0.0.0.0', /^http:\/\/0\.0\.0\.0:\d+\n$/],
 ])('serve --host %s prints the address that it listens on', async (host, address) => {
   expect((await serve(['--host', host, '-o', 'text'])).out).toMatch(address)
+})
+
+const hasIPv6 = networkInterfaces()['lo']?.some(({ address }) => address === '::1')
+
+test.runIf(hasIPv6)('serve --host ::1 prints its address in brackets (needs IPv6)', async () => {
+  const { out } = await serve(['--host', '::1', '-o', 'text'])
+  expect(out).toMatch(/^http:\/\/\[::1\]:\d+\n$/)
 })
 
 describe('a store that does not exist', () => {
@@ -272,4 +280,24 @@ test('tokens create prints all properties of the token as JSON', async () => {
   const [rights, text] = [['create', 'read'], expect.stringMatching(/^plants_[\w-]{43}$/)]
   expect(token).toEqual({ id: 1, note: 'laptop', rights, token: text })
   expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(12 * 3_600_000)
+})
+
+test('tokens list shows the days and the state of each token as a table', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2026, 0, 1) })
+  onTestFinished(() => void vi.useRealTimers())
+  await user.run('tokens create --note ci --expires 1d')
+  await user.run('tokens create --note web --expires 3d --allow read')
+  await user.run('tokens create --note old')
+  vi.setSystemTime(Date.UTC(2026, 0, 2))
+  await user.run('tokens create')
+  await user.run('tokens revoke old')
+  expect((await user.run('tokens list --output text')).out).toBe(
+    `
+ID  NOTE  CREATED     EXPIRES     STATE    RIGHTS
+ 1  ci    2026-01-01  2026-01-02  expired  create,read
+ 2  web   2026-01-01  2026-01-04  valid    read
+ 3  old   2026-01-01              revoked  create,read
+ 4        2026-01-02              valid    create,read
+`.trimStart(),
+  )
 })
