@@ -159,6 +159,14 @@ describe('backup', () => {
     },
   )
 
+  test('does not replace the file of another store, which no process has open', async () => {
+    await user.run('create --store ./other.db', { stdin: ivy })
+    openDatabase(at('other.db')).exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    fs.copyFileSync(at('other.db'), at('copy.db'))
+    await expectFailure('backup copy.db --yes', 2, `${at('copy.db')} cannot be overwritten`)
+    expect(await listOf('./copy.db')).toBe(ivy)
+  })
+
   test('replaces a backup with more than twice the plants only with --yes', async () => {
     await user.run('create --id 3 --name Ivy')
     await user.run('create --id 4 --name Oak')
