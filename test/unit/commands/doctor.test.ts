@@ -166,3 +166,10 @@ test('doctor reports what the token of a service may do', async () => {
   const finding = { check: 'store team', state: 'ok', message }
   expect((await user.examine('--store team')).findings).toContainEqual(finding)
 })
+
+test('doctor prints no token, even if a store has it as its name', async () => {
+  const user = new Sandbox({ stores: { [token]: { address: './garden.db' } }, store: token })
+  const { out } = await user.run('doctor --quick', { env: { PLANTS_TOKEN: token } })
+  expect(parseObjects(out).at(-1)).toMatchObject({ check: 'store ***' })
+  expect(out).not.toContain(token)
+})
