@@ -77,6 +77,8 @@ test('an import with --columns reads all rows', async () => {
 
 test('an import that generates ids finds the plants by name when it is repeated', async () => {
   sandbox.write('late.csv', 'A,t\nB,t\nname,tag\nC,t\n')
+  const dryRun = await sandbox.import('late.csv --id-from next --dry-run')
+  expect(dryRun.err).toBe(warning('late.csv', 'run the command again'))
   const { err } = await sandbox.import('late.csv --id-from next')
   expect(err).toBe(warning('late.csv', 'run the command again with --match name'))
   sandbox.write('late.csv', 'name,tag\nA,t\nB,t\nC,t\n')
