@@ -29,6 +29,24 @@ test('progress shows the rate and the remaining time of this run', () => {
   ])
 })
 
+test.each([
+  { part: 0.999, remaining: '1 s' },
+  { part: 0.25, remaining: '3 s' },
+  { part: 0.02, remaining: '49 s' },
+  { part: 0.01, remaining: '1 min 39 s' },
+  { part: 0.0002, remaining: '1 h 23 min' },
+])(
+  'progress shows $remaining as the remaining time after $part in a second',
+  ({ part, remaining }) => {
+    const terminal = screen()
+    const progress = new Progress(terminal.io, true, 0)
+    progress.show({ done: 0, part: 0 })
+    terminal.time = 1000
+    progress.show({ done: 0, part })
+    expect(terminal.drawn.at(-1)).toContain(`, ${remaining} left`)
+  },
+)
+
 test('progress is drawn after a delay, ten times a second, no wider than the terminal', async () => {
   const terminal = screen(12)
   const progress = new Progress(terminal.io, true, 500)
