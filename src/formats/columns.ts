@@ -22,7 +22,7 @@ export function isRejectedText(object: object): boolean {
 
 /** This says how to correct such a line. Its text alone is no plant, even if it is corrected. */
 export const replaceRejectedTextHint =
-  'Replace the whole line by the JSON object in "rejected_text", without its quotes, and corrected'
+  'Replace the whole line with the JSON object in "rejected_text", without its quotes, and corrected'
 
 /**
  * Folds the name of a column to compare it. `ID`, ` id ` and `Id` are the same name. So are `Größe`

@@ -275,7 +275,7 @@ describe('an import says that a file has an id twice', () => {
 describe('a rejected line that was not JSON', () => {
   const line = '{"rejected_line":1,"rejected_reason":"Not JSON","rejected_text":"{}"}\n'
   const hint =
-    'Replace the whole line by the JSON object in "rejected_text", without its quotes, and corrected'
+    'Replace the whole line with the JSON object in "rejected_text", without its quotes, and corrected'
 
   test('has no plant in its text', async () => {
     user.write('bad', line)
@@ -299,11 +299,11 @@ describe('a rejected line that was not JSON', () => {
 test.each([
   {
     options: '--if-exists same',
-    hint: 'Replace --id-from 3 by --id-from next, and add --match name: plants that are stored unchanged are skipped',
+    hint: 'Replace --id-from 3 with --id-from next, and add --match name: plants that are stored unchanged are skipped',
   },
   { options: '--rejects bad', hint: 'Import HOME/bad with --id-from next, not 3' },
-  { options: '--match name', hint: 'Replace --id-from 3 by --id-from next' },
-  { options: '--dry-run', hint: 'Replace --id-from 3 by --id-from next' },
+  { options: '--match name', hint: 'Replace --id-from 3 with --id-from next' },
+  { options: '--dry-run', hint: 'Replace --id-from 3 with --id-from next' },
 ])('a generated id that exists is rejected with $options: $hint', async ({ options, hint }) => {
   user.write('list.csv', 'id,name\n3,X\n,Y\n')
   const { err } = await user.run(`import list.csv --id-from 3 ${options} --output text`)

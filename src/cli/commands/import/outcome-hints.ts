@@ -142,7 +142,7 @@ export class OutcomeHints {
     const { idFrom } = this.#plan
     if (idFrom === undefined || idFrom === 'next') return undefined
     if (rejects !== undefined) return `Import ${rejects} with --id-from next, not ${idFrom}`
-    const replaceHint = `Replace --id-from ${idFrom} by --id-from next`
+    const replaceHint = `Replace --id-from ${idFrom} with --id-from next`
     if (isNothingStored || !this.#mayStoreTwice) return replaceHint
     return `${replaceHint}, and add --match name: ${skippedClause}`
   }
