@@ -15,8 +15,8 @@ export const bundledPackages = {
     // The bundler also loads modules of which no code is left in the bundle.
     const loadedFolders = listPackageFolders([...this.getModuleIds()])
     const allFolders = [...new Set([...folders, ...loadedFolders])]
-    const notices = sortUnique(folders.map(formatNotice))
-    const source = ['plant-store contains code of these packages.\n', ...notices].join('\n')
+    const introduction = 'plant-store contains code of these packages.\n'
+    const source = [introduction, ...formatNotices(folders)].join('\n')
     this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY.txt', source })
     const components = folders.map((folder) => describePackage(readManifest(folder)))
     const sbom = formatSbom(components, listDependencies(folders, allFolders))
@@ -102,20 +102,31 @@ function readJson(folder) {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 }
 
-function formatNotice(folder) {
-  const { name, version, license } = readManifest(folder)
-  const texts = readLicences(folder, name).map((text) => text.trim())
-  if (texts.length === 0)
-    texts.push(`The package ${name} carries no text of its licence, which it names as ${license}.`)
-  return `${rule}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
+/**
+ * Formats the licences of packages. Packages whose licences have the same text share a section,
+ * which begins with a line for each of them.
+ */
+function formatNotices(folders) {
+  const titlesByText = new Map()
+  for (const folder of folders) {
+    const { name, version, license } = readManifest(folder)
+    const texts = readLicences(folder, name).map((text) => text.trim())
+    if (texts.length === 0)
+      texts.push(
+        `The package ${name} carries no text of its licence, which it names as ${license}.`,
+      )
+    const text = texts.join('\n\n')
+    // The same version of a package may be in two folders.
+    const titles = titlesByText.get(text) ?? new Set()
+    titlesByText.set(text, titles.add(`${name} ${version} (${license})`))
+  }
+  const sections = Array.from(titlesByText, ([text, titles]) =>
+    [rule, ...[...titles].toSorted(), '', text, ''].join('\n'),
+  )
+  return sections.toSorted()
 }
 
 const rule = '-'.repeat(80)
-
-/** Sorts texts without repeats, because the same version of a package may be in two folders. */
-function sortUnique(texts) {
-  return [...new Set(texts)].toSorted()
-}
 
 /** The files here with licences that packages have in their repositories, but do not publish. */
 const licencesByPackage = new Map([['saxes', 'saxes-licence.txt']])

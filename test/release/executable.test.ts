@@ -103,7 +103,13 @@ test('the licence of every package comes with the executable and with the packag
   ]
   for (const notices of [join(folder, licences), join(root, 'dist/THIRD-PARTY.txt')]) {
     const sections = readFileSync(notices, 'utf8').split(/^-{80}\n/m)
-    const byTitle = new Map(sections.map((text) => [text.split('\n', 1)[0], normalizeSpace(text)]))
+    // Packages with the same licence share a section. Its first lines are their titles.
+    const byTitle = new Map<string | undefined, string>(
+      sections.flatMap((text) => {
+        const [titles = ''] = text.split('\n\n', 1)
+        return titles.split('\n').map((title) => [title, normalizeSpace(text)] as const)
+      }),
+    )
     const incomplete = packages.filter(({ title, texts }) => {
       const section = byTitle.get(title)
       return section === undefined || texts.some((text) => !section.includes(text))
