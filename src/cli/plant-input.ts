@@ -37,6 +37,8 @@ const onePlantHint =
 const incompleteHint =
   'Give --id (a number, or next) and --name. To read the plant from stdin, leave out --id, --name and --tag'
 
+const missingIdHint = 'Add the id to the JSON, or choose the greatest id plus 1: --id next'
+
 const plainIdHint =
   'Give the id in plain digits, without leading zeros. For the greatest id plus 1: --id next'
 
@@ -77,9 +79,14 @@ export async function readPlant(
       '--id next cannot be used for a plant that has an id',
       'Leave one of them out',
     )
-  const hasQuotedId = isObject(value) && isDecimalString(value['id'])
-  const hint = hasQuotedId ? 'Write the id without quotes' : onePlantHint
-  return acceptPlant(value, usesNextId, hint, context)
+  return acceptPlant(value, usesNextId, chooseJsonHint(value), context)
+}
+
+function chooseJsonHint(value: unknown): string {
+  if (!isObject(value)) return onePlantHint
+  if (isDecimalString(value['id'])) return 'Write the id without quotes'
+  const lacksOnlyId = !Object.hasOwn(value, 'id') && Object.hasOwn(value, 'name')
+  return lacksOnlyId ? missingIdHint : onePlantHint
 }
 
 function isDecimalString(id: unknown): boolean {

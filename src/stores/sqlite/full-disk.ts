@@ -37,11 +37,13 @@ export function createFullDiskError(
     cause,
   }: { neededBytes: number; freeBytes?: number | undefined; cause: unknown },
 ): PlantsError {
-  const freeClause = freeBytes === undefined ? '' : `, and ${formatMebibytes(freeBytes)} are free`
-  const message = `${subject} could not be written: its disk is full. It needs about ${formatMebibytes(neededBytes)}${freeClause}`
+  const freeClause = freeBytes === undefined ? '' : `, and ${formatSize(freeBytes)} are free`
+  const message = `${subject} could not be written: its disk is full. It needs about ${formatSize(neededBytes)}${freeClause}`
   return new PlantsError('unavailable', message, { hint: fullDiskHint, cause })
 }
 
-function formatMebibytes(bytes: number): string {
-  return `${(bytes / 1_048_576).toFixed(1)} MiB`
+function formatSize(bytes: number): string {
+  return bytes < 1_048_576
+    ? `${Math.ceil(bytes / 1024)} KiB`
+    : `${(bytes / 1_048_576).toFixed(1)} MiB`
 }
