@@ -101,9 +101,12 @@ function createSurplusError(
   source: string,
 ): PlantsError {
   const columns = quoteWord(proposeColumns(width, options, names))
+  const areDivided = names.some((name) => /\b(?:id|name|tag)[\s;|]+(?:id|name|tag)\b/.test(name))
   return createInputError(
     `The first row of ${source} has ${width} cells, but names are given for only ${names.length}`,
-    `Name ${width} columns, and leave the names of those empty that are not read: --columns ${columns}`,
+    areDivided
+      ? 'Separate the names by commas, such as --columns id,name,tag'
+      : `Name ${width} columns, and leave the names of those empty that are not read: --columns ${columns}`,
   )
 }
 

@@ -18,11 +18,24 @@ test.each<Mistake>([
     'import reads files, not URLs',
     'Download it, and import that file',
   ],
+  [['s3://garden/list.csv'], 'import reads files, not URLs', 'Download it, and import that file'],
   [['list.csv', '--columns', ''], '--columns is empty', 'Give a value, or leave the option out'],
   [
     ['list.csv', '--id', 'next'],
     'Unknown option --id',
     'To generate ids for plants without one: --id-from next. To choose the column of the ids: --map id=COLUMN',
+  ],
+  ...['id;tag;name', 'id tag name'].map(
+    (names): Mistake => [
+      ['list.csv', '--columns', names],
+      'The first row of list.csv has 3 cells, but names are given for only 1',
+      'Separate the names by commas, such as --columns id,name,tag',
+    ],
+  ),
+  [
+    ['list.csv', '--id-from', 'auto'],
+    '--id-from must be an integer from -9223372036854775808 to 9223372036854775807, or the word next, but was "auto"',
+    'For example: --id-from next',
   ],
   [
     ['list.csv', '--name', 'Kind'],

@@ -12,7 +12,8 @@ import { listWindowsEncodings } from '../../../formats/common-encodings.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput } from '../../../import/input-file.js'
 import type { ImportPlan } from '../../../import/inputs.js'
-import { fieldNames } from '../../../plant/fields.js'
+import { fieldNames, idRule } from '../../../plant/fields.js'
+import { parseDecimalId } from '../../../plant/plant.js'
 import type { Io } from '../../../platform/io.js'
 import { quoteWord } from '../../../platform/shell.js'
 import { existsPolicies } from '../../../stores/change.js'
@@ -20,7 +21,7 @@ import { defaultConcurrency } from '../../../stores/http/http-options.js'
 import { findKind, hasCapability, requireCapability } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
-import { addRetry, parseId } from '../../options.js'
+import { addRetry } from '../../options.js'
 import type { ContextOptions } from '../../settings-context.js'
 
 type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'ifExists'>
@@ -87,7 +88,7 @@ function addReadingOptions(command: PlantsCommand): void {
     .value(
       '--id-from <int64>',
       'first id to generate for plants without an id, or next to start above every existing id',
-      (flag, text) => (text === 'next' ? text : parseId(flag, text)),
+      parseIdFrom,
     )
     .choice('--match <field>', 'treat a record without an id as the plant with the same name', [
       'name',
@@ -180,7 +181,7 @@ function resolveInput(file: string, io: Io): ImportInput {
   if (file === '-') return { path: '-', name: 'stdin' }
   const path = parseNonEmptyString('The name of a file to import', file)
   // A URL may contain a secret, so the message does not repeat it.
-  if (/^(?:https?|ftp|file):\/\//i.test(path))
+  if (/^[a-z][a-z\d+.-]+:\/\//i.test(path))
     throw createUsageError('import reads files, not URLs', 'Download it, and import that file')
   return { path: io.resolvePath(path), name: file }
 }
@@ -208,6 +209,13 @@ function parseRejectsPath(flag: string, text: string): string {
     `${flag} writes text, not ${ending} files`,
     `Name a table: ${flag} ${path}`,
   )
+}
+
+function parseIdFrom(flag: string, text: string): ImportPlan['idFrom'] {
+  if (text === 'next') return text
+  const id = parseDecimalId(text)
+  if (id === undefined) throw createValueError(flag, `${idRule}, or the word next`, text, 'next')
+  return id
 }
 
 function parseColumns(flag: string, text: string): string[] {
