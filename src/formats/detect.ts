@@ -261,7 +261,7 @@ function proposeFormat(
   const isNamedRight = namedFormat === format || (namedFormat === 'json' && format === 'ndjson')
   return isNamedRight
     ? 'Leave out --format'
-    : `Replace --format ${wrongFormat} by --format ${format}`
+    : `Replace --format ${wrongFormat} with --format ${format}`
 }
 
 /** Whether the first line has the name of a column that an import needs, and a delimiter. */

@@ -153,7 +153,7 @@ function assertDelimiter(
   const isDividedBetter = width > 1 ? otherTrial.rank < rank : otherTrial.width > 1
   if (!isDividedBetter) return
   const message = `${name} has ${describeDelimiter(otherTrial.delimiter)} between its cells, not ${describeDelimiter(delimiter)}`
-  const formatHint = options.format === 'tsv' ? 'Replace --format tsv by' : 'Add'
+  const formatHint = options.format === 'tsv' ? 'Replace --format tsv with' : 'Add'
   const hint = format === 'tsv' ? `${formatHint} --format csv` : 'Leave out --delimiter'
   throw new DelimiterError(message, hint)
 }

@@ -100,7 +100,7 @@ test.each([
   ['a.csv', `[\n${plant}]`, 'ndjson', 'not NDJSON: it begins with an array', 'json'],
 ] as const)('the file %s with %j is not read with --format %s: it is %s', async (...row) => {
   const [name, input, format, what, right] = row
-  const hint = right ? `Replace --format ${format} by --format ${right}` : 'Leave out --format'
+  const hint = right ? `Replace --format ${format} with --format ${right}` : 'Leave out --format'
   const error = { kind: 'input', message: `${name} is ${what}`, hint }
   await expect(readRecords(input, { name, format })).rejects.toMatchObject(error)
   expect(await readRecords(input, { name, format: right })).toBeDefined()

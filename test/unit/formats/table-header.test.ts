@@ -182,13 +182,13 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'id,name\n1,Acer\n',
     options: { format: 'tsv' },
     message: 'stdin has commas between its cells, not tabs',
-    hint: 'Replace --format tsv by --format csv',
+    hint: 'Replace --format tsv with --format csv',
   },
   {
     input: '1|Acer|north\n',
     options: { format: 'tsv', columns: ['id', 'name'] },
     message: 'stdin has vertical bars between its cells, not tabs',
-    hint: 'Replace --format tsv by --format csv',
+    hint: 'Replace --format tsv with --format csv',
   },
   {
     input: 'Nr\tKind\n1\tAcer\n',
@@ -206,7 +206,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'id,name,note\n1,Acer,red\tblue\n',
     options: { format: 'tsv' },
     message: 'stdin has commas between its cells, not tabs',
-    hint: 'Replace --format tsv by --format csv',
+    hint: 'Replace --format tsv with --format csv',
   },
   {
     input: 'Nr;Kind, red;Art\n1;Acer;a\n',

@@ -88,7 +88,7 @@ test.each<Mistake>([
   [
     ['pages.ndjson', '--format', 'ndjson', '--dry-run'],
     'pages.ndjson is not NDJSON: it begins with an array',
-    'Replace --format ndjson by --format json',
+    'Replace --format ndjson with --format json',
   ],
 ])('an import of %j has an error that ends the matter', async (args, message, hint) => {
   const user = new ImportSandbox()
