@@ -1,4 +1,5 @@
-import { getSystemCode } from '../errors.js'
+import { describeReason, getSystemCode } from '../errors.js'
+import { truncate } from '../platform/escape.js'
 
 /**
  * OpenSSL reports one of these codes if the issuer of a certificate is in no list that is trusted
@@ -12,11 +13,25 @@ const codes = [
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]
 
-/** These say what is wrong with a certificate in plainer words than those of Node.js. */
-export const otherHostText = 'its certificate is for another host'
-export const expiredText = 'its certificate has expired'
-
 /** Returns true if a handshake failed only because the issuer of the certificate is not trusted. */
 export function isUnknownIssuer(error: unknown): boolean {
   return codes.includes(getSystemCode(error) ?? '')
+}
+
+/** Says why a connection failed, and of a certificate in plainer words than those of Node.js. */
+export function describeConnectionFailure(error: unknown): string {
+  switch (getSystemCode(error)) {
+    case 'CERT_HAS_EXPIRED':
+      return 'its certificate has expired'
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return `its certificate is for another host${listNames(error)}`
+    default:
+      return describeReason(error)
+  }
+}
+
+/** Lists the names in a certificate, such as `: DNS:plants.example.com`, from an error of Node.js. */
+function listNames(error: unknown): string {
+  const { cert } = error as { cert?: { subjectaltname?: string } }
+  return cert?.subjectaltname ? `: ${truncate(cert.subjectaltname, 200)}` : ''
 }

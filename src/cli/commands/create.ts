@@ -161,22 +161,19 @@ function addConflictHint(
 ): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
   if (!isConflict || id === 'next') return error
-  const showCommand = `plants get ${id}${storeFlag}`
-  const hint = hasCapability(address, 'direct')
-    ? `To show it: ${showCommand}. ${chooseOtherIdHint(options)}`
-    : `Give ${describeOtherId(options)}. If the token may read, this shows the plant: ${showCommand}`
+  const isDirect = hasCapability(address, 'direct')
+  const condition = isDirect ? '' : ', if the token may read'
+  const showHint = `To show it${condition}: plants get ${id}${storeFlag}`
+  const hint = `${showHint}. ${chooseOtherIdHint(options, isDirect)}`
   return new PlantsError('conflict', error.message, { ...error, hint })
 }
 
 /** A plant from JSON has its own id, and a create with a key needs a number. */
-function chooseOtherIdHint(options: CreateOptions): string {
-  const mayBeNext = options.id !== undefined && options.idempotencyKey === undefined
-  if (mayBeNext) return 'To use an id that is free: --id next'
-  return `For another plant, give ${describeOtherId(options)}`
-}
-
-function describeOtherId({ idempotencyKey }: CreateOptions): string {
-  return idempotencyKey === undefined ? 'another id' : 'another id and another key'
+function chooseOtherIdHint({ id, idempotencyKey }: CreateOptions, canFindNext: boolean): string {
+  if (idempotencyKey !== undefined) return 'For another plant, give another id and another key'
+  return canFindNext && id !== undefined
+    ? 'To use an id that is free: --id next'
+    : 'For another plant, give another id'
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

@@ -2,11 +2,11 @@
  * Explains requests without a response: what the code of an error means, and what a person can do
  * about it. Only a request that was not sent has certainly changed nothing.
  */
-import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
+import { type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { HttpAddress } from '../address.js'
-import { expiredText, otherHostText } from '../unknown-issuer.js'
+import { describeConnectionFailure } from '../unknown-issuer.js'
 import { formatWithScheme } from './address.js'
 import {
   type HttpClient,
@@ -81,11 +81,9 @@ const reasons: Readonly<Record<string, Reason>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrustedReason,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrustedReason,
   ERR_TLS_CERT_ALTNAME_INVALID: {
-    text: otherHostText,
     hint: 'Use an address with a host that the certificate of the service names',
   },
   CERT_HAS_EXPIRED: {
-    text: expiredText,
     hint: 'Let the operator of the service renew its certificate, and check the clock of this machine',
   },
 }
@@ -135,7 +133,7 @@ function chooseReadHint({ method }: HttpRequest, cause: unknown): string | undef
 function createUnreachableError({ address, access }: HttpClient, cause: unknown): PlantsError {
   const code = findCode(cause)
   const reason = findReason(code)
-  const { text = describeReason(cause), isTransient } = reason
+  const { text = describeConnectionFailure(cause), isTransient } = reason
   const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${text}`
   const kind = isTransient ? 'unavailable' : 'accessDenied'
   const isProxyProblem = access.proxy !== undefined && concernsProxy(code, reason)
@@ -147,7 +145,7 @@ function createUnreachableError({ address, access }: HttpClient, cause: unknown)
 function describeFailedRequest(client: HttpClient, cause: unknown): string {
   if (cause instanceof TruncatedResponseError)
     return `The response of ${client.address.name} ${cause.message}`
-  const { text = describeReason(cause) } = findReason(findCode(cause))
+  const { text = describeConnectionFailure(cause) } = findReason(findCode(cause))
   return `${describeMissingResponse(client)}: ${text}`
 }
 

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
-import { expiredText, isUnknownIssuer, otherHostText } from '../unknown-issuer.js'
+import { describeConnectionFailure, isUnknownIssuer } from '../unknown-issuer.js'
 import type { PostgresAccess } from './address.js'
 
 /**
@@ -12,7 +12,8 @@ export function toPlantsError(error: unknown, access: PostgresAccess): PlantsErr
   const { name } = access.address
   // A host may have several addresses. Node.js tries all of them, and they usually fail for the
   // same reason.
-  const reason = describeReason(error instanceof AggregateError ? error.errors[0] : error)
+  const cause = error instanceof AggregateError ? error.errors[0] : error
+  const reason = describeConnectionFailure(cause)
   const { code = '' } = findDatabaseError(error) ?? {}
   const { kind, message, hint } =
     explainConnectionError(error, code, reason, name) ??
@@ -83,11 +84,9 @@ const connectionReasons: Readonly<Record<string, { text?: string; hint?: string 
   ENETUNREACH: { hint: networkHint },
   ETIMEDOUT: { text: 'it timed out', hint: networkHint },
   CERT_HAS_EXPIRED: {
-    text: expiredText,
     hint: 'Let the operator of the server renew its certificate',
   },
   ERR_TLS_CERT_ALTNAME_INVALID: {
-    text: otherHostText,
     hint: 'Use a host in the address that the certificate of the server names',
   },
   [noTlsMessage]: {

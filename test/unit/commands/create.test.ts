@@ -72,8 +72,8 @@ test('create --id next fails with a hint when other clients take each next id fi
 })
 
 test.each([
-  { options: '--tag shade', otherId: 'Give another id' },
-  { options: '--idempotency-key k', otherId: 'Give another id and another key' },
+  { options: '--tag shade', otherId: 'For another plant, give another id' },
+  { options: '--idempotency-key k', otherId: 'For another plant, give another id and another key' },
 ])(
   'the hint for an id that a service has, with $options, works without the right to read',
   async (row) => {
@@ -87,7 +87,7 @@ test.each([
     const show = `plants get 1 --store ${service.url}`
     expect([code, err]).toEqual([
       1,
-      `plants: ${message}\n  ${row.otherId}. If the token may read, this shows the plant: ${show}\n`,
+      `plants: ${message}\n  To show it, if the token may read: ${show}. ${row.otherId}\n`,
     ])
   },
 )

@@ -158,7 +158,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   test.each([
     {
       subject: { names: ['DNS:a.example'] },
-      message: 'its certificate is for another host',
+      message: 'its certificate is for another host: DNS:a.example',
       hint: 'Use an address with a host that the certificate of the service names',
     },
     {
