@@ -30,7 +30,7 @@ export function describeConnectionFailure(error: unknown): string {
   }
 }
 
-/** Lists the names in a certificate, such as `: DNS:plants.example.com`, from an error of Node.js. */
+/** Lists the names in a certificate, such as `: DNS:plants.example.com`. */
 function listNames(error: unknown): string {
   const { cert } = error as { cert?: { subjectaltname?: string } }
   return cert?.subjectaltname ? `: ${truncate(cert.subjectaltname, 200)}` : ''
