@@ -20,6 +20,7 @@ import { getCommandPath } from './command-names.js'
 import { beginsWithLongDash, formatMissingIdHint, hyphensHint } from './id-hints.js'
 
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
+const chooseStoreHint = 'To choose the store: --store ADDRESS'
 
 /**
  * The hints for arguments that a command or its subcommands do not take. The key `list ID` is for
@@ -27,11 +28,14 @@ const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
  */
 const argumentHints: Readonly<Record<string, string>> = {
   create: 'Use --id and --name "Bleeding Heart", in quotes if it has spaces, or --file for JSON',
-  list: searchFilterHint,
+  list: `${searchFilterHint}. ${chooseStoreHint}`,
   'list ID': 'To show plants by id: plants get ID',
   count: `${searchFilterHint}. To count by a field: --by FIELD`,
   serve: 'To choose the store: --store PATH. To choose the port: --port NUMBER',
-  doctor: 'To choose the store: --store ADDRESS',
+  doctor: chooseStoreHint,
+  backup: chooseStoreHint,
+  restore: chooseStoreHint,
+  openapi: 'To write a file: plants openapi > openapi.json',
   'tokens create':
     'To give a note: --note TEXT, in quotes if it has spaces. To give rights: --allow create,read',
   auth: 'To choose the service: --store ADDRESS. The token is read from a prompt, or with --from-stdin',
@@ -52,7 +56,7 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
 >([
   ['search', searchHint],
   ['find', searchHint],
-  ['edit', 'To change a plant: plants update ID'],
+  ['edit', 'To change a plant: plants update ID --name TEXT'],
   ['view', 'To show a plant: plants get ID'],
   ['remove', 'To delete plants: plants delete ID'],
   ['login', 'To save a token: plants auth login --store ADDRESS'],
@@ -98,7 +102,23 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
         'To choose the column of the ids: --map id=COLUMN',
     },
   ],
-  ['--name', { import: 'To choose the column of the names: --map name=COLUMN' }],
+  ['--name', { get: searchHint, import: 'To choose the column of the names: --map name=COLUMN' }],
+  ['--search', { get: searchHint }],
+  [
+    '--json',
+    { create: 'To read JSON: --file FILE, or from stdin. For output in JSON: --output json' },
+  ],
+  [
+    '--force',
+    {
+      create: 'To change a plant that exists: plants update ID',
+      'stores add': 'To replace a saved store: --replace',
+    },
+  ],
+  [
+    '--out',
+    { backup: 'Give the file without an option: plants backup FILE', restore: chooseStoreHint },
+  ],
   ['--tag', { import: 'To choose the column of the tags: --map tag=COLUMN' }],
   ['--yes', { import: 'Leave it out: nothing is confirmed. To be asked nothing: --no-input' }],
   [
@@ -206,7 +226,7 @@ function createUnknownOptionError(command: Command, text: string): PlantsError {
 /** @param options the long options of the command: a hint must not name any other one */
 function findHintForOtherTool(word: string, options: readonly string[]): string | undefined {
   return [hintsForOtherTools.get(word) ?? []].flat().find((hint) => {
-    const isAboutOtherCommand = hint.includes('plants ')
+    const isAboutOtherCommand = hint.includes(': plants ')
     const namedOptions = hint.match(/--[a-z-]+/g) ?? []
     return isAboutOtherCommand || namedOptions.every((option) => options.includes(option))
   })

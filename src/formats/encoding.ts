@@ -76,7 +76,7 @@ export async function findEncoding(name: string): Promise<string> {
     const namePart = isPlainWord(name) ? ` ${name}` : ''
     throw createUsageError(
       `The encoding${namePart} is unknown`,
-      'For example: --encoding windows-1252. More names: plants import --help',
+      'For UTF-8, leave out --encoding. For example: --encoding windows-1252. More names: plants import --help',
     )
   }
 }

@@ -34,6 +34,7 @@ export function listColumnHints(
   otherHints: readonly string[],
 ): string[] {
   const { rows, names, line, searchedRows } = sample
+  if (isAligned(rows)) return [alignedHint]
   const headerDelimiter = findHeaderDelimiter(sample, options)
   // The delimiter is right. Each row is read as one cell, because the whole row is in quotes.
   const isQuotedRow = sample.delimiter && headerDelimiter === formatDelimiter(sample.delimiter)
@@ -128,7 +129,16 @@ function describeColumnsOption(width: number, options: InputOptions): string {
   return `--columns with ${width} names, such as id,name,tag, which may be empty after the last comma`
 }
 
+/** Whether spaces align the columns, as in the output of `plants list` on a terminal. */
+function isAligned(rows: readonly Cells[]): boolean {
+  const isAlignedRow = (row: Cells) => /\S {2,}\S/.test(readNames(row)[0] ?? '')
+  return measureWidth(rows) === 1 && rows.length > 1 && rows.every(isAlignedRow)
+}
+
 const maxProposedColumns = 12
+
+const alignedHint =
+  'The columns are aligned with spaces, and no delimiter divides them: save the list as CSV'
 
 const quotedRowsHint =
   'To remove the quotes around each row, pipe the file through this, and import the output with -: ' +

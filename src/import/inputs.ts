@@ -151,7 +151,8 @@ function openSource(input: ImportInput, io: Io): PackedInput {
   }
 }
 
-const checkNameHint = 'Check the name of the file, or use "-" for stdin'
+const checkNameHint =
+  'Check the name of the file, put a name with spaces in quotes, or use "-" for stdin'
 
 export interface ExaminedInputs {
   /** The SHA-256 of each input after unpacking. */
@@ -254,6 +255,11 @@ async function findGreatestId(
       if (greatestId === undefined || id > greatestId) greatestId = id
     }
   return greatestId
+}
+
+/** Finds a missing file before the columns of the others are checked. */
+export function assertFilesExist(inputs: readonly ImportInput[]): void {
+  for (const input of inputs) if (input.path !== '-') readStats(input)
 }
 
 function readStats({ path, name }: ImportInput): Stats {

@@ -55,6 +55,7 @@ export function define(command: PlantsCommand): void {
 function chooseSettingHint(word: string, tokenHint: string): string {
   if (word === 'token') return tokenHint
   if (word === 'password') return setPasswordHint
+  if (word.includes('=')) return 'For example: plants config set output json'
   return 'List the settings with: plants config list. To change one store: plants stores add --replace'
 }
 

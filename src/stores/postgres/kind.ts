@@ -20,7 +20,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     ),
     restore: new MissingCapability(
       hasOwnBackups,
-      'Use pg_restore, or create the plants in it: plants export --store FILE | plants import --store ADDRESS',
+      'Use pg_restore, or create the plants in it: plants export --store ./FILE | plants import --store ADDRESS',
     ),
     token: new MissingCapability(
       'and uses no token',

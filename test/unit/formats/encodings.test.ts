@@ -41,7 +41,7 @@ test.each(['', 'utf-9', 'base64', 'rot13', 'utf-7', 'cp037', 'hz', 'iso-2022-kr'
       message: /^[a-z-]+$/.test(name)
         ? `The encoding ${name} is unknown`
         : 'The encoding is unknown',
-      hint: 'For example: --encoding windows-1252. More names: plants import --help',
+      hint: 'For UTF-8, leave out --encoding. For example: --encoding windows-1252. More names: plants import --help',
     })
   },
 )

@@ -289,6 +289,12 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     hint: "To divide line 1 at ' ', add --delimiter ' '",
   },
   {
+    input: 'ID  NAME  TAG\n 1  Rose  red\n',
+    options: {},
+    message: 'stdin has no columns "id", "name": line 1 has only "ID  NAME  TAG"',
+    hint: 'The columns are aligned with spaces, and no delimiter divides them: save the list as CSV',
+  },
+  {
     input: '1 Rose red\n2 Lily\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "1 Rose red"',

@@ -16,9 +16,13 @@ test.each<Mistake>([
   [
     ['https://a.example/list.csv'],
     'import reads files, not URLs',
-    'Download it, and import that file',
+    'Give the path of a file. If it is on the web, download it first',
   ],
-  [['s3://garden/list.csv'], 'import reads files, not URLs', 'Download it, and import that file'],
+  [
+    ['s3://garden/list.csv'],
+    'import reads files, not URLs',
+    'Give the path of a file. If it is on the web, download it first',
+  ],
   [['list.csv', '--columns', ''], '--columns is empty', 'Give a value, or leave the option out'],
   [
     ['list.csv', '--id', 'next'],
@@ -79,6 +83,16 @@ test.each<Mistake>([
     ['kinds.csv', '--map', 'id=Nr', 'name=Kind'],
     'An argument looks like a pair of --map',
     separatePairsHint,
+  ],
+  [
+    ['kinds.csv', '--map', 'id=Nr,name=German', 'Name'],
+    'Name could not be read: no such file or directory',
+    'Check the name of the file, put a name with spaces in quotes, or use "-" for stdin',
+  ],
+  [
+    ['list.csv', '--encoding', 'utf8bom'],
+    'The encoding is unknown',
+    'For UTF-8, leave out --encoding. For example: --encoding windows-1252. More names: plants import --help',
   ],
   [
     ['keys.json'],

@@ -90,9 +90,15 @@ function addReadingOptions(command: PlantsCommand): void {
       'first id to generate for plants without an id, or next to start above every existing id',
       parseIdFrom,
     )
-    .choice('--match <field>', 'treat a record without an id as the plant with the same name', [
-      'name',
-    ])
+    .choice(
+      '--match <field>',
+      'treat a record without an id as the plant with the same name',
+      ['name'],
+      {
+        findHint: () =>
+          'A record with an id always means the plant with that id: leave out --match',
+      },
+    )
     .value(
       '--columns <names>',
       'names for the columns of a table without a header, such as id,name,tag',
@@ -182,7 +188,10 @@ function resolveInput(file: string, io: Io): ImportInput {
   const path = parseNonEmptyString('The name of a file to import', file)
   // A URL may contain a secret, so the message does not repeat it.
   if (/^[a-z][a-z\d+.-]+:\/\//i.test(path))
-    throw createUsageError('import reads files, not URLs', 'Download it, and import that file')
+    throw createUsageError(
+      'import reads files, not URLs',
+      'Give the path of a file. If it is on the web, download it first',
+    )
   return { path: io.resolvePath(path), name: file }
 }
 

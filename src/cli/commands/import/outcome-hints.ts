@@ -126,7 +126,9 @@ export class OutcomeHints {
       case 'valueComma':
         return syntaxHints[cause]
       case 'textId':
-        if (!isCauseOfAll || map.id) return undefined
+        if (!isCauseOfAll) return undefined
+        if (map.id)
+          return 'To ignore the ids, give id= instead of the id in --map, and add --id-from next'
         return `To ignore invalid ids, add --map id=${idFrom === undefined ? ' --id-from next' : ''}`
       case 'unsavedFormula':
         return this.#describeUnsavedFormula(outcome)

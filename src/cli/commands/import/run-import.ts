@@ -16,6 +16,7 @@ import type { ImportStart, ImportTarget } from '../../../import/import-start.js'
 import { Importer } from '../../../import/importer.js'
 import { addFingerprint } from '../../../import/input-file.js'
 import {
+  assertFilesExist,
   canBeReadTwice,
   type ExaminedInputs,
   examineInputs,
@@ -134,6 +135,7 @@ async function openInputs(
 }
 
 async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<Inputs> {
+  assertFilesExist(typedPlan.inputs)
   const plan = { ...typedPlan, inputs: typedPlan.inputs.map(addFingerprint) }
   const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
