@@ -44,7 +44,7 @@ export interface QueryOptions extends FilterOptions {
 
 /** Adds the options of `list` and `export`: filters, order and limits. */
 export function addQuery(command: PlantsCommand): PlantsCommand {
-  const sort = 'sort by a field, ignoring case and accents; not supported by services'
+  const sort = 'sort by a field, ignoring case and accents; services sort only by id'
   const after = 'only plants with ids above this one, or below it in a list by id with --desc'
   command
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })

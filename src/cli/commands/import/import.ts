@@ -36,7 +36,7 @@ export function define(command: PlantsCommand): void {
     .argument('[files...]', 'files to read, plain or compressed with gzip (.gz), or "-" for stdin')
     .choice(
       '--if-exists <what>',
-      'what to do with a record whose id exists: same rejects it if its plant differs, skip ignores it, update changes the plant',
+      'what to do if the id exists: same rejects the record if it differs from the plant, skip ignores it, update changes the plant',
       existsPolicies,
       {
         defaultValue: 'same',
@@ -87,7 +87,7 @@ function addReadingOptions(command: PlantsCommand): void {
     )
     .value(
       '--id-from <int64>',
-      'first id to generate for plants without an id, or next to start above every existing id',
+      'first id to generate for plants without an id; "next" continues after the greatest existing id',
       parseIdFrom,
     )
     .choice(
