@@ -50,7 +50,7 @@ const noHttpReason: Reason = {
   hint: 'Check the address: another program may answer at this port',
 }
 const untrustedReason: Reason = {
-  hint: 'If you trust its issuer, add the certificate of the issuer with --ca-cert FILE',
+  hint: 'If you trust its issuer, give --ca-cert a file that contains the certificate of the issuer',
 }
 
 /**

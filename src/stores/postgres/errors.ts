@@ -109,7 +109,8 @@ function explainLoginError(
   }
 }
 
-const rejectedLoginHint = 'Correct the user in the address, or pg_hba.conf on the server'
+const rejectedLoginHint =
+  'Correct the user in the address, let the role log in (ALTER ROLE NAME LOGIN), or correct pg_hba.conf on the server'
 const requiredTlsAdvice =
   'If the server requires TLS, set sslmode=verify-full in the address. Otherwise: '
 

@@ -46,7 +46,8 @@ test('the hint for a missing database begins with the address', () => {
 
 test('a rejected login without TLS may need TLS', () => {
   const error = createServerError('28000')
-  const hint = 'Correct the user in the address, or pg_hba.conf on the server'
+  const hint =
+    'Correct the user in the address, let the role log in (ALTER ROLE NAME LOGIN), or correct pg_hba.conf on the server'
   const tlsAdvice =
     'If the server requires TLS, set sslmode=verify-full in the address. Otherwise: '
   expect(explain(error)[1]).toBe(hint)
