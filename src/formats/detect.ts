@@ -182,7 +182,7 @@ function assertByteOrder(name: string, head: Buffer, encoding: string): void {
     `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding}. ` +
       `It is most likely ${likelyEncoding} without a byte order mark, ` +
       `and begins: ${truncate(line, 60)}`,
-    `Add --encoding ${likelyEncoding}`,
+    `Use --encoding ${likelyEncoding}`,
     [likelyEncoding],
   )
 }
@@ -211,7 +211,8 @@ function guessFormat(decodedText: string, name: string, options: InputOptions): 
   if (beginsWithSql(text)) throw createDumpError(name)
   const namedFormat = findNamedFormat(name)
   const isTable = namedFormat === 'csv' || namedFormat === 'tsv'
-  if (!isTable && (options.delimiter !== undefined || options.columns)) return 'csv'
+  const hasTableOption = options.delimiter !== undefined || options.columns !== undefined
+  if (!isTable && hasTableOption && !jsonStart.test(text)) return 'csv'
   if (namedFormat) assertFormatFits(text, name, namedFormat, options)
   if (isTable) return namedFormat
   if (namedFormat === 'ndjson' || text === '') return 'ndjson'
@@ -221,6 +222,9 @@ function guessFormat(decodedText: string, name: string, options: InputOptions): 
   if (/\.sql(?:\.gz)?$/i.test(name)) throw createDumpError(name)
   return 'csv'
 }
+
+/** An object with a key, or an array of such objects. */
+const jsonStart = /^(?:\[\s*)?\{\s*"/
 
 function findNamedFormat(name: string): FormatName | undefined {
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
@@ -239,7 +243,7 @@ function assertFormatFits(
   options: InputOptions,
 ): void {
   const isTableExpected = format === 'csv' || format === 'tsv'
-  if (isTableExpected && /^(?:\[\s*)?\{\s*"/.test(text)) {
+  if (isTableExpected && jsonStart.test(text)) {
     const jsonFormat = text.startsWith('{') && beginsWithWholeObject(text) ? 'ndjson' : 'json'
     throw new NoListError(`${name} is JSON, not a table`, proposeFormat(jsonFormat, name, options))
   }

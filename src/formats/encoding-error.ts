@@ -110,7 +110,7 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   // Of a pipe, only these bytes were tried, and several encodings may decode them alike.
   const furtherHint = laterBlocks === undefined ? describeFurtherEncodings(furtherEncodings) : ''
   const hint = isUtf8Expected
-    ? `Add --encoding ${likelyEncoding}${furtherHint}`
+    ? `Use --encoding ${likelyEncoding}${furtherHint}`
     : `Import it with its own command and --encoding ${likelyEncoding}, or correct that line`
   return new EncodingError(
     `${message}. In ${likelyEncoding}, the most likely encoding, ${reading}${disputedReading}`,
@@ -180,7 +180,7 @@ const maxFurtherEncodings = 3
 
 const correctLineHint = 'Correct that line, or save the file as UTF-8'
 const seeEncodingsHint =
-  'Add --encoding NAME, with a name from plants import --help, or save the file as UTF-8'
+  'Use --encoding NAME, with a name from plants import --help, or save the file as UTF-8'
 
 function createUnicodeError({ name, encoding, line, bytes }: DecodingFailure): EncodingError {
   const decodedText = decodeLeniently(bytes, encoding)

@@ -264,7 +264,7 @@ function chooseColumns(
   for (const [field, columns] of candidates) {
     if (columns.length > 1)
       throw createInputError(
-        `Several columns of ${source} could be the ${field}`,
+        `Several columns of ${source} could be the ${field}: ${columns.map((column) => column + 1).join(', ')}`,
         `Choose one by its number: --map ${field}=NUMBER`,
       )
     chosenColumns.set(field, assertDefined(columns[0]))

@@ -160,9 +160,15 @@ function* findValues(
     throw createBrokenRecordError(
       name,
       chunk.lines.at(-1) ?? cursor.line,
-      'Not JSON: the array is not closed',
+      `Not JSON: ${explainOpenArray(chunk.records.at(-1))}`,
     )
   yield chunk
+}
+
+/** If a string or an object in the last value is not closed, it takes the bracket of the array. */
+function explainOpenArray(lastValue: string | undefined): string {
+  const isBroken = lastValue !== undefined && 'isInvalid' in parseJson(lastValue)
+  return isBroken ? explainSyntaxError(lastValue).description : 'the array is not closed'
 }
 
 function addValue(

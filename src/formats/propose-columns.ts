@@ -48,7 +48,8 @@ export function listColumnHints(
   const rowDelimiter = findRowDelimiter(sample, options)
   if (rowDelimiter !== undefined) {
     const { delimiter, width } = rowDelimiter
-    return [`${noHeader}, add --delimiter ${delimiter} --columns ${proposeColumns(width, options)}`]
+    const columns = proposeColumns(width, options, rows)
+    return [`${noHeader}, add --delimiter ${delimiter} --columns ${columns}`]
   }
   if (isListOfNames(rows)) {
     const idOption = proposeIdOption(options)
@@ -57,7 +58,7 @@ export function listColumnHints(
       `If it is a header, add --map name=1${idOption}`,
     ]
   }
-  const columnsHint = `${noHeader}, add ${describeColumnsOption(measureWidth(rows), options)}`
+  const columnsHint = `${noHeader}, add ${describeColumnsOption(rows, options)}`
   return [mapHint, columnsHint, ...listDelimiterHints(names, sample, options), ...otherHints]
 }
 
@@ -80,7 +81,7 @@ export function assertColumnCount(
       `The first row of ${source} is a header, because it has the given names of columns`,
       'Leave out --columns',
     )
-  if (width > names.length) throw createSurplusError(names, width, options, source)
+  if (width > names.length) throw createSurplusError(names, rows, options, source)
   if (names.length === 1 || options.ifExists === 'update' || !isListOfNames(rows)) return
   throw createInputError(
     `${source} has only one column, but names are given for ${names.length}`,
@@ -97,11 +98,12 @@ function isHeader(row: Cells, names: readonly string[]): boolean {
 
 function createSurplusError(
   names: readonly string[],
-  width: number,
+  rows: readonly Cells[],
   options: InputOptions,
   source: string,
 ): PlantsError {
-  const columns = quoteWord(proposeColumns(width, options, names))
+  const width = rows[0]?.length ?? 0
+  const columns = quoteWord(proposeColumns(width, options, rows, names))
   const areDivided = names.some((name) => /\b(?:id|name|tag)[\s;|]+(?:id|name|tag)\b/.test(name))
   return createInputError(
     `The first row of ${source} has ${width} cells, but names are given for only ${names.length}`,
@@ -115,17 +117,26 @@ function createSurplusError(
 function proposeColumns(
   width: number,
   { idFrom, match }: InputOptions,
+  rows: readonly Cells[],
   givenNames: readonly string[] = [],
 ): string {
-  const hasIds = (idFrom ?? match) === undefined
+  const isIdFirst = beginsWithIds(rows) && !givenNames.includes('id')
+  const firstNames = isIdFirst ? ['id', ...givenNames] : givenNames
+  const hasIds = (idFrom ?? match) === undefined || isIdFirst
   const fields = hasIds ? ['id', 'name', 'tag'] : ['name', 'tag']
-  const names = [...givenNames, ...fields.filter((field) => !givenNames.includes(field))]
+  const names = [...firstNames, ...fields.filter((field) => !firstNames.includes(field))]
   const emptyNames = Array.from({ length: Math.max(0, width - names.length) }, () => '')
   return [...names, ...emptyNames].slice(0, Math.max(width, hasIds ? 2 : 1)).join()
 }
 
-function describeColumnsOption(width: number, options: InputOptions): string {
-  if (width <= maxProposedColumns) return `--columns ${proposeColumns(width, options)}`
+/** Whether each row begins with an integer, which is no name of a plant. */
+function beginsWithIds(rows: readonly Cells[]): boolean {
+  return rows.every((row) => /^\s*-?\d+(?!\S)/.test(readNames(row)[0] ?? ''))
+}
+
+function describeColumnsOption(rows: readonly Cells[], options: InputOptions): string {
+  const width = measureWidth(rows)
+  if (width <= maxProposedColumns) return `--columns ${proposeColumns(width, options, rows)}`
   return `--columns with ${width} names, such as id,name,tag, which may be empty after the last comma`
 }
 

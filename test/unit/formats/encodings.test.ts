@@ -90,7 +90,7 @@ test.each(['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'])(
       if (encoding === name) continue
       await expect(readRecords(input, { encoding })).rejects.toMatchObject({
         message: expect.stringMatching(`most likely ${name} without .*, and begins: id,name$`),
-        hint: `Add --encoding ${name}`,
+        hint: `Use --encoding ${name}`,
         encodings: [name],
       })
     }
@@ -105,7 +105,7 @@ test('the error for an input that is not UTF-8 shows its likely encoding, and it
     message:
       'a.csv is not UTF-8 (line 3, byte 3). In windows-1250, the most likely encoding, ' +
       'line 3 reads: 2,Żurawka wąskolistna',
-    hint: 'Add --encoding windows-1250',
+    hint: 'Use --encoding windows-1250',
   })
   expect(error instanceof EncodingError && error.encodings[0]).toBe('windows-1250')
   expect(formatRecords(await readRecords(input, { encoding: 'windows-1250' }))).toContain(
@@ -123,7 +123,7 @@ test.each([
   const input = iconv.encode(`id,name\n${lines.replaceAll('|', '\n')}\n`, encoding)
   const error = await readRecords(input).catch((error: EncodingError) => error)
   expect(error).toHaveProperty('message', expect.stringMatching(expected.replaceAll('(', '\\(')))
-  expect(error).toHaveProperty('hint', `Add --encoding ${encoding}`)
+  expect(error).toHaveProperty('hint', `Use --encoding ${encoding}`)
 })
 
 test('the error shows a line from where its encodings differ', async () => {
@@ -236,7 +236,7 @@ test('the error for a long line of UTF-8 with one other letter gives the positio
 test('the error suggests an encoding if a few lines are valid UTF-8 by chance', async () => {
   const names = ['械', '玫瑰', '牡丹', '菊花', '兰花', '荷花', '桃花']
   const input = iconv.encode(`id,name\n1,${names.join('\n1,')}\n`, 'gbk')
-  await expect(readRecords(input)).rejects.toMatchObject({ hint: 'Add --encoding gb18030' })
+  await expect(readRecords(input)).rejects.toMatchObject({ hint: 'Use --encoding gb18030' })
 })
 
 test('the error suggests no encoding for a block that follows letters of UTF-8', async () => {

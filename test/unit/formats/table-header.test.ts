@@ -30,9 +30,9 @@ test.each<{ message: string; input: string; map?: Record<string, string> }>([
     input: 'id\n',
     map: { tag: 'Family' },
   },
-  { message: 'Several columns of stdin could be the name', input: 'id,name,Name\n' },
+  { message: 'Several columns of stdin could be the name: 2, 3', input: 'id,name,Name\n' },
   {
-    message: 'Several columns of stdin could be the name',
+    message: 'Several columns of stdin could be the name: 2, 3',
     input: 'id,name,name\n',
     map: { name: 'name' },
   },
@@ -275,6 +275,18 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "1", "Rose", "red"',
     hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name,tag. If the plants have no ids, add --id-from next',
+  },
+  {
+    input: '1,Rose,red\n',
+    options: { idFrom: 'next' },
+    message: 'stdin has no column "name": line 1 has only "1", "Rose", "red"',
+    hint: 'Choose the columns by name or number with --map name=COLUMN. If the table has no header, add --columns id,name,tag',
+  },
+  {
+    input: '1,Rose,red\n',
+    options: { columns: ['name'], idFrom: 'next' },
+    message: 'The first row of stdin has 3 cells, but names are given for only 1',
+    hint: 'Name 3 columns, and leave the names of those empty that are not read: --columns id,name,tag',
   },
   {
     input: '1,Rose,red,x,y\n',

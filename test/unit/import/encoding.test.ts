@@ -52,7 +52,7 @@ test('the hint for a pipe that is not UTF-8 names further encodings that may be 
   expect({ code, err }).toEqual({
     code: 2,
     err: expect.stringMatching(
-      /Add --encoding [\w-]+\. If that line reads wrong, try [\w-]+(?: or [\w-]+){1,2}\n$/,
+      /Use --encoding [\w-]+\. If that line reads wrong, try [\w-]+(?: or [\w-]+){1,2}\n$/,
     ),
   })
 })

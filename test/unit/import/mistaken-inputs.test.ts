@@ -95,6 +95,11 @@ test.each<Mistake>([
     'For UTF-8, leave out --encoding. For example: --encoding windows-1252. More names: plants import --help',
   ],
   [
+    ['open.json'],
+    'open.json:1: Not JSON: there is no comma or "}" after a value (line 2, column 1)',
+    'Correct the input, and run the command again',
+  ],
+  [
     ['keys.json'],
     'Several keys of keys.json could be the name: "Name", "NAME"',
     'Choose one with --map name=KEY',
@@ -110,6 +115,7 @@ test.each<Mistake>([
   user.write('kinds.csv', 'Nr,Kind\n1,Fern\n')
   user.write('quoted.csv', '"id,name"\r\n"1,""Fern, wet"""\r\n')
   user.write('keys.json', '[{"id":1,"Name":"A","NAME":"B"}]')
+  user.write('open.json', '[{"id":1,"name":"Ash"\n]')
   user.write('pages.ndjson', '[{"id":1,"name":"A"}]\n')
   const { err } = await user.run(['import', ...args, '--output', 'text'])
   expect(err).toContain(`plants: ${message}\n  ${hint}\n`)

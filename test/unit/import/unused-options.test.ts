@@ -31,6 +31,8 @@ test.each([
     options: '--format json --columns id,name --sheet 1',
     start: '--sheet and --columns do',
   },
+  { file: 'plants.json', options: '--delimiter ;', start: '--delimiter does' },
+  { file: 'plants.ndjson', options: '--columns id,name', start: '--columns does' },
   { file: 'plants.ndjson', options: '--no-quotes', start: '--no-quotes does' },
 ])(
   'an import of $file with $options warns that the option does not apply',

@@ -88,6 +88,8 @@ export class OutcomeHints {
   #chooseOtherHint(outcome: ImportOutcome): string {
     const { dryRun, atomic } = this.#plan
     const { rejects } = outcome
+    if (atomic && !dryRun && rejects !== undefined)
+      return 'Correct the input, and run the command again with a new --rejects file'
     if (dryRun || atomic) return 'Correct the input, and run the command again'
     if (rejects === undefined) return this.#chooseWriteHint(outcome)
     const options = 'with the same options and a new --rejects file'
@@ -156,7 +158,7 @@ export class OutcomeHints {
   }
 }
 
-const skippedClause = 'plants that are stored unchanged are skipped'
+export const skippedClause = 'plants that are stored unchanged are skipped'
 export const restartHint = `When you run the command again, add --restart: ${skippedClause}`
 export const againHint = `again: ${skippedClause}`
 /** An import that has stored plants with generated ids gets this hint. */

@@ -26,7 +26,13 @@ import { CheckpointMovedError } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { describeUnreadCells } from '../../describe-unread-cells.js'
 import { describeUnreadSheets } from './describe-unread-sheets.js'
-import { againHint, newNamesHint, OutcomeHints, restartHint } from './outcome-hints.js'
+import {
+  againHint,
+  newNamesHint,
+  OutcomeHints,
+  restartHint,
+  skippedClause,
+} from './outcome-hints.js'
 
 /**
  * The number of rejected records, and of changes of a dry run, that are printed for people.
@@ -225,7 +231,7 @@ export class ImportReport {
   }
 
   #chooseHint({ isComplete, isResumable, position }: Importer): string {
-    if (!isComplete && isResumable) return resumeHint
+    if (!isComplete && isResumable) return this.#chooseContinueHint()
     const { counts } = position
     return this.#hints.chooseHint({
       rejectedCount: countRejectedRecords(counts),
@@ -270,6 +276,13 @@ export class ImportReport {
     if (!importer.isResumable) return this.#chooseNextHint(importer)
     // Records with generated ids would be stored again under other ids.
     return this.#plan.idFrom === undefined ? restartHint : undefined
+  }
+
+  /** Too many records were rejected: a resumed import does not read these records again. */
+  #chooseContinueHint(): string {
+    const continueHint = 'To continue without the rejected records, run the same command again'
+    if (this.#plan.idFrom !== undefined) return continueHint
+    return `${continueHint}. If you correct the input, add --restart: ${skippedClause}`
   }
 
   #chooseNextHint({ isResumable }: Importer): string | undefined {
