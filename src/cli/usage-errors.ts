@@ -43,7 +43,11 @@ const argumentHints: Readonly<Record<string, string>> = {
 
 const searchHint = 'To search: plants list --search TEXT'
 const changePlantsHint = 'For plants that exist: --if-exists update'
-const changeByImportHint = 'For plants that exist: plants import --if-exists update'
+const changePlantHint = 'To change a plant that exists: plants update ID --name TEXT'
+const replaceHints: Readonly<Record<string, string>> = {
+  create: changePlantHint,
+  'stores add': 'To replace a saved store: --replace',
+}
 
 /**
  * The hints for commands and options that other programs have. The list stays short, because a
@@ -75,9 +79,9 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
   ['--debug', 'To log requests and responses: --verbose'],
   ['-n', 'To limit the number of plants: --limit NUMBER'],
   ['--offset', 'To list the plants after an id: --after ID'],
-  ['--overwrite', [changePlantsHint, 'To skip the confirmation: --yes', changeByImportHint]],
-  ['--upsert', [changePlantsHint, changeByImportHint]],
-  ['--update', [changePlantsHint, changeByImportHint]],
+  ['--overwrite', [changePlantsHint, 'To skip the confirmation: --yes']],
+  ['--upsert', changePlantsHint],
+  ['--update', changePlantsHint],
   ['--out', 'To write a file: plants export FILE'],
 ])
 
@@ -102,19 +106,27 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
         'To choose the column of the ids: --map id=COLUMN',
     },
   ],
-  ['--name', { get: searchHint, import: 'To choose the column of the names: --map name=COLUMN' }],
+  [
+    '--name',
+    {
+      get: searchHint,
+      list: searchFilterHint,
+      count: searchFilterHint,
+      delete: searchFilterHint,
+      export: searchFilterHint,
+      import: 'To choose the column of the names: --map name=COLUMN',
+    },
+  ],
   ['--search', { get: searchHint }],
   [
     '--json',
     { create: 'To read JSON: --file FILE, or from stdin. For output in JSON: --output json' },
   ],
-  [
-    '--force',
-    {
-      create: 'To change a plant that exists: plants update ID',
-      'stores add': 'To replace a saved store: --replace',
-    },
-  ],
+  ['--force', replaceHints],
+  ['--overwrite', replaceHints],
+  ['--upsert', replaceHints],
+  ['--update', replaceHints],
+  ['--format', { openapi: 'Leave it out: openapi prints JSON only' }],
   [
     '--out',
     { backup: 'Give the file without an option: plants backup FILE', restore: chooseStoreHint },

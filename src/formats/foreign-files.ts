@@ -9,7 +9,7 @@ import { countLineFeeds } from './encoding.js'
 const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
 const exportTableHint =
   'Export its table as CSV: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
-  'If it is a store of plants: plants export --store FILE > plants.ndjson. To import into it: --store FILE'
+  'If it is a store of plants, import into it with --store FILE, or read it with: plants export --store FILE > plants.ndjson'
 const dumpHint =
   'Export the table as CSV from the database, and import that. ' +
   'From SQLite: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +

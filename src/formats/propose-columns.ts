@@ -122,7 +122,7 @@ function proposeColumns(
 ): string {
   const isIdFirst = beginsWithIds(rows) && !givenNames.includes('id')
   const firstNames = isIdFirst ? ['id', ...givenNames] : givenNames
-  const hasIds = (idFrom ?? match) === undefined || isIdFirst
+  const hasIds = isIdFirst || ((idFrom ?? match) === undefined && hasDigit(rows))
   const fields = hasIds ? ['id', 'name', 'tag'] : ['name', 'tag']
   const names = [...firstNames, ...fields.filter((field) => !firstNames.includes(field))]
   const emptyNames = Array.from({ length: Math.max(0, width - names.length) }, () => '')
@@ -134,9 +134,16 @@ function beginsWithIds(rows: readonly Cells[]): boolean {
   return rows.every((row) => /^\s*-?\d+(?!\S)/.test(readNames(row)[0] ?? ''))
 }
 
+/** Whether any cell may be an id. */
+function hasDigit(rows: readonly Cells[]): boolean {
+  return rows.some((row) => readNames(row).some((cell) => /\d/.test(cell)))
+}
+
 function describeColumnsOption(rows: readonly Cells[], options: InputOptions): string {
   const width = measureWidth(rows)
-  if (width <= maxProposedColumns) return `--columns ${proposeColumns(width, options, rows)}`
+  const idOption = hasDigit(rows) ? '' : proposeIdOption(options)
+  if (width <= maxProposedColumns)
+    return `--columns ${proposeColumns(width, options, rows)}${idOption}`
   return `--columns with ${width} names, such as id,name,tag, which may be empty after the last comma`
 }
 

@@ -9,7 +9,7 @@ export function parseHttp(address: string, source: string): HttpAddress {
     throw createAddressError(
       source,
       'contains a user name or a password, but a service takes a token',
-      'Put the token into PLANTS_TOKEN, or save it: plants auth login --store ADDRESS',
+      'Leave them out of the address. Put the token into PLANTS_TOKEN, or save it: plants auth login --store ADDRESS',
     )
   if (url.search || url.hash || /[?#]/.test(address))
     throw createAddressError(

@@ -277,6 +277,12 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name,tag. If the plants have no ids, add --id-from next',
   },
   {
+    input: 'Fern,shade\n',
+    options: {},
+    message: 'stdin has no columns "id", "name": line 1 has only "Fern", "shade"',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns name,tag --id-from next. If the plants have no ids, add --id-from next',
+  },
+  {
     input: '1,Rose,red\n',
     options: { idFrom: 'next' },
     message: 'stdin has no column "name": line 1 has only "1", "Rose", "red"',
