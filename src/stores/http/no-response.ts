@@ -6,7 +6,7 @@ import { type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { HttpAddress } from '../address.js'
-import { describeConnectionFailure } from '../unknown-issuer.js'
+import { describeConnectionFailure } from '../certificate-errors.js'
 import { formatWithScheme } from './address.js'
 import {
   type HttpClient,

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
-import { describeConnectionFailure, isUnknownIssuer } from '../unknown-issuer.js'
+import { describeConnectionFailure, isUnknownIssuer } from '../certificate-errors.js'
 import type { PostgresAccess } from './address.js'
 
 /**
