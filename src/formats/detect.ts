@@ -40,7 +40,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   if (hasWorkbookStart(input)) return openArchive(input, options)
   const { format, isRejects, text, ...encoding } = await detectFormat(input, options)
   const texts = decodeText(input, encoding)
-  if (format === 'csv' || format === 'tsv')
+  if (isTableFormat(format))
     return openTable(texts, format, isRejects ? adaptToRejectsFile(options) : options, name)
   const isArray = text.startsWith('[')
   if (isArray) assertNoRowLines(text, name, options)
@@ -77,7 +77,7 @@ export async function readTableHeads(
     return readSheetHeads(input, options)
   }
   const { format, ...encoding } = await detectFormat(input, options)
-  if (format !== 'csv' && format !== 'tsv') return []
+  if (!isTableFormat(format)) return []
   return [await readTableHead(decodeText(input, encoding), format, options, input.name)]
 }
 
@@ -210,17 +210,20 @@ function guessFormat(decodedText: string, name: string, options: InputOptions): 
   const text = decodedText.trimStart()
   if (beginsWithSql(text)) throw createDumpError(name)
   const namedFormat = findNamedFormat(name)
-  const isTable = namedFormat === 'csv' || namedFormat === 'tsv'
   const hasTableOption = options.delimiter !== undefined || options.columns !== undefined
-  if (!isTable && hasTableOption && !jsonStart.test(text)) return 'csv'
+  if (!isTableFormat(namedFormat) && hasTableOption && !jsonStart.test(text)) return 'csv'
   if (namedFormat) assertFormatFits(text, name, namedFormat, options)
-  if (isTable) return namedFormat
+  if (isTableFormat(namedFormat)) return namedFormat
   if (namedFormat === 'ndjson' || text === '') return 'ndjson'
   // Many programs call NDJSON `.json`, so the text decides between these two.
   if (text.startsWith('{')) return beginsWithWholeObject(text) ? 'ndjson' : 'json'
   if (text.startsWith('[') || namedFormat === 'json') return 'json'
   if (/\.sql(?:\.gz)?$/i.test(name)) throw createDumpError(name)
   return 'csv'
+}
+
+export function isTableFormat(format: FormatName | undefined): format is 'csv' | 'tsv' {
+  return format === 'csv' || format === 'tsv'
 }
 
 /** An object with a key, or an array of such objects. */
@@ -242,7 +245,7 @@ function assertFormatFits(
   format: FormatName,
   options: InputOptions,
 ): void {
-  const isTableExpected = format === 'csv' || format === 'tsv'
+  const isTableExpected = isTableFormat(format)
   if (isTableExpected && jsonStart.test(text)) {
     const jsonFormat = text.startsWith('{') && beginsWithWholeObject(text) ? 'ndjson' : 'json'
     throw new NoListError(`${name} is JSON, not a table`, proposeFormat(jsonFormat, name, options))

@@ -5,7 +5,7 @@
  */
 import { type Cells, Chunk, type FormatInput } from '../formats/chunk.js'
 import { decodeText } from '../formats/decode-text.js'
-import { detectFormat, hasWorkbookStart, readTableHeads } from '../formats/detect.js'
+import { detectFormat, hasWorkbookStart, isTableFormat, readTableHeads } from '../formats/detect.js'
 import { countLineFeeds, findEncoding } from '../formats/encoding.js'
 import { maxHeaderRows, type TableHead } from '../formats/header.js'
 import { readDocument, readNdjson } from '../formats/json.js'
@@ -30,8 +30,7 @@ export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io):
     if (hasWorkbookStart(content))
       return { type: 'workbook', heads: await readTableHeads(content, plan) }
     const { format, ...encoding } = await detectFormat(content, plan)
-    if (format === 'csv' || format === 'tsv')
-      return { type: 'table', heads: await readTableHeads(content, plan) }
+    if (isTableFormat(format)) return { type: 'table', heads: await readTableHeads(content, plan) }
     const texts = decodeText(content, encoding)
     const valueChunks =
       format === 'json' ? readDocument(texts, content.name, content.signal) : readNdjson(texts)
