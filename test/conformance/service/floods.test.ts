@@ -12,15 +12,21 @@ import {
 
 import { countIterations, createBytes, fern, getBytes, runIterations } from './steps.js'
 
-// What a client can do by sending many requests, or by not waiting for a response.
-
-test('a service reads the rest of a rejected body after a flood on another connection', async () => {
-  // The service closes a connection whose body takes longer than a second to arrive.
+/** Sends one of the 20 bytes of a body with a wrong token, while the clock stands still. */
+async function rejectIncompleteBody() {
   const clock = createClock({ isStill: true })
   const service = await serveStore(quickStore)
   const connection = await connectTo(service.endpoint)
   connection.send(buildRequest('wrong', { headers: { 'Content-Length': '20' }, body: 'x' }))
   expect((await connection.readResponse())?.text).toMatch(/^400 \(401\)/)
+  return { clock, service, connection }
+}
+
+// What a client can do by sending many requests, or by not waiting for a response.
+
+test('a service reads the rest of a rejected body after a flood on another connection', async () => {
+  // The service closes a connection whose body takes longer than a second to arrive.
+  const { clock, service, connection } = await rejectIncompleteBody()
   ;(await connectTo(service.endpoint)).send(getBytes.repeat(2000))
   await runIterations(service)
   connection.send('x'.repeat(19)).send(createBytes)
@@ -30,11 +36,7 @@ test('a service reads the rest of a rejected body after a flood on another conne
 })
 
 test('a service closes a connection a second after it has rejected a body that does not arrive', async () => {
-  const clock = createClock({ isStill: true })
-  const service = await serveStore(quickStore)
-  const connection = await connectTo(service.endpoint)
-  connection.send(buildRequest('wrong', { headers: { 'Content-Length': '20' }, body: 'x' }))
-  expect((await connection.readResponse())?.text).toMatch(/^400 \(401\)/)
+  const { clock, service, connection } = await rejectIncompleteBody()
   await runIterations(service)
   clock.timeOut(1000)
   expect(await connection.readResponse()).toBeUndefined()
