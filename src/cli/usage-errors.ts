@@ -10,7 +10,7 @@
  * 33 functions, and each argument had to be checked for secrets.
  */
 import type { Command } from 'commander'
-import { createUsageError, type PlantsError } from '../errors.js'
+import { assertDefined, createUsageError, type PlantsError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { isPlainWord } from '../platform/escape.js'
 import { setPasswordHint } from '../stores/address.js'
@@ -42,10 +42,11 @@ const argumentHints: Readonly<Record<string, string>> = {
 }
 
 const searchHint = 'To search: plants list --search TEXT'
-const changePlantsHint = 'For plants that exist: --if-exists update'
-const changePlantHint = 'To change a plant that exists: plants update ID --name TEXT'
+const updateByImportHint = 'For plants that exist: --if-exists update'
+const updateByIdHint = 'To change a plant that exists: plants update ID --name TEXT'
+/** The hints for options with which other programs replace something that exists. */
 const replaceHints: Readonly<Record<string, string>> = {
-  create: changePlantHint,
+  create: updateByIdHint,
   'stores add': 'To replace a saved store: --replace',
 }
 
@@ -75,13 +76,13 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
   ['--csv', ['For input in CSV: --format csv', 'For CSV: --output csv']],
   ['--format', 'To choose the format: --output FORMAT'],
   ['--filter', 'To filter plants: --tag TEXT, --no-tag or --search TEXT'],
-  ['--force', ['To skip the confirmation: --yes', changePlantsHint]],
+  ['--force', ['To skip the confirmation: --yes', updateByImportHint]],
   ['--debug', 'To log requests and responses: --verbose'],
   ['-n', 'To limit the number of plants: --limit NUMBER'],
   ['--offset', 'To list the plants after an id: --after ID'],
-  ['--overwrite', [changePlantsHint, 'To skip the confirmation: --yes']],
-  ['--upsert', changePlantsHint],
-  ['--update', changePlantsHint],
+  ['--overwrite', [updateByImportHint, 'To skip the confirmation: --yes']],
+  ['--upsert', updateByImportHint],
+  ['--update', updateByImportHint],
   ['--out', 'To write a file: plants export FILE'],
 ])
 
@@ -283,14 +284,14 @@ function createMissingArgumentError(command: Command): PlantsError {
   const { args, registeredArguments } = command
   for (const [index, word] of args.entries())
     registeredArguments[index]?.parseArg?.(word, undefined)
-  const missing = registeredArguments[args.length]
-  const choices = missing?.argChoices
-  const choiceHint = choices ? `Give one of ${choices.join(', ')}. ` : ''
+  const missing = assertDefined(registeredArguments[args.length])
+  const name = missing.name()
+  const choiceHint = missing.argChoices ? `Give one of ${missing.argChoices.join(', ')}. ` : ''
   const hint =
-    missing?.name() === 'id'
+    name === 'id'
       ? formatMissingIdHint(getCommandPath(command))
       : `${choiceHint}${formatUsageHint(command)}`
-  return createUsageError(`The ${missing?.name()} is missing`, hint)
+  return createUsageError(`The ${name} is missing`, hint)
 }
 
 function formatHelpHint(command: Command): string {

@@ -102,7 +102,8 @@ function createSurplusError(
   options: InputOptions,
   source: string,
 ): PlantsError {
-  const width = rows[0]?.length ?? 0
+  const [firstRow = []] = rows
+  const width = firstRow.length
   const columns = quoteWord(proposeColumns(width, options, rows, names))
   const areDivided = names.some((name) => /\b(?:id|name|tag)[\s;|]+(?:id|name|tag)\b/.test(name))
   return createInputError(
@@ -134,7 +135,7 @@ function beginsWithIds(rows: readonly Cells[]): boolean {
   return rows.every((row) => /^\s*-?\d+(?!\S)/.test(readNames(row)[0] ?? ''))
 }
 
-/** Whether any cell may be an id. */
+/** Whether any cell has a digit: without one, no cell can be an id. */
 function hasDigit(rows: readonly Cells[]): boolean {
   return rows.some((row) => readNames(row).some((cell) => /\d/.test(cell)))
 }
@@ -147,13 +148,13 @@ function describeColumnsOption(rows: readonly Cells[], options: InputOptions): s
   return `--columns with ${width} names, such as id,name,tag, which may be empty after the last comma`
 }
 
+const maxProposedColumns = 12
+
 /** Whether spaces align the columns, as in the output of `plants list` on a terminal. */
 function isAligned(rows: readonly Cells[]): boolean {
   const isAlignedRow = (row: Cells) => /\S {2,}\S/.test(readNames(row)[0] ?? '')
   return measureWidth(rows) === 1 && rows.length > 1 && rows.every(isAlignedRow)
 }
-
-const maxProposedColumns = 12
 
 const alignedHint =
   'The columns are aligned with spaces, and no delimiter divides them: save the list as CSV'

@@ -177,6 +177,7 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
   const files = plan.inputs.filter(canBeReadTwice)
   for (const [index, input] of files.entries()) {
     const hash = createHash('sha256')
+    // The caller has opened the first file, and so has checked its columns.
     if (index > 0 && plan.idFrom === undefined) (await openInput(input, plan, io)).close()
     const content = await openContent(input, io, (block) => hash.update(block))
     try {

@@ -33,12 +33,12 @@ export function readKeyPair(
   keyPath: string,
   optionNames: { cert: string; key: string },
 ) {
+  const { cert: certOption, key: keyOption } = optionNames
   const pair = {
-    cert: readTextFile(certPath, `Give ${optionNames.cert} the path of a PEM file`),
-    key: readTextFile(keyPath, `Give ${optionNames.key} the path of a PEM file`),
+    cert: readTextFile(certPath, `Give ${certOption} the path of a PEM file`),
+    key: readTextFile(keyPath, `Give ${keyOption} the path of a PEM file`),
   }
-  const { cert, key } = optionNames
-  const hint = `Give ${cert} the certificate in PEM, and ${key} its key in PEM without a passphrase`
+  const hint = `Give ${certOption} the certificate in PEM, and ${keyOption} its key in PEM without a passphrase`
   const reason = explainWriteAccess(statSync(keyPath))
   if (reason !== undefined)
     throw createInputError(

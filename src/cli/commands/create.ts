@@ -163,8 +163,8 @@ function addConflictHint(
   if (!isConflict || id === 'next') return error
   const isDirect = hasCapability(address, 'direct')
   const condition = isDirect ? '' : ', if the token may read'
-  const showHint = `To show it${condition}: plants get ${id}${storeFlag}`
-  const hint = `${showHint}. ${chooseOtherIdHint(options, isDirect)}`
+  const otherIdHint = chooseOtherIdHint(options, isDirect)
+  const hint = `To show it${condition}: plants get ${id}${storeFlag}. ${otherIdHint}`
   return new PlantsError('conflict', error.message, { ...error, hint })
 }
 

@@ -88,9 +88,10 @@ export class OutcomeHints {
   #chooseOtherHint(outcome: ImportOutcome): string {
     const { dryRun, atomic } = this.#plan
     const { rejects } = outcome
-    if (atomic && !dryRun && rejects !== undefined)
-      return 'Correct the input, and run the command again with a new --rejects file'
-    if (dryRun || atomic) return 'Correct the input, and run the command again'
+    if (dryRun || atomic) {
+      const hasRejectsFile = !dryRun && rejects !== undefined
+      return `${correctInputHint}${hasRejectsFile ? ' with a new --rejects file' : ''}`
+    }
     if (rejects === undefined) return this.#chooseWriteHint(outcome)
     const options = 'with the same options and a new --rejects file'
     return `Correct the records in ${rejects}, and import that file ${options}`
@@ -158,6 +159,7 @@ export class OutcomeHints {
   }
 }
 
+const correctInputHint = 'Correct the input, and run the command again'
 export const skippedClause = 'plants that are stored unchanged are skipped'
 export const restartHint = `When you run the command again, add --restart: ${skippedClause}`
 export const againHint = `again: ${skippedClause}`
