@@ -58,8 +58,13 @@ export function explainImpossiblePath(error: unknown, path: string): string | un
  * Node.js 24, it also hides the error for a path below a file.
  */
 export function statIfExists(path: string): Stats | undefined {
+  return ignoreMissingFile(() => statSync(path))
+}
+
+/** Returns undefined if the call fails because a file does not exist. */
+export function ignoreMissingFile<T>(call: () => T): T | undefined {
   try {
-    return statSync(path)
+    return call()
   } catch (error) {
     if (getSystemCode(error) === 'ENOENT') return undefined
     throw error

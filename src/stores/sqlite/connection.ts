@@ -8,6 +8,7 @@ import { assertDefined, fileInFolderHint, getSystemCode } from '../../errors.js'
 import { foldString } from '../../plant/folding.js'
 import {
   explainWriteAccess,
+  ignoreMissingFile,
   isSameFile,
   isWritableFile,
   makeFolder,
@@ -48,6 +49,7 @@ interface NamedFile {
 
 /** With these parameters of a URI, SQLite takes no locks, and looks for no log or journal. */
 export const immutableParameters = 'mode=ro&immutable=1'
+const readMode = 'mode=ro'
 
 /**
  * A commit must return only when it is on the disk. A store with a log needs FULL for that. A
@@ -75,13 +77,15 @@ export class Connection {
   readonly path: string
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
+  readonly #mode: string
   #isOpen = true
 
   private constructor(path: string, options: SqliteOptions) {
     const readOnly = !isWritableFile(path)
     this.path = path
     this.#options = options
-    this.db = connect(buildUri(path, readOnly ? chooseReadMode(path) : 'mode=rw'), { readOnly })
+    this.#mode = readOnly ? chooseReadMode(path) : 'mode=rw'
+    this.db = connect(buildUri(path, this.#mode), { readOnly })
     addFoldFunction(this.db)
   }
 
@@ -137,6 +141,7 @@ export class Connection {
       return undefined
     } catch (error) {
       connection?.close()
+      if (connection?.hasLostLog()) return Connection.#open(name, options, { mayCreate })
       throw explainSqliteError(error, name, describeFile(name, options))
     }
   }
@@ -170,6 +175,11 @@ export class Connection {
     } catch (error) {
       throw explainSqliteError(error, file.path, file.subject)
     }
+  }
+
+  /** Whether the log that was to be read is gone, because the last writer closed the store. */
+  hasLostLog(): boolean {
+    return this.#mode === readMode && findUnmergedFile(this.path) === undefined
   }
 
   #nameStore(): NamedFile {
@@ -209,7 +219,7 @@ function addFoldFunction(db: Database): void {
  * changes, SQLite must read these changes, too, and need not create a file.
  */
 function chooseReadMode(path: string): string {
-  return findUnmergedFile(path) === undefined ? immutableParameters : 'mode=ro'
+  return findUnmergedFile(path) === undefined ? immutableParameters : readMode
 }
 
 /** Finds the log or the journal of a store, if it holds changes that are not in the store yet. */
@@ -266,7 +276,9 @@ function assertNoSuperJournal(path: string): void {
   const journal = `${path}-journal`
   const stats = statSync(journal, { throwIfNoEntry: false })
   if (!stats?.isFile() || stats.size < 8) return
-  if (readBytes(journal, stats.size - 8, 8).toString('hex') !== journalMagic) return
+  // Another process may have finished its transaction, and so deleted the journal, in the meantime.
+  const lastBytes = ignoreMissingFile(() => readBytes(journal, stats.size - 8, 8))
+  if (lastBytes?.toString('hex') !== journalMagic) return
   throw createUnusableStoreError(
     path,
     `cannot be used: SQLite would delete a file that ${journal} names`,

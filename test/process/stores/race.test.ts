@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { isLinux } from '../../helpers/sandbox/linux.js'
+import { canTrace, isLinux } from '../../helpers/sandbox/linux.js'
 import { waitForResult } from '../../helpers/sandbox/process.js'
 import { isSoak, scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
@@ -26,6 +26,20 @@ test(
     expect(await Promise.all([...keyed, ...others])).toEqual([...ids, ...ids].map(() => created))
     expect(same.map(({ code }) => code).toSorted()).toEqual(ids.map((at) => (at === 0 ? 0 : 1)))
     expect(await sandbox.spawn('list')).toEqual(plantsOf(-2, -1, ...ids))
+  },
+)
+
+test.runIf(canTrace)(
+  'a store is opened although its journal disappears while it is examined (needs strace)',
+  async () => {
+    const sandbox = new Sandbox()
+    expect(await sandbox.run(create(1))).toEqual(created)
+    await endConnections()
+    const journal = `${sandbox.store}-journal`
+    writeFileSync(journal, Buffer.alloc(16))
+    const missingOnce = ['-e', 'trace=openat', '-e', 'inject=openat:error=ENOENT:when=1']
+    const through = ['strace', '-f', '-o', '/dev/null', '-P', journal, ...missingOnce]
+    expect(await sandbox.spawn(create(2), {}, ...through)).toEqual(created)
   },
 )
 

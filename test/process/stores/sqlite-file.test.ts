@@ -1,9 +1,17 @@
-import { chmodSync, copyFileSync, existsSync, readdirSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProcessResult } from '../../helpers/sandbox/process.js'
+import { canTrace } from '../../helpers/sandbox/linux.js'
+import { type ProcessResult, waitForResult } from '../../helpers/sandbox/process.js'
 import { isWindows, parseObjects, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
-import { openDatabase } from '../../helpers/sandbox/sqlite-file.js'
+import { holdLock, openDatabase } from '../../helpers/sandbox/sqlite-file.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const fern = { id: 1, name: 'Fern' }
@@ -202,3 +210,26 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
     },
   )
 })
+
+test.runIf(canTrace && canDropRights)(
+  'a user who may only read reads a store whose last writer closes it meanwhile (needs strace)',
+  async () => {
+    const user = await Unprivileged.withStore()
+    const writer = await holdLock(user.store, insertMoss)
+    user.close()
+    const log = `${user.store}-wal`
+    // The reader stops when it has found the log, before SQLite opens the log.
+    const trace = join(user.home, 'trace')
+    const stop = 'inject=?statx,?stat,?newfstatat:signal=STOP:when=1'
+    const through = ['strace', '-D', '-f', '-o', trace, '-P', log, '-e', stop]
+    const reader = user.start('list', {}, ...withoutRights, ...through)
+    const readTrace = () => (existsSync(trace) ? readFileSync(trace, 'utf8') : '')
+    await expect.poll(readTrace, { interval: 5 }).toContain('stopped by SIGSTOP')
+    await writer.end()
+    expect(existsSync(log)).toBe(false)
+    // SQLite looks for the log with other calls, and the first of each also stops the reader.
+    const timer = setInterval(() => reader.kill('SIGCONT'), 20)
+    onTestFinished(() => clearInterval(timer))
+    expect(await waitForResult(reader)).toEqual(toJsonResult(fern, moss))
+  },
+)
