@@ -247,10 +247,3 @@ export function isWritableFile(path: string): boolean {
     return getSystemCode(error) === 'ENOENT'
   }
 }
-
-/** Returns how many files this process may have open at once, where Linux says so. */
-export function findOpenFileLimit(): number | undefined {
-  const limits = ignoreSystemError(() => readFileSync('/proc/self/limits', 'latin1')) ?? ''
-  const softLimit = /^Max open files +(?<soft>\d+)/m.exec(limits)?.groups?.['soft']
-  return softLimit === undefined ? undefined : Number(softLimit)
-}

@@ -1,13 +1,12 @@
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
 import { parseCount, parseNonEmptyString } from '../../config/option-values.js'
-import { createUsageError, isWindows, PlantsError } from '../../errors.js'
+import { createUsageError, ignoreSystemError, isWindows, PlantsError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
-import { findOpenFileLimit } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { quoteWord } from '../../platform/shell.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
@@ -237,6 +236,13 @@ function limitToOpenFiles(connectionLimit: number, openFileLimit: number | undef
   // A limit below 256 files is divided equally.
   const usableFiles = Math.max(openFileLimit - reservedFiles, Math.ceil(openFileLimit / 2))
   return Math.min(connectionLimit, usableFiles)
+}
+
+/** Returns how many files this process may have open at once, where Linux says so. */
+function findOpenFileLimit(): number | undefined {
+  const limits = ignoreSystemError(() => readFileSync('/proc/self/limits', 'latin1')) ?? ''
+  const softLimit = /^Max open files +(?<soft>\d+)/m.exec(limits)?.groups?.['soft']
+  return softLimit === undefined ? undefined : Number(softLimit)
 }
 
 function listLimitWarnings(requestedLimit: number, effectiveLimit: number): string[] {
