@@ -111,7 +111,7 @@ function createAmbiguousError(
 function createNamesError(options: InputOptions, { name, isArray }: JsonSource): PlantsError {
   const program = `${isArray ? '.[] | ' : ''}{name: .}`
   return new NoListError(
-    `${name} is not a list of plants: it is a list of strings`,
+    `${name} is not a list of plants: it contains only strings`,
     buildJqHint({ program, objects: [{ name: '' }] }, options, name),
   )
 }

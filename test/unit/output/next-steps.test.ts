@@ -46,7 +46,7 @@ plants: Rejected 1 plant
     command: ['import', 'names.json'],
     files: { 'names.json': '["Rose","Oak"]' },
     err: `\
-plants: names.json is not a list of plants: it is a list of strings
+plants: names.json is not a list of plants: it contains only strings
   Pipe this into the same command, with - instead of names.json, and add --id-from next: jq -c '.[] | {name: .}' names.json
 `,
   },
@@ -54,7 +54,7 @@ plants: names.json is not a list of plants: it is a list of strings
     command: ['import', 'names.ndjson'],
     files: { 'names.ndjson': '"Rose"\n"Oak"\n' },
     err: `\
-plants: names.ndjson is not a list of plants: it is a list of strings
+plants: names.ndjson is not a list of plants: it contains only strings
   Pipe this into the same command, with - instead of names.ndjson, and add --id-from next: jq -c '{name: .}' names.ndjson
 `,
   },
