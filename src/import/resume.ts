@@ -249,7 +249,7 @@ function findMismatchError(
     : ', or start over with --restart'
   return createUsageError(
     `This import was interrupted, and ${describeDifference(checkpoint.source, source, plan)}`,
-    `Use the same options and files${nextHint}: plants that are stored unchanged are skipped`,
+    `Use the same options and files${nextHint}. Plants that are stored unchanged are skipped`,
   )
 }
 

@@ -82,7 +82,7 @@ test.each([
   ['--atomic', '. To write all rejected records to a file, run the command again with --rejects'],
   [
     '--id-from next',
-    'To write all rejected records to a file, run the command again with --rejects FILE --match name: plants that are stored unchanged are skipped',
+    'To write all rejected records to a file, run the command again with --rejects FILE --match name. Plants that are stored unchanged are skipped',
   ],
   ['--dry-run', '. To list all rejected records, add --output json'],
   ['--rejects some', undefined],
@@ -299,7 +299,7 @@ describe('a rejected line that was not JSON', () => {
 test.each([
   {
     options: '--if-exists same',
-    hint: 'Replace --id-from 3 with --id-from next, and add --match name: plants that are stored unchanged are skipped',
+    hint: 'Replace --id-from 3 with --id-from next, and add --match name. Plants that are stored unchanged are skipped',
   },
   { options: '--rejects bad', hint: 'Import HOME/bad with --id-from next, not 3' },
   { options: '--match name', hint: 'Replace --id-from 3 with --id-from next' },
@@ -315,7 +315,7 @@ test.each([
 
 describe('an import that has generated ids and rejected a record', () => {
   const hint =
-    'To write all rejected records to a file, run the command again with --rejects FILE --match name: plants that are stored unchanged are skipped'
+    'To write all rejected records to a file, run the command again with --rejects FILE --match name. Plants that are stored unchanged are skipped'
 
   test('has a hint that leads to a corrected record, and stores no plant twice', async () => {
     user.write('list.csv', 'name,tag\nFern,wet\n,dry\nMoss,wet\n')

@@ -166,7 +166,7 @@ test('an import that broken syntax ends after a chunk says how it begins again',
   sandbox.write('list.csv', `${start}"Moss\n`)
   const hint =
     'Close it, or add --no-quotes if quotes are ordinary characters in this table. When you run ' +
-    'the command again, add --restart: plants that are stored unchanged are skipped'
+    'the command again, add --restart. Plants that are stored unchanged are skipped'
   const result = await sandbox.import('list.csv')
   const err = expect.stringContaining(`A quote is not closed\n  ${hint}\n`)
   expect(result).toMatchObject({ code: 2, created: 1, err })
@@ -178,7 +178,7 @@ test('an import that broken syntax ends after a chunk says how it begins again',
 describe('an interrupted import', () => {
   const copyHint =
     'Use the same options and files. To import changed files, copy them to other names, ' +
-    'and add --match name --id-from next: plants that are stored unchanged are skipped'
+    'and add --match name --id-from next. Plants that are stored unchanged are skipped'
   const stored = [1, 2, 3, 4].map((id) => buildPlantLine(id)).join('')
   const text = stored.replace(buildPlantLine(3), `bad\n${nextChunk}${buildPlantLine(3)}`)
   const command = 'plants --max-errors 1'

@@ -311,6 +311,22 @@ test('an import of one record whose outcome is unknown proposes no option of cre
   expect(err).not.toContain('--idempotency-key')
 })
 
+test.each([
+  ['a redirect', 301, { location: 'https://other.example/plants' }],
+  ['405', 405, {}],
+])(
+  'an import whose first answer is %s proposes to change the address, and not the same command',
+  async (_, status, headers) => {
+    const service = await startPlantService({
+      behave: () => buildJsonResponse(status, {}, headers),
+    })
+    const { code, err } = await importerAt(service.address).run(`import ${all}`)
+    expect(code).not.toBe(0)
+    expect(err).toContain('address')
+    expect(err).not.toContain('run the same command again')
+  },
+)
+
 describe('an import is not begun with other options', () => {
   const denied = buildJsonResponse(403, { error: 403, message: 'No' })
 

@@ -100,7 +100,7 @@ export class OutcomeHints {
   /** Chooses how to get all rejected records in a file. */
   #chooseWriteHint({ isNothingStored }: ImportOutcome): string {
     const isFoundByName = this.#mayStoreTwice && !isNothingStored
-    return `${writeRejectsHint}${isFoundByName ? ` --match name: ${skippedClause}` : ''}`
+    return `${writeRejectsHint}${isFoundByName ? ` --match name. ${skippedSentence}` : ''}`
   }
 
   #describe(
@@ -149,7 +149,7 @@ export class OutcomeHints {
     if (rejects !== undefined) return `Import ${rejects} with --id-from next, not ${idFrom}`
     const replaceHint = `Replace --id-from ${idFrom} with --id-from next`
     if (isNothingStored || !this.#mayStoreTwice) return replaceHint
-    return `${replaceHint}, and add --match name: ${skippedClause}`
+    return `${replaceHint}, and add --match name. ${skippedSentence}`
   }
 
   /** A rejects file gets the value of the formula from a person. */
@@ -160,9 +160,9 @@ export class OutcomeHints {
 }
 
 const correctInputHint = 'Correct the input, and run the command again'
-export const skippedClause = 'plants that are stored unchanged are skipped'
-export const restartHint = `When you run the command again, add --restart: ${skippedClause}`
-export const againHint = `again: ${skippedClause}`
+export const skippedSentence = 'Plants that are stored unchanged are skipped'
+export const restartHint = `When you run the command again, add --restart. ${skippedSentence}`
+export const againHint = `again. ${skippedSentence}`
 /** An import that has stored plants with generated ids gets this hint. */
 export const newNamesHint =
   'To import only plants with new names, run the command again with --match name'

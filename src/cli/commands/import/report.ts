@@ -1,4 +1,4 @@
-import { assertDefined, PlantsError } from '../../../errors.js'
+import { assertDefined, type ErrorKind, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
 import { InvalidCheckpointError } from '../../../import/checkpoint.js'
 import {
@@ -31,7 +31,7 @@ import {
   newNamesHint,
   OutcomeHints,
   restartHint,
-  skippedClause,
+  skippedSentence,
 } from './outcome-hints.js'
 
 /**
@@ -259,9 +259,8 @@ export class ImportReport {
       const hint = [error.hint, this.#chooseRestartHint(importer)].filter(Boolean).join('. ')
       return new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
     }
-    // Without transactions, plants of the chunk that failed may be stored, too.
-    const failedChunkMayBeStored = !hasCapability(this.#context.address, 'transactions')
-    const mayHaveStored = storesEachChunk && (finishedCount > 0 || failedChunkMayBeStored)
+    const mayHaveStored =
+      storesEachChunk && (finishedCount > 0 || this.#mayHaveStoredChunk(error.kind))
     const extent = mayHaveStored
       ? ` after ${formatPlantCount(finishedCount)}`
       : ', nothing was changed'
@@ -269,6 +268,14 @@ export class ImportReport {
     const nextHint = mayHaveStored ? this.#chooseNextHint(importer) : chooseRepeatHint(error)
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
+  }
+
+  /** Whether plants of the chunk that failed may be stored. */
+  #mayHaveStoredChunk(kind: ErrorKind): boolean {
+    if (kind === 'unknownOutcome') return true
+    // At such an address, no create can succeed.
+    if (kind === 'accessDenied' || kind === 'rejected') return false
+    return !hasCapability(this.#context.address, 'transactions')
   }
 
   /** A part is stored, and the input must be changed, so the import cannot resume. */
@@ -282,7 +289,7 @@ export class ImportReport {
   #chooseContinueHint(): string {
     const continueHint = 'To continue without the rejected records, run the same command again'
     if (this.#plan.idFrom !== undefined) return continueHint
-    return `${continueHint}. If you correct the input, add --restart: ${skippedClause}`
+    return `${continueHint}. If you correct the input, add --restart. ${skippedSentence}`
   }
 
   #chooseNextHint({ isResumable }: Importer): string | undefined {
