@@ -186,7 +186,10 @@ async function importWithKills(sandbox: Sandbox, target: Target, input: Input) {
       await target.kill()
       continue
     }
-    child.kill('SIGKILL')
+    // An import that is killed after its last commit would be repeated from its beginning.
+    child.kill('SIGSTOP')
+    const isFinished = (await target.stored()) >= input.exported.length
+    child.kill(isFinished ? 'SIGCONT' : 'SIGKILL')
     const { exitCode, signal, stdout, stderr } = await child
     if (signal !== 'SIGKILL' || stdout !== '') {
       expect(stdout, String(stderr)).not.toBe('')
