@@ -34,8 +34,7 @@ export const leaveOutHint = 'Leave one of them out'
  * option before it, because a variable of the shell was empty.
  */
 export class PlantsCommand extends Command {
-  /** Help shows these lines below the usage. There are three at most. */
-  examples: readonly string[] = []
+  #examples: readonly string[] = []
   readonly #io: Io
   readonly #line: CommandLine
   readonly #repeatableOptions = new Set<Option>()
@@ -51,8 +50,14 @@ export class PlantsCommand extends Command {
   }
 
   addExamples(...lines: string[]): this {
-    this.examples = lines
+    this.#examples = lines
     return this
+  }
+
+  /** The lines that help shows below the usage. By default, they are those of the subcommands. */
+  get examples(): readonly string[] {
+    if (this.#examples.length > 0) return this.#examples
+    return (this.commands as readonly PlantsCommand[]).flatMap(({ examples }) => examples)
   }
 
   /** The words of the command line after the name of the program. */

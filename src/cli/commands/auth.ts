@@ -18,27 +18,34 @@ interface LoginOptions extends GlobalOptions {
 }
 
 export function define(command: PlantsCommand): void {
+  command.description(
+    'Manage the token for a service. It is sent only to the address of that service.',
+  )
   command
-    .description('Manage the token for a service. It is sent only to the address of that service.')
+    .command('login')
+    .description('Save the token for the store in plain text, in a file that only you can read.')
     .addExamples(
       'plants auth login --store https://plants.example.com',
       'plants auth login --store https://plants.example.com --from-stdin < token.txt',
     )
-  command
-    .command('login')
-    .description('Save the token for the store in plain text, in a file that only you can read.')
     .option('--from-stdin', 'read the token from stdin')
     .handler(login)
-  command.command('logout').description('Remove the saved token for the store.').handler(logout)
+  command
+    .command('logout')
+    .description('Remove the saved token for the store.')
+    .addExamples('plants auth logout --store https://plants.example.com')
+    .handler(logout)
   command
     .command('status')
     .description(
       'Show where the token for the store comes from. The exit code is 3 if there is no token.',
     )
+    .addExamples('plants auth status --store https://plants.example.com')
     .handler(status)
   command
     .command('token')
     .description('Print the token for the store, for use in other programs.')
+    .addExamples('plants auth token --store https://plants.example.com')
     .handler(printToken)
 }
 

@@ -18,14 +18,13 @@ import { SettingsContext } from '../settings-context.js'
 
 export function define(command: PlantsCommand): void {
   const savedNames = listSettings('user')
-  command
-    .description(
-      'Read and change the settings for all stores. For one store: plants stores add --replace.',
-    )
-    .addExamples('plants config set timeout 1m', 'plants config list')
+  command.description(
+    'Read and change the settings for all stores. For one store: plants stores add --replace.',
+  )
   command
     .command('get')
     .description('Print the effective value of a setting.')
+    .addExamples('plants config get timeout')
     .choiceArgument('setting', 'name of the setting', settingNames, (word) =>
       chooseSettingHint(word, 'To show where it comes from: plants auth status --store ADDRESS'),
     )
@@ -33,6 +32,7 @@ export function define(command: PlantsCommand): void {
   command
     .command('set')
     .description('Save a setting.')
+    .addExamples('plants config set timeout 1m')
     .choiceArgument('setting', 'name of the setting', savedNames, (word) =>
       chooseSettingHint(word, 'To save a token: plants auth login --store ADDRESS'),
     )
@@ -41,6 +41,7 @@ export function define(command: PlantsCommand): void {
   command
     .command('unset')
     .description('Remove a saved setting, so that its default applies.')
+    .addExamples('plants config unset timeout')
     .choiceArgument('setting', 'name of the setting', savedNames, (word) =>
       chooseSettingHint(word, 'To remove it: plants auth logout --store ADDRESS'),
     )
@@ -48,6 +49,7 @@ export function define(command: PlantsCommand): void {
   command
     .command('list')
     .description('List the settings with their values, sources and descriptions.')
+    .addExamples('plants config list')
     .handler(list)
 }
 

@@ -31,16 +31,14 @@ interface AddOptions extends GlobalOptions {
 }
 
 export function define(command: PlantsCommand): void {
-  command
-    .description('Save stores under names, which can be used wherever an address is expected.')
-    .addExamples(
-      'plants stores add garden ./garden.db',
-      'plants stores add team https://plants.example.com/v1 --timeout 2m',
-      'plants stores list',
-    )
+  command.description('Save stores under names, which can be used wherever an address is expected.')
   const add = command
     .command('add')
     .description('Save the address and options of a store under a name.')
+    .addExamples(
+      'plants stores add garden ./garden.db',
+      'plants stores add team https://plants.example.com/v1 --timeout 2m',
+    )
     .argument('<name>', 'up to 64 letters, digits, "-" and "_", beginning with a letter or a digit')
     .argument('<address>', 'a path, http(s)://… or postgres://…')
   for (const name of listSettings('store')) add.addOption(createSettingOption(name))
@@ -60,15 +58,18 @@ export function define(command: PlantsCommand): void {
   command
     .command('list')
     .description('List the saved stores. An asterisk marks the default store.')
+    .addExamples('plants stores list')
     .handler(list)
   command
     .command('use')
     .description('Set the default store. The store "local" is built in.')
+    .addExamples('plants stores use ./garden.db')
     .argument('<store>', 'a saved name, or an address')
     .handler((options, io, store: string) => saveSetting(options, io, 'store', store))
   command
     .command('remove')
     .description('Remove a saved store. Its plants and its token are kept.')
+    .addExamples('plants stores remove nursery')
     .argument('<store>', 'name of the saved store')
     .handler(remove)
 }

@@ -23,17 +23,16 @@ interface CreateTokenOptions extends GlobalOptions {
 }
 
 export function define(command: PlantsCommand): void {
+  command.description(
+    'Manage the tokens that plants serve accepts. The store contains only their hashes.',
+  )
   command
-    .description(
-      'Manage the tokens that plants serve accepts. The store contains only their hashes.',
-    )
+    .command('create')
+    .description('Create a token and print it. It is not shown again.')
     .addExamples(
       'plants tokens create --note laptop --expires 90d',
       'plants tokens create --note dashboard --allow read',
     )
-  command
-    .command('create')
-    .description('Create a token and print it. It is not shown again.')
     .option('--note <text>', 'note that says what the token is for')
     .value(
       '--expires <duration>',
@@ -50,10 +49,12 @@ export function define(command: PlantsCommand): void {
   command
     .command('list')
     .description('List the notes, rights and dates of the tokens, but not the tokens themselves.')
+    .addExamples('plants tokens list --store ./garden.db')
     .handler(list)
   command
     .command('revoke')
     .description('Revoke a token. A running plants serve rejects it within a second.')
+    .addExamples('plants tokens revoke laptop')
     .argument('<token>', 'id or note of the token, as plants tokens list shows it', (text) =>
       parseNonEmptyString('token', text),
     )

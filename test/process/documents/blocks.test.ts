@@ -199,6 +199,7 @@ test('each example in a help text works', async () => {
     'for id in 1 2 3; do plants create --id $id --name Fern --tag shade; done',
     'plants backup plants.bak; gzip -k plants.bak',
     'plants tokens create --note laptop; plants tokens create --store ./garden.db',
+    'plants stores add nursery ./nursery.db',
   ]
   await shell(lines.join('\n'), prepared)
   const examples = [...helps].flatMap(([path, help]) => {
@@ -219,8 +220,9 @@ async function runExample(line: string, prepared: string, service: string) {
   const filter = (path: string) => hasPlants || !path.endsWith('/data')
   cpSync(prepared, folder, { recursive: true, filter })
   const real = line.includes('auth') ? line.replace('https://plants.example.com', service) : line
-  if (real.includes('auth status'))
-    await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
+  const afterLogin = /auth (status|token|logout)/
+  if (afterLogin.test(real))
+    await shell(real.replace(afterLogin, 'auth login --from-stdin < token.txt'), folder)
   const { exitCode, stderr } = await shell(unattended(real), folder)
   return { line, exitCode, stderr: withoutNotes(stderr) }
 }
