@@ -162,8 +162,13 @@ export function describeCode(code: string): string | undefined {
   return undefined
 }
 
+/** The problem of a path of a file that ends in a slash. The directory may or may not exist. */
+export const finalSlashProblem = 'ends in a slash, like the path of a directory'
+
+export const fileHint = 'Give the path of a file'
+
 /** The hint for a directory where a file is expected. */
-export const fileInFolderHint = 'Give the path of a file in it'
+export const fileInFolderHint = `${fileHint} in it`
 
 /** Returns what to do about a lack of file descriptors, or undefined for any other code. */
 export function toDescriptorsHint(code: string | undefined): string | undefined {

@@ -2,7 +2,7 @@
  * Parsers of the values of options, environment variables and saved settings. A parser receives the
  * origin of the value, such as `--limit`, for the error of a wrong one.
  */
-import { createUsageError, fileInFolderHint } from '../errors.js'
+import { createUsageError, fileHint, finalSlashProblem } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 
 /**
@@ -114,9 +114,8 @@ export function parseNonEmptyString(origin: string, rawValue: string): string {
  * before it.
  */
 export function parseFilePath(origin: string, rawValue: string): string {
-  const source = origin.startsWith('-') ? origin : `The argument ${origin}`
-  if (rawValue.endsWith('/'))
-    throw createUsageError(`${source} names a directory`, fileInFolderHint)
+  const source = origin.startsWith('-') ? origin : 'The path'
+  if (rawValue.endsWith('/')) throw createUsageError(`${source} ${finalSlashProblem}`, fileHint)
   return parseNonEmptyString(origin, rawValue)
 }
 

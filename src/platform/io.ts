@@ -1,6 +1,12 @@
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
-import { createUsageError, getSystemCode, ignoreSystemError, isWindows } from '../errors.js'
+import {
+  createUsageError,
+  fileHint,
+  getSystemCode,
+  ignoreSystemError,
+  isWindows,
+} from '../errors.js'
 import type { Runtime } from './runtime.js'
 import {
   createStandardInput,
@@ -105,10 +111,7 @@ export function copyEnvironment(env: Io['env'], system = { isWindows }): Io['env
 function resolvePath(path: string): string {
   // A URL or a PEM text may contain a secret, so the message does not repeat it.
   if (/^\s*\w[\w+.-]+:\/\/|-----BEGIN /.test(path))
-    throw createUsageError(
-      'A path is expected, but this is a URL or PEM text',
-      'Give the path of a file',
-    )
+    throw createUsageError('A path is expected, but this is a URL or PEM text', fileHint)
   // Every directory of Windows has the null device, but Node.js would create a file of its name.
   if (isWindows && /^nul$/i.test(path)) return '\\\\.\\NUL'
   const home = () => ignoreSystemError(homedir) || throwNoHome()

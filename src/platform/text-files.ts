@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import {
   createInputError,
   describeSystemError,
+  fileHint,
   getSystemCode,
   PlantsError,
   toDescriptorsHint,
@@ -59,7 +60,7 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
 
 const readHints: Record<string, string> = {
   EACCES: 'Give this user permission to read the file, such as with chmod',
-  EISDIR: 'Give the path of a file',
+  EISDIR: fileHint,
 }
 
 /**

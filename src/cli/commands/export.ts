@@ -3,7 +3,7 @@ import {
   namesWorkbook,
   outputFormats,
   parseChoice,
-  parseNonEmptyString,
+  parseFilePath,
 } from '../../config/option-values.js'
 import { createUsageError, fileInFolderHint } from '../../errors.js'
 import { encodePlants } from '../../export/encode.js'
@@ -33,7 +33,7 @@ export function define(command: PlantsCommand): void {
     .argument(
       '[file]',
       'file to write: .xlsx (an Excel workbook), or .ndjson, .json, .csv or .tsv, optionally followed by .gz',
-      (text) => parseNonEmptyString('file', text),
+      (text) => parseFilePath('file', text),
     )
     .option('-y, --yes', 'overwrite an existing file')
   addQuery(command)
@@ -95,7 +95,7 @@ async function prepareFile(
   const oldStats = readOldStats(path)
   const isDevice = isWrittenInPlace(path, oldStats)
   const quotedName = quoteIfNeeded(name)
-  if (oldStats?.isDirectory() || name.endsWith('/'))
+  if (oldStats?.isDirectory())
     throw createUsageError(`${quotedName} is a directory`, fileInFolderHint)
   if (!isDevice) await assertNotOfStore(path, context)
   if (oldStats?.isFile() && !isDevice) {

@@ -5,7 +5,7 @@
  * with such a name, the user writes `./team` or `sqlite:team`.
  */
 import { join } from 'node:path'
-import { fileInFolderHint, isWindows } from '../../errors.js'
+import { fileHint, finalSlashProblem, isWindows } from '../../errors.js'
 import {
   type AddressContext,
   addressForms,
@@ -35,7 +35,7 @@ export async function parseSqlite(
       'does not name a store',
       isService ? noSchemeHint : addressForms,
     )
-  if (namesFolder(path)) throw createAddressError(source, 'names a directory', fileInFolderHint)
+  if (namesFolder(path)) throw createAddressError(source, finalSlashProblem, fileHint)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 
