@@ -133,7 +133,7 @@ const parseLifetime = createDurationParser(
   'a duration with its unit, such as 90d or 12h, up to 36525d',
   1,
   36_525 * 86_400_000,
-  '90d',
+  '90d. For a token that does not expire, leave it out',
   '',
 )
 
