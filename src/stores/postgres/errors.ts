@@ -162,7 +162,7 @@ export const createDatabaseHint =
 const hintsByCode: Record<string, string> = {
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000':
-    'Correct the database in the address, or create it with: CREATE DATABASE NAME OWNER ROLE ENCODING UTF8 TEMPLATE template0',
+    'Correct the database in the address, or create it in psql: CREATE DATABASE NAME OWNER ROLE ENCODING UTF8 TEMPLATE template0. Then create the store: plants stores init ADDRESS',
   '42703': 'Somebody has changed the tables of the store: restore them from a backup',
   '53300':
     'Close other connections, or raise the limit: CONNECTION LIMIT of the role, or max_connections of the server',

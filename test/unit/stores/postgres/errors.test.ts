@@ -41,7 +41,10 @@ function createServerError(code: string): pg.DatabaseError {
 
 test('the hint for a missing database begins with the address', () => {
   const [, hint] = explain(createServerError('3D000'))
-  expect(hint).toMatch(/^Correct the database in the address, or create it with: CREATE DATABASE /)
+  expect(hint).toMatch(
+    /^Correct the database in the address, or create it in psql: CREATE DATABASE /,
+  )
+  expect(hint).toMatch(/ template0\. Then create the store: plants stores init ADDRESS$/)
 })
 
 test('a rejected login without TLS may need TLS', () => {
