@@ -60,7 +60,7 @@ const untrustedReason: Reason = {
 const reasons: Readonly<Record<string, Reason>> = {
   ECONNREFUSED: {
     text: 'the connection was refused',
-    hint: 'Check that the service is running. To start one: plants serve',
+    hint: 'Check the host and the port, and that the service is running there. To start one: plants serve --port PORT',
     isTransient: true,
   },
   ENOTFOUND: { text: 'the host is unknown', hint: 'Check the address for typing errors' },

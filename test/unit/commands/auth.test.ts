@@ -111,7 +111,7 @@ test('login saves a token for a service that is not running, and says that it wa
   const { code, status, error } = await login(address)
   expect([code, status]).toMatchObject([0, { checked: false }])
   expect(error).toEqual({
-    warning: `The token was saved in ${user.file}, but could not be checked: Could not reach ${address}: the connection was refused. Check that the service is running. To start one: plants serve`,
+    warning: `The token was saved in ${user.file}, but could not be checked: Could not reach ${address}: the connection was refused. Check the host and the port, and that the service is running there. To start one: plants serve --port PORT`,
   })
   expect(user.saved).toMatchObject({ tokens: { [address]: { token } } })
 })
