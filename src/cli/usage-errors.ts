@@ -20,6 +20,7 @@ import { getCommandPath } from './command-names.js'
 import { beginsWithLongDash, formatMissingIdHint, hyphensHint } from './id-hints.js'
 
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
+const revokeHint = 'Give the id or the note of one token. To list them: plants tokens list'
 const chooseStoreHint = 'To choose the store: --store ADDRESS'
 
 /**
@@ -38,6 +39,7 @@ const argumentHints: Readonly<Record<string, string>> = {
   openapi: 'To write a file: plants openapi > openapi.json',
   'tokens create':
     'To give a note: --note TEXT, in quotes if it has spaces. To give rights: --allow create,read',
+  'tokens revoke': revokeHint,
   auth: 'To choose the service: --store ADDRESS. The token is read from a prompt, or with --from-stdin',
 }
 
@@ -286,6 +288,8 @@ function createMissingArgumentError(command: Command): PlantsError {
     registeredArguments[index]?.parseArg?.(word, undefined)
   const missing = assertDefined(registeredArguments[args.length])
   const name = missing.name()
+  if (name === 'token')
+    return createUsageError('The id or note of the token is missing', revokeHint)
   const choiceHint = missing.argChoices ? `Give one of ${missing.argChoices.join(', ')}. ` : ''
   const hint =
     name === 'id'
