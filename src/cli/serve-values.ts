@@ -9,6 +9,7 @@ import {
 import { parseUrl } from '../platform/urls.js'
 
 export const parsePort = createNumberParser('a port', 0, 65_535, '4010')
+export const parseLimit = createNumberParser('a whole number', 1, Number.MAX_SAFE_INTEGER, '2000')
 export const parseTimer = createDurationParser(
   'a duration from 1ms to 24d',
   1,

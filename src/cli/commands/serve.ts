@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
-import { parseCount, parseNonEmptyString } from '../../config/option-values.js'
+import { parseNonEmptyString } from '../../config/option-values.js'
 import { createUsageError, ignoreSystemError, isWindows, PlantsError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
@@ -22,6 +22,7 @@ import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
 import {
   parseBasePath,
   parseBodyLimit,
+  parseLimit,
   parseOrigin,
   parsePort,
   parseTimer,
@@ -94,7 +95,7 @@ export function define(command: PlantsCommand): void {
     )
     .value('--body-limit <size>', 'maximum size of a body, up to 4MiB', parseBodyLimit, '1MiB')
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
-    .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '2000')
+    .value('--connection-limit <count>', 'maximum number of open connections', parseLimit, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
     .addExamples(
       'plants tokens create --note laptop',
