@@ -163,7 +163,7 @@ export function describeCode(code: string): string | undefined {
 }
 
 /** The problem of a path of a file that ends in a slash. The directory may or may not exist. */
-export const finalSlashProblem = 'ends in a slash, like the path of a directory'
+export const finalSlashProblem = 'ends in a slash, like a directory'
 
 export const fileHint = 'Give the path of a file'
 

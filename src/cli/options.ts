@@ -3,9 +3,9 @@
  */
 import {
   createDurationParser,
-  createNumberParser,
   createValueError,
   findChoice,
+  parseCount,
 } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idRule } from '../plant/fields.js'
@@ -42,13 +42,6 @@ export interface QueryOptions extends FilterOptions {
   after?: bigint
 }
 
-const parseLimit = createNumberParser(
-  'a whole number',
-  1,
-  Number.MAX_SAFE_INTEGER,
-  '10. For all plants, leave it out',
-)
-
 /** Adds the options of `list` and `export`: filters, order and limits. */
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; services sort only by id'
@@ -56,7 +49,7 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
   command
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
     .option('--desc', 'sort in descending order')
-    .value('--limit <count>', 'at most this many plants', parseLimit)
+    .value('--limit <count>', 'at most this many plants', parseCount)
     .value('--after <int64>', after, parseId)
   return addFilters(command)
 }

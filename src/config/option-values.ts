@@ -19,7 +19,13 @@ export function createNumberParser(noun: string, min: number, max: number, examp
   }
 }
 
-export const parseCount = createNumberParser('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
+/** Parses the value of an option that has no limit by default, such as --limit. */
+export const parseCount = createNumberParser(
+  'a whole number',
+  1,
+  Number.MAX_SAFE_INTEGER,
+  '10. For no limit, leave it out',
+)
 
 /**
  * Creates the parser of an option whose value is a duration, such as `30s`, `90d` or `1.5`. The
@@ -114,8 +120,7 @@ export function parseNonEmptyString(origin: string, rawValue: string): string {
  * before it.
  */
 export function parseFilePath(origin: string, rawValue: string): string {
-  const source = origin.startsWith('-') ? origin : 'The path'
-  if (rawValue.endsWith('/')) throw createUsageError(`${source} ${finalSlashProblem}`, fileHint)
+  if (rawValue.endsWith('/')) throw createUsageError(`${origin} ${finalSlashProblem}`, fileHint)
   return parseNonEmptyString(origin, rawValue)
 }
 

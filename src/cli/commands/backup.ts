@@ -46,7 +46,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
 }
 
 export function parseBackupPath(text: string): string {
-  if (text !== '-') return parseFilePath('file', text)
+  if (text !== '-') return parseFilePath('The path', text)
   throw createUsageError('A backup cannot be written to stdout or read from stdin', 'Name a file')
 }
 

@@ -33,7 +33,7 @@ export function define(command: PlantsCommand): void {
     .argument(
       '[file]',
       'file to write: .xlsx (an Excel workbook), or .ndjson, .json, .csv or .tsv, optionally followed by .gz',
-      (text) => parseFilePath('file', text),
+      (text) => parseFilePath('The path', text),
     )
     .option('-y, --yes', 'overwrite an existing file')
   addQuery(command)
