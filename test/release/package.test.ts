@@ -37,7 +37,7 @@ test('the package has the program, its licences and its documentation, in 1,350 
   const unpacked = join(folder, 'package')
   const listFiles = (name: string) => readdirSync(join(root, name)).map((file) => `${name}/${file}`)
   const expected = [
-    ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'],
+    ...['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'],
     ...['bin/code-cache.js', 'bin/plants.js', ...['dist', 'docs', 'man'].flatMap(listFiles)],
   ]
     .filter((path) => !pagesAboutSource.includes(path))
