@@ -1,5 +1,3 @@
-import { closeSync, openSync } from 'node:fs'
-import { devNull } from 'node:os'
 import { getSystemErrorMap } from 'node:util'
 
 export const isWindows = process.platform === 'win32'
@@ -187,25 +185,6 @@ export function toSpaceHint(code: string | undefined): string | undefined {
   if (code === 'EDQUOT') return 'Delete some files of this user on its disk'
   if (code === 'EFBIG') return 'Raise the limit of file sizes, which ulimit -f shows'
   return undefined
-}
-
-/**
- * SQLite may have as many files open when it fails, and has closed them by the time that it reports
- * the failure.
- */
-const descriptorsOfSqlite = 8
-
-/** Whether this process lacks the descriptors that a call of SQLite may need. */
-export function isOutOfDescriptors(): boolean {
-  const opened: number[] = []
-  try {
-    while (opened.length < descriptorsOfSqlite) opened.push(openSync(devNull, 'r'))
-    return false
-  } catch (error) {
-    return toDescriptorsHint(getSystemCode(error)) !== undefined
-  } finally {
-    for (const descriptor of opened) closeSync(descriptor)
-  }
 }
 
 /** Returns a value that is known to exist, such as an item at an index that was checked. */

@@ -7,7 +7,8 @@
  * gives it. After a denied access, it checks each permission that a store needs, to name the
  * missing one.
  */
-import { existsSync, statfsSync } from 'node:fs'
+import { closeSync, existsSync, openSync, statfsSync } from 'node:fs'
+import { devNull } from 'node:os'
 import { dirname } from 'node:path'
 import {
   describeCode,
@@ -15,7 +16,6 @@ import {
   type ErrorKind,
   fullDiskHint,
   getSystemCode,
-  isOutOfDescriptors,
   PlantsError,
   toDescriptorsHint,
   toSpaceHint,
@@ -246,3 +246,22 @@ const diskHint = 'Move the store to another disk of this machine'
 const damageHint =
   'Check the disk first. If it is sound, restore an older backup. Without one: plants restore --help'
 const changedTablesHint = 'Another program has changed the tables: restore a backup'
+
+/**
+ * SQLite may have as many files open when it fails, and has closed them by the time that it reports
+ * the failure.
+ */
+const descriptorsOfSqlite = 8
+
+/** Whether this process lacks the descriptors that a call of SQLite may need. */
+function isOutOfDescriptors(): boolean {
+  const opened: number[] = []
+  try {
+    while (opened.length < descriptorsOfSqlite) opened.push(openSync(devNull, 'r'))
+    return false
+  } catch (error) {
+    return toDescriptorsHint(getSystemCode(error)) !== undefined
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor)
+  }
+}
