@@ -16,7 +16,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     transactions: true,
     backup: new MissingCapability(
       hasOwnBackups,
-      'Use pg_dump, or write its plants to a file: plants export FILE --store ADDRESS',
+      'Use pg_dump, or write its plants to a file: plants export FILE.ndjson --store ADDRESS',
     ),
     restore: new MissingCapability(
       hasOwnBackups,
