@@ -25,25 +25,28 @@ const findIdsHint = 'To find the ids: plants list --search TEXT'
 /** In `plants update 3 --name Sword fern`, `fern` is taken for an id. */
 const quoteNameHint = 'Write a name with spaces in quotes: "Sword fern"'
 
-/** Says how a command gets the ids that another command prints. The rest of its line stays. */
-function formatPipeHint(source: string): string {
-  return `write - for the ids, and begin the line with: ${source} |`
-}
+/** `local` is the store of a command for which nobody chose one. */
+export const storeNote = '(STORE is local if you chose none)'
 
-const pipeAllHint = formatPipeHint('plants list --store STORE')
-const allIdsHint = `To show all plants: plants list. To change or delete them, ${pipeAllHint}`
+/** Says how a command gets the ids that another command prints. The rest of its line stays. */
+const rangeHint =
+  'For a range, write - for the ids, with --yes to delete, and begin the line with: seq 1 5 |'
+const allIdsHint =
+  'To show all plants: plants list. To change or delete them, write - for the ids, ' +
+  `with --yes to delete, and begin the line ${storeNote}: plants list --store STORE |`
+const listedIdsHint =
+  'For plants of a list, write - for the ids, ' +
+  `and begin the line ${storeNote}: plants list --store STORE --tag TEXT |`
 
 /** People take the tag in `plants update --tag shade` for a filter, as in other commands. */
 export function formatMissingIdHint(name: string): string {
-  const listHint = `For plants of a list, ${formatPipeHint('plants list --store STORE --tag TEXT')}`
-  return `Give one or more ids: plants ${name} 7 8. ${name === 'update' ? listHint : findIdsHint}`
+  return `Give one or more ids: plants ${name} 7 8. ${name === 'update' ? listedIdsHint : findIdsHint}`
 }
 
 /** Chooses a hint for a text that is not an id, by what the text probably was meant to be. */
 function chooseIdHint(text: string): string {
   if (beginsWithLongDash(text)) return hyphensHint
-  if (/[,;]|^\d+(?:-|\.\.+|:)\d+$/.test(text))
-    return `Separate ids by spaces: 1 2 3. For a range, ${formatPipeHint('seq 1 5')}`
+  if (/[,;]|^\d+(?:-|\.\.+|:)\d+$/.test(text)) return `Separate ids by spaces: 1 2 3. ${rangeHint}`
   if (/^(?:all|\*)$/i.test(text)) return allIdsHint
   if (/^(?:\+|-?0)\d+$|^[-+]?\d+\.\d*$/.test(text))
     return 'Write an id in plain digits, without leading zeros, a plus sign or a point: 7'

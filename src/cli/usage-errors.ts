@@ -17,7 +17,7 @@ import { setPasswordHint } from '../stores/address.js'
 import { leaveOutHint } from './command.js'
 import type { CommandLineError } from './command-line-error.js'
 import { getCommandPath } from './command-names.js'
-import { beginsWithLongDash, formatMissingIdHint, hyphensHint } from './id-hints.js'
+import { beginsWithLongDash, formatMissingIdHint, hyphensHint, storeNote } from './id-hints.js'
 
 const searchFilterHint = 'To search: --search TEXT, in quotes if it has spaces'
 const revokeHint = 'Give the id or the note of one token. To list them: plants tokens list'
@@ -75,8 +75,8 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
       'For JSON: --output json, or ndjson for one value per line',
     ],
   ],
-  ['--csv', ['For input in CSV: --format csv', 'For CSV: --output csv']],
-  ['--format', 'To choose the format: --output FORMAT'],
+  ['--csv', ['For input in CSV: --format csv', 'To choose the format: --output json']],
+  ['--format', 'To choose the format: --output FORMAT, such as json'],
   ['--filter', 'To filter plants: --tag TEXT, --no-tag or --search TEXT'],
   ['--force', ['To skip the confirmation: --yes', updateByImportHint]],
   ['--debug', 'To log requests and responses: --verbose'],
@@ -87,6 +87,18 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
   ['--update', updateByImportHint],
   ['--out', 'To write a file: plants export FILE'],
 ])
+
+const csvHint = 'For CSV: --output csv'
+/** The other commands print no table in CSV. */
+const csvHints: Readonly<Record<string, string>> = {
+  create: csvHint,
+  get: csvHint,
+  list: csvHint,
+  count: 'For CSV: --by FIELD --output csv',
+  update: csvHint,
+  delete: csvHint,
+  export: csvHint,
+}
 
 const allByDefaultHint = 'Leave it out: without a filter, the command takes all plants'
 
@@ -129,7 +141,14 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
   ['--overwrite', replaceHints],
   ['--upsert', replaceHints],
   ['--update', replaceHints],
-  ['--format', { openapi: 'Leave it out: openapi prints JSON only' }],
+  [
+    '--format',
+    {
+      openapi: 'Leave it out: openapi prints JSON only',
+      count: 'For JSON: --output json. For CSV: --by FIELD --output csv',
+    },
+  ],
+  ['--csv', csvHints],
   [
     '--out',
     { backup: 'Give the file without an option: plants backup FILE', restore: chooseStoreHint },
@@ -141,10 +160,11 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
     {
       get: 'To show all plants: plants list',
       update:
-        'To change all plants: plants list --store STORE | ' +
+        `To change all plants ${storeNote}: plants list --store STORE | ` +
         'plants update - --store STORE --tag TEXT',
       delete:
-        'To delete all plants: plants list --store STORE | plants delete - --store STORE --yes',
+        `To delete all plants ${storeNote}: plants list --store STORE | ` +
+        'plants delete - --store STORE --yes',
       list: allByDefaultHint,
       count: allByDefaultHint,
       export: allByDefaultHint,
