@@ -125,7 +125,7 @@ function explainAbsence(cause: AbsenceCause, folder: string) {
     case 'missingFolder':
       return {
         reason: `: ${describeMissingFolder(folder)}`,
-        firstStep: `Check the address, or create the directory with: ${formatMakeFolder(folder)}. `,
+        firstStep: `Check the address (that of a service begins with https://), or create the directory with: ${formatMakeFolder(folder)}. `,
         advice: 'Then create',
       }
     case 'missingFile':

@@ -205,7 +205,7 @@ test.each([...missingFolderRows, ['serve --port 0', 'tokens create'] as const])(
       `plants: There is no store at ${path}: the directory ${folder} does not exist\n`,
     )
     expect(err).toMatch(
-      `Check the address, or create the directory with: ${formatMakeFolder(folder)}. `,
+      `Check the address (that of a service begins with https://), or create the directory with: ${formatMakeFolder(folder)}. `,
     )
     expect(err).toMatch(`plants ${creation} --store ${path}\n`)
   },
