@@ -63,7 +63,7 @@ type ParameterName = keyof typeof partVariables | QueryName
 const parameterNames: readonly string[] = [...Object.keys(partVariables), ...queryNames]
 
 const addressExample =
-  'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
+  'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40. Leave the password out, and set PGPASSWORD'
 
 /**
  * @param source messages name the address by this, because it may contain a password
