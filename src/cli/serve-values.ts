@@ -49,5 +49,6 @@ export function parseBasePath(flag: string, text = ''): string {
   // Clients resolve `.` and `..` before they send a path, so no request would have this path.
   const hasDotSegment = /\/\.{1,2}(?:\/|$)/.test(path)
   if (/^(?:\/[\w.~-]+)*$/.test(path) && !hasDotSegment) return path
-  throw createValueError(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
+  const rule = 'a path that begins with "/", of letters, digits, ".", "_", "~" and "-"'
+  throw createValueError(flag, rule, text, '/v1')
 }
