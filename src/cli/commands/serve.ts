@@ -124,15 +124,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
 function buildServiceOptions(options: ServeOptions, context: CommandContext): ServiceOptions {
   const { timeoutMs, io } = context
   const { socket, host, port, adminHost = loopback, adminPort } = options
-  if (socket !== undefined && isWindows)
-    throw createUsageError('--socket is not supported on Windows', 'Use --port instead')
-  if (socket !== undefined && (options.tlsCert ?? options.tlsKey) !== undefined)
-    throw createUsageError(
-      '--socket cannot be used with --tls-cert and --tls-key',
-      'Leave them out: the proxy that connects to the socket has the certificate',
-    )
-  if (options.adminHost !== undefined && adminPort === undefined)
-    throw createUsageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
+  assertAddressOptions(options)
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const neverAborted = new AbortController().signal
   const runtime = { getStopSignal: () => neverAborted, now: io.now, random: io.random }
@@ -176,6 +168,26 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
       redact: (lines) => (io.stderr.isTerminal ? redact(lines, io) : redactJson(lines, io)),
     },
   }
+}
+
+/** @throws {PlantsError} `usage` for options about addresses that exclude each other */
+function assertAddressOptions(options: ServeOptions): void {
+  const { socket, host, port, adminHost = loopback, adminPort } = options
+  if (socket !== undefined && isWindows)
+    throw createUsageError('--socket is not supported on Windows', 'Use --port instead')
+  if (socket !== undefined && (options.tlsCert ?? options.tlsKey) !== undefined)
+    throw createUsageError(
+      '--socket cannot be used with --tls-cert and --tls-key',
+      'Leave them out: the proxy that connects to the socket has the certificate',
+    )
+  if (options.adminHost !== undefined && adminPort === undefined)
+    throw createUsageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
+  const isSamePort = socket === undefined && port === adminPort && host === adminHost
+  if (isSamePort && port !== 0)
+    throw createUsageError(
+      '--port and --admin-port are the same port',
+      'Choose another port with --admin-port',
+    )
 }
 
 async function openStoreToServe(
