@@ -13,6 +13,7 @@ import {
 } from '../../config/resolve.js'
 import { listSettings, toOptionKey, toSettingText } from '../../config/setting-table.js'
 import type { SavedStore } from '../../config/settings-schema.js'
+import { isStoreName } from '../../config/store-name.js'
 import { createUsageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
@@ -77,6 +78,11 @@ export function define(command: PlantsCommand): void {
 async function addStore(options: AddOptions, io: Io, name: string, text: string): Promise<void> {
   const context = await SettingsContext.read(options, io)
   assertStoreName(name)
+  if (isStoreName(text))
+    throw createUsageError(
+      'The address is only a name',
+      'Give a path (./plants.db) or an address (https://HOST, postgres://HOST/DATABASE)',
+    )
   const address = await resolveAddress(text, 'The address', io, { isArgument: true })
   const store = await buildSavedStore(options, address, io)
   const isReplaced = await changeSettings(io, context.timeoutMs, (settings) => {
