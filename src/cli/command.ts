@@ -293,7 +293,9 @@ export class PlantsCommand extends Command {
   #recordSwallowedFlag(option: Option, text: string): void {
     const { long } = option
     const [flag = ''] = text.split('=', 1)
-    const swallowedOption = this.options.find((candidate) => candidate.long === flag)
+    const swallowedOption = this.options.find(
+      (candidate) => candidate.long === flag || candidate.short === flag,
+    )
     const isFlag = swallowedOption !== undefined || flag === '--help'
     const index = isFlag ? this.#findValueIndex(option, text) : undefined
     if (index === undefined) return
