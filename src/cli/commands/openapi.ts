@@ -1,5 +1,7 @@
+import { parseChoice } from '../../config/option-values.js'
 import { writeStdout } from '../../output/output.js'
 import type { PlantsCommand } from '../command.js'
+import type { GlobalOptions } from '../global-options.js'
 
 export function define(command: PlantsCommand): void {
   command
@@ -7,7 +9,8 @@ export function define(command: PlantsCommand): void {
       'Print the OpenAPI description of the HTTP API. A service offers it at /openapi.json.',
     )
     .addExamples('plants openapi > openapi.json')
-    .handler(async (_options, io) => {
+    .handler(async ({ output }: GlobalOptions, io) => {
+      if (output !== undefined) parseChoice('--output', output, ['json'], 'Leave it out')
       const { formatOpenApi } = await import('../../server/routes.js')
       await writeStdout(io, `${formatOpenApi('')}\n`)
     })
