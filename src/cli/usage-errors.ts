@@ -31,7 +31,7 @@ const argumentHints: Readonly<Record<string, string>> = {
   create: 'Use --id and --name "Bleeding Heart", in quotes if it has spaces, or --file for JSON',
   list: `${searchFilterHint}. ${chooseStoreHint}`,
   'list ID': 'To show plants by id: plants get ID',
-  count: `${searchFilterHint}. To count by a field: --by FIELD`,
+  count: `${searchFilterHint}. To count by a field: --by FIELD. ${chooseStoreHint}`,
   serve: 'To choose the store: --store PATH. To choose the port: --port NUMBER',
   doctor: chooseStoreHint,
   backup: chooseStoreHint,
