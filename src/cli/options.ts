@@ -45,7 +45,7 @@ export interface QueryOptions extends FilterOptions {
 /** Adds the options of `list` and `export`: filters, order and limits. */
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; services sort only by id'
-  const after = 'only plants with ids above this one, or below it in a list by id with --desc'
+  const after = 'only plants with ids above this one or, in descending order of ids, below it'
   command
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
     .option('--desc', 'sort in descending order')

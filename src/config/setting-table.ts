@@ -20,7 +20,8 @@ const settingsTable = {
     scopes: ['user'],
     parse: parseOutput,
     default: { label: 'text on a terminal, otherwise NDJSON' },
-    description: 'output format; csv and tsv only for plants and count --by',
+    description:
+      'output format; only count --by and commands that print plants support csv and tsv',
   },
   timeout: {
     flags: '--timeout <duration>',

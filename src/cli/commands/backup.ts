@@ -18,7 +18,10 @@ export function define(command: PlantsCommand): void {
       'Copy a snapshot of the store to a file and verify the copy. The store can be used during the backup.',
     )
     .argument('<file>', 'file to write; an older backup is overwritten', parseBackupPath)
-    .option('-y, --yes', 'overwrite even a backup that has more than twice as many plants')
+    .option(
+      '-y, --yes',
+      'overwrite a backup even if it has more than twice as many plants as the new one',
+    )
     .addExamples(
       'plants backup plants.bak',
       'plants backup "plants-$(date +%F).bak" --store ./garden.db',

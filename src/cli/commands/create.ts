@@ -27,7 +27,7 @@ export function define(command: PlantsCommand): void {
       if (argument !== '-') command.error('', { code: 'commander.excessArguments' })
       return argument
     })
-    .option('-i, --id <int64>', 'id of the plant, or next for the greatest id plus 1')
+    .option('-i, --id <int64>', 'id of the plant, or "next" for the greatest id plus 1')
     .option('-n, --name <text>', 'name of the plant')
     .option('-t, --tag <text>', 'tag of the plant, such as shade')
     .option('-f, --file <path>', 'read the plant as JSON from a file, or from stdin with "-"')
@@ -35,7 +35,7 @@ export function define(command: PlantsCommand): void {
     .optionsGroup(rareOptionsHeading)
     .value(
       '--idempotency-key <key>',
-      'key that makes the command safe to repeat: a repeat returns the same plant',
+      'key that makes the command safe to repeat: each run returns the same plant',
       parseIdempotencyKey,
     )
   addRetry(command)

@@ -96,7 +96,7 @@ export function define(command: PlantsCommand): void {
     .value('--body-limit <size>', 'maximum size of a body, up to 4MiB', parseBodyLimit, '1MiB')
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseLimit, '2000')
-    .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
+    .value('--drain-timeout <duration>', 'maximum time for a graceful stop', parseTimer, '10s')
     .addExamples(
       'plants tokens create --note laptop',
       'plants serve --store ./garden.db --port 0 --base-path /v1',

@@ -17,7 +17,7 @@ interface UpdateOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Change the name or tag of plants and remove their idempotency keys.')
+    .description('Change the name or tag of plants. An update also removes their idempotency keys.')
     .argument('<id...>', idsDescription)
     .option('-n, --name <text>', 'the new name')
     .option('-t, --tag <text>', 'the new tag')

@@ -28,7 +28,7 @@ test('list --after selects the plants that its help describes, with --sort and -
     parseObjects((await user.run(command)).out).map(({ id }) => id)
   const { out } = await user.run('list --help')
   expect(out.replaceAll(/\s+/g, ' ')).toContain(
-    'only plants with ids above this one, or below it in a list by id with --desc',
+    'only plants with ids above this one or, in descending order of ids, below it',
   )
   expect(await listIds('list --after 2')).toEqual([3])
   expect(await listIds('list --after 2 --sort name --desc')).toEqual([3])

@@ -36,7 +36,7 @@ export function define(command: PlantsCommand): void {
     .argument('[files...]', 'files to read, plain or compressed with gzip (.gz), or "-" for stdin')
     .choice(
       '--if-exists <what>',
-      'what to do if the id exists: same rejects the record if it differs from the plant, skip ignores it, update changes the plant',
+      'what to do with a record whose id exists: reject it if it differs from the plant (same), skip it (skip) or change the plant (update)',
       existsPolicies,
       {
         defaultValue: 'same',
@@ -106,7 +106,7 @@ function addReadingOptions(command: PlantsCommand): void {
     )
     .value(
       '--delimiter <character>',
-      'character between the cells of a table, or the word tab',
+      'character between the cells of a table, or "tab" for a tab',
       parseDelimiter,
     )
     .option('--no-quotes', 'read quotes in a table as ordinary characters')
