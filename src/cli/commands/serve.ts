@@ -84,7 +84,7 @@ export function define(command: PlantsCommand): void {
     .value('--allow <rights>', `rights to offer, ${rightsRule} (default: all)`, parseRights)
     .optionsGroup(rareOptionsHeading)
     .addOption(
-      new Option('--socket <path>', 'Unix socket for a proxy, to listen on instead of a port')
+      new Option('--socket <path>', 'Unix socket to listen on instead of a port, for a proxy')
         .argParser((path) => parseNonEmptyString('--socket', path))
         .conflicts(['host', 'port']),
     )
