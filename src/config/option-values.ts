@@ -150,6 +150,7 @@ export function findChoice<Choice extends string>(
  * the hint `For example: --port 4010`.
  *
  * @param origin the option, variable or argument that has the value
+ * @param example a valid value; a sentence about the option may follow it
  */
 export function createValueError(origin: string, rule: string, rawValue: string, example?: string) {
   const message = `${origin} must be ${rule}${isPlainWord(rawValue) ? `, but was "${rawValue}"` : ''}`
