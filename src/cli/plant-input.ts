@@ -32,7 +32,7 @@ interface OptionFields {
 }
 
 const onePlantHint =
-  'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
+  'Give one plant as JSON, such as {"id":1,"name":"Fern","tag":"shade"}, or --id and --name. For many: plants import'
 
 const incompleteHint =
   'Give --id (a number, or next) and --name. To read the plant from stdin, leave out --id, --name and --tag'

@@ -66,6 +66,7 @@ const hintsForOtherTools: ReadonlyMap<string, string | readonly string[]> = new 
   ['edit', 'To change a plant: plants update ID --name TEXT'],
   ['view', 'To show a plant: plants get ID'],
   ['remove', 'To delete plants: plants delete ID'],
+  ['init', 'The first plants create makes the store. In PostgreSQL: plants stores init ADDRESS'],
   ['login', 'To save a token: plants auth login --store ADDRESS'],
   ['status', 'To check the store: plants doctor. For the token: plants auth status'],
   [
