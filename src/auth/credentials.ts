@@ -60,7 +60,9 @@ function findSavedToken({ tokens = {} }: SavedSettings, address: string) {
 }
 
 export function createNoTokenError({ name }: TokenTarget, storeFlag: string): PlantsError {
-  const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
+  const tokenHint =
+    'Then set PLANTS_TOKEN to a token from the operator of the service, or save it with'
+  const hint = `Check the address. ${tokenHint}: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `No token is set for ${name}`, { hint })
 }
 
