@@ -68,10 +68,8 @@ function chooseHints(
   const { map, idFrom } = options
   const canGenerate = missingFields.includes('id') && !map.id && idFrom === undefined
   const canChangeTags = hasTag && missingFields.join() === 'name' && idFrom === undefined
-  const otherHints = [
-    ...(canGenerate ? [generateIdsHint] : []),
-    ...(canChangeTags ? [changeTagsHint] : []),
-  ]
+  const tagHints = canChangeTags ? [changeTagsHint] : []
+  const otherHints = [...(canGenerate ? [generateIdsHint] : []), ...tagHints]
   const wrongNames = missingFields.map((field) => map[field] ?? '').filter(Boolean)
   if (wrongNames.some((wrongName) => /[\s;|&](?:id|name|tag)\s*=/.test(wrongName)))
     return [separatePairsHint]
@@ -82,13 +80,19 @@ function chooseHints(
   const placeholder = noun.toUpperCase()
   if (missingFields.join() === 'id')
     return [...otherHints, `If a ${noun} has the ids, name it with --map id=${placeholder}`]
+  if (noun === 'column' && !sample)
+    return [`In --columns, name a column ${missingFields.join(' and ')}`, ...otherHints]
   const pairs = missingFields
     .filter((field) => map[field] !== '')
     .map((field) => `${field}=${placeholder}`)
-  if (noun === 'key') return [`Name the keys with --map ${pairs.join()}`, ...otherHints]
-  if (!sample) return [`In --columns, name a column ${missingFields.join(' and ')}`, ...otherHints]
-  const mapHint = `Choose the columns by name or number with --map ${pairs.join()}`
-  return listColumnHints(sample, options, mapHint, otherHints)
+  const ownIds = `--map ${pairs.join()}`
+  const generatedIds = `--map name=${placeholder} --id-from next`
+  const mapOption = canGenerate
+    ? `${ownIds} or, if the plants have no ids, with ${generatedIds}`
+    : ownIds
+  if (!sample) return [`Name the keys with ${mapOption}`, ...tagHints]
+  const mapHint = `Choose the columns by name or number with ${mapOption}`
+  return listColumnHints(sample, options, mapHint, tagHints)
 }
 
 /**

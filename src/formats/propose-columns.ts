@@ -25,7 +25,7 @@ export interface TableSample {
  * Lists the hints about the columns of a table, the most helpful one first.
  *
  * @param mapHint the hint for a table with a header
- * @param otherHints hints about the ids
+ * @param otherHints hints about the ids and the tags
  */
 export function listColumnHints(
   sample: TableSample,

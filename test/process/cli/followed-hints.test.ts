@@ -73,7 +73,7 @@ const failingCommands: FailingCommand[] = [
     title: 'The header is below row 20',
     files: { 'a.csv': `${titles}id,name\n1,Rose\n` },
     command: 'plants import a.csv -s garden.db',
-    ends: [[{ id: 1, name: 'Rose' }], /has no/],
+    ends: [[{ id: 1, name: 'Rose' }]],
     code: 6,
   },
   {

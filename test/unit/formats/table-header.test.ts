@@ -212,7 +212,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'Nr;Kind, red;Art\n1;Acer;a\n',
     options: { format: 'csv', delimiter: ',' },
     message: 'stdin has no columns "id", "name": line 1 has only "Nr;Kind", "red;Art"',
-    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name. If another character is between the cells, leave out --delimiter. If the plants have no ids, add --id-from next',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --id-from next. If the table has no header, add --columns id,name. If another character is between the cells, leave out --delimiter',
   },
   {
     input: '1,Acer\n',
@@ -274,13 +274,13 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: '1,Rose,red\n2,Lily,white\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "1", "Rose", "red"',
-    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name,tag. If the plants have no ids, add --id-from next',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --id-from next. If the table has no header, add --columns id,name,tag',
   },
   {
     input: 'Fern,shade\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "Fern", "shade"',
-    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns name,tag --id-from next. If the plants have no ids, add --id-from next',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --id-from next. If the table has no header, add --columns name,tag --id-from next',
   },
   {
     input: '1,Rose,red\n',
@@ -322,7 +322,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'id;name,tag\n1;Rose,red\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "id;name", "tag"',
-    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. If the table has no header, add --columns id,name. If another character is between the cells, name it with --delimiter. If the plants have no ids, add --id-from next',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --id-from next. If the table has no header, add --columns id,name. If another character is between the cells, name it with --delimiter',
   },
 ])('the error for $input with $options says which columns there are', async (example) => {
   const { input, options, message, hint } = example

@@ -319,7 +319,9 @@ test('the error for a list without ids, or with other keys, names the option tha
   )
   const other = await user.import('', '[{"Nr":1,"Sorte":"Fern"}]')
   expect(other.err).toContain('stdin has no keys "id", "name": it has only "Nr", "Sorte"\n')
-  expect(other.err).toContain('Name the keys with --map id=KEY,name=KEY.')
+  expect(other.err).toContain(
+    'Name the keys with --map id=KEY,name=KEY or, if the plants have no ids, with --map name=KEY',
+  )
 })
 
 test('the error for a list whose objects have other keys shows both the program and --map', async () => {

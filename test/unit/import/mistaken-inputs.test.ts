@@ -131,8 +131,9 @@ test.skipIf(isWindows)('the hint about quotes around rows leads to an import', a
 })
 
 const chooseHint =
-  'Choose the columns by name or number with --map id=COLUMN,name=COLUMN. ' +
-  'If the table has no header, add --columns id,name. If the plants have no ids, add --id-from next'
+  'Choose the columns by name or number with --map id=COLUMN,name=COLUMN ' +
+  'or, if the plants have no ids, with --map name=COLUMN --id-from next. ' +
+  'If the table has no header, add --columns id,name'
 
 test.each([
   ['a.csv kinds.csv', `Import it with its own command: plants import kinds.csv. ${chooseHint}`],

@@ -124,7 +124,7 @@ export class OutcomeHints {
       case 'quotedId':
         return describeUnquoting(file, map.id || 'id')
       case 'formattedId':
-        return 'Write ids in plain digits, such as 1234'
+        return formattedIdHint
       case 'otherQuotes':
       case 'valueComma':
         return syntaxHints[cause]
@@ -168,6 +168,9 @@ export const newNamesHint =
   'To import only plants with new names, run the command again with --match name'
 const writeRejectsHint =
   'To write all rejected records to a file, run the command again with --rejects FILE'
+const formattedIdHint =
+  'Write ids in plain digits, such as 1234. If a spreadsheet has shortened them, ' +
+  'format their column as whole numbers there, and save the table again'
 const saveFormulasHint =
   'To save the values of the formulas, open the workbook in a spreadsheet, and save it. ' +
   'Then run the command again'
