@@ -16,7 +16,7 @@ import type { EffectiveSettings } from '../config/resolve.js'
 import type { Reporter } from '../output/reporter.js'
 import type { Io } from '../platform/io.js'
 import { findProxy } from '../platform/urls.js'
-import { type Address, type PostgresAddress, passwordFile } from '../stores/address.js'
+import { type Address, type PostgresAddress, setPasswordHint } from '../stores/address.js'
 import type { Login, ServiceAccess, TokenTarget } from '../stores/credentials.js'
 import { findKind } from '../stores/kinds.js'
 import type { SettingsContext } from './settings-context.js'
@@ -115,7 +115,7 @@ export async function findLogin(
     findPassword: (host) => password?.findForHost(host),
     passwordHint: password
       ? `Correct the password, which comes from ${password.origin}, or the user in the address`
-      : `Set PGPASSWORD, or write the password to ${passwordFile}`,
+      : setPasswordHint,
     ...certificates,
     createSystemContext: trustsSystem ? () => loadSystemContext(io, certificates) : undefined,
   }

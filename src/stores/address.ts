@@ -145,9 +145,11 @@ export function isLoginAddress(address: string): boolean {
 }
 
 /** libpq keeps its passwords here (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
-export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'
+const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass, with mode 600'
 
-export const setPasswordHint = `Set PGPASSWORD, or write it to ${passwordFile}`
+/** For hints, after `set`. */
+export const passwordPlaces = `PGPASSWORD, or write HOST:PORT:DATABASE:USER:PASSWORD to ${passwordFile}`
+export const setPasswordHint = `Set ${passwordPlaces}`
 
 /**
  * Adds the forms of a password to the secrets, which are redacted in all output. If the password is

@@ -76,7 +76,9 @@ const reasons: Readonly<Record<string, Reason>> = {
   EPROTO: noTlsReason,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: noTlsReason,
   ERR_SSL_WRONG_VERSION_NUMBER: noTlsReason,
-  DEPTH_ZERO_SELF_SIGNED_CERT: untrustedReason,
+  DEPTH_ZERO_SELF_SIGNED_CERT: {
+    hint: 'If you trust the service, get its certificate from the operator, and give the file to --ca-cert',
+  },
   SELF_SIGNED_CERT_IN_CHAIN: untrustedReason,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrustedReason,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrustedReason,

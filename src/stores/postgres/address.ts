@@ -16,7 +16,7 @@ import {
   isSocket,
   type PostgresAddress,
   type PostgresHost,
-  passwordFile,
+  passwordPlaces,
   sslModes,
   targetSessionAttrs,
 } from '../address.js'
@@ -163,7 +163,7 @@ function parseUri(address: string, source: string, { isArgument }: AddressContex
   // the error for `password` as a password, `***` would reveal it.
   if (password !== undefined) {
     const problem = 'contains a password, which other users could see in the list of processes'
-    const hint = `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`
+    const hint = `Remove it, and set ${passwordPlaces}`
     if (isArgument) throw createAddressError(source, problem, hint)
   }
   const host = hosts.replace(/:\d*(?=,|$)/g, '')

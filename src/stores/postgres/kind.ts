@@ -1,4 +1,4 @@
-import { type PostgresAddress, passwordFile } from '../address.js'
+import { type PostgresAddress, passwordPlaces } from '../address.js'
 import {
   type DirectStoreOpener,
   MissingCapability,
@@ -24,7 +24,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     ),
     token: new MissingCapability(
       'and uses no token',
-      `If it requires a password: set PGPASSWORD, or write it to ${passwordFile}`,
+      `If it requires a password: set ${passwordPlaces}`,
     ),
   },
 

@@ -161,7 +161,7 @@ describe('login saves nothing', () => {
       expect({ code, hint: error.hint }).toMatchObject({
         code: 4,
         hint: expect.stringMatching(
-          /^Nothing was saved\. If you trust its issuer, give --ca-cert a file /,
+          /^Nothing was saved\. If you trust the service, get its certificate /,
         ),
       })
       expect(user.has('config')).toBe(false)
