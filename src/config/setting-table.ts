@@ -20,8 +20,7 @@ const settingsTable = {
     scopes: ['user'],
     parse: parseOutput,
     default: { label: 'text on a terminal, otherwise NDJSON' },
-    description:
-      'output format; only count --by and commands that print plants support csv and tsv',
+    description: 'output format; csv and tsv only for plants and count --by',
   },
   timeout: {
     flags: '--timeout <duration>',
