@@ -107,7 +107,7 @@ const failingCommands: FailingCommand[] = [
     files: { 'a.csv': 'id,name\n1,Rose\nx,Fern\n' },
     before: ['plants create --id 1 --name Old -s garden.db'],
     command: 'plants import a.csv -s garden.db',
-    ends: [[{ id: 1, name: 'Old' }], [{ id: 1, name: 'Rose' }]],
+    ends: [[{ id: 1, name: 'Old' }], [{ id: 1, name: 'Rose' }], [{ id: 1, name: 'Old' }]],
     code: 6,
   },
   { title: absent, command: 'plants doctor -s garden.db -o text', ends: [[named]] },

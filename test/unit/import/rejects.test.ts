@@ -331,12 +331,27 @@ describe('an import that has generated ids and rejected a record', () => {
 
   test('has another hint if plants are found by name, or nothing is stored', async () => {
     user.write('list.csv', 'name,tag\nFern,\n,dry\n')
-    const otherHint = `${hint.replace(/ --match .*/, '')}\n`
+    const otherHint =
+      'Correct the input, and run the command again. To write all rejected records to a file, add --rejects FILE\n'
     const { err } = await user.run('import list.csv --id-from next --match name --output text')
     expect(err).toContain(otherHint)
     user.write('none.csv', 'name,tag\n,wet\n')
     const { err: errOfNone } = await user.run('import none.csv --id-from next --output text')
     expect(errOfNone).toContain(otherHint)
+  })
+})
+
+test('a rejected line that is not JSON is corrected in the rejects file as the hint says', async () => {
+  user.write('list.ndjson', '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"\n')
+  const { err } = await user.run('import list.ndjson --rejects bad.ndjson --output text')
+  expect(err).toContain(
+    '/bad.ndjson, replace each line that has "rejected_text" with its corrected JSON object, and import that file with the same options and a new --rejects file\n',
+  )
+  expect(user.read('bad.ndjson')).toContain('"rejected_text":')
+  user.write('bad.ndjson', '{"id":2,"name":"Moss"}\n')
+  expect(await user.import('bad.ndjson --rejects new.ndjson')).toMatchObject({
+    code: 0,
+    created: 1,
   })
 })
 

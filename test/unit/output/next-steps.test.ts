@@ -39,7 +39,7 @@ plants: Invalid plant: the id must be an integer from -9223372036854775808 to 92
     err: `\
 plants: ragged.csv:3: The row has 4 cells, but the header has 3
 plants: Rejected 1 plant
-  Put each cell that contains the delimiter in double quotes. To write all rejected records to a file, run the command again with --rejects FILE
+  Put each cell that contains the delimiter in double quotes. Correct the input, and run the command again. To write all rejected records to a file, add --rejects FILE
 `,
   },
   {

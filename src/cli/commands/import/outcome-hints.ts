@@ -40,6 +40,8 @@ export class OutcomeHints {
   /** The file of the first record that was rejected for each cause. */
   readonly #files = new Map<Cause, string>()
   #explainedCount = 0
+  /** Whether a line was rejected that is not JSON. */
+  #hasText = false
 
   constructor(plan: ImportPlan) {
     this.#plan = plan
@@ -47,7 +49,8 @@ export class OutcomeHints {
 
   /** @param file the name of the input, for commands */
   noteRejections(rejections: readonly RejectedRecord[], file: string): void {
-    for (const { error, rejectionCause } of rejections) {
+    for (const { error, kind, raw, rejectionCause } of rejections) {
+      this.#hasText ||= kind === 'input' && typeof raw === 'string'
       const cause = rejectionCause ?? (error === 409 ? 'conflict' : undefined)
       if (cause === undefined) continue
       if (!causesToCorrect.has(cause)) this.#explainedCount += 1
@@ -58,16 +61,21 @@ export class OutcomeHints {
   chooseHint(outcome: ImportOutcome): string {
     const hint = this.#describeCauses(outcome)
     if (outcome.areAllListed || outcome.rejects !== undefined) return hint
+    if (hint.includes('--rejects FILE')) return hint
     const listHint = this.#plan.dryRun
       ? 'To list all rejected records, add --output json'
       : this.#chooseWriteHint(outcome)
-    return hint.endsWith(listHint) ? hint : `${hint}. ${listHint}`
+    return `${hint}. ${listHint}`
   }
 
-  /** Whether records without an id may be stored, and would be stored again under other ids. */
-  get #mayStoreTwice(): boolean {
+  /**
+   * Whether the input may be imported again. It may not if plants without an id are stored, because
+   * they would be stored again under other ids.
+   */
+  #mayRepeat({ isNothingStored }: Pick<ImportOutcome, 'isNothingStored'>): boolean {
     const { idFrom, match, dryRun, atomic } = this.#plan
-    return idFrom !== undefined && match === undefined && !dryRun && !atomic
+    const storesIdlessPlants = idFrom !== undefined && match === undefined && !dryRun && !atomic
+    return isNothingStored || !storesIdlessPlants
   }
 
   /** Returns a hint for each cause, and one for the records that no cause explains. */
@@ -92,15 +100,19 @@ export class OutcomeHints {
       const hasRejectsFile = !dryRun && rejects !== undefined
       return `${correctInputHint}${hasRejectsFile ? ' with a new --rejects file' : ''}`
     }
-    if (rejects === undefined) return this.#chooseWriteHint(outcome)
+    if (rejects === undefined)
+      return this.#mayRepeat(outcome) ? correctOrWriteHint : this.#chooseWriteHint(outcome)
+    const textHint = this.#hasText
+      ? ', replace each line that has "rejected_text" with its corrected JSON object'
+      : ''
     const options = 'with the same options and a new --rejects file'
-    return `Correct the records in ${rejects}, and import that file ${options}`
+    return `Correct the records in ${rejects}${textHint}, and import that file ${options}`
   }
 
   /** Chooses how to get all rejected records in a file. */
-  #chooseWriteHint({ isNothingStored }: ImportOutcome): string {
-    const isFoundByName = this.#mayStoreTwice && !isNothingStored
-    return `${writeRejectsHint}${isFoundByName ? ` --match name. ${skippedSentence}` : ''}`
+  #chooseWriteHint(outcome: ImportOutcome): string {
+    const matchHint = this.#mayRepeat(outcome) ? '' : ` --match name. ${skippedSentence}`
+    return writeRejectsHint + matchHint
   }
 
   #describe(
@@ -143,23 +155,25 @@ export class OutcomeHints {
   }
 
   /** The ids after the largest one are free, whatever ids the store and the input have. */
-  #describeGeneratedId({ isNothingStored, rejects }: ImportOutcome): string | undefined {
+  #describeGeneratedId(outcome: ImportOutcome): string | undefined {
+    const { rejects } = outcome
     const { idFrom } = this.#plan
     if (idFrom === undefined || idFrom === 'next') return undefined
     if (rejects !== undefined) return `Import ${rejects} with --id-from next, not ${idFrom}`
     const replaceHint = `Replace --id-from ${idFrom} with --id-from next`
-    if (isNothingStored || !this.#mayStoreTwice) return replaceHint
+    if (this.#mayRepeat(outcome)) return replaceHint
     return `${replaceHint}, and add --match name. ${skippedSentence}`
   }
 
   /** A rejects file gets the value of the formula from a person. */
-  #describeUnsavedFormula({ isNothingStored, rejects }: ImportOutcome): string | undefined {
-    const mayRepeat = isNothingStored || !this.#mayStoreTwice
-    return rejects === undefined && mayRepeat ? saveFormulasHint : undefined
+  #describeUnsavedFormula(outcome: ImportOutcome): string | undefined {
+    const { rejects } = outcome
+    return rejects === undefined && this.#mayRepeat(outcome) ? saveFormulasHint : undefined
   }
 }
 
 const correctInputHint = 'Correct the input, and run the command again'
+const correctOrWriteHint = `${correctInputHint}. To write all rejected records to a file, add --rejects FILE`
 export const skippedSentence = 'Plants that are stored unchanged are skipped'
 export const restartHint = `When you run the command again, add --restart. ${skippedSentence}`
 export const againHint = `again. ${skippedSentence}`
