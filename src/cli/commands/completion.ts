@@ -22,7 +22,7 @@ const scripts = { bash, zsh, fish, powershell }
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Print the completion script for a shell. Its first lines say where to install it.',
+      'Print the completion script for a shell. The comments at the top of the script say how to install it.',
     )
     .choiceArgument('shell', 'shell to print the script for', Object.keys(scripts))
     .addExamples('source <(plants completion bash)', 'plants completion powershell')

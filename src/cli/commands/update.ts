@@ -17,7 +17,9 @@ interface UpdateOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Change the name or tag of plants. An update also removes their idempotency keys.')
+    .description(
+      'Change the name or tag of plants. After an update, a repeated create with the same idempotency key fails.',
+    )
     .argument('<id...>', idsDescription)
     .option('-n, --name <text>', 'the new name')
     .option('-t, --tag <text>', 'the new tag')
