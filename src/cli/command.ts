@@ -176,7 +176,7 @@ export class PlantsCommand extends Command {
       if (names.includes(name))
         throw createUsageError(
           `The option ${name} has only one hyphen`,
-          `Write it with two hyphens: ${name}`,
+          `Write each long option with two hyphens: ${name}`,
         )
     }
   }

@@ -87,7 +87,7 @@ test.each([
   expect(await user.run(line)).toEqual({
     code: 2,
     out: '',
-    err: `plants: The option ${option} has only one hyphen\n  Write it with two hyphens: ${option}\n`,
+    err: `plants: The option ${option} has only one hyphen\n  Write each long option with two hyphens: ${option}\n`,
   })
   expect([user.has('data'), user.has('tore=a.db')]).toEqual([false, false])
 })
