@@ -203,7 +203,7 @@ async function openStoreToServe(
     const store = await opener.openExisting()
     if (!store)
       throw context.createNoStoreError(
-        `To create a store, and a token for clients: ${formatCreateToken(context)}`,
+        `Check the address, or create the store and a token with: ${formatCreateToken(context)}`,
       )
     await store.close()
   }
