@@ -6,7 +6,7 @@ import type { GlobalOptions } from '../global-options.js'
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Print the OpenAPI description of the HTTP API. A service offers it at /openapi.json.',
+      'Print the OpenAPI description of the HTTP API. A service returns it at /openapi.json.',
     )
     .addExamples('plants openapi > openapi.json')
     .handler(async ({ output }: GlobalOptions, io) => {

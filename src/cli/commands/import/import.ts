@@ -36,7 +36,7 @@ export function define(command: PlantsCommand): void {
     .argument('[files...]', 'files to read, plain or compressed with gzip (.gz), or "-" for stdin')
     .choice(
       '--if-exists <what>',
-      'what to do with a record whose id exists: reject it if it differs from the plant (same), skip it (skip) or change the plant (update)',
+      'what to do with a record whose id exists: "same" rejects it if it differs from the plant, "skip" skips it, "update" changes the plant',
       existsPolicies,
       {
         defaultValue: 'same',
@@ -127,7 +127,7 @@ function addRunningOptions(command: PlantsCommand): PlantsCommand {
     .optionsGroup('Running:')
     .value(
       '--max-errors <count>',
-      'stop after the chunk in which this many records have been rejected',
+      'stop after the chunk in which the number of rejected records reaches this count',
       parseCount,
     )
     .option('--restart', 'start from the beginning instead of resuming')
