@@ -39,10 +39,12 @@ describe('a service with the role of "Least privilege"', () => {
     const { start } = await freshRole()
     const service = await start()
     expect(await readinessOf(service)).toEqual([200, undefined])
-    expect(service.log).toContainEqual(expect.objectContaining({ rights: ['create', 'read'] }))
+    const rights = expect.objectContaining({ rights: ['create', 'read'] })
+    await expect.poll(() => service.log).toContainEqual(rights)
     const missing = 'The store does not allow this user to update or delete plants'
     const message = `${missing}, so the service does not offer that`
-    expect(service.log.map(({ level, msg }) => [level, msg])).toContainEqual(['info', message])
+    const readLines = () => service.log.map(({ level, msg }) => [level, msg])
+    await expect.poll(readLines).toContainEqual(['info', message])
     expect(warningsOf(service)).toEqual([])
     const requests: [status: number, RawRequest][] = [
       [200, { body: '{"id":1,"name":"Fern"}' }],
@@ -68,7 +70,7 @@ describe('a service with the role of "Least privilege"', () => {
     const reason =
       'The store does not allow this user to update or delete plants, which the service should offer. Grant it, then restart the service'
     expect(await readinessOf(service)).toEqual([503, reason])
-    expect(warningsOf(service)).toEqual([reason])
+    await expect.poll(() => warningsOf(service)).toEqual([reason])
     expect((await exchangeOnce(service, { body: '{"id":1,"name":"Fern"}' })).status).toBe(200)
   })
 
@@ -78,7 +80,8 @@ describe('a service with the role of "Least privilege"', () => {
     await database.query(`REVOKE INSERT ON plant_store.plants FROM ${role}`)
     const reason = 'The store does not allow this user to create plants'
     expect(await readinessOf(service)).toEqual([503, reason])
-    expect(warningsOf(service)).toEqual([`The service is not ready: ${reason}`])
+    const warning = `The service is not ready: ${reason}`
+    await expect.poll(() => warningsOf(service)).toEqual([warning])
     await database.query(`GRANT INSERT ON plant_store.plants TO ${role}`)
     expect(await readinessOf(service)).toEqual([200, undefined])
   })

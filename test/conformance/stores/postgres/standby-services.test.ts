@@ -40,8 +40,11 @@ test('a service next to a standby offers only reads, and says why', async () => 
   const services = [await serveStandby(servers), await serveStandby(servers, '--allow', 'read')]
   const missing = `The server ${server} is read-only, so the service does not offer to create, update or delete plants. Restart the service when the server accepts writes`
   for (const [index, service] of services.entries()) {
-    expect(service.log).toContainEqual(expect.objectContaining({ rights: ['read'] }))
-    expect(service.log.filter(({ msg }) => msg === missing)).toHaveLength(index === 0 ? 1 : 0)
+    const readMissing = () => service.log.filter(({ msg }) => msg === missing)
+    await expect
+      .poll(() => service.log)
+      .toContainEqual(expect.objectContaining({ rights: ['read'] }))
+    await expect.poll(readMissing).toHaveLength(index === 0 ? 1 : 0)
     expect(service.log.filter(({ level }) => level === 'warn')).toEqual([])
     expect(await explainReadiness(service)).toBe(200)
     expect((await exchangeOnce(service, list)).status).toBe(200)
@@ -81,12 +84,14 @@ test('a service next to a standby creates plants as soon as the standby is promo
   const servers = await startServers()
   const service = await serveStandby(servers, '--allow', 'create,read')
   const readOnly = `The server ${getHost(servers.standby)} is read-only`
-  expect(service.log).toContainEqual(
-    expect.objectContaining({
-      level: 'warn',
-      msg: `${readOnly}, so the service cannot create plants until the server accepts writes`,
-    }),
-  )
+  await expect
+    .poll(() => service.log)
+    .toContainEqual(
+      expect.objectContaining({
+        level: 'warn',
+        msg: `${readOnly}, so the service cannot create plants until the server accepts writes`,
+      }),
+    )
   expect(await explainReadiness(service)).toBe(readOnly)
   const rejected = await exchangeOnce(service, create)
   expect(rejected.text).toMatch(/^503 The store is not available, and nothing was stored/)
