@@ -28,7 +28,7 @@ const quoteNameHint = 'Write a name with spaces in quotes: "Sword fern"'
 /** `local` is the store of a command for which nobody chose one. */
 export const storeNote = '(STORE is local if you chose none)'
 
-/** Says how a command gets the ids that another command prints. The rest of its line stays. */
+/** These hints say how a command gets ids from another command. The rest of its line stays. */
 const rangeHint =
   'For a range, write - for the ids, with --yes to delete, and begin the line with: seq 1 5 |'
 const allIdsHint =

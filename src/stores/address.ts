@@ -147,7 +147,7 @@ export function isLoginAddress(address: string): boolean {
 /** libpq keeps its passwords here (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
 const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass, with mode 600'
 
-/** For hints, after `set`. */
+/** The places for the password of a database. In a hint, they follow the word `set`. */
 export const passwordPlaces = `PGPASSWORD, or write HOST:PORT:DATABASE:USER:PASSWORD to ${passwordFile}`
 export const setPasswordHint = `Set ${passwordPlaces}`
 

@@ -49,6 +49,7 @@ interface NamedFile {
 
 /** With these parameters of a URI, SQLite takes no locks, and looks for no log or journal. */
 export const immutableParameters = 'mode=ro&immutable=1'
+/** With this parameter, SQLite also reads the log, and fails if the log is missing. */
 const readMode = 'mode=ro'
 
 /**
