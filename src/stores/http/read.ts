@@ -1,4 +1,5 @@
 import { PlantsError } from '../../errors.js'
+import { foldString } from '../../plant/folding.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import { parseUrl } from '../../platform/urls.js'
 import { formatQuery, pageRows, type ReadQuery } from '../query.js'
@@ -10,18 +11,18 @@ export async function* fetchPages(
   client: HttpClient,
   query: ReadQuery,
 ): AsyncGenerator<StoredPlant[]> {
-  let { after, limit: left = Infinity } = query
+  let { after: previousId, limit: left = Infinity } = query
   // Only a page with two plants or more shows whether a service ignores the order.
   const limit = Math.min(Math.max(left, query.desc ? 2 : 1), pageRows)
   let path: string | undefined = `/plants?${formatQuery({ ...query, limit })}`
   while (path !== undefined && left > 0) {
     const page: Page = await send(client, { method: 'GET', path, expectedValue: expectedPage })
     for (const plant of page.plants) {
-      assertMatchesQuery(client, plant, { ...query, after })
-      after = plant.id
+      assertMatchesQuery(client, plant, query, previousId)
+      previousId = plant.id
     }
     if (page.plants.length === 0 && page.nextPath !== undefined)
-      throw createForeignServiceError(client, 'an empty page with a link to the next one')
+      throw createForeignServiceError(client, 'answered an empty page with a link to the next one')
     if (page.plants.length > 0) yield page.plants.slice(0, left)
     left -= page.plants.length
     path = page.nextPath
@@ -32,14 +33,36 @@ export async function* fetchPages(
  * Rejects a plant that the query does not select, because the service ignores a parameter.
  * Otherwise `plants delete` could delete such a plant.
  */
-function assertMatchesQuery(client: HttpClient, { id, tag }: StoredPlant, query: ReadQuery): void {
-  const { after, desc = false } = query
-  if (after !== undefined && (desc ? id >= after : id <= after))
-    throw createForeignServiceError(client, `plant ${id} after plant ${after}`)
-  if (query.tag === undefined) return
-  const expectedTag = query.tag === false ? undefined : query.tag
-  if (tag?.normalize() !== expectedTag?.normalize())
-    throw createForeignServiceError(client, `plant ${id}, which has another tag`)
+function assertMatchesQuery(
+  client: HttpClient,
+  plant: StoredPlant,
+  query: ReadQuery,
+  previousId: bigint | undefined,
+): void {
+  const parameter = findIgnoredParameter(plant, query)
+  if (parameter !== undefined) {
+    const problem = `ignores the parameter ${parameter}: it answered plant ${plant.id}`
+    throw createForeignServiceError(client, problem, 'List all plants, and select from the list')
+  }
+  if (isAfter(plant.id, previousId, query)) return
+  const problem = `ignores the order of a list: it answered plant ${plant.id} after plant`
+  throw createForeignServiceError(client, `${problem} ${previousId}`)
+}
+
+function findIgnoredParameter(plant: StoredPlant, query: ReadQuery): string | undefined {
+  const { after, tag, search } = query
+  if (!isAfter(plant.id, after, query)) return 'after'
+  if (tag === false && plant.tag !== undefined) return 'noTag'
+  if (typeof tag === 'string' && plant.tag?.normalize() !== tag.normalize()) return 'tag'
+  if (search === undefined) return undefined
+  const foldedSearch = foldString(search)
+  const texts = [plant.name, plant.tag ?? '']
+  return texts.some((text) => foldString(text).includes(foldedSearch)) ? undefined : 'search'
+}
+
+function isAfter(id: bigint, previousId: bigint | undefined, { desc }: ReadQuery): boolean {
+  if (previousId === undefined) return true
+  return desc ? id < previousId : id > previousId
 }
 
 interface Page {
@@ -68,7 +91,10 @@ function findNextPath(link: string): string | undefined {
   return `/plants${parseUrl(target, 'http://localhost')?.search ?? ''}`
 }
 
-function createForeignServiceError({ address }: HttpClient, content: string): PlantsError {
-  const hint = 'Check that the address is that of a Plant Store'
-  return new PlantsError('accessDenied', `${address.name} answered ${content}`, { hint })
+function createForeignServiceError(
+  { address }: HttpClient,
+  problem: string,
+  hint = 'Check that the address is that of a Plant Store',
+): PlantsError {
+  return new PlantsError('accessDenied', `${address.name} ${problem}`, { hint })
 }

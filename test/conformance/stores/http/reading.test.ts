@@ -15,6 +15,8 @@ const buildPage = (plants: string[], next?: string) =>
   )
 const expectText = (text: string) => expect.stringContaining(text)
 
+const conflict = buildJsonResponse(400, { error: 409, message: 'It exists' })
+
 const list = (answers: ScriptedResponse | ScriptedResponse[], line = 'list') =>
   runCommandAt(line, { 'GET /plants': [answers].flat() })
 
@@ -91,7 +93,6 @@ describe('a service that can be read', () => {
     expect(requests[0]).toBe('GET /plants?limit=2&order=desc')
   })
 
-  const conflict = buildJsonResponse(400, { error: 409, message: 'It exists' })
   const parameters = [{ name: 'Idempotency-Key', in: 'header' }]
   const keyed = buildJsonResponse(200, { paths: { '/plants': { post: { parameters } } } })
 
@@ -223,12 +224,6 @@ describe('a response to a request that reads', () => {
     expect(last).toMatchObject({ error: 503, hint: expectText('must send uncompressed JSON') })
   })
 
-  test('is filtered by --no-tag, which the service may not know', async () => {
-    const answer = buildPage(['{"id":1,"name":"Fern","tag":"a"}'])
-    const { code, out } = await list(answer, 'list --no-tag --limit 10')
-    expect([code, out]).toEqual([4, ''])
-  })
-
   test('with the tag null has no tag', async () => {
     const none = '{"id":1,"name":"Fern","tag":null}'
     const answers = {
@@ -246,6 +241,46 @@ describe('a response to a request that reads', () => {
       found,
     ])
   })
+})
+
+describe('a service that ignores a parameter of a list', () => {
+  const pages = [
+    buildPage(['{"id":1,"name":"Fern"}'], 'plants?after=1'),
+    buildPage(['{"id":2,"name":"Moss","tag":"sun"}']),
+  ]
+
+  test.each([
+    { parameter: 'search', line: 'delete --search fern --yes' },
+    { parameter: 'noTag', line: 'delete --no-tag --yes' },
+    { parameter: 'search', line: 'list --search fern' },
+    { parameter: 'search', line: 'count --search fern' },
+    { parameter: 'search', line: 'count --by tag --search fern' },
+    { parameter: 'search', line: 'export --search fern' },
+  ])('($parameter) ends plants $line after reading, and nothing is changed', async (row) => {
+    const count = buildJsonResponse(404, { error: 404, message: 'No such operation' })
+    const answers = { 'GET /plants/count': [count], 'GET /plants': [...pages] }
+    const { code, last, requests } = await runCommandAt(row.line, answers)
+    const message = `URL ignores the parameter ${row.parameter}: it answered plant 2`
+    expect({ code, last }).toMatchObject({ code: 4, last: { message } })
+    expect(requests.filter((request) => !request.startsWith('GET /plants'))).toEqual([])
+  })
+
+  test.each([
+    { parameter: 'tag', line: 'delete --tag sun --yes' },
+    { parameter: 'after', line: 'list --after 1' },
+    { parameter: 'after', line: 'list --desc --after 1' },
+  ])('($parameter) ends plants $line at its first plant', async ({ parameter, line }) => {
+    const { code, out, last } = await list(pages, line)
+    const message = `URL ignores the parameter ${parameter}: it answered plant 1`
+    expect({ code, out, last }).toMatchObject({ code: 4, out: '', last: { message } })
+  })
+})
+
+test('a list at a service is searched by the same rules as a store', async () => {
+  const plants = ['"name":"ROSÉ"', '"name":"Tea","tag":"Rosenstraße"', '"name":"prose"']
+  const page = buildPage(plants.map((fields, id) => `{"id":${id},${fields}}`))
+  const { code, out } = await list(page, 'list --search rosE')
+  expect([code, out.split('\n').length]).toEqual([0, 4])
 })
 
 test('a get of several plants reports each failure, and prints the other plants', async () => {
