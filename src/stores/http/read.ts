@@ -12,9 +12,11 @@ export async function* fetchPages(
   query: ReadQuery,
 ): AsyncGenerator<StoredPlant[]> {
   let { after: previousId, limit: left = Infinity } = query
-  // Only a page with two plants or more shows whether a service ignores the order.
-  const limit = Math.min(Math.max(left, query.desc ? 2 : 1), pageRows)
+  // Only two plants show whether a service ignores the order, so they are read before one is used.
+  const minPlants = query.desc ? 2 : 1
+  const limit = Math.min(Math.max(left, minPlants), pageRows)
   let path: string | undefined = `/plants?${formatQuery({ ...query, limit })}`
+  let plants: StoredPlant[] = []
   while (path !== undefined && left > 0) {
     const page: Page = await send(client, { method: 'GET', path, expectedValue: expectedPage })
     for (const plant of page.plants) {
@@ -23,9 +25,12 @@ export async function* fetchPages(
     }
     if (page.plants.length === 0 && page.nextPath !== undefined)
       throw createForeignServiceError(client, 'answered an empty page with a link to the next one')
-    if (page.plants.length > 0) yield page.plants.slice(0, left)
-    left -= page.plants.length
+    plants = plants.concat(page.plants)
     path = page.nextPath
+    if (plants.length < minPlants && path !== undefined) continue
+    if (plants.length > 0) yield plants.slice(0, left)
+    left -= plants.length
+    plants = []
   }
 }
 

@@ -274,6 +274,18 @@ describe('a service that ignores a parameter of a list', () => {
     const message = `URL ignores the parameter ${parameter}: it answered plant 1`
     expect({ code, out, last }).toMatchObject({ code: 4, out: '', last: { message } })
   })
+
+  test.each(['create --id next --name Ivy', 'list --desc --limit 1'])(
+    '(order) ends plants %s, also if each of its pages has one plant',
+    async (line) => {
+      const answers = { 'GET /plants': [...pages] }
+      const posts = [conflict]
+      const { code, out, last, requests } = await runCommandAt(line, answers, { posts })
+      const message = 'URL ignores the order of a list: it answered plant 2 after plant 1'
+      expect({ code, out, last }).toMatchObject({ code: 4, out: '', last: { message } })
+      expect(requests).toEqual(['GET /plants?limit=2&order=desc', 'GET /plants?after=1'])
+    },
+  )
 })
 
 test('a list at a service is searched by the same rules as a store', async () => {
