@@ -102,8 +102,11 @@ async function findMatchingPlants(
   const ids: bigint[] = []
   const plantsToConfirm: StoredPlant[] = []
   for await (const page of store?.read({ tag, search, inPages: true }) ?? []) {
-    ids.push(...page.map(({ id }) => id))
-    if (needsConfirmation) plantsToConfirm.push(...page)
+    // A service may ignore the limit of a page, and `push` takes only some 100,000 arguments.
+    for (const plant of page) {
+      ids.push(plant.id)
+      if (needsConfirmation) plantsToConfirm.push(plant)
+    }
   }
   return { ids, plantsToConfirm }
 }

@@ -286,6 +286,13 @@ describe('a service that ignores a parameter of a list', () => {
       expect(requests).toEqual(['GET /plants?limit=2&order=desc', 'GET /plants?after=1'])
     },
   )
+
+  test('(limit) may answer all of its plants at once', async () => {
+    const plants = Array.from({ length: 150_000 }, (_, id) => `{"id":${id},"name":"F"}`)
+    const { code, requests } = await list(buildPage(plants), 'delete --search f --yes')
+    expect(code).toBe(1) // it does not offer to delete
+    expect(requests.slice(0, 2)).toEqual(['GET /plants?limit=1000&search=f', 'DELETE /plants/0'])
+  })
 })
 
 test('a list at a service is searched by the same rules as a store', async () => {
