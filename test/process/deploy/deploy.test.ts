@@ -1,22 +1,17 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
-  closeSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { findBlocks, pages } from '../../helpers/expect/documents.js'
-import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
 import {
   becomeStranger,
   canBecomeStranger,
@@ -24,7 +19,6 @@ import {
   stranger,
 } from '../../helpers/sandbox/linux.js'
 import { bin } from '../../helpers/sandbox/process.js'
-import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 import { serve } from '../../helpers/scripted-server/service.js'
 
@@ -114,57 +108,6 @@ test.runIf(canBecomeStranger).each(['docs/recipes.md', 'docs/service-backup.md']
     expect(readdirSync(made).join()).toMatch(/^plants-[1-7]\.db$/)
   },
 )
-
-test.runIf(hasOpenssl && isInstalled('caddy'))(
-  'a service on a socket is used over TLS through Caddy, whose log has no URL (needs caddy and openssl)',
-  async () => {
-    const sandbox = new Sandbox()
-    const socket = join(sandbox.home, 'plants.sock')
-    const options = { folder: sandbox.home, rights: 'create,read' }
-    const { token, stop } = await serve(['--socket', socket], options)
-    const own = createCertificate({ names: ['DNS:localhost'], isAuthority: true })
-    const url = `https://localhost:${randomInt(10_000, 20_000)}`
-    await startCaddy(sandbox.home, [
-      ['unix//run/plants/plants.sock', `unix/${socket}`],
-      ['plants.example.com {', `${url} {\n\ttls ${own.path} ${own.keyPath}`],
-      ['\tauto_https', '\tadmin off\n\tauto_https'],
-    ])
-    const env = { PLANTS_TOKEN: token }
-    const at = (line: string) =>
-      sandbox.spawn(`${line} --store ${url} --ca-cert ${own.path}`, { env })
-    expect((await at('create --id 1 --name Fern --retry 1h')).code).toBe(0)
-    const search = 'list --search fern --output ndjson'
-    expect((await at(search)).out).toBe('{"id":1,"name":"Fern"}\n')
-    await stop()
-    // A failure is logged, without the query.
-    const logged = async () => {
-      expect((await at(`${search} --timeout 500ms`)).code).toBe(4)
-      return sandbox.read('proxy.log')
-    }
-    await expect.poll(logged).toMatch(/\b502\b/)
-    expect(await logged()).not.toMatch(/fern|\/plants\?/)
-  },
-)
-
-/** Starts Caddy with deploy/Caddyfile after some changes, and with its state in a folder. */
-async function startCaddy(folder: string, changes: [from: string, to: string][]): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOME: folder }
-  const config = (path: string) => ['--config', path, '--adapter', 'caddyfile']
-  run('caddy', ['validate', ...config(join(deploy, 'Caddyfile'))], env)
-  let text = read('Caddyfile')
-  for (const [from, to] of changes) {
-    expect(text).toContain(from)
-    text = text.replace(from, () => to)
-  }
-  const path = join(folder, 'Caddyfile')
-  writeFileSync(path, text)
-  const log = openSync(join(folder, 'proxy.log'), 'a')
-  const child = spawn('caddy', ['run', ...config(path)], { env, stdio: ['ignore', log, log] })
-  closeSync(log)
-  onTestFinished(async () => {
-    if (child.kill()) await once(child, 'exit')
-  })
-}
 
 const alerts = read('alerts.yaml')
 

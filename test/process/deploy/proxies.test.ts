@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
@@ -15,6 +15,7 @@ const deploy = join(import.meta.dirname, '../../../deploy')
 const sbin = '/usr/sbin'
 const hasNginx = isInstalled('nginx') || isHereIn(sbin, 'nginx')
 const hasHaproxy = isInstalled('haproxy') || isHereIn(sbin, 'haproxy')
+const hasCaddy = isInstalled('caddy')
 
 function isHereIn(folder: string, program: string): boolean {
   try {
@@ -25,8 +26,10 @@ function isHereIn(folder: string, program: string): boolean {
   }
 }
 
+type Changes = readonly (readonly [from: string, to: string])[]
+
 /** A file of `deploy`, with other texts in the place of some. */
-function adapt(name: string, changes: readonly (readonly [from: string, to: string])[]): string {
+function adapt(name: string, changes: Changes): string {
   return changes.reduce(
     (text, [from, to]) => {
       expect(text).toContain(from)
@@ -37,7 +40,7 @@ function adapt(name: string, changes: readonly (readonly [from: string, to: stri
 }
 
 /** Runs a proxy until the end of the test, with what it prints in `proxy.log`. */
-function startProxy(program: string, args: string[], folder: string): ChildProcess {
+function startProxy(program: string, args: string[], folder: string): void {
   const log = openSync(join(folder, 'proxy.log'), 'a')
   const env = { PATH: `${process.env['PATH']}:${sbin}`, HOME: folder }
   const child = spawn(program, args, { env, cwd: folder, stdio: ['ignore', log, log] })
@@ -45,8 +48,9 @@ function startProxy(program: string, args: string[], folder: string): ChildProce
   onTestFinished(async () => {
     if (child.kill()) await once(child, 'exit')
   })
-  return child
 }
+
+type ProxiedSandbox = ReturnType<typeof createProxiedSandbox>
 
 function createProxiedSandbox() {
   const sandbox = new Sandbox()
@@ -60,12 +64,12 @@ function createProxiedSandbox() {
 }
 
 /** Runs nginx with its configuration in `deploy`, with other texts in the place of some. */
-function startNginx(
-  sandbox: Sandbox,
-  changes: readonly (readonly [from: string, to: string])[],
-): void {
+function startNginx({ sandbox, own, port }: ProxiedSandbox, changes: Changes): void {
   const site = adapt('nginx.conf', [
     ...changes,
+    ['listen 443', `listen 127.0.0.1:${port}`],
+    ['/etc/ssl/plants/fullchain.pem', own.path],
+    ['/etc/ssl/plants/privkey.pem', own.keyPath],
     ['plants.example.com', 'localhost'],
     ['/var/log/nginx', sandbox.home],
   ])
@@ -78,19 +82,59 @@ function startNginx(
   startProxy('nginx', ['-e', 'stderr', '-c', join(sandbox.home, 'nginx.conf')], sandbox.home)
 }
 
+/** Runs haproxy in the same way. */
+function startHaproxy({ sandbox, own, port }: ProxiedSandbox, changes: Changes): void {
+  const pem = join(sandbox.home, 'plants.pem')
+  writeFileSync(pem, readFileSync(own.path, 'utf8') + readFileSync(own.keyPath, 'utf8'))
+  const config = adapt('haproxy.cfg', [
+    ...changes,
+    ['bind :443', `bind 127.0.0.1:${port}`],
+    ['/etc/haproxy/plants.pem', pem],
+  ])
+  writeFileSync(join(sandbox.home, 'haproxy.cfg'), config)
+  startProxy('haproxy', ['-db', '-f', 'haproxy.cfg'], sandbox.home)
+}
+
+/** Runs haproxy in front of a socket, with the line of the page for it. */
+function startHaproxyAt(socket: string, proxied: ProxiedSandbox): void {
+  const page = findBlocks(pages.get('docs/proxies.md') ?? '')
+  const server = page.find(({ text }) => text.includes('unix@'))?.text ?? ''
+  startHaproxy(proxied, [
+    [
+      '\tserver node1 192.0.2.11:4010 port 9011\n\tserver node2 192.0.2.12:4010 port 9011\n',
+      server,
+    ],
+    ['/run/plants/plants.sock', socket],
+  ])
+}
+
+/** Runs Caddy in the same way. */
+function startCaddy({ sandbox, own, port }: ProxiedSandbox, changes: Changes): void {
+  const config = (path: string) => ['--config', path, '--adapter', 'caddyfile']
+  const env = { PATH: process.env['PATH'], HOME: sandbox.home }
+  const options = { encoding: 'utf8', env } as const
+  const args = ['validate', ...config(join(deploy, 'Caddyfile'))]
+  const { status, stderr } = spawnSync('caddy', args, options)
+  expect(status, stderr).toBe(0)
+  const text = adapt('Caddyfile', [
+    ...changes,
+    ['plants.example.com {', `https://localhost:${port} {\n\ttls ${own.path} ${own.keyPath}`],
+    ['\tauto_https', '\tadmin off\n\tauto_https'],
+  ])
+  const path = join(sandbox.home, 'Caddyfile')
+  writeFileSync(path, text)
+  startProxy('caddy', ['run', ...config(path)], sandbox.home)
+}
+
 test.runIf(hasOpenssl && hasNginx)(
   'a service on a socket is used over TLS through nginx, whose logs have no URL (needs nginx and openssl)',
   async () => {
-    const { sandbox, own, port, at } = createProxiedSandbox()
+    const proxied = createProxiedSandbox()
+    const { sandbox, at } = proxied
     const socket = join(sandbox.home, 'plants.sock')
     const options = { folder: sandbox.home, rights: 'create,read' }
     const { token, stop } = await serve(['--socket', socket], options)
-    startNginx(sandbox, [
-      ['/run/plants/plants.sock', socket],
-      ['listen 443', `listen 127.0.0.1:${port}`],
-      ['/etc/ssl/plants/fullchain.pem', own.path],
-      ['/etc/ssl/plants/privkey.pem', own.keyPath],
-    ])
+    startNginx(proxied, [['/run/plants/plants.sock', socket]])
     expect((await at('create --id 1 --name Fern --retry 1h', token)).code).toBe(0)
     const search = 'list --search fern --output ndjson'
     expect((await at(search, token)).out).toBe('{"id":1,"name":"Fern"}\n')
@@ -109,19 +153,17 @@ test.runIf(hasOpenssl && hasNginx)(
 test.runIf(hasOpenssl && hasNginx)(
   'clients of two nodes behind nginx notice nothing when one after the other is restarted (needs nginx and openssl)',
   async () => {
-    const { sandbox, own, port, at } = createProxiedSandbox()
+    const proxied = createProxiedSandbox()
+    const { sandbox, at } = proxied
     const options = { folder: sandbox.home, rights: 'create,read' }
     const first = await serve([], options)
     const second = await serve([], options)
     const page = findBlocks(pages.get('docs/proxies.md') ?? '')
     const servers = page.find(({ text }) => text.startsWith('server 192.0.2.11'))?.text ?? ''
-    startNginx(sandbox, [
+    startNginx(proxied, [
       ['server unix:/run/plants/plants.sock;', servers],
       ['192.0.2.11:4010', new URL(first.address).host],
       ['192.0.2.12:4010', new URL(second.address).host],
-      ['listen 443', `listen 127.0.0.1:${port}`],
-      ['/etc/ssl/plants/fullchain.pem', own.path],
-      ['/etc/ssl/plants/privkey.pem', own.keyPath],
     ])
     const create = async (ids: number[]) => {
       const line = (id: number) => `create --id ${id} --name Moss`
@@ -147,7 +189,8 @@ test.runIf(hasOpenssl && hasNginx)(
 test.runIf(hasOpenssl && hasHaproxy)(
   'clients of two nodes behind haproxy notice nothing when one drains (needs haproxy and openssl)',
   async () => {
-    const { sandbox, own, port, at } = createProxiedSandbox()
+    const proxied = createProxiedSandbox()
+    const { sandbox, at } = proxied
     const options = { folder: sandbox.home, rights: 'create,read' }
     const first = await serve(['--admin-port', '0'], options)
     const second = await serve(['--admin-port', '0'], options)
@@ -155,18 +198,11 @@ test.runIf(hasOpenssl && hasHaproxy)(
       const admin = new URL(`${log.find((line) => line['admin'])?.['admin']}`)
       return [new URL(address).host, admin.port] as const
     })
-    const pem = join(sandbox.home, 'plants.pem')
-    writeFileSync(pem, readFileSync(own.path, 'utf8') + readFileSync(own.keyPath, 'utf8'))
-    const config = adapt('haproxy.cfg', [
-      ['bind :443', `bind 127.0.0.1:${port}`],
-      ['/etc/haproxy/plants.pem', pem],
-      ...addresses.map(([host, admin], index) => {
-        const from = `192.0.2.1${index + 1}:4010 port 9011`
-        return [from, `${host} port ${admin}`] as const
-      }),
-    ])
-    writeFileSync(join(sandbox.home, 'haproxy.cfg'), config)
-    startProxy('haproxy', ['-db', '-f', 'haproxy.cfg'], sandbox.home)
+    const changes = addresses.map(([host, admin], index) => {
+      const from = `192.0.2.1${index + 1}:4010 port 9011`
+      return [from, `${host} port ${admin}`] as const
+    })
+    startHaproxy(proxied, changes)
     expect((await at('create --id 1 --name Fern --retry 1h', second.token)).code).toBe(0)
     await first.stop()
     const created = await Promise.all(
@@ -187,25 +223,12 @@ test.runIf(hasOpenssl && hasHaproxy)(
 test.runIf(hasOpenssl && hasHaproxy)(
   'a service on a socket is used over TLS through haproxy, also while it restarts (needs haproxy and openssl)',
   async () => {
-    const { sandbox, own, port, at } = createProxiedSandbox()
+    const proxied = createProxiedSandbox()
+    const { sandbox, at } = proxied
     const socket = join(sandbox.home, 'plants.sock')
     const options = { folder: sandbox.home, rights: 'create,read' }
     const { token, stop } = await serve(['--socket', socket], options)
-    const page = findBlocks(pages.get('docs/proxies.md') ?? '')
-    const server = page.find(({ text }) => text.includes('unix@'))?.text ?? ''
-    const pem = join(sandbox.home, 'plants.pem')
-    writeFileSync(pem, readFileSync(own.path, 'utf8') + readFileSync(own.keyPath, 'utf8'))
-    const config = adapt('haproxy.cfg', [
-      [
-        '\tserver node1 192.0.2.11:4010 port 9011\n\tserver node2 192.0.2.12:4010 port 9011\n',
-        server,
-      ],
-      ['bind :443', `bind 127.0.0.1:${port}`],
-      ['/etc/haproxy/plants.pem', pem],
-      ['/run/plants/plants.sock', socket],
-    ])
-    writeFileSync(join(sandbox.home, 'haproxy.cfg'), config)
-    startProxy('haproxy', ['-db', '-f', 'haproxy.cfg'], sandbox.home)
+    startHaproxyAt(socket, proxied)
     expect((await at('create --id 1 --name Fern --retry 1h', token)).code).toBe(0)
     await stop()
     const created = at('create --id 2 --name Moss --retry 1h', token)
@@ -214,6 +237,29 @@ test.runIf(hasOpenssl && hasHaproxy)(
     expect((await created).code).toBe(0)
     expect((await at('list --search fern --output ndjson', token)).out).toContain('"Fern"')
     expect(sandbox.read('proxy.log')).not.toMatch(/fern|\/plants\?/)
+  },
+)
+
+test.runIf(hasOpenssl && hasCaddy)(
+  'a service on a socket is used over TLS through Caddy, whose log has no URL (needs caddy and openssl)',
+  async () => {
+    const proxied = createProxiedSandbox()
+    const { sandbox, at } = proxied
+    const socket = join(sandbox.home, 'plants.sock')
+    const options = { folder: sandbox.home, rights: 'create,read' }
+    const { token, stop } = await serve(['--socket', socket], options)
+    startCaddy(proxied, [['/run/plants/plants.sock', socket]])
+    expect((await at('create --id 1 --name Fern --retry 1h', token)).code).toBe(0)
+    const search = 'list --search fern --output ndjson'
+    expect((await at(search, token)).out).toBe('{"id":1,"name":"Fern"}\n')
+    await stop()
+    // A failure is logged, without the query.
+    const logged = async () => {
+      expect((await at(`${search} --timeout 500ms`, token)).code).toBe(4)
+      return sandbox.read('proxy.log')
+    }
+    await expect.poll(logged).toMatch(/\b502\b/)
+    expect(await logged()).not.toMatch(/fern|\/plants\?/)
   },
 )
 
