@@ -3,12 +3,14 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { connect } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { findBlocks, pages } from '../../helpers/expect/documents.js'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { waitFor } from '../../helpers/sandbox/wait.js'
 import { serve } from '../../helpers/scripted-server/service.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
@@ -125,6 +127,69 @@ function startCaddy({ sandbox, own, port }: ProxiedSandbox, changes: Changes): v
   writeFileSync(path, text)
   startProxy('caddy', ['run', ...config(path)], sandbox.home)
 }
+
+/**
+ * Sends the beginning of a request and then a part of it every five seconds, until the proxy closes
+ * the connection.
+ *
+ * @returns the number of parts that were sent
+ */
+async function sendSlowly(port: number, start: string, part: string): Promise<number> {
+  const ALPNProtocols = ['h2', 'http/1.1']
+  const options = { port, servername: 'localhost', rejectUnauthorized: false, ALPNProtocols }
+  const socket = connect(options)
+  let parts = 0
+  const timer = setInterval(() => {
+    parts += 1
+    socket.write(part)
+  }, 5000)
+  onTestFinished(() => {
+    clearInterval(timer)
+    socket.destroy()
+  })
+  socket.on('error', () => undefined).resume()
+  socket.write(start)
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  await once(socket, 'secureConnect')
+  expect(socket.alpnProtocol).not.toBe('h2') // for which a proxy has other times
+  await waitFor(
+    closed,
+    () => `the end of a connection to port ${port} on which ${parts} parts were sent`,
+  )
+  clearInterval(timer)
+  return parts
+}
+
+test.runIf(hasOpenssl && hasCaddy && hasHaproxy && hasNginx)(
+  'no proxy keeps a client that sends a line or a byte every five seconds (needs caddy, haproxy, nginx and openssl)',
+  async () => {
+    const folder = new Sandbox().home
+    const socket = join(folder, 'plants.sock')
+    const { token } = await serve(['--socket', socket], { folder, rights: 'create,read' })
+    const atSocket = ['/run/plants/plants.sock', socket] as const
+    // Caddy waits for a whole request as long as the service does, too long for a test.
+    const shortBody = ['read_body 30s', 'read_body 10s'] as const
+    const proxies: [string, (proxied: ProxiedSandbox) => void][] = [
+      ['Caddy', (proxied) => startCaddy(proxied, [atSocket, shortBody])],
+      ['haproxy', (proxied) => startHaproxyAt(socket, proxied)],
+      ['nginx', (proxied) => startNginx(proxied, [atSocket])],
+    ]
+    const head = 'POST /plants HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n'
+    const results = await Promise.all(
+      proxies.map(async ([name, start], id) => {
+        const proxied = createProxiedSandbox()
+        start(proxied)
+        const created = await proxied.at(`create --id ${id} --name Fern --retry 1h`, token)
+        expect(created.code).toBe(0)
+        const lines = sendSlowly(proxied.port, head, 'Accept: */*\r\n')
+        const bytes = sendSlowly(proxied.port, `${head}\r\n`, ' ')
+        return { name, lines: await lines, bytes: await bytes }
+      }),
+    )
+    // Each file gives a client ten seconds. A client that sent more was ended by something else.
+    expect(results.filter(({ lines, bytes }) => lines > 5 || bytes > 5)).toEqual([])
+  },
+)
 
 test.runIf(hasOpenssl && hasNginx)(
   'a service on a socket is used over TLS through nginx, whose logs have no URL (needs nginx and openssl)',
