@@ -29,9 +29,9 @@ export const leaveOutHint = 'Leave one of them out'
 
 /**
  * A command of commander. It adds examples to the help, reads the environment from `io` instead of
- * the process, and throws errors instead of printing them. It also rejects two mistakes that
- * commander accepts: an option that is given twice, and a flag that is taken for the value of the
- * option before it, because a variable of the shell was empty.
+ * the process, and throws errors instead of printing them. It also rejects mistakes that commander
+ * accepts: an option that is given twice, an equals sign after a short option, and a flag that is
+ * taken for the value of the option before it, because a variable of the shell was empty.
  */
 export class PlantsCommand extends Command {
   #examples: readonly string[] = []
@@ -234,7 +234,7 @@ export class PlantsCommand extends Command {
       this.#recordFailure(() => {
         this.#rejectRepetition(option)
         this.#recordSwallowedFlag(option, text)
-        const value = this.#removeEqualsSign(option, text)
+        const value = this.#recordEqualsSign(option, text)
         return parseArg ? parseArg(value, previousValue) : value
       }, previousValue)
     return super.addOption(option.argParser(parse))
@@ -322,10 +322,19 @@ export class PlantsCommand extends Command {
       this.setOptionValueWithSource(option.attributeName(), value, 'cli')
   }
 
-  /** Removes the `=` of `-o=json`, which commander would keep in the value. */
-  #removeEqualsSign({ short }: Option, text: string): string {
-    const isJoined = text.startsWith('=') && this.#line.argv.includes(`${short}${text}`)
-    return isJoined ? text.slice(1) : text
+  /**
+   * Records the error of `-n=Fern`, which getopt and commander read as the value `=Fern`, and many
+   * other programs as `Fern`. The option may be the last of several letters: `-qn=Fern`.
+   *
+   * @returns the text without `=`, because it may choose the format of the error: `-o=json`
+   */
+  #recordEqualsSign({ short, long }: Option, text: string): string {
+    // In `-n =Fern` and `--name==Fern`, the sign is a part of the value.
+    const isValue = [text, `${long}=${text}`].some((word) => this.argv.includes(word))
+    if (!text.startsWith('=') || isValue) return text
+    const hint = `Write ${short} VALUE, or ${long}=VALUE`
+    this.#line.firstError ??= createUsageError(`An equals sign follows ${short}`, hint)
+    return text.slice(1)
   }
 
   /**
