@@ -3,7 +3,7 @@
  * adds what the package lacks: Ctrl-D and Escape end a question, a signal ends a question with the
  * error of the signal, and bytes that are typed after an answer are kept for the next question.
  */
-import { confirm, input, password, search, select } from '@inquirer/prompts'
+import { input, password, search, select } from '@inquirer/prompts'
 import { PlantsError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { findFieldProblem } from '../plant/schema.js'
@@ -51,7 +51,8 @@ export function askForSecret(message: string, check: Check, io: Io): Promise<str
 }
 
 /**
- * Asks a question to which Enter answers no.
+ * Asks a question to which Enter answers no. The prompt `confirm` of the package would take every
+ * text that begins with y for a yes.
  *
  * @param declinedMessage the message of the error if the answer is no
  * @throws {PlantsError} `interrupted` without a confirmation, or what `askForPlant` throws
@@ -61,8 +62,13 @@ export async function askToConfirm(
   declinedMessage: string,
   io: Io,
 ): Promise<void> {
-  const isConfirmed = await prompt(io, (context) => confirm({ message, default: false }, context))
-  if (!isConfirmed) throw new PlantsError('interrupted', declinedMessage)
+  const check = (text: string) => (/^(?:y|yes|n|no)?$/i.test(text) ? undefined : 'Answer y or n')
+  const question = {
+    message: `${message} (y/N)`,
+    theme: { validationFailureMode: 'clear' },
+  } as const
+  const answer = await ask(question, check, io)
+  if (!/^y/i.test(answer)) throw new PlantsError('interrupted', declinedMessage)
 }
 
 export interface Choice<T> {
@@ -123,7 +129,7 @@ function escapeChoice<T>({ value, name, short = name }: Choice<T>): Required<Cho
 type Check = (text: string) => string | undefined
 
 async function ask(
-  question: { message: string; default?: string },
+  question: Pick<Parameters<typeof input>[0], 'message' | 'default' | 'theme'>,
   check: Check,
   io: Io,
 ): Promise<string> {

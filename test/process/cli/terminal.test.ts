@@ -108,6 +108,22 @@ test.each(['--tag wet', '1 2'])(
   },
 )
 
+test('a confirmation takes only y, yes, n and no, and asks again after anything else', async () => {
+  const user = await after(fern)
+  const declined = user.terminal('delete 1', plain)
+  await declined.waitForText('(y/N)')
+  for (const text of ['yikes', 'ye', 'nein', 'yes no']) {
+    declined.type(`${text}\r`)
+    await declined.answer([`(y/N) ${text}`, ''], ['Answer y or n', ''])
+  }
+  declined.type('No\r')
+  expect((await declined.ended).code).toBe(130)
+  const confirmed = user.terminal('delete 1', plain)
+  await confirmed.answer(['(y/N)', 'yikes\r'], ['Answer y or n', ' YES \r'])
+  expect((await confirmed.ended).code).toBe(0)
+  expect(await user.run('count')).toEqual(toTextResult('0\n'))
+})
+
 test('the question of delete names the saved store and its address', async () => {
   const user = await after('stores add prod ./garden.db', `${fern} --store ./garden.db`)
   const session = user.terminal('delete 1 --store prod', plain)
