@@ -66,7 +66,7 @@ export async function askIfTextIsRight(io: Io): Promise<boolean> {
     'Is that right?',
     [
       { value: 'yes', name: 'Yes' },
-      { value: 'other', name: 'Another encoding…' },
+      { value: 'other', name: 'No, another encoding…' },
       { value: 'stop', name: 'Stop' },
     ],
     'yes',
@@ -108,7 +108,8 @@ export async function askToImport(
     [
       { value: 'yes', name: 'Yes' },
       ...(offersDryRun ? [dryRun] : []),
-      { value: 'stop', name: 'Stop' },
+      // A person who types "no" selects this. Otherwise Enter would take the answer above, yes.
+      { value: 'stop', name: 'No' },
     ],
     'yes',
     io,

@@ -81,7 +81,8 @@ test.each<[string, [string, string][]]>([
   ['Ctrl-C', [['the id?', '\x03']]],
   ['Ctrl-D', [['the id?', '\x04']]],
   ['Escape at the last question', [...columns, ['Import 2 plants?', '\x1b']]],
-  ['Stop', [...columns, ['Import 2 plants?', `${down}${down}${enter}`]]],
+  ['No', [...columns, ['Import 2 plants?', `${down}${down}${enter}`]]],
+  ['a typed no', [...columns, ['Import 2 plants?', `no${enter}`]]],
 ])('after %s, an import has stored nothing, and ends with exit code 130', async (_, turns) => {
   const user = createSandboxWithFile(table)
   const session = user.terminal('import list.csv', noColor)
