@@ -205,6 +205,25 @@ const hintsForSecrets: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
+ * Explains `plants --timeout list`, in which commander takes the command for the value of the
+ * option, and then finds no command or a wrong one.
+ *
+ * @throws {PlantsError} `usage` if the value of an option is the name of a command
+ */
+export function assertNoSwallowedCommand(parent: Command, argv: readonly string[]): void {
+  const names = parent.commands.flatMap((command) => [command.name(), ...command.aliases()])
+  for (const option of parent.options) {
+    const value = String(parent.getOptionValue(option.attributeName()))
+    // In `--store=list`, nobody meant the command.
+    if (names.includes(value) && argv.includes(value))
+      throw createUsageError(
+        `${option.long} needs a value, but the command ${value} follows`,
+        'Write the value in front of the command',
+      )
+  }
+}
+
+/**
  * Converts the error of commander to an error for people. The codes of the errors are documented by
  * commander.
  */

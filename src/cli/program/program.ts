@@ -25,7 +25,7 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
   const program = await buildProgram(io, line, (page) => {
     text += page
   })
-  const pageError = await parseAndRun(program, line.argv)
+  const pageError = await parseAndRun(program, line)
   // For a line without a command, commander also builds the help, and ends with a failure.
   const isFailure = pageError !== undefined && pageError.exitCode !== 0
   if (isFailure && program.args.length === 0)
@@ -44,14 +44,18 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
  */
 async function parseAndRun(
   program: PlantsCommand,
-  argv: readonly string[],
+  line: CommandLine,
 ): Promise<CommanderError | undefined> {
   try {
-    await program.parseAsync(argv, { from: 'user' })
+    await program.parseAsync(line.argv, { from: 'user' })
     return undefined
   } catch (error) {
-    if (error instanceof CommandLineError)
-      throw (await import('../usage-errors.js')).explainCommandLineError(error)
+    const isLineWrong = error instanceof CommandLineError
+    if (isLineWrong || (error instanceof CommanderError && error.exitCode !== 0)) {
+      const usageErrors = await import('../usage-errors.js')
+      usageErrors.assertNoSwallowedCommand(line.command ?? program, line.argv)
+      if (isLineWrong) throw usageErrors.explainCommandLineError(error)
+    }
     if (error instanceof CommanderError) return error
     throw error
   }

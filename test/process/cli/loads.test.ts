@@ -14,7 +14,7 @@ const drivers = ['driver', 'sqlite-store']
 
 test.each<[string, string[][], files: number, kilobytes: number, stores: string[]]>([
   ['--help', [['--help']], 6, 139, []],
-  ['create --help', [['create', '--help']], 8, 146, []],
+  ['create --help', [['create', '--help']], 8, 147, []],
   ['a Tab', [tab], 8, 148, []],
   ['create', [fern], 10, 177, drivers],
   ['get', [fern, ['get', '1']], 10, 176, drivers],
