@@ -5,7 +5,7 @@
  * when it occurs, and the worst error decides the exit code.
  */
 import { assertDefined, getExitCode, PlantsError } from '../errors.js'
-import { describeChange, describePlant, ignoreClosedPipe } from '../output/output.js'
+import { addKeptHint, describeChange, describePlant, ignoreClosedPipe } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
 import {
@@ -149,7 +149,7 @@ export async function printAndReport(
   // A reader of stdout that ends early, as `head` does, must not stop changes halfway.
   const ignoreClosedReader = (error: unknown) => {
     if (isDryRun) throw error
-    ignoreClosedPipe(error)
+    ignoreClosedPipe(addKeptHint(error))
   }
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))

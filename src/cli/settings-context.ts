@@ -3,7 +3,14 @@ import { EffectiveSettings } from '../config/resolve.js'
 import { listSettings } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
 import type { Column, PlantRecord } from '../formats/write.js'
-import { createStyle, mayColor, quoteIfNeeded, type Style, writeStdout } from '../output/output.js'
+import {
+  addKeptHint,
+  createStyle,
+  mayColor,
+  quoteIfNeeded,
+  type Style,
+  writeStdout,
+} from '../output/output.js'
 import { type Layout, Printer } from '../output/printer.js'
 import { Reporter } from '../output/reporter.js'
 import { fieldNames } from '../plant/fields.js'
@@ -107,12 +114,22 @@ export class SettingsContext {
   }
 
   /**
-   * Prints what a command has changed: fields for programs, or a sentence for people. --quiet
+   * Prints what a command has done: fields for programs, or a sentence for people. --quiet
    * suppresses the sentence.
+   *
+   * @param options.isKept whether it stays done if the output fails: a dry run has done nothing
    */
-  async printOutcome(fields: object, sentence: string, format = this.output): Promise<void> {
-    if (format !== 'text' || !this.reporter.isQuiet)
+  async printOutcome(
+    fields: object,
+    sentence: string,
+    { format = this.output, isKept = true } = {},
+  ): Promise<void> {
+    if (format === 'text' && this.reporter.isQuiet) return
+    try {
       await this.printResult(fields, sentence, format)
+    } catch (error) {
+      throw isKept ? addKeptHint(error) : error
+    }
   }
 
   /** Prints the result of a command, also with --quiet: fields for programs, a text for people. */

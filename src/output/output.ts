@@ -5,7 +5,7 @@ import type { Io, Output } from '../platform/io.js'
 
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
-const incompleteHint = 'Changes made so far are kept, but the output is incomplete'
+const spaceHint = 'Write the output to a disk with more space'
 
 /**
  * Writes the output of a command.
@@ -17,16 +17,21 @@ export async function writeStdout(io: Io, text: string | Uint8Array): Promise<vo
   try {
     await io.stdout.write(text)
   } catch (error) {
-    if (error instanceof PlantsError) {
-      const message = `${error.message} before all output was written`
-      throw new PlantsError(error.kind, message, { hint: incompleteHint, cause: error })
-    }
     const reason = describeSystemError(error)
     if (reason === undefined || getSystemCode(error) === 'EPIPE') throw error
     const message = `Stdout could not be written: ${reason}`
-    const hint = `Write it to a disk with more space. ${incompleteHint}`
-    throw new PlantsError('unwritable', message, { hint, cause: error })
+    throw new PlantsError('unwritable', message, { hint: spaceHint, cause: error })
   }
+}
+
+/**
+ * Says of an error of `writeStdout` that only the output is missing: nobody needs to repeat what
+ * the command has done. Returns any other error unchanged.
+ */
+export function addKeptHint(error: unknown): unknown {
+  if (!(error instanceof PlantsError) || error.kind !== 'unwritable') return error
+  const hint = `${spaceHint}: what the command has done is kept`
+  return new PlantsError('unwritable', error.message, { hint, cause: error.cause })
 }
 
 /** Ignores that the reader of stdout has left, where the command must go on. */

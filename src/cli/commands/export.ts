@@ -174,8 +174,8 @@ async function writeFile(
   const { plants, bytes } = await exportFile(path, pages, context.io.getStopSignal())
   const sentence = `Exported ${formatPlantCount(plants)} to ${name}`
   // With --output csv, the file has CSV. Its number of plants is printed as JSON.
-  const resultFormat = context.output === 'text' ? 'text' : 'json'
-  await context.printOutcome({ file: path, plants, bytes }, sentence, resultFormat)
+  const format = context.output === 'text' ? 'text' : 'json'
+  await context.printOutcome({ file: path, plants, bytes }, sentence, { format })
 }
 
 async function confirmReplacement(name: string, context: CommandContext): Promise<void> {

@@ -1,5 +1,6 @@
 import { createDurationParser, parseNonEmptyString } from '../../config/option-values.js'
 import { createUsageError, PlantsError } from '../../errors.js'
+import { addKeptHint } from '../../output/output.js'
 import { parseDecimalId } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -72,7 +73,9 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }
     const savedToken = await store.tokens.add(hashToken(token), fields)
-    await context.printValue(token, { ...savedToken, token })
+    await context.printValue(token, { ...savedToken, token }).catch((error: unknown) => {
+      throw addKeptHint(error)
+    })
     if (io.stdout.isTerminal && !context.reporter.isJson)
       await context.warn(`This is token ${savedToken.id}. Save it now: it is not shown again`)
   } finally {

@@ -149,9 +149,10 @@ export class ImportReport {
     // If an outcome is unknown, the import ends without a summary.
     const unknown = 0
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
+    const isKept = !dryRun && !importer.isRolledBack
     // A reader of stdout that has left must not hide why the import fails after its summary.
     await this.#context
-      .printOutcome(fields, `${subject}: ${parts.join(', ')}`)
+      .printOutcome(fields, `${subject}: ${parts.join(', ')}`, { isKept })
       .catch(ignoreClosedPipe)
   }
 
