@@ -98,7 +98,7 @@ export function define(command: PlantsCommand): void {
     .value('--connection-limit <count>', 'maximum number of open connections', parseLimit, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a graceful stop', parseTimer, '10s')
     .addExamples(
-      'plants tokens create --note laptop',
+      'plants tokens create --note laptop --store ./garden.db',
       'plants serve --store ./garden.db --port 0 --base-path /v1',
     )
     .handler(serve)

@@ -50,7 +50,7 @@ export function define(command: PlantsCommand): void {
   command
     .command('list')
     .description('List the notes, rights and dates of the tokens, but not the tokens themselves.')
-    .addExamples('plants tokens list --store ./garden.db')
+    .addExamples('plants tokens list')
     .handler(list)
   command
     .command('revoke')

@@ -202,9 +202,8 @@ test('each example in a help text works', async () => {
     'plants stores add nursery ./nursery.db',
   ]
   await shell(lines.join('\n'), prepared)
-  const examples = [...helps].flatMap(([path, help]) => {
-    const [, section = ''] = /^Examples?:\n((?: {2}.*\n)*)/m.exec(help) ?? []
-    const found = section.trimEnd().split('\n').filter(Boolean)
+  const examples = [...helps.keys()].flatMap((path) => {
+    const found = findExamples(path)
     expect(path.includes(' ') || found.length > 0, path).toBe(true)
     return found
   })
@@ -212,6 +211,20 @@ test('each example in a help text works', async () => {
   const results = await Promise.all(examples.map((line) => runExample(line, prepared, service)))
   expect(results).toEqual(examples.map((line) => ({ line, exitCode: 0, stderr: '' })))
 })
+
+test.each(['serve', 'tokens'])(
+  'the examples in the help of %s use the same store, one after the other',
+  async (path) => {
+    const lines = findExamples(path).map(unattended).join('\n')
+    const { exitCode, stderr } = await shell(lines, createTemporaryFolder())
+    expect([exitCode, withoutNotes(stderr)]).toEqual([0, ''])
+  },
+)
+
+function findExamples(path: string): string[] {
+  const [, section = ''] = /^Examples?:\n((?: {2}.*\n)*)/m.exec(helps.get(path) ?? '') ?? []
+  return section.trimEnd().split('\n').filter(Boolean)
+}
 
 /** Runs an example of the help in a folder of its own, with plants and tokens unless it creates one. */
 async function runExample(line: string, prepared: string, service: string) {
