@@ -42,7 +42,7 @@ export function define(command: PlantsCommand): void {
     .addExamples(
       'plants create --id 1 --name Fern --tag shade',
       'plants create --id next --name Moss',
-      `echo '{"id":2,"name":"Moss"}' | plants create`,
+      `echo '{"id":3,"name":"Mint"}' | plants create`,
     )
     .handler(create)
 }

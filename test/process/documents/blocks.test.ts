@@ -212,8 +212,8 @@ test('each example in a help text works', async () => {
   expect(results).toEqual(examples.map((line) => ({ line, exitCode: 0, stderr: '' })))
 })
 
-test.each(['serve', 'tokens'])(
-  'the examples in the help of %s use the same store, one after the other',
+test.each(['create', 'serve', 'tokens'])(
+  'the examples in the help of %s work one after the other in the same store',
   async (path) => {
     const lines = findExamples(path).map(unattended).join('\n')
     const { exitCode, stderr } = await shell(lines, createTemporaryFolder())
