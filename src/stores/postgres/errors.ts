@@ -117,7 +117,7 @@ const requiredTlsAdvice =
 function explainServerError(
   code: string,
   reason: string,
-  { address: { name, user } }: PostgresAccess,
+  { address: { name } }: PostgresAccess,
 ): Explanation {
   if (code === '3F000' || code === '42P01')
     return { kind: 'accessDenied', message: `There is no store at ${name}`, hint: createStoreHint }
@@ -132,7 +132,7 @@ function explainServerError(
   return {
     kind: isTemporary ? 'unavailable' : 'accessDenied',
     message: `${name} reported an error: ${reason}`,
-    hint: code === insufficientPrivilege ? describeGrants(user) : (hintsByCode[code] ?? logHint),
+    hint: hintsByCode[code] ?? logHint,
   }
 }
 
@@ -159,7 +159,11 @@ const createStoreHint = 'Check the address, or create the store with: plants sto
 export const createDatabaseHint =
   'Create another database with: CREATE DATABASE NAME OWNER ROLE ENCODING UTF8 TEMPLATE template0'
 
+const insufficientPrivilege = '42501'
+
 const hintsByCode: Record<string, string> = {
+  [insufficientPrivilege]:
+    'Let the owner of the store grant what the role lacks: docs/databases.md, "Least privilege"',
   '40001': 'Try again. At a standby, hot_standby_feedback = on prevents most conflicts',
   '3D000':
     'Correct the database in the address, or create it in psql: CREATE DATABASE NAME OWNER ROLE ENCODING UTF8 TEMPLATE template0. Then create the store: plants stores init ADDRESS',
@@ -172,20 +176,7 @@ const hintsByCode: Record<string, string> = {
 
 const logHint = 'See the log of the database server'
 
-const insufficientPrivilege = '42501'
-
-/** The role may then do everything except create tokens, which is for the owner of the store. */
-function describeGrants(user: string): string {
-  const role = pg.escapeIdentifier(user)
-  const grants = [
-    `GRANT USAGE ON SCHEMA plant_store TO ${role}`,
-    `GRANT SELECT ON ALL TABLES IN SCHEMA plant_store TO ${role}`,
-    `GRANT INSERT, UPDATE, DELETE ON plant_store.plants, plant_store.imports TO ${role}`,
-  ]
-  return `Use the role of the owner, or let it run: ${grants.join('; ')}`
-}
-
-/** Explains the error of a change of tokens, which the grants of `describeGrants` do not allow. */
+/** Explains the error of a change of tokens, which only the owner of the store may make. */
 export function explainTokenError(error: unknown): unknown {
   if (!(error instanceof PlantsError) || !isPrivilegeMissing(error)) return error
   return new PlantsError(error.kind, error.message, { hint: tokenOwnerHint, cause: error.cause })

@@ -87,6 +87,24 @@ describe('a service with the role of "Least privilege"', () => {
   })
 })
 
+test('a reader is led to a page, whose statements let it read and change nothing', async () => {
+  const database = await createDatabase()
+  const plant = { id: 1n, name: 'Fern' }
+  await createPlant(await openPostgresStore(database), plant)
+  const { role, url } = await createRole(database, 'reader')
+  const env = { ...database.env, PLANTS_STORE: url }
+  const denied = await new Sandbox().run('list', { env })
+  expect([denied.code, denied.err]).toEqual([4, expect.stringContaining('permission denied')])
+  expect(denied.err).toContain('docs/databases.md')
+  expect(denied.err).not.toContain('GRANT')
+  const readerGrants = grants.replace(', INSERT', '').replace(/^.*imports.*$/m, '')
+  await database.query(readerGrants.replaceAll('TO service;', `TO ${role};`))
+  for (const line of ['list', 'get 1', 'count', 'export'])
+    expect([line, (await new Sandbox().run(line, { env })).code]).toEqual([line, 0])
+  for (const line of ['create --id 2 --name Moss', 'update 1 --name Oak', 'delete 1 --yes'])
+    expect([line, (await new Sandbox().run(line, { env })).code]).toEqual([line, 4])
+})
+
 test('a service is not ready while its role may not look up tokens', async () => {
   const { database, role, url } = await freshRole()
   const { env } = database

@@ -111,20 +111,6 @@ test('the hint for a role that may not create a store is for the owner of the da
   expect(owned).toMatchObject({ code: 0 })
 })
 
-test('the statements of the hint give a role what it lacks', async () => {
-  const database = await createDatabase()
-  const clerk = await createRole(database, 'clerk')
-  const options = { env: { ...database.env, PLANTS_STORE: clerk.url } }
-  const { code, err } = await new Sandbox().run('create --id 1 --name Fern', options)
-  expect([code, err]).toEqual([4, expect.stringContaining('permission denied for schema')])
-  const [, grants = ''] = /Use the role of the owner, or let it run: (GRANT .*)/.exec(err) ?? []
-  await database.query(grants)
-  for (const line of ['create --id 1 --name Fern', 'update 1 --name Oak', 'delete 1 --yes'])
-    expect(await new Sandbox().run(line, options)).toMatchObject({ code: 0 })
-  const stdin = '{"id":2,"name":"Moss"}'
-  expect(await new Sandbox().run('import', { ...options, stdin })).toMatchObject({ code: 0 })
-})
-
 test('a role may do exactly what it has been granted', async () => {
   const database = await getDatabase()
   await createPlant(await openPostgresStore(database), fern)
