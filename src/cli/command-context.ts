@@ -69,7 +69,7 @@ export class CommandContext extends SettingsContext {
    * Opens the store. Returns undefined for a default store that does not exist yet: it has no
    * plants.
    *
-   * @throws {PlantsError} `unavailable` for any other store that does not exist
+   * @throws {PlantsError} `accessDenied` for any other store that does not exist
    */
   async openStore(): Promise<Store | undefined> {
     const opener = await this.createOpener()

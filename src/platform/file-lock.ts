@@ -119,5 +119,5 @@ function assertIsLockFile(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats === undefined || (stats.isFile() && stats.size === 0)) return
   const hint = 'Move the file to another place'
-  throw new PlantsError('unavailable', `${path} exists, but is not a lock of plants`, { hint })
+  throw new PlantsError('accessDenied', `${path} exists, but is not a lock of plants`, { hint })
 }

@@ -130,7 +130,7 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
   } catch (error) {
     ignoreSystemError(() => rmSync(temporaryPath, { force: true }))
     const hint = 'Choose a path with --socket in a directory that you can write to'
-    throw toListenError(error, path, 'unavailable', hint)
+    throw toListenError(error, path, 'accessDenied', hint)
   }
   const identity = findFileIdentity(path)
   server.once('close', () => {
@@ -156,7 +156,7 @@ function assertUsablePath(path: string, bytes: number): void {
   const folder = dirname(path)
   if (existsSync(folder)) return
   const message = `${path}: ${describeMissingFolder(folder)}`
-  throw new PlantsError('unavailable', message, { hint: makeFolderHint(folder) })
+  throw new PlantsError('accessDenied', message, { hint: makeFolderHint(folder) })
 }
 
 /** A service that starts holds the lock for milliseconds, so this is ample. */
@@ -170,21 +170,21 @@ const lockRuntime: Runtime = {
 }
 
 /**
- * @throws {PlantsError} `unavailable` for a file that is not a socket, and for a socket on which
- *   somebody may still listen
+ * @throws {PlantsError} `accessDenied` for a file that is not a socket of this user, and
+ *   `unavailable` for a socket on which somebody may still listen
  */
 async function assertReplaceable(path: string): Promise<void> {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return
   if (!stats.isSocket()) {
     const hint = 'Choose another path with --socket'
-    throw new PlantsError('unavailable', `${path} exists, and is not a socket`, { hint })
+    throw new PlantsError('accessDenied', `${path} exists, and is not a socket`, { hint })
   }
   const code = await findConnectError(path)
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return
   if (code === 'EACCES' || code === 'EPERM') {
     const hint = 'Choose another path with --socket'
-    throw new PlantsError('unavailable', `${path} belongs to another user`, { hint })
+    throw new PlantsError('accessDenied', `${path} belongs to another user`, { hint })
   }
   const hint = 'Another program listens there. Stop it, or choose another path with --socket'
   throw new PlantsError('unavailable', `${path}: address already in use`, { hint })
@@ -209,7 +209,7 @@ async function findConnectError(path: string): Promise<string | undefined> {
 function toListenError(
   error: unknown,
   name: string,
-  kind: 'usage' | 'unavailable',
+  kind: 'usage' | 'unavailable' | 'accessDenied',
   hint: string,
 ): unknown {
   const reason = describeSystemError(error)

@@ -116,7 +116,7 @@ export function createNoStoreError(
   const command = `plants create --id next --name NAME${storeFlag}`
   const creation = hint ?? `${advice} the store and a plant with: ${command}`
   const message = `There is no store at ${name}${reason}`
-  return new PlantsError('unavailable', message, { hint: firstStep + creation })
+  return new PlantsError('accessDenied', message, { hint: firstStep + creation })
 }
 
 /** @param folder the directory in which the store was looked for */

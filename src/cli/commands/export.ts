@@ -133,7 +133,7 @@ function findDocumentFormat({ output }: CommandContext): FormatName {
  * Opens the store. A default store that does not exist yet is undefined: to stdout, it has no
  * plants.
  *
- * @throws {PlantsError} `unavailable` for such a store and a file
+ * @throws {PlantsError} `accessDenied` for such a store and a file
  */
 async function openStoreToExport(
   file: ExportFile | undefined,

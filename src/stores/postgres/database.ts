@@ -23,14 +23,7 @@ import type { CreateSystemContext } from '../credentials.js'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import type { PostgresAccess } from './address.js'
 import { PostgresConnection, type Row } from './connection.js'
-import {
-  isLockTimeout,
-  isPoolFull,
-  lacksTls,
-  ReadOnlyServerError,
-  raiseMaxHint,
-  toPlantsError,
-} from './errors.js'
+import { isLockTimeout, isPoolFull, lacksTls, raiseMaxHint, toPlantsError } from './errors.js'
 import { createPool, createTlsOptions } from './pool.js'
 import { waitUntilSignal } from './wait-until-signal.js'
 
@@ -212,7 +205,7 @@ export class PostgresDatabase {
       const elapsedMs = runtime.now() - startMs
       // A change waits for a lock for most of the timeout, so it has no time for another try.
       const hasWaited = isLockTimeout(error) && elapsedMs > this.#access.timeoutMs / 2
-      const isTransient = error.isRetryable && !(error instanceof ReadOnlyServerError) && !hasWaited
+      const isTransient = error.isRetryable && !hasWaited
       const mayRetry = error.isOutcomeUnknown ? mayRepeatCommit() : isTransient
       if (mayRetry && error.isOutcomeUnknown) unknownOutcome = error
       const retryBudgetMs = chooseRetryBudgetMs(this.#access, this.#hasConnected)

@@ -143,7 +143,7 @@ function explainServerError(
 export class ReadOnlyServerError extends PlantsError {
   constructor(server: string) {
     const message = `The server ${server} is read-only`
-    super('unavailable', message, { hint: useWritableServerHint })
+    super('accessDenied', message, { hint: useWritableServerHint })
   }
 }
 

@@ -153,7 +153,9 @@ describe('a service does not start', () => {
     const file = `${user.home}/${user.write('file', 'precious')}`
     for (const path of [file, `${user.home}/none/socket`, `${file}/socket`]) {
       const message = expect.stringContaining(path)
-      expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, error: 503, message })
+      const failure = await failureOf(['--socket', path])
+      expect(failure).toMatchObject({ code: 4, error: 503, message })
+      expect(failure).not.toHaveProperty('retryable')
     }
     expect(user.read('file')).toBe('precious')
     const long = `${user.home}/${'x'.repeat(100)}`

@@ -102,7 +102,7 @@ test('a service at a server that is read-only by a setting is ready to read', as
   await configure(primary, 'default_transaction_read_only = on')
   const store = await openPostgresStore(primary, { parameters: anyServer })
   await expect.poll(async () => (await store.findServer()).isReadOnly, pollOptions).toBe(true)
-  const readOnly = `unavailable: The server ${getHost(primary)} is read-only`
+  const readOnly = `accessDenied: The server ${getHost(primary)} is read-only`
   const calls = [store.check(['read']), store.check(), store.write([]), createPlant(store, fern)]
   expect(await settleAll(calls)).toEqual([undefined, readOnly, readOnly, readOnly])
 })
