@@ -15,7 +15,8 @@ import type { InputPlant } from '../stores/next-id.js'
  * Asks on stderr for the fields that are not known.
  *
  * @param mayBeNext whether the store may choose the id
- * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, and `terminated` on SIGTERM
+ * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, and `terminated` on SIGTERM and if the
+ *   terminal closes
  */
 export async function askForPlant(
   knownFields: { [field in keyof InputPlant]: InputPlant[field] | undefined },
@@ -175,16 +176,24 @@ async function prompt<T>(
   stdin.on('data', keepTypeAhead)
   try {
     const signal = AbortSignal.any([io.getStopSignal(), questionEnd.signal])
-    return await showPrompt({ input: stdin, output: io.stderr.openStream(), signal })
+    const answer = showPrompt({ input: stdin, output: io.stderr.openStream(), signal })
+    // At the end of its input, readline restores the mode of the terminal. If the terminal has
+    // closed, that fails (EIO), and the listener of readline would throw where nobody can catch it.
+    stdin.removeAllListeners('error').on('error', endQuestion)
+    return await answer
   } catch (error) {
     io.getStopSignal().throwIfAborted()
+    // The system does not send SIGHUP to every process of a terminal that closes.
+    if (!io.stdin.isTerminal)
+      throw new PlantsError('terminated', 'The terminal was closed', { cause: error })
     const promptErrors = ['ExitPromptError', 'AbortPromptError']
     if (!(error instanceof Error) || !promptErrors.includes(error.name)) throw error
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {
     stdin.off('pause', endQuestion)
+    stdin.off('error', endQuestion)
     stdin.off('keypress', closeOnEscape)
     stdin.off('data', keepTypeAhead)
-    if (typeAhead !== '') stdin.unshift(Buffer.from(typeAhead, 'latin1'))
+    if (typeAhead !== '' && stdin.readable) stdin.unshift(Buffer.from(typeAhead, 'latin1'))
   }
 }

@@ -69,6 +69,8 @@ export function openTerminal(
       }
     },
     kill: (signal: string) => pty.kill(signal),
+    /** Closes the terminal. The system then sends SIGHUP. The types of node-pty lack `destroy`. */
+    close: () => (pty as unknown as { destroy(): void }).destroy(),
     /** Resolves when the program has ended. The limit of this wait begins now. */
     get ended() {
       const command = [program, ...args].join(' ')

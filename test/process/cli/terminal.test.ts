@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { buildPlantLines, countPlants, writeLines } from '../../helpers/sandbox/import-sandbox.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { bin } from '../../helpers/sandbox/process.js'
-import { Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
+import { isWindows, Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
 import { openTerminal } from '../../helpers/sandbox/terminal.js'
 
 const fern = 'create --id 1 --name Fern'
@@ -190,15 +190,51 @@ test.skipIf(!isInstalled('bash'))(
   },
 )
 
-test.skipIf(process.env['PLANTS_BIN'] !== undefined || !isInstalled('script'))(
-  'a terminal that closes during a question ends the program without SIGABRT (needs Node as its runtime)',
-  async () => {
-    const user = new Sandbox()
-    const line = `trap '' HUP; ${bin} create; echo $? >code`
-    const options = { cwd: user.home, env: user.env, reject: false }
+test.skipIf(isWindows).each<[command: string, turns: [question: string, text: string][]]>([
+  ['create', [['plus 1 (next)', '']]],
+  [
+    'create',
+    [
+      ['plus 1 (next)', '\r'],
+      ['name', ''],
+    ],
+  ],
+  [
+    'create',
+    [
+      ['plus 1 (next)', 'x\r7'],
+      ['an integer', ''],
+    ],
+  ],
+  ['delete 1', [['(y/N)', '']]],
+  ['import list.csv', [['the id?', '']]],
+  ['auth login --store https://plants.example.com', [['token for', '']]],
+])(
+  'plants %s ends with exit code 143 if the terminal closes after %j (needs SIGHUP)',
+  async (command, turns) => {
+    const user = await after(fern)
+    user.write('list.csv', 'Nr;Plant\n2;Moss\n')
+    const session = user.terminal(command, plain)
+    await session.answer(...turns)
+    session.close()
+    expect((await session.ended).code).toBe(143)
+    expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Fern' }))
+  },
+)
+
+test.skipIf(process.env['PLANTS_BIN'] !== undefined || !isInstalled('script')).each([
+  ['create', 'next'],
+])(
+  'plants %s ends with exit code 143 if its terminal closes without a signal (needs Node as its runtime)',
+  async (command, shown) => {
+    const user = await after(fern)
+    const line = `trap '' HUP; ${bin} ${command}; echo $? >code`
+    // The pager ends when its terminal closes, as less does.
+    const PAGER = 'echo page 1; read key < /dev/tty; true'
+    const options = { cwd: user.home, env: { ...user.env, PAGER }, reject: false }
     const screen = execa('script', ['-qc', line, '/dev/null'], options)
-    screen.stdout.on('data', (text) => String(text).includes('next') && screen.kill('SIGKILL'))
+    screen.stdout.on('data', (text) => String(text).includes(shown) && screen.kill('SIGKILL'))
     await screen
-    await expect.poll(() => user.has('code') && user.read('code')).toBe('70\n')
+    await expect.poll(() => user.has('code') && user.read('code')).toBe('143\n')
   },
 )
