@@ -1,10 +1,12 @@
 /*
  * Shows long output in a pager, such as less. An action writes to the pager instead of stdout. It
- * can end in three ways:
+ * can end in four ways:
  *
  * - The action has written everything. The pager runs on until the person quits it.
  * - The person quits the pager. Then the action ends with EPIPE.
  * - A signal arrives, such as Ctrl-C. Then the action ends with the error of the signal.
+ * - The terminal closes, and the pager with it. Then the command is terminated, even if the system
+ *   sends no signal to this process.
  *
  * The pager is started when the action writes for the first time, because an action without output
  * needs no pager. The program always waits for the end of the pager, which owns the terminal until
@@ -67,17 +69,22 @@ export async function runInPager(
   const { columns, openStream } = io.stdout
   const pagerOutput: Output = { isTerminal: true, columns, write, log: write, openStream }
   const stderr = io.stderr.isTerminal ? pagerOutput : io.stderr
+  let failure: unknown
   try {
     await action(replaceOutput(io, { stdout: pagerOutput, stderr, getStopSignal: () => signal }))
   } catch (error) {
-    const { reason } = io.getStopSignal()
-    if (!(reason instanceof PlantsError)) throw error
-    // The person who pressed Ctrl-C at the pager needs no message.
-    throw new PlantsError(reason.kind, reason.message, { isReported: true })
-  } finally {
-    pager?.stdin.end()
-    await pager
+    failure = error
   }
+  pager?.stdin.end()
+  await pager
+  if (!io.stdout.isTerminal)
+    throw new PlantsError('terminated', 'The terminal was closed', { isReported: true })
+  if (failure === undefined) return
+  const { reason } = io.getStopSignal()
+  // The person who pressed Ctrl-C at the pager needs no message.
+  throw reason instanceof PlantsError
+    ? new PlantsError(reason.kind, reason.message, { isReported: true })
+    : failure
 }
 
 /**

@@ -34,6 +34,13 @@ describe.skipIf(!isInstalled('less'))('in less (needs less)', () => {
     expect(lines(screen)).not.toContain('23  Plant 23')
   })
 
+  test('a terminal that closes ends a list with exit code 143', async () => {
+    const session = (await withPlants(200)).terminal('list', less)
+    await session.waitForText(prompt)
+    session.close()
+    expect((await session.ended).code).toBe(143)
+  })
+
   test.each(['C', 'en_US.UTF-8'])(
     'a list that fits the screen ends at once, with its colours and letters in %s',
     async (LC_ALL) => {

@@ -224,6 +224,7 @@ test.skipIf(isWindows).each<[command: string, turns: [question: string, text: st
 
 test.skipIf(process.env['PLANTS_BIN'] !== undefined || !isInstalled('script')).each([
   ['create', 'next'],
+  ['list', 'page 1'],
 ])(
   'plants %s ends with exit code 143 if its terminal closes without a signal (needs Node as its runtime)',
   async (command, shown) => {
