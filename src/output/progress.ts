@@ -36,11 +36,12 @@ export class Progress {
     void this.#io.stderr.log(formatLine(text, this.#io.stderr))
   }
 
+  /** Ignores that the terminal has closed, which must not hide why the work ends. */
   async clear(): Promise<void> {
     if (!this.#isDrawn) return
     this.#isDrawn = false
     this.#nextDrawMs = -Infinity
-    await this.#io.stderr.write(formatLine('', this.#io.stderr))
+    await this.#io.stderr.log(formatLine('', this.#io.stderr))
   }
 }
 

@@ -118,9 +118,12 @@ export async function askToImport(
   return answer === 'yes'
 }
 
-/** Writes lines that belong to a question, and so are not hidden by `--quiet`. */
+/**
+ * Writes lines that belong to a question, and so are not hidden by `--quiet`. If the terminal has
+ * closed, the question notices that.
+ */
 export async function showLines(lines: readonly string[], io: Io): Promise<void> {
-  await io.stderr.write(lines.map((line) => `${toPrintable(line, io)}\n`).join(''))
+  await io.stderr.log(lines.map((line) => `${toPrintable(line, io)}\n`).join(''))
 }
 
 function createStoppedError(): PlantsError {

@@ -222,6 +222,18 @@ test.skipIf(isWindows).each<[command: string, turns: [question: string, text: st
   },
 )
 
+test.skipIf(isWindows)(
+  'an import whose terminal closes ends with exit code 143 (needs SIGHUP)',
+  async () => {
+    const user = new Sandbox()
+    writeLines(user.home, buildPlantLines(300_000))
+    const session = user.terminal('import plants.ndjson', plain)
+    await session.waitForText(' done, ')
+    session.close()
+    expect((await session.ended).code).toBe(143)
+  },
+)
+
 test.skipIf(process.env['PLANTS_BIN'] !== undefined || !isInstalled('script')).each([
   ['create', 'next'],
   ['list', 'page 1'],
