@@ -5,7 +5,8 @@
  * then gets the name. What is not an ordinary file, such as /dev/stdout or a named pipe, cannot be
  * replaced like this, and is written in place.
  */
-import { createWriteStream } from 'node:fs'
+import { constants, createWriteStream, type Stats, type WriteStream } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -13,6 +14,7 @@ import { createUsageError, getSystemCode } from '../errors.js'
 import { type FileFormat, type FormatName, formatNames } from '../formats/write.js'
 import {
   AtomicFile,
+  assertOwnFile,
   findDescriptor,
   isWrittenInPlace,
   toWriteError,
@@ -67,6 +69,8 @@ function toWorkbookName(name: string): string {
 /** The endings of spreadsheets. A table in CSV under such a name would open as a damaged file. */
 const spreadsheetExtensions = ['xls', 'xlsx', 'xlsm', 'xlsb', 'xltx', 'ods', 'fods', 'numbers']
 
+const otherFileHint = 'Choose another file'
+
 /** Writes a file as a whole or not at all, and returns how many plants and bytes it has. */
 export async function exportFile(
   path: string,
@@ -86,12 +90,13 @@ export async function exportFile(
   try {
     const oldStats = statIfExists(path)
     target = resolveLink(path)
-    if (!isWrittenInPlace(path, oldStats))
+    let out: WriteStream
+    if (isWrittenInPlace(path, oldStats)) out = await openInPlace(path, oldStats)
+    else {
+      if (oldStats) assertOwnFile(path, oldStats, otherFileHint)
       file = new AtomicFile(target, { followsUmask: !oldStats })
-    const fd = findDescriptor(path, oldStats)
-    const out = file
-      ? createWriteStream(file.path, { flags: 'r+' })
-      : createWriteStream(path, fd === undefined ? { flags: 'a' } : { fd, autoClose: false })
+      out = createWriteStream(file.path, { flags: 'r+' })
+    }
     const packing = /\.gz$/i.test(path) ? [createGzip()] : []
     await pipeline([encoded, ...packing, out], { signal })
     signal.throwIfAborted()
@@ -101,8 +106,27 @@ export async function exportFile(
     signal.throwIfAborted()
     // The reader of a pipe wants no more. That is not a failure to write.
     if (getSystemCode(error) === 'EPIPE') throw error
-    throw toWriteError(path, target, error, 'Choose another file')
+    throw toWriteError(path, target, error, otherFileHint)
   } finally {
     file?.discard()
   }
+}
+
+/**
+ * Opens a device or a pipe, which waits for the reader of a pipe. The owner is asked of what was
+ * opened, because another user may have put a pipe of his own at the path in the meantime.
+ *
+ * @throws {PlantsError} `usage` for a device or a pipe of another user, who could read the plants
+ */
+async function openInPlace(path: string, stats: Stats | undefined): Promise<WriteStream> {
+  const fd = findDescriptor(path, stats)
+  if (fd !== undefined) return createWriteStream(path, { fd, autoClose: false })
+  const handle = await open(path, constants.O_WRONLY | constants.O_APPEND)
+  try {
+    assertOwnFile(path, await handle.stat(), otherFileHint)
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+  return handle.createWriteStream()
 }

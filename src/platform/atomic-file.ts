@@ -32,6 +32,7 @@ import {
   describeMissingFolder,
   explainImpossiblePath,
   isThisUser,
+  isTrusted,
   makeFolderHint,
   syncFolder,
 } from './files.js'
@@ -174,9 +175,15 @@ export function toWriteError(
   })
 }
 
-/** @throws {PlantsError} `usage` for a file that belongs to another user */
-export function assertOwnFile(path: string, { uid }: Stats, hint: string): void {
-  if (!isThisUser(uid)) throw createUsageError(`${path} belongs to another user (uid ${uid})`, hint)
+/**
+ * Makes sure that output goes to this user. Devices, such as /dev/null, and pipes may be root's.
+ *
+ * @throws {PlantsError} `usage` for what belongs to another user
+ */
+export function assertOwnFile(path: string, stats: Stats, hint: string): void {
+  const { uid } = stats
+  const isAccepted = stats.isFile() ? isThisUser(uid) : isTrusted(uid)
+  if (!isAccepted) throw createUsageError(`${path} belongs to another user (uid ${uid})`, hint)
 }
 
 /**

@@ -11,7 +11,12 @@ import { type FileFormat, type FormatName, formatNames } from '../../formats/wri
 import { quoteIfNeeded, writeStdout } from '../../output/output.js'
 import { Progress, showProgress } from '../../output/progress.js'
 import { formatPlantCount } from '../../plant/plant.js'
-import { assertOwnFile, isWrittenInPlace, toWriteError } from '../../platform/atomic-file.js'
+import {
+  assertOwnFile,
+  findDescriptor,
+  isWrittenInPlace,
+  toWriteError,
+} from '../../platform/atomic-file.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import { statIfExists } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
@@ -98,10 +103,9 @@ async function prepareFile(
   if (oldStats?.isDirectory())
     throw createUsageError(`${quotedName} is a directory`, fileInFolderHint)
   if (!isDevice) await assertNotOfStore(path, context)
-  if (oldStats?.isFile() && !isDevice) {
+  if (oldStats && findDescriptor(path, oldStats) === undefined)
     assertOwnFile(path, oldStats, 'Choose another file')
-    if (!options.yes) await confirmReplacement(quotedName, context)
-  }
+  if (oldStats && !isDevice && !options.yes) await confirmReplacement(quotedName, context)
   const isFormatChosen = options.output !== undefined || isDevice
   const chosenFormat = isFormatChosen ? findDocumentFormat(context) : undefined
   const warning = chosenFormat && explainOtherEnding(name, chosenFormat)

@@ -19,7 +19,7 @@ export const canMount =
 /** A user without an account, whom root can become with setpriv. */
 export const stranger = 1234
 export const becomeStranger = ['--reuid', `${stranger}`, '--regid', `${stranger}`, '--clear-groups']
-const isRoot = process.getuid?.() === 0
+export const isRoot = process.getuid?.() === 0
 export const canBecomeStranger =
   isLinux && isRoot && succeeds('setpriv', ...becomeStranger, 'test', '-x', bin)
 

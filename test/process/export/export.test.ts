@@ -1,15 +1,27 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import {
+  chownSync,
+  closeSync,
+  constants,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { execa } from 'execa'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { readPeakMemory } from '../../helpers/sandbox/import-sandbox.js'
-import { isLinux } from '../../helpers/sandbox/linux.js'
+import { isLinux, isRoot, stranger } from '../../helpers/sandbox/linux.js'
 import { runBash } from '../../helpers/sandbox/process.js'
 import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { insertPlants, queryFile } from '../../helpers/sandbox/sqlite-file.js'
+import { openTerminal } from '../../helpers/sandbox/terminal.js'
 
 async function storeOf(count: number): Promise<Sandbox> {
   const sandbox = new Sandbox()
@@ -81,5 +93,55 @@ describe.skipIf(process.platform === 'win32')('an export', () => {
     const all = (await sandbox.run('export')).out
     expect((await reading).stdout === all).toBe(true)
     expect(result).toEqual(toJsonResult({ file, plants: 30_000, bytes: Buffer.byteLength(all) }))
+  })
+})
+
+describe.skipIf(!isRoot)('an export into what another user reads (needs root)', () => {
+  /** Makes a pipe that another user reads. Its reader finds '' if nothing was written. */
+  function makeForeignPipe(path: string): () => string {
+    execFileSync('mkfifo', [path])
+    chownSync(path, stranger, stranger)
+    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    onTestFinished(() => closeSync(fd))
+    const bytes = Buffer.alloc(1000)
+    return () => bytes.toString('utf8', 0, readSync(fd, bytes))
+  }
+
+  const message = `belongs to another user (uid ${stranger})`
+  const rejected = { code: 2, out: '', err: expect.stringContaining(message) }
+
+  test.each(['plants.ndjson', 'plants.json', 'plants.csv', 'plants.tsv.gz', 'plants.xlsx'])(
+    'is rejected at a link to a pipe: %s',
+    async (name) => {
+      const sandbox = await storeOf(1)
+      const read = makeForeignPipe(join(sandbox.home, 'pipe'))
+      symlinkSync('pipe', join(sandbox.home, name))
+      expect(await sandbox.run(`export ${name} --yes`)).toEqual(rejected)
+      expect(read()).toBe('')
+    },
+  )
+
+  test('is rejected at a terminal', async () => {
+    const sandbox = await storeOf(1)
+    const terminal = openTerminal('sh', ['-c', 'tty; exec cat'], sandbox.home, {})
+    await terminal.waitForText('\n')
+    const shown = terminal.screen
+    const device = shown.trim()
+    chownSync(device, stranger, stranger)
+    expect(await sandbox.run(`export ${device}`)).toEqual(rejected)
+    expect(terminal.screen).toBe(shown)
+  })
+
+  test('is rejected at a pipe that replaces a file after the check of the file', async () => {
+    const sandbox = await storeOf(1)
+    const file = join(sandbox.home, sandbox.write('pipe', ''))
+    const terminal = sandbox.terminal('export pipe --output csv')
+    await terminal.waitForText('Replace it?')
+    rmSync(file)
+    const read = makeForeignPipe(file)
+    terminal.type('y\r')
+    const { code, screen } = await terminal.ended
+    expect([code, read()]).toEqual([2, ''])
+    expect(screen).toContain(message)
   })
 })
