@@ -25,7 +25,10 @@ function fail(message) {
 
 // Without a folder for caches, or where NODE_DISABLE_COMPILE_CACHE is set, nothing is cached.
 function findCacheFolder() {
-  const base =
-    env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache')) || ''
-  return isAbsolute(base) && !env.NODE_DISABLE_COMPILE_CACHE ? join(base, 'plants') : undefined
+  // On Windows, the folder `plants` also has the store, and a cache may be deleted.
+  const [base, name] =
+    process.platform === 'win32'
+      ? [env.LOCALAPPDATA || '', 'plants/Cache']
+      : [env.XDG_CACHE_HOME || (env.HOME && join(env.HOME, '.cache')) || '', 'plants']
+  return isAbsolute(base) && !env.NODE_DISABLE_COMPILE_CACHE ? join(base, name) : undefined
 }

@@ -78,6 +78,8 @@ const checks = {
     expectSuccess('create --id next --name Moss')
     expectSuccess('config set timeout 1m')
     assert(existsSync(join(dataFolder, 'plants.db')))
+    // The cache may be deleted, so it is not in a folder of the store.
+    assert.deepEqual(readdirSync(join(dataFolder, '..')), ['Cache', 'Data'])
     assert.equal(
       JSON.parse(readFileSync(join(configFolder, 'settings.json'), 'utf8')).timeout,
       '1m',

@@ -39,6 +39,12 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
       ])
     })
 
+    test('the cache, which may be deleted, is in a folder without the store', async () => {
+      const user = await withFern()
+      await plants(user, 'count', { env: { NODE_DISABLE_COMPILE_CACHE: undefined } })
+      expect(readdirSync(join(user.home, 'Local/plants'))).toEqual(['Cache', 'Data'])
+    })
+
     test('an open file is neither renamed, replaced nor removed', async () => {
       const user = await withFern()
       mkdirSync(join(user.home, 'kept'))
