@@ -101,10 +101,8 @@ const lines: [typed: string, became: string[]][] = [
   ['plants stores rem\tte\tX', ['plants', 'stores', 'remove', 'team', 'X']],
 ]
 
-// Not every machine has every shell.
-describe.each(Object.keys(shells).filter(isInstalled) as Shell[])(
-  'the completion of %s',
-  (shell) => {
+for (const shell of Object.keys(shells) as Shell[])
+  describe.skipIf(!isInstalled(shell))(`the completion of ${shell} (needs ${shell})`, () => {
     test('inserts the words that fit', async () => {
       const typist = await Typist.at(shell)
       const became: typeof lines = []
@@ -130,11 +128,10 @@ describe.each(Object.keys(shells).filter(isInstalled) as Shell[])(
       expect(typist.screen).not.toMatch(/are not JSON|rror|nknown|ot found|o such/)
       expect(typist.has('data')).toBe(false)
     })
-  },
-)
+  })
 
 test.skipIf(!isInstalled('bash'))(
-  'the completion of bash inserts a name that looks like a command as a name',
+  'the completion of bash inserts a name that looks like a command as a name (needs bash)',
   async () => {
     const typist = await Typist.at('bash')
     mkdirSync(join(typist.home, 'local'))

@@ -134,10 +134,10 @@ const difficult = [
   '',
 ]
 
-test.each(['bash', 'fish', 'zsh', 'sh'])(
-  '%s reads each quoted word of a command line unchanged',
-  async (shell) => {
-    if (!isInstalled(shell)) return
+test.for(['bash', 'fish', 'zsh', 'sh'])(
+  '%s reads each quoted word of a command line unchanged (needs it)',
+  async (shell, { skip }) => {
+    skip(!isInstalled(shell))
     const line = difficult.map((word) => quoteForShell(word, { isWindows: false })).join(' ')
     const { stdout } = await execa(shell, ['-c', `printf '%s\\n' ${line}`])
     expect(stdout.split('\n')).toEqual(difficult)
