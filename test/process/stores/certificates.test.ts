@@ -48,8 +48,8 @@ const rows = Object.entries(ways).map(([name, find]) => ({
 const untrusted = expect.stringMatching(/unable to verify the first certificate/)
 
 describe('the authority of a certificate is found in', () => {
-  test.each(rows)('$name, for a service (needs openssl)', async (row) => {
-    if (!row.canRun) return
+  test.for(rows)('$name, for a service (needs openssl)', async (row, { skip }) => {
+    skip(!row.canRun)
     const { sandbox, authority, tls } = makeAuthority()
     const service = await ScriptedServer.listen({ posts, tls })
     const args = `create --id 1 --name Fern --store https://localhost:${service.port}`
@@ -61,16 +61,19 @@ describe('the authority of a certificate is found in', () => {
     else expect(result).toEqual({ code: 4, out: '', err: untrusted })
   })
 
-  test.each(rows)('$name, for a database with verify-full (needs openssl)', async (row) => {
-    if (!row.canRun) return
-    const { sandbox, authority, tls } = makeAuthority()
-    const { port, env } = await startOwnServer({ tls })
-    const address = `postgres://plants@localhost:${port}/plants?sslmode=verify-full`
-    const trust = row.find(authority, sandbox)
-    const result = await runTrusting(sandbox, `count --store ${address}`, trust, env)
-    if (row.isTrusted) expect(result).toEqual({ code: 0, out: '0\n', err: '' })
-    else expect(result).toEqual({ code: 4, out: '', err: untrusted })
-  })
+  test.for(rows)(
+    '$name, for a database with verify-full (needs openssl)',
+    async (row, { skip }) => {
+      skip(!row.canRun)
+      const { sandbox, authority, tls } = makeAuthority()
+      const { port, env } = await startOwnServer({ tls })
+      const address = `postgres://plants@localhost:${port}/plants?sslmode=verify-full`
+      const trust = row.find(authority, sandbox)
+      const result = await runTrusting(sandbox, `count --store ${address}`, trust, env)
+      if (row.isTrusted) expect(result).toEqual({ code: 0, out: '0\n', err: '' })
+      else expect(result).toEqual({ code: 4, out: '', err: untrusted })
+    },
+  )
 })
 
 test.runIf(hasOpenssl)(

@@ -79,7 +79,7 @@ describe('a create retries a service that closes each new connection at once, an
   const close = (socket: Socket) => void socket.destroy()
   const own = () => createCertificate({ names: ['IP:127.0.0.1'] })
 
-  test.each<[string, boolean, () => { service: Promise<ScriptedServer>; ca?: string }]>([
+  test.for<[string, boolean, () => { service: Promise<ScriptedServer>; ca?: string }]>([
     ['over http', true, () => ({ service: ScriptedServer.listen({ onConnect: close }) })],
     [
       'over https, before its handshake (needs openssl)',
@@ -94,8 +94,8 @@ describe('a create retries a service that closes each new connection at once, an
         return { service: ScriptedServer.listen({ onConnect: close, tls }), ca: tls.path }
       },
     ],
-  ])('%s', async (_, canRun, start) => {
-    if (!canRun) return
+  ])('%s', async ([_, canRun, start], { skip }) => {
+    skip(!canRun)
     const { service: starting, ca } = start()
     const service = await starting
     const store = ca === undefined ? service.url : service.url.replace(/^http:/, 'https:')
