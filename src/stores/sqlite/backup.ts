@@ -19,8 +19,10 @@ import type { SqliteAddress } from '../address.js'
 import {
   belongsToStore,
   Connection,
+  createChangedFileError,
   findUnmergedFile,
   immutableParameters,
+  readFingerprint,
   type SqliteOptions,
 } from './connection.js'
 import { explainSqliteError, StoreDamageError } from './errors.js'
@@ -249,6 +251,7 @@ export async function restoreStore(
   let previousContents: string | undefined
   try {
     await new Writer(store).transaction(async () => {
+      const fingerprint = readFingerprint(file)
       db.prepare('ATTACH ? AS copy').run(buildUri(file, immutableParameters))
       if (!isNew) {
         const time = restoreTime.toISOString().replace(/[-:]|\.\d+/g, '')
@@ -264,6 +267,7 @@ export async function restoreStore(
         replaceRows(db, change, { path, file })
         await checkSignal(signal)
       }
+      if (readFingerprint(file) !== fingerprint) throw createChangedFileError(`The backup ${file}`)
     })
     return previousContents
   } catch (error) {

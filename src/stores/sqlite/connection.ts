@@ -2,9 +2,15 @@
  * Opens the file of a store, and runs statements on it. It makes the settings that a store needs,
  * and does not use files that another user may have put next to the store as a trap.
  */
-import { chmodSync, closeSync, openSync, type Stats, statSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, openSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { assertDefined, fileInFolderHint, getSystemCode } from '../../errors.js'
+import {
+  assertDefined,
+  fileInFolderHint,
+  getSystemCode,
+  ignoreSystemError,
+  PlantsError,
+} from '../../errors.js'
 import { foldString } from '../../plant/folding.js'
 import {
   explainWriteAccess,
@@ -47,10 +53,11 @@ interface NamedFile {
   subject: string
 }
 
+const writeMode = 'mode=rw'
+/** With this parameter, SQLite also reads the log, and creates its files if they are missing. */
+const readMode = 'mode=ro'
 /** With these parameters of a URI, SQLite takes no locks, and looks for no log or journal. */
 export const immutableParameters = 'mode=ro&immutable=1'
-/** With this parameter, SQLite also reads the log, and fails if the log is missing. */
-const readMode = 'mode=ro'
 
 /**
  * A commit must return only when it is on the disk. A store with a log needs FULL for that. A
@@ -78,15 +85,15 @@ export class Connection {
   readonly path: string
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
-  readonly #mode: string
+  readonly #mode: OpenMode
   #isOpen = true
 
-  private constructor(path: string, options: SqliteOptions) {
-    const readOnly = !isWritableFile(path)
+  private constructor(path: string, options: SqliteOptions, mode: OpenMode) {
     this.path = path
     this.#options = options
-    this.#mode = readOnly ? chooseReadMode(path) : 'mode=rw'
-    this.db = connect(buildUri(path, this.#mode), { readOnly })
+    this.#mode = mode
+    const readOnly = mode.parameters !== writeMode
+    this.db = connect(buildUri(path, mode.parameters), { readOnly })
     addFoldFunction(this.db)
   }
 
@@ -114,11 +121,12 @@ export class Connection {
   /**
    * @param options.mayCreate whether an empty file becomes a store. If it is true, the file must
    *   exist.
+   * @param options.hasLostLog whether an earlier call has found no log that it could read
    */
   static async #open(
     name: string,
     options: SqliteOptions,
-    { mayCreate }: { mayCreate: boolean },
+    { mayCreate, hasLostLog = false }: { mayCreate: boolean; hasLostLog?: boolean },
   ): Promise<Connection | undefined> {
     let connection: Connection | undefined
     try {
@@ -130,7 +138,7 @@ export class Connection {
       if (!stats || (stats.size === 0 && !mayCreate)) return undefined
       if (stats.size === 0) restrictToOwner(path, stats)
       assertNoSuperJournal(path)
-      connection = new Connection(path, options)
+      connection = new Connection(path, options, chooseMode(path, hasLostLog))
       const { db } = connection
       const hasStore = await connection.retryWhileLocked(() => {
         db.exec(pragmas)
@@ -142,7 +150,8 @@ export class Connection {
       return undefined
     } catch (error) {
       connection?.close()
-      if (connection?.hasLostLog()) return Connection.#open(name, options, { mayCreate })
+      if (connection?.hasLostLog())
+        return Connection.#open(name, options, { mayCreate, hasLostLog: true })
       throw explainSqliteError(error, name, describeFile(name, options))
     }
   }
@@ -172,15 +181,29 @@ export class Connection {
         this.#assertOpen()
         return call()
       }
-      return await retryWhileBusy(callIfOpen, { backoff, timeoutMs, runtime })
+      const result = await retryWhileBusy(callIfOpen, { backoff, timeoutMs, runtime })
+      this.#assertUnchanged()
+      return result
     } catch (error) {
+      // A file that changes while it is read also looks damaged.
+      this.#assertUnchanged()
       throw explainSqliteError(error, file.path, file.subject)
     }
   }
 
   /** Whether the log that was to be read is gone, because the last writer closed the store. */
   hasLostLog(): boolean {
-    return this.#mode === readMode && findUnmergedFile(this.path) === undefined
+    return this.#mode.parameters === readMode && findUnmergedFile(this.path) === undefined
+  }
+
+  /**
+   * SQLite does not notice that an immutable file changes, as when its owner writes to it for the
+   * first time. What it reads then is a mixture of old and new pages.
+   */
+  #assertUnchanged(): void {
+    const { fingerprint } = this.#mode
+    if (fingerprint !== undefined && fingerprint !== readFingerprint(this.path))
+      throw createChangedFileError(describeFile(this.path, this.#options))
   }
 
   #nameStore(): NamedFile {
@@ -213,14 +236,44 @@ function addFoldFunction(db: Database): void {
   db.function(foldFunction, options, (text: unknown) => foldString(String(text)))
 }
 
+interface OpenMode {
+  /** The parameters of the URI. */
+  parameters: string
+  /** What an immutable file was before it was read. */
+  fingerprint?: string | undefined
+}
+
 /**
- * Chooses how a store is opened that this user cannot write to. With `mode=ro`, SQLite creates the
- * log of the store if it is missing, which this user cannot do. So a store without a log is opened
- * as a file that never changes: then SQLite looks for no log. But if a log or a journal has
- * changes, SQLite must read these changes, too, and need not create a file.
+ * With `mode=ro`, SQLite sees what others commit, but creates the log of the store and its index if
+ * they are missing. This user may not be able to do that, or the owner of the store could not write
+ * to files of another user. So where nobody has the store open, the file is read as one that never
+ * changes.
  */
-function chooseReadMode(path: string): string {
-  return findUnmergedFile(path) === undefined ? immutableParameters : readMode
+function chooseMode(path: string, hasLostLog: boolean): OpenMode {
+  if (isWritableFile(path)) return { parameters: writeMode }
+  // The fingerprint is read before the log is looked for. So a file without a log is complete as
+  // long as it has this fingerprint.
+  const fingerprint = readFingerprint(path)
+  const hasChanges = findUnmergedFile(path) !== undefined
+  const isInUse = !hasLostLog && existsSync(`${path}-shm`)
+  return hasChanges || isInUse
+    ? { parameters: readMode }
+    : { parameters: immutableParameters, fingerprint }
+}
+
+/**
+ * @returns a string that changes when the file is written to or replaced; undefined for a file that
+ *   is missing
+ */
+export function readFingerprint(path: string): string | undefined {
+  const stats = ignoreSystemError(() => statSync(path, { bigint: true }))
+  return stats && [stats.dev, stats.ino, stats.size, stats.mtimeNs].join()
+}
+
+/** @param subject such as "The store /srv/a.db" */
+export function createChangedFileError(subject: string): PlantsError {
+  const message = `${subject} was changed while it was read`
+  return new PlantsError('unavailable', message, { hint: 'Try again' })
 }
 
 /** Finds the log or the journal of a store, if it holds changes that are not in the store yet. */

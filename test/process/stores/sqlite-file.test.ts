@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import {
   chmodSync,
   copyFileSync,
@@ -7,11 +8,13 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { assertDefined } from '../../../src/errors.js'
 import { canTrace } from '../../helpers/sandbox/linux.js'
 import { type ProcessResult, waitForResult } from '../../helpers/sandbox/process.js'
 import { isWindows, parseObjects, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
-import { holdLock, openDatabase } from '../../helpers/sandbox/sqlite-file.js'
+import { holdLock, insertPlants, openDatabase } from '../../helpers/sandbox/sqlite-file.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const fern = { id: 1, name: 'Fern' }
@@ -172,6 +175,21 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
     for (const suffix of ['', '-wal']) copyFileSync(source.store + suffix, user.store + suffix)
     user.close()
     await user.cannotUse(user.store, 'list', `write to the directory ${user.data}`)
+  })
+
+  test('is not listed as a mixture of two states while its owner changes it', async () => {
+    const user = await Unprivileged.withStore()
+    insertPlants(user.store, 30_000)
+    user.close()
+    // The list waits for the reader of its stdout before it has read all plants.
+    const list = user.start('list', { buffer: { stdout: false } }, ...withoutRights)
+    await once(assertDefined(list.stdout ?? undefined), 'readable')
+    chmodSync(user.data, 0o700)
+    const owner = openDatabase(user.store)
+    owner.exec("UPDATE plants SET name = 'Moss'; PRAGMA wal_checkpoint(TRUNCATE)")
+    expect(await text(assertDefined(list.stdout ?? undefined))).not.toContain('Moss')
+    const message = `The store ${user.store} was changed while it was read`
+    expect(await list).toMatchObject({ exitCode: 4, stderr: `plants: ${message}\n  Try again\n` })
   })
 
   test.each([

@@ -208,25 +208,41 @@ describe('restore', () => {
     expect(await listOf('local')).toBe(before)
   })
 
-  test('leaves a file alone that another program creates where the old store would be kept', async () => {
-    const kept = `${user.store}.before-restore-20260102T030405Z`
+  const kept = () => `${user.store}.before-restore-20260102T030405Z`
+
+  /** Restores the backup. The call comes when it is open, and nothing has the name of `kept` yet. */
+  function restoreDuring(call: () => void): Promise<unknown> {
     const options = buildSqliteOptions()
     const { runtime } = options
     let calls = 0
     const getStopSignal = () => {
       calls += 1
       // The second call comes from the backup of the old store, which has found no file there.
-      if (calls === 2) fs.writeFileSync(kept, 'of another program')
+      if (calls === 2) call()
       return runtime.getStopSignal()
     }
-    const restore = restoreStore(
+    return restoreStore(
       createFileAddress(user.store),
       at('plants.bak'),
       new Date('2026-01-02T03:04:05Z'),
       { ...options, runtime: { ...runtime, getStopSignal } },
     )
+  }
+
+  test('leaves a file alone that another program creates where the old store would be kept', async () => {
+    const restore = restoreDuring(() => fs.writeFileSync(kept(), 'of another program'))
     await expect(restore).rejects.toThrow('was created by another process in the meantime')
-    expect(fs.readFileSync(kept, 'utf8')).toBe('of another program')
+    expect(fs.readFileSync(kept(), 'utf8')).toBe('of another program')
+  })
+
+  test('changes nothing if another program writes to the backup meanwhile', async () => {
+    const before = await listOf('local')
+    const restore = restoreDuring(() =>
+      openDatabase(at('plants.bak')).exec("UPDATE plants SET name = 'Elm'"),
+    )
+    const message = `The backup ${at('plants.bak')} was changed while it was read`
+    await expect(restore).rejects.toMatchObject({ kind: 'unavailable', message })
+    expect([await listOf('local'), fs.existsSync(kept())]).toEqual([before, false])
   })
 
   test('does not replace the store that another restore kept in the same second', async () => {
