@@ -182,6 +182,9 @@ export interface DirectStoreOpener extends StoreOpener {
   init(): Promise<boolean>
   openOrCreate(): Promise<DirectStore>
   openExisting(): Promise<DirectStore | undefined>
-  /** @throws {PlantsError} `usage` if the address has no room for the requests of a service */
-  assertCanServe(): void
+  /**
+   * @throws {PlantsError} `usage` if the address has no room for the requests of a service;
+   *   `accessDenied` if a service would not see what others change
+   */
+  assertCanServe(): Promise<void>
 }

@@ -195,7 +195,7 @@ async function openStoreToServe(
   fixedToken: string | undefined,
   context: CommandContext,
 ): Promise<DirectStore> {
-  opener.assertCanServe()
+  await opener.assertCanServe()
   // With PLANTS_SERVE_TOKEN, a missing store is created, because in a container there may be nobody
   // to do it. Without that token, tokens are in the store: a new store would have none, and no
   // client could use the service.

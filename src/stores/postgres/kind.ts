@@ -65,7 +65,7 @@ async function createOpener(
     init: async () => (await load()).init(address, options),
     openOrCreate: open,
     openExisting: open,
-    assertCanServe: () => assertCanServe(address),
+    assertCanServe: async () => assertCanServe(address),
   }
 }
 

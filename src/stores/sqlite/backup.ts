@@ -21,6 +21,7 @@ import {
   Connection,
   createChangedFileError,
   findUnmergedFile,
+  hasLogFormat,
   immutableParameters,
   readFingerprint,
   type SqliteOptions,
@@ -165,13 +166,11 @@ function countReplaceable(store: Connection, target: string, oldStats: Stats): b
 
 /**
  * The header of the file decides (https://sqlite.org/fileformat2.html, 1.3): offset 68 has the id
- * of the program, and offset 18 is 2 if the file uses a write-ahead log. A backup has no log. A
- * file with one is a store that somebody writes to.
+ * of the program. A backup has no log. A file with one is a store that somebody writes to.
  */
 function isBackup(path: string): boolean {
-  const header = readBytes(path, 0, 100)
-  const hasLog = header[18] === 2 || findUnmergedFile(path) !== undefined
-  return !hasLog && BigInt(header.readUInt32BE(68)) === applicationId
+  const hasLog = hasLogFormat(path) || findUnmergedFile(path) !== undefined
+  return !hasLog && BigInt(readBytes(path, 68, 4).readUInt32BE()) === applicationId
 }
 
 /**

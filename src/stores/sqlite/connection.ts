@@ -16,6 +16,7 @@ import {
   explainWriteAccess,
   ignoreMissingFile,
   isSameFile,
+  isTrusted,
   isWritableFile,
   makeFolder,
   readBytes,
@@ -85,15 +86,16 @@ export class Connection {
   readonly path: string
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
+  readonly isReadOnly: boolean
   readonly #mode: OpenMode
   #isOpen = true
 
   private constructor(path: string, options: SqliteOptions, mode: OpenMode) {
     this.path = path
+    this.isReadOnly = mode.parameters !== writeMode
     this.#options = options
     this.#mode = mode
-    const readOnly = mode.parameters !== writeMode
-    this.db = connect(buildUri(path, mode.parameters), { readOnly })
+    this.db = connect(buildUri(path, mode.parameters), { readOnly: this.isReadOnly })
     addFoldFunction(this.db)
   }
 
@@ -138,11 +140,11 @@ export class Connection {
       if (!stats || (stats.size === 0 && !mayCreate)) return undefined
       if (stats.size === 0) restrictToOwner(path, stats)
       assertNoSuperJournal(path)
-      connection = new Connection(path, options, chooseMode(path, hasLostLog))
-      const { db } = connection
+      connection = new Connection(path, options, chooseMode(path, { mayCreate, hasLostLog }))
+      const { db, isReadOnly } = connection
       const hasStore = await connection.retryWhileLocked(() => {
         db.exec(pragmas)
-        if (mayCreate) createTablesIfMissing(db, path)
+        if (mayCreate) createTablesIfMissing(db, path, { isReadOnly })
         return isStore(db, path)
       })
       if (hasStore) return connection
@@ -150,7 +152,7 @@ export class Connection {
       return undefined
     } catch (error) {
       connection?.close()
-      if (connection?.hasLostLog())
+      if (!mayCreate && connection?.hasLostLog())
         return Connection.#open(name, options, { mayCreate, hasLostLog: true })
       throw explainSqliteError(error, name, describeFile(name, options))
     }
@@ -245,20 +247,24 @@ interface OpenMode {
 
 /**
  * With `mode=ro`, SQLite sees what others commit, but creates the log of the store and its index if
- * they are missing. This user may not be able to do that, or the owner of the store could not write
- * to files of another user. So where nobody has the store open, the file is read as one that never
- * changes.
+ * they are missing. A service needs that. A command that only reads must not do that: the owner of
+ * the store could not write to files of another user. So where nobody has the store open, it reads
+ * the file as one that never changes.
+ *
+ * @param options.mayCreate whether the caller is a service, or writes to the store
  */
-function chooseMode(path: string, hasLostLog: boolean): OpenMode {
+function chooseMode(
+  path: string,
+  { mayCreate, hasLostLog }: { mayCreate: boolean; hasLostLog: boolean },
+): OpenMode {
   if (isWritableFile(path)) return { parameters: writeMode }
   // The fingerprint is read before the log is looked for. So a file without a log is complete as
   // long as it has this fingerprint.
   const fingerprint = readFingerprint(path)
   const hasChanges = findUnmergedFile(path) !== undefined
   const isInUse = !hasLostLog && existsSync(`${path}-shm`)
-  return hasChanges || isInUse
-    ? { parameters: readMode }
-    : { parameters: immutableParameters, fingerprint }
+  const needsLog = mayCreate || hasChanges || isInUse
+  return needsLog ? { parameters: readMode } : { parameters: immutableParameters, fingerprint }
 }
 
 /**
@@ -274,6 +280,34 @@ export function readFingerprint(path: string): string | undefined {
 export function createChangedFileError(subject: string): PlantsError {
   const message = `${subject} was changed while it was read`
   return new PlantsError('unavailable', message, { hint: 'Try again' })
+}
+
+/**
+ * A service must see what others commit, such as a revoked token. If a store has a log, SQLite
+ * finds the commits in the index of the log, to which readers write, too. A service that may not
+ * write to the store may create this index if the owner of the store can use it, as root can.
+ *
+ * @throws {PlantsError} `accessDenied` for a store of which a service would see one state for ever
+ */
+export function assertSeesCommits(name: string): void {
+  try {
+    const path = resolveRealPath(name)
+    const stats = statIfExists(path)
+    if (!stats?.isFile() || isWritableFile(path) || !hasLogFormat(path)) return
+    if (isTrusted(stats.uid) && isWritableFile(`${path}-shm`)) return
+    throw createUnusableStoreError(
+      path,
+      'cannot be served: without write access to it and its directory, a service misses changes',
+      'Give this user write access to the directory and the file, or serve a backup',
+    )
+  } catch (error) {
+    throw explainSqliteError(error, name)
+  }
+}
+
+/** Returns whether the header of a file says that it has a write-ahead log. */
+export function hasLogFormat(path: string): boolean {
+  return readBytes(path, 18, 1)[0] === 2
 }
 
 /** Finds the log or the journal of a store, if it holds changes that are not in the store yet. */

@@ -65,8 +65,13 @@ export function assertVersion(version: bigint | undefined, path: string): void {
  * file is examined again under the lock. A store that exists gets a write-ahead log, because a
  * store that was a backup has none.
  */
-export function createTablesIfMissing(db: Database, path: string): void {
+export function createTablesIfMissing(
+  db: Database,
+  path: string,
+  { isReadOnly }: { isReadOnly: boolean },
+): void {
   const exists = isStore(db, path)
+  if (exists && isReadOnly) return
   db.exec('PRAGMA journal_mode = WAL')
   if (exists) return
   db.exec('BEGIN IMMEDIATE')

@@ -5,6 +5,7 @@ import {
   existsSync,
   readdirSync,
   readFileSync,
+  renameSync,
   symlinkSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -16,6 +17,8 @@ import { type ProcessResult, waitForResult } from '../../helpers/sandbox/process
 import { isWindows, parseObjects, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { holdLock, insertPlants, openDatabase } from '../../helpers/sandbox/sqlite-file.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
 const fern = { id: 1, name: 'Fern' }
 const moss = { id: 2, name: 'Moss' }
@@ -191,6 +194,42 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
     const message = `The store ${user.store} was changed while it was read`
     expect(await list).toMatchObject({ exitCode: 4, stderr: `plants: ${message}\n  Try again\n` })
   })
+
+  test('is not served, because a service would miss what others change', async () => {
+    const user = await Unprivileged.withStore()
+    user.close()
+    const why =
+      'cannot be served: without write access to it and its directory, a service misses changes'
+    const hint = 'Give this user write access to the directory and the file, or serve a backup'
+    const err = `plants: ${user.store} ${why}\n  ${hint}\n`
+    const options = { env: { PLANTS_SERVE_TOKEN: testToken } }
+    const result = await user.spawn('serve --port 0 --allow read', options, ...withoutRights)
+    expect(result).toEqual({ code: 4, out: '', err })
+  })
+
+  test.each(['in use', 'a backup'])(
+    'is served if it is %s, with the plants and revoked tokens that others commit',
+    async (state) => {
+      const user = await Unprivileged.withStore()
+      const token = (await user.spawn('tokens create --allow read')).out.trim()
+      if (state === 'a backup') {
+        await user.spawn('backup plants.bak')
+        renameSync(join(user.home, 'plants.bak'), user.store)
+      }
+      const owner = openDatabase(user.store)
+      owner.exec('SELECT * FROM plants')
+      chmodSync(user.store, 0o400)
+      const options = { folder: user.home, env: {}, through: withoutRights, token }
+      const service = await serve([], options)
+      const getStatus = async (target: string) =>
+        (await exchangeOnce(service, { method: 'GET', target })).status
+      expect(await getStatus('/plants/2')).toBe(404)
+      owner.exec(insertMoss)
+      expect(await getStatus('/plants/2')).toBe(200)
+      owner.exec('UPDATE tokens SET revoked_at = 1')
+      await expect.poll(() => getStatus('/plants/2')).toBe(401)
+    },
+  )
 
   test.each([
     {
