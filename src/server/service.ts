@@ -34,7 +34,8 @@ export interface ServiceOptions {
     onCreated(path: string): Promise<void>
     onUnreachable(failure: PlantsError | undefined): void
   }): Promise<DirectStore>
-  openTokenSource(tokens: TokenStore): Promise<TokenSource>
+  /** @throws {PlantsError} `unauthorized` if no token would be accepted for anything */
+  openTokenSource(tokens: TokenStore, offeredRights: readonly Right[]): Promise<TokenSource>
   /** Lists what the operator should correct. It is logged when the service starts. */
   listWarnings?(): string[]
   /** True if requests look up their tokens in the store: then /ready checks that this works. */
@@ -177,7 +178,7 @@ async function buildHandler({
     basePath,
     rights: offeredRights,
     cors,
-    findCaller: await options.openTokenSource(store.tokens),
+    findCaller: await options.openTokenSource(store.tokens, offeredRights),
     quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
     log,
     bodyLimitBytes: limits.bodyLimitBytes,

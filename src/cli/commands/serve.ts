@@ -14,7 +14,7 @@ import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
 import type { DirectStore } from '../../stores/store.js'
 import type { DirectStoreOpener } from '../../stores/store-kind.js'
-import { isValidToken, type Right, type TokenStore } from '../../stores/tokens.js'
+import { formatRights, isValidToken, type Right, type TokenStore } from '../../stores/tokens.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import type { GlobalOptions } from '../global-options.js'
@@ -137,13 +137,10 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
         fixedToken,
         context,
       ),
-    openTokenSource: async (tokens) =>
+    openTokenSource: async (tokens, offeredRights) =>
       fixedToken === undefined
         ? openStoredTokens(tokens, context)
-        : createFixedTokenSource(fixedToken, {
-            name: 'PLANTS_SERVE_TOKEN',
-            rights: options.allow ?? ['create'],
-          }),
+        : openFixedToken(fixedToken, options.allow ?? ['create'], offeredRights),
     listWarnings: () => [
       ...listKeyWarnings(options, io),
       ...listLimitWarnings(options.connectionLimit, connectionLimit),
@@ -209,6 +206,20 @@ async function openStoreToServe(
   }
   // `openOrCreate` adds a write-ahead log to a file that was a backup, before the first read.
   return opener.openOrCreate()
+}
+
+/** @throws {PlantsError} `unauthorized` if the token has none of the offered rights */
+function openFixedToken(
+  token: string,
+  tokenRights: readonly Right[],
+  offeredRights: readonly Right[],
+): TokenSource {
+  const name = 'PLANTS_SERVE_TOKEN'
+  if (tokenRights.some((right) => offeredRights.includes(right)))
+    return createFixedTokenSource(token, { name, rights: tokenRights })
+  const rights = formatRights(tokenRights)
+  const message = `${name} may only ${rights} plants, which this store does not allow`
+  throw new PlantsError('unauthorized', message, { hint: 'Start it with --allow read' })
 }
 
 /**

@@ -231,6 +231,17 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
     },
   )
 
+  test('is not served with a fixed token that may do nothing there', async () => {
+    const user = await Unprivileged.withStore()
+    chmodSync(user.store, 0o400)
+    const options = { env: { PLANTS_SERVE_TOKEN: testToken } }
+    const line = 'serve --port 0 --log-level error'
+    const message = 'PLANTS_SERVE_TOKEN may only create plants, which this store does not allow'
+    const err = `plants: ${message}\n  Start it with --allow read\n`
+    const result = await user.spawn(line, options, ...withoutRights)
+    expect(result).toEqual({ code: 3, out: '', err })
+  })
+
   test.each([
     {
       mode: '400',
