@@ -29,7 +29,7 @@ import {
 import { explainSqliteError, StoreDamageError } from './errors.js'
 import { createFullDiskError, findFreeBytes, isDiskFull } from './full-disk.js'
 import { countPlants } from './read.js'
-import { applicationId, tables } from './schema.js'
+import { applicationId, assertOrdinaryTables, tables } from './schema.js'
 import { Writer } from './writer.js'
 
 interface BackupOptions extends SqliteOptions {
@@ -181,6 +181,7 @@ function isBackup(path: string): boolean {
 function countInFile(store: Connection, path: string): bigint {
   store.db.prepare('ATTACH ? AS copy').run(buildUri(path, immutableParameters))
   try {
+    assertOrdinaryTables(store.db, path, 'copy')
     return countIfSound(store, 'copy')
   } finally {
     store.db.exec('DETACH copy')
@@ -252,6 +253,7 @@ export async function restoreStore(
     await new Writer(store).transaction(async () => {
       const fingerprint = readFingerprint(file)
       db.prepare('ATTACH ? AS copy').run(buildUri(file, immutableParameters))
+      assertOrdinaryTables(db, file, 'copy')
       if (!isNew) {
         const time = restoreTime.toISOString().replace(/[-:]|\.\d+/g, '')
         let previousFile = `${path}.before-restore-${time}`

@@ -34,7 +34,7 @@ import {
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
 import { createClosedError, createUnusableStoreError, explainSqliteError } from './errors.js'
-import { createTablesIfMissing, isStore } from './schema.js'
+import { assertOrdinaryTables, createTablesIfMissing, isStore } from './schema.js'
 
 export interface SqliteOptions {
   /** Messages call the file this, such as "The journal". The default is "The store". */
@@ -145,7 +145,9 @@ export class Connection {
       const hasStore = await connection.retryWhileLocked(() => {
         db.exec(pragmas)
         if (mayCreate) createTablesIfMissing(db, path, { isReadOnly })
-        return isStore(db, path)
+        const isFilled = isStore(db, path)
+        if (isFilled) assertOrdinaryTables(db, path, 'main')
+        return isFilled
       })
       if (hasStore) return connection
       connection.close()

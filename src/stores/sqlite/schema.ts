@@ -54,6 +54,22 @@ export function isStore(db: Database, path: string): boolean {
   return true
 }
 
+/**
+ * A view or a virtual table with the name of a table would run SQL of its author. SQLite compares
+ * names without their case.
+ *
+ * @param schema the name of the database within the connection
+ */
+export function assertOrdinaryTables(db: Database, path: string, schema: 'main' | 'copy'): void {
+  const names = Object.keys(tables).map((table) => `'${table}'`)
+  const sql = `SELECT lower(name) AS name FROM pragma_table_list
+    WHERE schema = '${schema}' AND type <> 'table' AND lower(name) IN (${names.join()})`
+  const impostor: { name: string } | undefined = db.prepare(sql).get()
+  if (!impostor) return
+  const problem = `has a view or a virtual table in the place of the table ${impostor.name}`
+  throw createUnusableStoreError(path, problem)
+}
+
 export function assertVersion(version: bigint | undefined, path: string): void {
   if (version === schemaVersion) return
   const problem = `has version ${version} of the store format, but this program reads version ${schemaVersion}`

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { quoteWord } from '../../../../src/platform/shell.js'
+import { tables } from '../../../../src/stores/sqlite/schema.js'
 import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { DatabaseSync, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
 
@@ -31,6 +32,12 @@ function journalNaming(path: string): Buffer {
   const header = [mark, numbers(0, 0, 1, 512, 4096), Buffer.alloc(484)]
   const checksum = name.reduce((total, byte) => total + byte, 0)
   return Buffer.concat([...header, numbers(1), name, numbers(name.length, checksum), mark])
+}
+
+function exec(sql: string): void {
+  const db = new DatabaseSync(path)
+  db.exec(sql)
+  db.close()
 }
 
 /** Inserts rows into a table of plants that takes any value, and then says that it does not. */
@@ -74,6 +81,43 @@ test.each([
     expect(out).not.toContain('"id":2')
   }
   expect((await user.run('restore evil.db --yes')).code).toBe(4)
+  expect((await user.run('list')).out).toBe(fern)
+})
+
+test.each([
+  {
+    table: 'plants',
+    kind: 'view',
+    sql: `CREATE VIEW Plants (${tables.plants}) AS VALUES (1, 'Fern', NULL, NULL)`,
+  },
+  {
+    table: 'plants',
+    kind: 'virtual table',
+    sql: `CREATE VIRTUAL TABLE plants USING fts5(${tables.plants})`,
+  },
+  {
+    table: 'tokens',
+    kind: 'view',
+    sql: `CREATE VIEW tokens (${tables.tokens}) AS VALUES (1, 0, '', '', 0, 0, 0)`,
+  },
+  {
+    table: 'imports',
+    kind: 'view',
+    sql: `CREATE VIEW imports (${tables.imports}) AS VALUES ('', '')`,
+  },
+])('no command uses a store with a $kind in place of its $table', async ({ table, sql }) => {
+  exec(`DROP TABLE ${table}; ${sql}`)
+  const problem = `has a view or a virtual table in the place of the table ${table}`
+  const failure = { code: 4, out: '', err: `plants: ${path} ${problem}\n  Choose another file\n` }
+  for (const line of [
+    ...['list', 'tokens list', 'create --id 2 --name Moss', 'delete 1 --yes'],
+    ...['export plants.csv', 'backup copy.bak', 'serve --port 0'],
+  ])
+    expect(await user.run(`${line} --store ./evil.db`), line).toEqual(failure)
+  expect(await user.run('restore evil.db --yes')).toEqual(failure)
+  expect(await user.run('backup evil.db --yes')).toMatchObject({ code: 2, out: '' })
+  const { code, out } = await user.run('doctor --store ./evil.db')
+  expect([code, out]).toEqual([1, expect.stringContaining(problem)])
   expect((await user.run('list')).out).toBe(fern)
 })
 
