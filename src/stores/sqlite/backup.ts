@@ -191,13 +191,21 @@ function countInFile(store: Connection, path: string): bigint {
 /**
  * Counts the plants of a database.
  *
- * @throws {StoreDamageError} if the check of SQLite, which reads every page, finds damage
+ * @throws {StoreDamageError} if the check of SQLite, which reads every page, finds damage, or if a
+ *   string has U+0000, which a table without the constraints of this program accepts
  */
 function countIfSound({ db }: Connection, database: 'main' | 'copy'): bigint {
   const report = String(db.prepare(`PRAGMA ${database}.integrity_check(1)`).get().integrity_check)
   // The first line of the report is the name of the database.
   if (report !== 'ok') throw new StoreDamageError(report.split('\n').at(-1))
-  return db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get().count
+  const select = `SELECT count(*) AS count,
+      min(id) FILTER (WHERE instr(name, char(0)) OR instr(tag, char(0))) AS invalidId
+    FROM ${database}.plants`
+  const { count, invalidId } = db.prepare(select).get()
+  if (invalidId === null) return count
+  throw new StoreDamageError(`plant ${invalidId} has U+0000 in its name or tag`, {
+    hint: `Replace both with: plants update ${invalidId} --name TEXT --tag TEXT`,
+  })
 }
 
 /** @returns how many plants the store has, if it is sound; undefined if there is no store */

@@ -8,6 +8,10 @@ import { createUnusableStoreError } from './errors.js'
 export const applicationId = 0x706c6e74n
 const schemaVersion = 1n
 
+/** The packaged driver cuts a string at U+0000, so no program may store such a string. */
+const withoutNul = (column: string) =>
+  `CONSTRAINT ${column}_without_u0000 CHECK (instr(${column}, char(0)) = 0)`
+
 /**
  * Rights are separated by commas, and times are milliseconds since 1970. The row of a revoked token
  * stays, so that no other token gets its id: the log of a service names tokens by their ids.
@@ -15,14 +19,14 @@ const schemaVersion = 1n
 const schema = `
 CREATE TABLE plants (
   id INTEGER PRIMARY KEY,
-  name TEXT NOT NULL,
-  tag TEXT,
+  name TEXT NOT NULL ${withoutNul('name')},
+  tag TEXT ${withoutNul('tag')},
   idempotency_key TEXT
 ) STRICT;
 CREATE TABLE tokens (
   id INTEGER PRIMARY KEY,
   digest BLOB NOT NULL UNIQUE,
-  note TEXT,
+  note TEXT ${withoutNul('note')},
   rights TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   expires_at INTEGER,

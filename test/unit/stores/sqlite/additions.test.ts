@@ -104,6 +104,18 @@ describe.each([
   })
 })
 
+test.each([
+  { column: 'name', sql: "INSERT INTO plants (id, name) VALUES (2, 'Moss' || char(0))" },
+  { column: 'name', sql: "UPDATE plants SET name = 'a' || char(0) || 'b'" },
+  { column: 'tag', sql: 'UPDATE plants SET tag = char(0)' },
+  {
+    column: 'note',
+    sql: "INSERT INTO tokens VALUES (1, x'00', 'a' || char(0), 'read', 0, NULL, NULL)",
+  },
+])('another program can store no $column with U+0000: $sql', ({ column, sql }) => {
+  expect(() => exec(sql)).toThrow(`CHECK constraint failed: ${column}_without_u0000`)
+})
+
 test('a restore that a UNIQUE index rejects changes nothing', async () => {
   exec("INSERT INTO plants (id, name) VALUES (2, 'Fern')")
   expect((await user.run('backup twice.bak')).code).toBe(0)

@@ -49,7 +49,7 @@ function insert(values: string): void {
     db.exec(`PRAGMA writable_schema = 1;
       UPDATE sqlite_schema SET sql = '${sql}' WHERE name = 'plants';
       PRAGMA writable_schema = RESET`)
-  pretend(strict.replace(' STRICT', '').replaceAll(/ TEXT( NOT NULL)?/g, ''))
+  pretend(strict.replace(' STRICT', '').replaceAll(/ TEXT.*(?=,)/g, ''))
   db.exec(`INSERT INTO plants (id, name, tag, idempotency_key) VALUES ${values}`)
   pretend(strict)
   db.close()
@@ -118,6 +118,31 @@ test.each([
   expect(await user.run('backup evil.db --yes')).toMatchObject({ code: 2, out: '' })
   const { code, out } = await user.run('doctor --store ./evil.db')
   expect([code, out]).toEqual([1, expect.stringContaining(problem)])
+  expect((await user.run('list')).out).toBe(fern)
+})
+
+const insertCut = "INSERT INTO plants (id, name) VALUES (2, 'Fern' || char(0) || 'SECRET')"
+
+test.each([
+  {
+    what: 'in a table without constraints',
+    sql: `DROP TABLE plants; CREATE TABLE plants (id, name, tag, idempotency_key); ${insertCut}`,
+    problem: 'plant 2 has U+0000 in its name or tag',
+  },
+  {
+    what: 'that a program has stored in spite of the constraint',
+    sql: `PRAGMA ignore_check_constraints = 1; ${insertCut}`,
+    problem: 'CHECK constraint failed in plants',
+  },
+])('a string with U+0000 $what is reported by doctor, and not copied', async ({ sql, problem }) => {
+  exec(sql)
+  const message = 'evil.db is damaged, or its disk cannot be read: '
+  const { code, out } = await user.run('doctor --store ./evil.db')
+  expect([code, out]).toEqual([1, expect.stringContaining(message + problem)])
+  for (const line of ['restore evil.db --yes', 'backup copy.bak --store ./evil.db']) {
+    const err = expect.stringContaining(message)
+    expect(await user.run(line), line).toEqual({ code: 4, out: '', err })
+  }
   expect((await user.run('list')).out).toBe(fern)
 })
 
