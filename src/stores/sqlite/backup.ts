@@ -21,7 +21,6 @@ import {
   Connection,
   createChangedFileError,
   findUnmergedFile,
-  hasLogFormat,
   immutableParameters,
   readFingerprint,
   type SqliteOptions,
@@ -171,6 +170,11 @@ function countReplaceable(store: Connection, target: string, oldStats: Stats): b
 function isBackup(path: string): boolean {
   const hasLog = hasLogFormat(path) || findUnmergedFile(path) !== undefined
   return !hasLog && BigInt(readBytes(path, 68, 4).readUInt32BE()) === applicationId
+}
+
+/** Returns whether the header of a file says that it has a write-ahead log. */
+export function hasLogFormat(path: string): boolean {
+  return readBytes(path, 18, 1)[0] === 2
 }
 
 /**

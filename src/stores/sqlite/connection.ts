@@ -16,7 +16,6 @@ import {
   explainWriteAccess,
   ignoreMissingFile,
   isSameFile,
-  isTrusted,
   isWritableFile,
   makeFolder,
   readBytes,
@@ -282,34 +281,6 @@ export function readFingerprint(path: string): string | undefined {
 export function createChangedFileError(subject: string): PlantsError {
   const message = `${subject} was changed while it was read`
   return new PlantsError('unavailable', message, { hint: 'Try again' })
-}
-
-/**
- * A service must see what others commit, such as a revoked token. If a store has a log, SQLite
- * finds the commits in the index of the log, to which readers write, too. A service that may not
- * write to the store may create this index if the owner of the store can use it, as root can.
- *
- * @throws {PlantsError} `accessDenied` for a store of which a service would see one state for ever
- */
-export function assertSeesCommits(name: string): void {
-  try {
-    const path = resolveRealPath(name)
-    const stats = statIfExists(path)
-    if (!stats?.isFile() || isWritableFile(path) || !hasLogFormat(path)) return
-    if (isTrusted(stats.uid) && isWritableFile(`${path}-shm`)) return
-    throw createUnusableStoreError(
-      path,
-      'cannot be served: without write access to it and its directory, a service misses changes',
-      'Give this user write access to the directory and the file, or serve a backup',
-    )
-  } catch (error) {
-    throw explainSqliteError(error, name)
-  }
-}
-
-/** Returns whether the header of a file says that it has a write-ahead log. */
-export function hasLogFormat(path: string): boolean {
-  return readBytes(path, 18, 1)[0] === 2
 }
 
 /** Finds the log or the journal of a store, if it holds changes that are not in the store yet. */

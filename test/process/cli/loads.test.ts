@@ -16,7 +16,7 @@ test.each<[string, string[][], files: number, kilobytes: number, stores: string[
   ['--help', [['--help']], 6, 139, []],
   ['create --help', [['create', '--help']], 8, 147, []],
   ['a Tab', [tab], 8, 148, []],
-  ['create', [fern], 10, 177, drivers],
+  ['create', [fern], 10, 178, drivers],
   ['get', [fern, ['get', '1']], 10, 176, drivers],
   ['list', [fern, ['list']], 10, 171, drivers],
   ['create at a service', [service], 12, 184, ['http-store']],
