@@ -37,7 +37,7 @@ export function openTerminal(
   })
   checkSecretsAtEnd(ended.then(() => ({ argv: args, out: screen })))
   onTestFinished(() => {
-    if (!hasEnded) pty.kill('SIGKILL')
+    if (!hasEnded) process.kill(pty.pid, 'SIGKILL')
   })
   /** Resolves when the screen has the text, after the text of the previous call. */
   const waitForText = (text: string) => {
@@ -69,8 +69,16 @@ export function openTerminal(
       }
     },
     kill: (signal: string) => pty.kill(signal),
-    /** Closes the terminal. The system then sends SIGHUP. The types of node-pty lack `destroy`. */
-    close: () => (pty as unknown as { destroy(): void }).destroy(),
+    /**
+     * Closes the terminal. The system then sends SIGHUP. node-pty would send another one later,
+     * which could end a program that has handled the first and is about to exit. The types of
+     * node-pty lack `destroy`.
+     */
+    close: () => {
+      const terminal = pty as unknown as { destroy(): void; kill(): void }
+      terminal.kill = () => undefined
+      terminal.destroy()
+    },
     /** Resolves when the program has ended. The limit of this wait begins now. */
     get ended() {
       const command = [program, ...args].join(' ')
