@@ -38,6 +38,7 @@ import { movePosition } from './checkpoint.js'
 import { assertSameHeader, formatRejectsHeader, type RejectedRecord } from './format-rejects.js'
 import { ImportEntries, saveEntries } from './import-entries.js'
 import type { ImportStart, ImportTarget } from './import-start.js'
+import { assertUnchanged, type ImportInput } from './input-file.js'
 import { InputNotes } from './input-notes.js'
 import { type InputReader, openInput } from './inputs.js'
 import { type MappedChunk, mapChunks, type UnmappedChunk } from './map-chunks.js'
@@ -156,7 +157,7 @@ export class Importer {
         this.notes.noteChoices(reader, input.name, plan)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
-        if (!(await this.#importInput(reader, input.name))) return
+        if (!(await this.#importInput(reader, input))) return
         await this.#listener.reportInputEnd(reader, input.name)
       } finally {
         reader.close()
@@ -166,15 +167,16 @@ export class Importer {
   }
 
   /** @returns false if too many records were rejected, so that the import must end */
-  async #importInput(reader: InputReader, file: string): Promise<boolean> {
-    const chunks = new ReadAhead(this.#mapChunks(reader, file))
-    const input = { reader, file, prepareNext: () => chunks.prepare() }
+  async #importInput(reader: InputReader, input: ImportInput): Promise<boolean> {
+    const chunks = new ReadAhead(this.#mapChunks(reader, input.name))
+    const currentInput = { reader, file: input.name, prepareNext: () => chunks.prepare() }
     try {
       for (let chunk = await chunks.read(); chunk; chunk = await chunks.read()) {
+        assertUnchanged(input)
         const isImported =
           'plainChunk' in chunk
-            ? await this.#importPlainChunk(chunk, input)
-            : await this.#importMappedChunk(chunk, input)
+            ? await this.#importPlainChunk(chunk, currentInput)
+            : await this.#importMappedChunk(chunk, currentInput)
         if (!isImported) return false
       }
       return true

@@ -136,12 +136,14 @@ function openSource(input: ImportInput, io: Io): PackedInput {
         ? io.stdin.readChunks()
         : (stream as AsyncIterable<Buffer>)) {
         bytesRead += piece.length
+        assertUnchanged(input)
         yield piece
       }
     } catch (error) {
       signal.throwIfAborted()
       throw explainRead(name, error, checkNameHint)
     }
+    // A file that was cut has no block after the cut.
     assertUnchanged(input)
   }
   return {

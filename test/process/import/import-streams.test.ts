@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -16,9 +16,16 @@ import {
   writeLines,
 } from '../../helpers/sandbox/import-sandbox.js'
 import { canTrace, isLinux } from '../../helpers/sandbox/linux.js'
-import { type ProcessResult, runBash, waitForResult } from '../../helpers/sandbox/process.js'
+import {
+  bin,
+  launch,
+  type ProcessResult,
+  runBash,
+  waitForResult,
+} from '../../helpers/sandbox/process.js'
 import { isSoak } from '../../helpers/sandbox/rounds.js'
-import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
 import { serve, testToken } from '../../helpers/scripted-server/service.js'
 
 const two = buildPlantLine(1, 'Fern') + buildPlantLine(2, 'Moss')
@@ -42,7 +49,26 @@ test('an import reads stdin from a pipe, a file or a device, compressed or not',
   expect(counts(await sandbox.spawn('import /dev/null'))).toMatchObject({ code: 0, created: 0 })
 })
 
-test.skipIf(process.platform === 'win32')(
+test.skipIf(isWindows)(
+  'an import ends when a program writes to the file that is its stdin',
+  async () => {
+    const sandbox = new Sandbox()
+    const lines = buildPlantLines(300_000)
+    const path = writeLines(sandbox.home, lines)
+    const run = launch(sandbox, ['sh', '-c', 'exec "$0" import - < "$1"', bin, path])
+    await expect.poll(() => countPlants(sandbox.store), { interval: 10 }).toBeGreaterThan(0)
+    run.kill('SIGSTOP')
+    const newLines = lines.map((line) => line.replace('"name":"', '"name":"New '))
+    writeFileSync(path, newLines.join('\n'), { flag: 'r+' })
+    run.kill('SIGCONT')
+    const err = expect.stringContaining('stdin was changed while it was read\n')
+    expect(await waitForResult(run)).toMatchObject({ code: 2, err })
+    const newPlants = "SELECT count(*) AS count FROM plants WHERE name LIKE '%New %'"
+    expect(queryFile(sandbox.store, newPlants)).toEqual([{ count: 0 }])
+  },
+)
+
+test.skipIf(isWindows)(
   'an import reads pipes that a shell has made together with files',
   async () => {
     const sandbox = new Sandbox()
