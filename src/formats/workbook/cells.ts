@@ -139,4 +139,4 @@ const unsavedFormula: Cell = {
 /** Matches an integer of at most 15 digits, which a double represents exactly. */
 const plainInteger = /^(?:0|-?[1-9]\d{0,14})$/
 /** Matches a double of XML Schema, except NaN and INF, which spreadsheets do not write. */
-const anyNumber = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
+const anyNumber = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i

@@ -99,9 +99,11 @@ export class RowReader implements ElementHandler {
     if (this.#ignoredDepth > 0) return
     if (this.#openContent === 'inlineString') this.#inlineString.addText(text)
     else if (this.#openContent === 'value') this.#value += text
-    this.#assertSize(
-      this.#openContent === 'inlineString' ? this.#inlineString.content : this.#value,
-    )
+    // A cell may have a million texts, so only their length is compared here. `#closeRow` measures
+    // the row in bytes.
+    const { length } =
+      this.#openContent === 'inlineString' ? this.#inlineString.content : this.#value
+    if (length > maxRecordBytes) throw this.#createSizeError()
   }
 
   closeElement(name: string): void {
@@ -137,7 +139,8 @@ export class RowReader implements ElementHandler {
     if (this.#hasSurplus) chunk.surplusRows += 1
     chunk.characters += this.#rowLength + row.length + 1
     // A UTF-16 unit has at most three bytes in UTF-8, so most rows need not be measured.
-    if (this.#rowLength > maxRecordBytes / 3) this.#assertSize(joinStrings(row))
+    if (this.#rowLength > maxRecordBytes / 3 && isTooLarge(joinStrings(row)))
+      throw this.#createSizeError()
     if (row.length > 0 || this.#hasSurplus) chunk.add(row, this.#rowNumber)
     this.#mergedCells?.addRow(this.#rowNumber, row)
   }
@@ -214,12 +217,8 @@ export class RowReader implements ElementHandler {
       this.#hasSurplus = true
       return
     }
-    while (this.#row.length < column) this.#row.push(undefined)
-    this.#row.push(cell)
-  }
-
-  #assertSize(text: string): void {
-    if (isTooLarge(text)) throw this.#createSizeError()
+    // The cells before this one that the workbook does not save take no room in the array.
+    this.#row[column] = cell
   }
 
   #createSizeError(): Error {
@@ -275,10 +274,11 @@ function createRawCell(type = 'n', format = '0', value?: string, inlineString?: 
 /*
  * The expressions for a plain row. No parser sees a plain row, so these expressions may match only
  * well-formed XML. For example, an element must not have an attribute twice, so `attribute` looks
- * ahead for the same name. Each expression matches only at its `lastIndex` (flag `y`).
+ * ahead for the same name. A row has at most a dozen attributes, and a row with thousands would take
+ * the square of their number. Each expression matches only at its `lastIndex` (flag `y`).
  */
 const attribute = `(?: (?!r=)(?<name>[\\w:]+)="[ !#-%'-;=?-~]*"(?![^>]* \\k<name>=))`
-const plainRow = RegExp(`<row(?: r="(\\d{1,7})")?${attribute}*>`, 'y')
+const plainRow = RegExp(`<row(?: r="(\\d{1,7})")?${attribute}{0,20}>`, 'y')
 const plainRowEnd = /<\/row>[ \t\r\n]*/y
 const plainAttributes = '(?: r="([A-Z]{1,3})(\\d{1,7})")?(?: s="(\\d{1,6})")?(?: t="(\\w{1,9})")?'
 const plainInlineString = `<is><t(?: xml:space="preserve")?>(${plainCharacters})</t></is>`

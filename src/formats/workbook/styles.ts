@@ -67,7 +67,7 @@ function classifyKnownFormat(id: number): DateKind {
 function classifyFormat(code: string): DateKind {
   const [section = ''] = code.replace(/"[^"]*"|\\.|[_*]./g, '').split(';')
   if (/\[(?:h+|m+|s+)\]/i.test(section)) return 'duration'
-  const letters = section.replace(/\[[^\]]*\]|general|g\/[^\s;]*/gi, '')
+  const letters = section.replace(/\[[^[\]]*\]|general|g\/[^\s;]*/gi, '')
   if (/[dy]/i.test(letters)) return 'date'
   if (/[hs]/i.test(letters)) return 'time'
   // These letters stand for eras, years of the Buddhist calendar and days of the week. A format of

@@ -27,6 +27,7 @@ interface Node {
   id?: Node
   init?: Node | null
   name?: string
+  regex?: { pattern: string; flags: string }
 }
 
 /** Finds the code of each message that contains a string. */
@@ -50,7 +51,7 @@ function getMessage({ type, callee, arguments: values = [], key, value }: Node):
   return isSentence ? value : undefined
 }
 
-function listNodes(value: unknown): Node[] {
+export function listNodes(value: unknown): Node[] {
   if (typeof value !== 'object' || value === null) return []
   const children = Object.values(value).flatMap(listNodes)
   return isNode(value) ? [value, ...children] : children
