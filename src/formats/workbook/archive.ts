@@ -4,8 +4,8 @@
  * A workbook may come from anybody, so its archive may be damaged, or made to unpack to gigabytes.
  * yauzl reads the directory, also in its 64-bit form (ZIP64). This file unpacks the contents
  * itself, because yauzl does not check the CRC-32, and inflates in slow blocks of 16 KiB. A part
- * that unpacks to more bytes than the directory says is an error, so the sum of the sizes in the
- * directory limits time and memory.
+ * that unpacks to more bytes than the directory says is an error, and so is a part of two sheets, so
+ * the sum of the sizes in the directory limits time and memory.
  */
 import { posix } from 'node:path'
 import { crc32, createInflateRaw } from 'node:zlib'
@@ -46,7 +46,9 @@ export class Archive {
     const byPath = new Map<string, Entry[]>()
     for (const entry of entries) {
       const path = foldPath(decodeName(entry))
-      byPath.set(path, [...(byPath.get(path) ?? []), entry])
+      const entriesOfPath = byPath.get(path)
+      if (entriesOfPath) entriesOfPath.push(entry)
+      else byPath.set(path, [entry])
     }
     return new Archive(bytes, zip, byPath, signal)
   }
@@ -121,6 +123,8 @@ async function readDirectory(
     const options = { lazyEntries: true, decodeStrings: false, autoClose: false }
     const zip = await fromBufferPromise(bytes, options)
     for await (const entry of zip.eachEntry()) {
+      // An entry may have 16,000 extra fields, and nothing reads them.
+      entry.extraFields = []
       entries.push(entry)
       if (entries.length > maxEntries || signal.aborted) break
     }
@@ -156,7 +160,7 @@ async function* inflate(packedBytes: Buffer, entry: Entry, path: string): AsyncG
  * the case of ASCII letters (ECMA-376, part 2), and take `\`, which old programs write, for `/`.
  * `toLowerCase` alone would fold too much: it takes the Kelvin sign for a `k`.
  */
-function foldPath(path: string): string {
+export function foldPath(path: string): string {
   const absolute = posix.normalize(`/${path.replaceAll('\\', '/')}`)
   return absolute.slice(1).replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

@@ -14,6 +14,7 @@
  */
 import { assertDefined, createInputError, PlantsError } from '../../errors.js'
 import {
+  type Cell,
   type Cells,
   Chunk,
   type FormatInput,
@@ -113,6 +114,8 @@ class WorkbookReader {
    * strings of the open workbook. If it has done so, they are read again before the rows.
    */
   #context: WeakRef<CellContext> | undefined
+  /** The number of cells in the first rows of all sheets that were read, with the empty ones. */
+  #headCells = 0
 
   constructor(archive: Archive, file: string, options: InputOptions) {
     this.#archive = archive
@@ -165,13 +168,15 @@ class WorkbookReader {
    * and the error about missing columns then names the columns of that sheet.
    */
   async #chooseSheet(workbook: Workbook): Promise<SheetCandidate> {
-    const candidates: SheetCandidate[] = []
+    let widestSheet: (SheetCandidate & { width: number }) | undefined
     for (const sheet of this.#findSheets(workbook)) {
-      const candidate = { sheet, head: await this.#readHead(sheet, workbook.context) }
-      if (this.#hasColumns(candidate.head)) return candidate
-      candidates.push(candidate)
+      const head = await this.#readHead(sheet, workbook.context)
+      if (this.#hasColumns(head)) return { sheet, head }
+      const width = measureWidth(head)
+      // Thousands of sheets may have wide heads, so only one is kept.
+      if (!widestSheet || width > widestSheet.width) widestSheet = { sheet, head, width }
     }
-    return findWidestSheet(candidates)
+    return assertDefined(widestSheet)
   }
 
   /** Finds the sheets with rows that are not read, so that a warning can name them. */
@@ -230,10 +235,18 @@ class WorkbookReader {
     const head = new Chunk<Cells>()
     const chunks = this.#readRows(sheet, { width: Infinity, context }, maxHeaderRows)
     for await (const { records, lines } of chunks) {
-      for (const [index, row] of records.entries()) head.add(row, assertDefined(lines[index]))
+      for (const [index, row] of records.entries())
+        head.add(this.#fillRow(row), assertDefined(lines[index]))
       if (head.length >= maxHeaderRows) break
     }
     return head.slice(0, maxHeaderRows)
+  }
+
+  /** Adds the empty cells that the workbook does not save, of which thousands of sheets may lack millions. */
+  #fillRow(row: Cells): Cells {
+    this.#headCells += row.length
+    if (this.#headCells > maxHeadCells) throw createTooLargeError(this.#file)
+    return Object.assign(Array<Cell>(row.length).fill(undefined), row)
   }
 
   /** @param chunkRows a chunk is yielded when it has this many rows, or when it is full */
@@ -293,10 +306,10 @@ function describeSheet({ name, isHidden }: Sheet): string {
   return isHidden ? `${listNames([name])} (hidden)` : listNames([name])
 }
 
-/** Finds the sheet whose widest row has the most cells: a list is wider than a page of notes. */
-function findWidestSheet(candidates: readonly SheetCandidate[]): SheetCandidate {
-  const counts = candidates.map(({ head }) =>
-    Math.max(0, ...head.records.map((row) => countFilledCells(row))),
-  )
-  return assertDefined(candidates[counts.indexOf(Math.max(...counts))])
+/** Counts the cells of the widest row: a list is wider than a page of notes. */
+function measureWidth({ records }: Chunk<Cells>): number {
+  return Math.max(0, ...records.map((row) => countFilledCells(row)))
 }
+
+/** A sheet has at most 16,384 columns. Few workbooks have even one sheet that is so wide. */
+const maxHeadCells = 8_388_608

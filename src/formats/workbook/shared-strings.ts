@@ -2,7 +2,7 @@
  * The shared strings of a workbook. Excel stores each string once, in a separate part, and a cell
  * has the index of its string. So all shared strings are in memory while the rows are read.
  */
-import { isTooLarge } from '../chunk.js'
+import { isTooLarge, maxRecordBytes } from '../chunk.js'
 import type { Archive } from './archive.js'
 import { DamageError } from './damage.js'
 import { plainCharacters, StringCollector, unescapeString } from './texts.js'
@@ -96,8 +96,8 @@ class SharedStringsReader implements ElementHandler {
   addText(text: string): void {
     if (!this.#isInItem) return
     this.#collector.addText(text)
-    if (isTooLarge(this.#collector.content))
-      throw new DamageError('a shared string is larger than 1 MiB')
+    // A string may have a million texts, so only their length is compared here.
+    if (this.#collector.content.length > maxRecordBytes) throw createSizeError()
   }
 
   closeElement(name: string): void {
@@ -109,8 +109,13 @@ class SharedStringsReader implements ElementHandler {
   }
 
   #addString(escapedString: string): void {
+    if (isTooLarge(escapedString)) throw createSizeError()
     this.strings.add(unescapeString(escapedString))
   }
+}
+
+function createSizeError(): DamageError {
+  return new DamageError('a shared string is larger than 1 MiB')
 }
 
 /** Matches an item that has one string without formatting or markup: `<si><t>Fern</t></si>`. */

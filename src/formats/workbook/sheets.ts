@@ -7,7 +7,7 @@
  * the main part, and `xl/_rels/workbook.xml.rels` has the paths of the sheets (ECMA-376 part 2).
  */
 import { posix } from 'node:path'
-import type { Archive } from './archive.js'
+import { type Archive, foldPath } from './archive.js'
 import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError } from './damage.js'
 import { readSharedStrings, SharedStrings } from './shared-strings.js'
@@ -42,7 +42,7 @@ export async function readWorkbook(archive: Archive, file: string): Promise<Work
   const [stringsPath, stylesPath] = [findOnly('sharedStrings'), findOnly('styles')]
   for (const path of [stringsPath, stylesPath]) if (path !== undefined) assertSize(path, limit)
   return {
-    sheets: sheets.map((sheet) => locateSheet(sheet, relations, archive)),
+    sheets: locateSheets(sheets, relations, archive),
     context: {
       sharedStrings:
         stringsPath === undefined
@@ -169,16 +169,29 @@ function findRelationId(attributes: Attributes): string | undefined {
   return name === undefined ? undefined : attributes[name]
 }
 
-function locateSheet(
-  { name, isHidden, relationId }: NamedSheet,
+/**
+ * Finds the parts of the sheets. Each sheet must have a part of its own: the sizes in the directory
+ * of the archive limit the time of an import only if no part is read for thousands of sheets.
+ */
+function locateSheets(
+  sheets: readonly NamedSheet[],
   relations: readonly Relation[],
   archive: Archive,
-): Sheet {
-  const relation = relations.find(({ id }) => id === relationId)
-  if (!relation || relationId === undefined)
-    throw new DamageError(`the sheet ${JSON.stringify(name)} refers to no part`)
-  if (!archive.has(relation.path)) throw new DamageError(`${relation.path} is missing`)
-  return { name, isHidden, path: relation.type === 'worksheet' ? relation.path : undefined }
+): Sheet[] {
+  const relationsById = new Map(relations.map((relation) => [relation.id, relation]))
+  if (relationsById.size < relations.length) throw new DamageError('two relations have one id')
+  const paths = new Set<string>()
+  return sheets.map(({ name, isHidden, relationId }) => {
+    const relation = relationId === undefined ? undefined : relationsById.get(relationId)
+    if (!relation) throw new DamageError(`the sheet ${JSON.stringify(name)} refers to no part`)
+    const { type, path } = relation
+    if (!archive.has(path)) throw new DamageError(`${path} is missing`)
+    if (type !== 'worksheet') return { name, isHidden, path: undefined }
+    const foldedPath = foldPath(path)
+    if (paths.has(foldedPath)) throw new DamageError(`two sheets have the part ${path}`)
+    paths.add(foldedPath)
+    return { name, isHidden, path }
+  })
 }
 
 /**

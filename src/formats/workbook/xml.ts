@@ -25,6 +25,8 @@ export interface ElementHandler {
   addText?(text: string): void
   closeElement?(name: string): void
   list?: ItemList
+  /** Whether the handler has gathered so much that the caller must take it now. */
+  isFull?: boolean
 }
 
 /** A list of elements, such as rows. There are so many that most of them bypass the parser. */
@@ -43,8 +45,8 @@ interface ItemList {
 }
 
 /**
- * Parses a part. It yields after each block, so that the caller can process the elements that the
- * handler has received so far.
+ * Parses a part. It yields after each block, and within a block when the handler is full, so
+ * that the caller can process the elements that the handler has received so far.
  *
  * @throws {DamageError} if the XML is not well-formed, or has what no workbook has
  */
@@ -55,7 +57,7 @@ export async function* parsePart(
 ): AsyncGenerator<void> {
   const parser = new PartParser(path, handler)
   for await (const text of decodePart(archive.read(path), path)) {
-    parser.write(text)
+    yield* parser.write(text)
     yield
   }
   parser.close()
@@ -93,13 +95,14 @@ class PartParser {
     this.#listenForErrors()
   }
 
-  write(text: string): void {
+  *write(text: string): Generator<void> {
     const wholeText = this.#remainder + text
     let start = 0
     while (start < wholeText.length) {
       const end = this.#readPlainItem(wholeText, start) ?? this.#readByParser(wholeText, start)
       if (end === undefined) break
       start = end
+      if (this.#handler.isFull) yield
     }
     this.#remainder = wholeText.slice(start)
   }
@@ -114,7 +117,8 @@ class PartParser {
   }
 
   /**
-   * Writes the text to saxes, up to the next index where a plain item may begin.
+   * Writes the text to saxes, up to the next index where a plain item may begin. If that is far
+   * away, only a part is written, because the text may have hundreds of items until then.
    *
    * @returns the index after the part that was written; undefined if nothing was written. Then the
    * end of the item is in the next block, and with that block, the item may turn out to be plain.
@@ -123,8 +127,10 @@ class PartParser {
     const end = this.#findBoundary(text, start)
     const mayBePlain = this.#isBetweenItems && text.length - start < maxHeldLength
     if (end === undefined && mayBePlain) return undefined
-    this.#feed(text.slice(start, end))
-    return end ?? text.length
+    const isNear = end !== undefined && end - start < 2 * fedLength
+    const fedEnd = isNear ? end : Math.min(text.length, start + fedLength)
+    this.#feed(text.slice(start, fedEnd))
+    return fedEnd
   }
 
   /**
@@ -245,3 +251,5 @@ const maxDepth = 100
  * waiting for its end.
  */
 const maxHeldLength = 65_536
+/** The length is in UTF-16 units. */
+const fedLength = 4096

@@ -34,6 +34,25 @@ export function renameFile(archive: Buffer, path: string, otherPath: string): Bu
   return Buffer.from(archive.toString('latin1').replaceAll(path, otherPath), 'latin1')
 }
 
+/** An archive whose directory has one file several times, each time with these extra fields. */
+export function buildRepeatedEntries(count: number, extraFields = Buffer.alloc(0)): Buffer {
+  const header = Buffer.alloc(headerLength)
+  header.write('PK\x01\x02')
+  const name = 'a'
+  header.writeUInt16LE(name.length, 28)
+  header.writeUInt16LE(extraFields.length, 30)
+  const entry = Buffer.concat([header, Buffer.from(name), extraFields])
+  const local = Buffer.alloc(30)
+  local.write('PK\x03\x04')
+  const end = Buffer.alloc(22)
+  end.write('PK\x05\x06')
+  end.writeUInt16LE(count, 8)
+  end.writeUInt16LE(count, 10)
+  end.writeUInt32LE(count * entry.length, 12)
+  end.writeUInt32LE(local.length, 16)
+  return Buffer.concat([local, ...Array<Buffer>(count).fill(entry), end])
+}
+
 /**
  * A compound file, the format of documents before 2007 and of encrypted ones, with one stream: a
  * sector with the signature, then the first entry of the directory (MS-CFB, 2.2 and 2.6.1).
