@@ -6,10 +6,12 @@
  * letters, so `utf8-lines.ts` looks for UTF-8 in a text that is decoded with that option.
  */
 import { isAscii } from 'node:buffer'
-import type { FormatInput } from './chunk.js'
+import { assertDefined } from '../errors.js'
+import { type FormatInput, maxRecordBytes } from './chunk.js'
 import {
   countLineFeeds,
   createStrictDecoder,
+  findEndOfCharacters,
   getUnitBytes,
   isUnicode,
   type StrictDecoder,
@@ -38,7 +40,7 @@ export async function* decodeText(
     // Each text waits until the next block is there, because Ctrl-Z is removed only from the last.
     if (waitingText !== '') yield waitingText
     const bytes = remainder.length === 0 ? block : Buffer.concat([remainder, block])
-    const end = findDecodableEnd(bytes, encoding)
+    const end = findDecodableEnd(bytes, encoding, remainder.length)
     waitingText = await decoder.decode(bytes.subarray(0, end))
     remainder = bytes.subarray(end)
   }
@@ -55,8 +57,11 @@ class SectionDecoder {
   #line = 1
   /** The number of the first line with letters beyond ASCII. */
   #foreignLine: number | undefined
-  /** The parts of the line `#line` in earlier sections, in which no error was found. */
-  #lineStart: readonly Buffer[] = []
+  /**
+   * How many bytes of the line `#line` were in earlier sections. Only UTF-8 needs this number, and
+   * its sections are whole lines, or parts of one line.
+   */
+  #lineOffset = 0
 
   constructor(input: TextInput, textEncoding: TextEncoding, decoder: StrictDecoder) {
     this.#input = input
@@ -68,8 +73,7 @@ class SectionDecoder {
     const text = await this.#decodeStrictly(section, () => this.#decoder.write(section))
     this.#noteForeignLine(section, text)
     this.#line += countLineFeeds(text)
-    const { encoding } = this.#textEncoding
-    this.#lineStart = findLineStart(this.#lineStart, section, encoding)
+    this.#lineOffset = section.includes('\n') ? 0 : this.#lineOffset + section.length
     return text
   }
 
@@ -89,7 +93,8 @@ class SectionDecoder {
         name,
         line: this.#line,
         foreignLine: this.#foreignLine,
-        bytes: Buffer.concat([...this.#lineStart, section]),
+        lineOffset: this.#lineOffset,
+        bytes: section,
         laterBlocks: isReadOnce ? undefined : blocks,
       })
     }
@@ -119,29 +124,27 @@ function omitEndOfFileMark(text: string): string {
 /**
  * Finds how many of the bytes can be decoded now. The remaining bytes wait for the next block.
  *
- * - An encoding that is not Unicode is decoded in whole lines, because iconv-lite can lose the last
- *   character of a block that ends within a character.
- * - UTF-8 is decoded in whole lines if the block has a line feed, because joining bytes takes less
- *   time than joining strings.
  * - UTF-16 and UTF-32 are decoded in whole code units. Their decoders keep an incomplete character.
+ * - Any other encoding is decoded in whole lines, because joining bytes takes less time than joining
+ *   strings. A line may be long, or never end, so without a line feed, whole characters are decoded.
+ *
+ * @param remainderBytes how many of the bytes could not be decoded before the last block was there
  */
-function findDecodableEnd(bytes: Buffer, encoding: string): number {
+function findDecodableEnd(bytes: Buffer, encoding: string, remainderBytes: number): number {
+  const unitBytes = getUnitBytes(encoding)
+  if (unitBytes > 1) return bytes.length - (bytes.length % unitBytes)
   const linesEnd = bytes.lastIndexOf('\n') + 1
-  if (!isUnicode(encoding) || (encoding === 'utf-8' && linesEnd > 0)) return linesEnd
-  return bytes.length - (bytes.length % getUnitBytes(encoding))
+  if (linesEnd > 0) return linesEnd
+  return encoding === 'utf-8' ? findEndOfCharacters(bytes) : findEndOfAscii(bytes, remainderBytes)
 }
 
 /**
- * Returns the parts of the last line, which is not complete yet. Only UTF-8 needs them, because its
- * error gives the position of a byte in its line. The errors of UTF-16 and UTF-32 give no such
- * position, and all other encodings are decoded in whole lines.
+ * Finds the last byte that is surely a character of its own, because iconv-lite can lose a character
+ * that is divided between blocks. A byte below `0` (0x30), such as a space or a comma, is one in all
+ * of its encodings. Of 2 MiB without such a byte, no record is small enough to be stored.
  */
-function findLineStart(
-  lineStart: readonly Buffer[],
-  section: Buffer,
-  encoding: string,
-): readonly Buffer[] {
-  if (encoding !== 'utf-8') return lineStart
-  const end = section.lastIndexOf('\n') + 1
-  return end === 0 ? [...lineStart, section] : [section.subarray(end)]
+function findEndOfAscii(bytes: Buffer, remainderBytes: number): number {
+  for (let index = bytes.length - 1; index >= remainderBytes; index -= 1)
+    if (assertDefined(bytes[index]) < 0x30) return index + 1
+  return bytes.length > 2 * maxRecordBytes ? bytes.length : 0
 }

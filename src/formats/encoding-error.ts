@@ -69,12 +69,14 @@ interface DecodingFailure extends TextEncoding {
   name: string
   /** The number of the line with which `bytes` begins. */
   line: number
+  /** How many bytes of this line are before `bytes`. They could be decoded. */
+  lineOffset: number
   /**
    * The number of the first line with letters beyond ASCII that were decoded. It is `line` if these
    * letters are in the part of a long line that earlier blocks had.
    */
   foreignLine: number | undefined
-  /** Bytes that begin with a line, some of which are not in the encoding. */
+  /** Bytes that begin with a character, some of which are not in the encoding. */
   bytes: Buffer
   /** The blocks after `bytes`; undefined for a pipe, because an import still needs its blocks. */
   laterBlocks: AsyncIterable<Buffer> | undefined
@@ -83,12 +85,12 @@ interface DecodingFailure extends TextEncoding {
 export async function createEncodingError(failure: DecodingFailure): Promise<EncodingError> {
   const { name, encoding, source, bytes, laterBlocks } = failure
   if (isUnicode(encoding) && encoding !== 'utf-8') return createUnicodeError(failure)
-  const { line, offset, lineBytes } = await findUndecodableLine(failure)
+  const { line, lineOffset, offset, lineBytes } = await findUndecodableLine(failure)
   assertNoControlCharacter(lineBytes, name, line)
   const isUtf8Expected = encoding === 'utf-8'
   const label = isUtf8Expected ? 'UTF-8' : encoding
   const position = isUtf8Expected
-    ? `line ${line}, byte ${findInvalidByte(lineBytes)}`
+    ? `line ${line}, byte ${lineOffset + findInvalidByte(lineBytes)}`
     : `line ${line}`
   const message = `${name} is not ${label} (${position})`
   const isChangeable = source === 'option' || source === 'default'
@@ -192,17 +194,17 @@ function createUnicodeError({ name, encoding, line, bytes }: DecodingFailure): E
  * Finds the first line that cannot be decoded. The bytes can be divided at line feeds, because LF
  * is the same byte in every encoding except UTF-16 and UTF-32, which `createUnicodeError` handles.
  */
-async function findUndecodableLine({ encoding, line, bytes }: DecodingFailure) {
-  let lineNumber = line
-  let offset = 0
+async function findUndecodableLine({ encoding, line, lineOffset, bytes }: DecodingFailure) {
+  const position = { line, lineOffset, offset: 0 }
   for (const lineBytes of splitLines(bytes)) {
-    if (!(await isDecodable(lineBytes, encoding))) return { line: lineNumber, offset, lineBytes }
-    lineNumber += 1
-    offset += lineBytes.length
+    if (!(await isDecodable(lineBytes, encoding))) return { ...position, lineBytes }
+    position.line += 1
+    position.lineOffset = 0
+    position.offset += lineBytes.length
   }
   // Each line can be decoded alone, but the lines cannot be decoded together: in ISO-2022-JP, a
   // line can switch the alphabet of the lines after it.
-  return { line, offset: 0, lineBytes: bytes }
+  return { line, lineOffset, offset: 0, lineBytes: bytes }
 }
 
 async function isDecodable(bytes: Buffer, encoding: string): Promise<boolean> {

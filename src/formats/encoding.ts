@@ -203,8 +203,11 @@ function joinBytes(remainder: Buffer, block: Buffer): Buffer {
   return remainder.length === 0 ? block : Buffer.concat([remainder, block])
 }
 
-/** Returns the index of the last character if the bytes end within it, or else their length. */
-function findEndOfCharacters(bytes: Buffer): number {
+/**
+ * Returns the index of the last character of UTF-8 if the bytes end within it, or else their
+ * length.
+ */
+export function findEndOfCharacters(bytes: Buffer): number {
   const { length } = bytes
   for (let index = length - 1; index >= Math.max(0, length - 3); index -= 1) {
     const byte = bytes.readUInt8(index)

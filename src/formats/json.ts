@@ -145,10 +145,14 @@ function* findValues(
 ): Generator<Chunk<string>> {
   const cursor = new Cursor(text)
   let chunk = new Chunk<string>()
+  let chunkStart = 0
   for (cursor.skipBlank(); !cursor.isAtEnd; cursor.skipBlank()) {
+    // Between two values, there may be a million empty arrays.
+    chunk.characters = cursor.index - chunkStart
     if (chunk.isFull || chunk.records.length >= maxValues) {
       yield chunk
       chunk = new Chunk()
+      chunkStart = cursor.index
     }
     if (cursor.isAtArray) cursor.enterArray()
     else {
@@ -185,7 +189,6 @@ function addValue(
     throw createBrokenRecordError(name, line, recordTooLargeReason)
   }
   chunk.add(value.trimEnd(), line)
-  chunk.characters += value.length
 }
 
 /**
