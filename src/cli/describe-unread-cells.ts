@@ -1,5 +1,6 @@
+import { assertDefined } from '../errors.js'
 import type { FormatReader, Header } from '../formats/chunk.js'
-import { describeUnnamedColumn, listNames } from '../formats/columns.js'
+import { describeColumnNumbers, listNames } from '../formats/columns.js'
 import type { ImportPlan } from '../import/inputs.js'
 import type { FieldName } from '../plant/fields.js'
 import { describeRepetition } from './describe-repetition.js'
@@ -35,9 +36,10 @@ function describeMergedCells(
   file: string,
   plan: ImportPlan,
 ): string {
+  const numbers = describeColumnNumbers(names)
   const mergedColumns = [...columns]
     .filter(([field]) => mergedFields.has(field))
-    .map(([, column]) => names[column] || describeUnnamedColumn(names, column))
+    .map(([, column]) => names[column] || assertDefined(numbers[column]))
   const list = listNames(mergedColumns)
   const subject =
     mergedColumns.length === 1

@@ -30,6 +30,8 @@ export const replaceRejectedTextHint =
  * removed.
  */
 export function foldName(name: string): string {
+  // In a wide sheet, most names are empty.
+  if (name === '') return ''
   const visibleName = name.replace(/[\u00ad\u200b]/g, '')
   return foldString(visibleName.trim().replace(/\s+/g, ' '))
 }
@@ -66,20 +68,31 @@ export function findColumns(
   { map }: InputOptions,
   numbers: ColumnNumbers,
 ): Map<FieldName, number[]> {
-  const foldedNames = names.map(foldName)
-  const ownColumns = [...names.keys()].filter((column) => !isRejectsName(names[column] ?? ''))
+  const columnsByName = new Map<string, number[]>()
+  for (const [column, name] of names.entries()) {
+    if (name === '') continue
+    const foldedName = foldName(name)
+    const columns = columnsByName.get(foldedName)
+    if (columns) columns.push(column)
+    else columnsByName.set(foldedName, [column])
+  }
   const columnsByField = new Map<FieldName, number[]>()
   for (const field of fieldNames) {
     const columnNumber = numbers.get(field)
     const wantedName = foldName(map[field] ?? field)
     const columns =
       columnNumber === undefined
-        ? [...foldedNames.keys()].filter((column) => foldedNames[column] === wantedName)
-        : ownColumns.slice(columnNumber - 1, columnNumber)
+        ? (columnsByName.get(wantedName) ?? [])
+        : listOwnColumns(names).slice(columnNumber - 1, columnNumber)
     // An empty name in `--map` says that the field is not read.
     if (wantedName !== '' && columns.length > 0) columnsByField.set(field, columns)
   }
   return columnsByField
+}
+
+/** Lists the columns without those that a rejects file adds. */
+function listOwnColumns(names: readonly string[]): number[] {
+  return [...names.keys()].filter((column) => !isRejectsName(names[column] ?? ''))
 }
 
 /**
@@ -131,10 +144,13 @@ export function findUnnamedColumns(
   )
 }
 
-/** Describes a column without a name by its number, as `--map` takes it: `column 3`. */
-export function describeUnnamedColumn(names: readonly string[], column: number): string {
-  const namesBefore = names.slice(0, column).filter((name) => !isRejectsName(name))
-  return `column ${namesBefore.length + 1}`
+/** Describes each column by its number, as `--map` takes it: `column 3`. */
+export function describeColumnNumbers(names: readonly string[]): string[] {
+  let number = 0
+  return names.map((name) => {
+    if (!isRejectsName(name)) number += 1
+    return `column ${number}`
+  })
 }
 
 /** Says which columns or keys are there instead of those that are missing. */

@@ -49,7 +49,8 @@ export class KeyFinder {
         if (isExact) exactKeys[field] = key
         else {
           similarKeys ??= {}
-          similarKeys[field] = [...(similarKeys[field] ?? []), key]
+          similarKeys[field] ??= []
+          similarKeys[field].push(key)
         }
       }
     return similarKeys ? addSimilarKeys(exactKeys, similarKeys) : exactKeys

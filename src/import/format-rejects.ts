@@ -26,12 +26,13 @@ export function formatRejectedRecords(
 ): string {
   const { names = [], columns } = header ?? {}
   const stringColumns = [columns?.get('name'), columns?.get('tag')]
+  const areRejectsNames = names.map(isRejectsName)
   const rows = rejections.map((record) => {
     const { line, raw, message } = record
     if (raw === null || typeof raw === 'string') return formatJsonLine(record, raw ?? '')
-    const cells = raw
-      .map((cell, column) => (stringColumns.includes(column) ? markUnusable(cell) : cell))
-      .filter((_, column) => !isRejectsName(names[column] ?? ''))
+    const cells = Array.from(raw, (cell, column) =>
+      stringColumns.includes(column) ? markUnusable(cell) : cell,
+    ).filter((_, column) => !areRejectsNames[column])
     return formatRow([String(line), message, ...cells], delimiter)
   })
   return rows.join('')

@@ -278,6 +278,7 @@ export class Importer {
       await saveEntries(savedChanges, transaction)
       return { ...chunkResult, savedChanges }
     })
+    if (!this.position.rejects?.rows) return
     const header = formatRejectsHeader(reader)
     this.position = await moveRejectsToFile(this.#entries, this.position, header)
   }

@@ -18,7 +18,7 @@ import {
   recordTooLargeReason,
 } from '../formats/chunk.js'
 import {
-  describeUnnamedColumn,
+  describeColumnNumbers,
   isRejectedText,
   isRejectsName,
   listNames,
@@ -83,6 +83,8 @@ export class Mapper {
   readonly #keyFinder: KeyFinder
   /** Whether objects that are written as exports write them are read by `plain-record.ts`. */
   readonly #readsPlainJson: boolean
+  /** Describes each column without a name that had no value so far. */
+  readonly #unnamedColumns: Map<number, string>
   /** The key of the id in the previous record. Most likely, the next record has the same key. */
   #idKey: string
 
@@ -96,6 +98,11 @@ export class Mapper {
     this.#readsPlainJson = !this.#hasMap && isPlainImport(options, state)
     this.#idKey = options.map.id || 'id'
     for (const name of header?.unreadNames ?? []) this.#noteUnreadName(name)
+    const { names = [], unnamedColumns = [] } = header ?? {}
+    const descriptions = unnamedColumns.length > 0 ? describeColumnNumbers(names) : []
+    this.#unnamedColumns = new Map(
+      unnamedColumns.map((column) => [column, assertDefined(descriptions[column])]),
+    )
   }
 
   /**
@@ -106,11 +113,9 @@ export class Mapper {
     if (raw === null) return createProblem('tooLarge', recordTooLargeReason)
     if (typeof raw === 'string')
       return this.#mapPlainJson(raw, idempotencyKey) ?? this.#mapJson(raw, idempotencyKey)
-    const { names, unnamedColumns } = assertDefined(this.#header)
-    const width = names.length
-    for (const column of unnamedColumns)
-      if (raw[column] !== undefined) this.#noteUnreadName(describeUnnamedColumn(names, column))
-    if (raw.some((cell, column) => column >= width && cell !== undefined))
+    const width = assertDefined(this.#header).names.length
+    if (this.#unnamedColumns.size > 0) this.#noteUnnamedColumns(raw)
+    if (raw.slice(width).some((cell) => cell !== undefined))
       return createSurplusProblem(raw.length, width)
     return this.#mapRecord(this.#readCells(raw), raw, idempotencyKey)
   }
@@ -275,6 +280,18 @@ export class Mapper {
         !Object.hasOwn(this.#options.map, field)
       )
         this.#noteUnreadName(field)
+  }
+
+  /** Notes the columns without a name that have a value in a row, each of them once. */
+  #noteUnnamedColumns(row: Cells): void {
+    // The header may have thousands of these columns, and the row only a few cells.
+    for (const index in row) {
+      const column = Number(index)
+      const description = row[column] === undefined ? undefined : this.#unnamedColumns.get(column)
+      if (description === undefined) continue
+      this.#noteUnreadName(description)
+      this.#unnamedColumns.delete(column)
+    }
   }
 
   #noteUnreadName(field: string): void {

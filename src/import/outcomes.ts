@@ -42,7 +42,7 @@ export function computeChunkResult(
 ): ChunkResult {
   const outcomes = explainConflicts(mergeOutcomes(results, changeOutcomes), results, chunk)
   const rejections = findRejections(chunk, outcomes)
-  const rejectedRows = formatRejectedRecords(rejections, input.reader)
+  const rejectedRows = input.position.rejects ? formatRejectedRecords(rejections, input.reader) : ''
   const position = {
     ...movePosition(input.position, outcomes.length, rejectedRows),
     counts: addOutcomes(input.position.counts, outcomes),
