@@ -208,7 +208,7 @@ function countIfSound({ db }: Connection, database: 'main' | 'copy'): bigint {
   const { count, invalidId } = db.prepare(select).get()
   if (invalidId === null) return count
   throw new StoreDamageError(`plant ${invalidId} has U+0000 in its name or tag`, {
-    hint: `Replace both with: plants update ${invalidId} --name TEXT --tag TEXT`,
+    hint: 'Give this plant another name and tag in its store, with plants update',
   })
 }
 
