@@ -12,9 +12,6 @@ const rareModules = [
   'description-request',
   'diagnose',
   'explain-response',
-  'format-lines',
-  'line-writer',
-  'read-lines',
   'response-schemas',
   'tls-port',
 ]

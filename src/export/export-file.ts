@@ -21,7 +21,7 @@ import {
 } from '../platform/atomic-file.js'
 import { shorten } from '../platform/escape.js'
 import { resolveLink, statIfExists } from '../platform/files.js'
-import type { PlantLines } from '../stores/store.js'
+import type { ExportBlock } from './encode.js'
 
 /**
  * Chooses the format by the ending of the file name, unless one is chosen: `plants.csv.gz` is CSV.
@@ -74,7 +74,7 @@ const otherFileHint = 'Choose another file'
 /** Writes a file as a whole or not at all, and returns how many plants and bytes it has. */
 export async function exportFile(
   path: string,
-  parts: AsyncIterable<PlantLines>,
+  parts: AsyncIterable<ExportBlock>,
   signal: AbortSignal,
 ): Promise<{ plants: number; bytes: number }> {
   let file: AtomicFile | undefined

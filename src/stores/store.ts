@@ -14,8 +14,6 @@ export interface Store {
    * `query.inPages` is set.
    */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
-  /** Yields the same snapshot as lines of a file, faster than `read`. */
-  readLines?(query: ReadQuery, format: LineFormat): AsyncIterable<PlantLines>
   count(query?: CountQuery): Promise<bigint>
   /**
    * Counts the plants for each value of a field, at one moment. All different values are kept in
@@ -68,19 +66,6 @@ export interface StoreServer {
 
 /** A store that the program opens itself: a SQLite file or a PostgreSQL database. */
 export type DirectStore = Required<Store>
-
-/** A format with one line for each plant. */
-export interface LineFormat {
-  name: 'ndjson' | 'csv' | 'tsv'
-  /** Returns the line of a plant, with its line feed. */
-  format(plant: StoredPlant): string
-}
-
-export interface PlantLines {
-  /** The number of plants whose lines are in the content. */
-  length: number
-  content: string | Uint8Array
-}
 
 export interface WriteOptions {
   signal?: AbortSignal | undefined

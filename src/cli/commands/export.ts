@@ -6,7 +6,7 @@ import {
   parseFilePath,
 } from '../../config/option-values.js'
 import { createUsageError, fileInFolderHint } from '../../errors.js'
-import { encodePlants } from '../../export/encode.js'
+import { type ExportBlock, encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
 import { quoteIfNeeded, writeStdout } from '../../output/output.js'
 import { Progress, showProgress } from '../../output/progress.js'
@@ -21,7 +21,7 @@ import { escapeControlCharsInLines } from '../../platform/escape.js'
 import { statIfExists } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
-import type { PlantLines, Store } from '../../stores/store.js'
+import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -156,7 +156,7 @@ async function openStoreToExport(
  * terminal. JSON escapes them, and CSV and TSV do not.
  */
 async function printPages(
-  pages: AsyncIterable<PlantLines>,
+  pages: AsyncIterable<ExportBlock>,
   format: FileFormat,
   io: Io,
 ): Promise<void> {
@@ -171,7 +171,7 @@ function toText(content: string | Uint8Array): string {
 
 async function writeFile(
   { path, name }: ExportFile,
-  pages: AsyncIterable<PlantLines>,
+  pages: AsyncIterable<ExportBlock>,
   context: CommandContext,
 ): Promise<void> {
   const { exportFile } = await import('../../export/export-file.js')

@@ -8,57 +8,35 @@ import type { Row } from './connection.js'
 import { createInvalidRowError } from './rows.js'
 
 /**
- * Divides the chunks of a COPY at the ends of rows: each yielded buffer has whole rows with their
- * line feeds, in UTF-8.
+ * Yields the rows of each chunk. A row that a chunk does not complete belongs to the next one.
  *
  * @param server the name of the server, for errors
- * @param minBytes the smallest number of bytes that are yielded at once, except at the end. By
- *   default, the rows that a chunk completes are yielded at once.
  * @throws {PlantsError} `accessDenied` for a row that is too long or not UTF-8
  */
-export async function* gatherWholeRows(
-  chunks: AsyncIterable<Buffer>,
-  server: string,
-  minBytes = 0,
-): AsyncGenerator<Buffer> {
-  let gatheredChunks: Buffer[] = []
-  /** The bytes after the last line feed. */
-  let partialRowBytes = 0
-  let wholeRowBytes = 0
-  for await (const chunk of chunks) {
-    const end = chunk.lastIndexOf('\n') + 1
-    if (end > 0) wholeRowBytes += partialRowBytes + end
-    partialRowBytes = end > 0 ? chunk.length - end : partialRowBytes + chunk.length
-    if (partialRowBytes > maxRowBytes) throw createTooLongError(server, 'row')
-    gatheredChunks.push(chunk)
-    if (wholeRowBytes === 0 || wholeRowBytes < minBytes) continue
-    const bytes = Buffer.concat(gatheredChunks)
-    yield assertUtf8(bytes.subarray(0, wholeRowBytes), server)
-    gatheredChunks = [bytes.subarray(wholeRowBytes)]
-    wholeRowBytes = 0
-  }
-  if (wholeRowBytes > 0) yield assertUtf8(Buffer.concat(gatheredChunks, wholeRowBytes), server)
-}
-
-function assertUtf8(bytes: Buffer, server: string): Buffer {
-  if (!isUtf8(bytes)) throw createInvalidRowError(server, 'a text that is not UTF-8')
-  return bytes
-}
-
-/** @param server the name of the server, for errors */
 export async function* parseCopyRows(
   chunks: AsyncIterable<Buffer>,
   server: string,
 ): AsyncGenerator<Row[]> {
-  for await (const bytes of gatherWholeRows(chunks, server))
-    yield bytes
-      .toString('utf8', 0, bytes.length - 1)
-      .split('\n')
-      .map(parseCopyRow)
+  let partialRow: Buffer[] = []
+  let partialRowBytes = 0
+  for await (const chunk of chunks) {
+    const end = chunk.lastIndexOf('\n')
+    const rows = end === -1 ? [] : [...partialRow, chunk.subarray(0, end)]
+    if (end !== -1) [partialRow, partialRowBytes] = [[], 0]
+    partialRow.push(chunk.subarray(end + 1))
+    partialRowBytes += chunk.length - end - 1
+    if (partialRowBytes > maxRowBytes) throw createTooLongError(server, 'row')
+    if (rows.length > 0) yield parseRows(Buffer.concat(rows), server)
+  }
+}
+
+function parseRows(bytes: Buffer, server: string): Row[] {
+  if (!isUtf8(bytes)) throw createInvalidRowError(server, 'a text that is not UTF-8')
+  return bytes.toString().split('\n').map(parseCopyRow)
 }
 
 /** @param line a row without its line feed */
-export function parseCopyRow(line: string): Row {
+function parseCopyRow(line: string): Row {
   return line.split('\t').map(parseCopyCell)
 }
 

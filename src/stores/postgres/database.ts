@@ -23,6 +23,7 @@ import type { CreateSystemContext } from '../credentials.js'
 import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import type { PostgresAccess } from './address.js'
 import { PostgresConnection, type Row } from './connection.js'
+import { parseCopyRows } from './copy-text.js'
 import { isLockTimeout, isPoolFull, lacksTls, raiseMaxHint, toPlantsError } from './errors.js'
 import { createPool, createTlsOptions } from './pool.js'
 import { waitUntilSignal } from './wait-until-signal.js'
@@ -34,7 +35,6 @@ import { waitUntilSignal } from './wait-until-signal.js'
 const backoff = { firstMs: 10, longestMs: 1000 }
 
 type Action<T> = (connection: PostgresConnection) => Promise<T>
-type Parse<T> = (chunks: AsyncIterable<Buffer>) => AsyncGenerator<T>
 
 interface ScanOptions {
   maxRows?: number
@@ -134,21 +134,21 @@ export class PostgresDatabase {
   }
 
   /**
-   * Yields the items that `parse` yields for the rows of a query in the text format of COPY. Before
-   * the first item, the query is repeated after a transient failure: for example, a standby cancels
-   * a query that conflicts with a change from its primary server.
+   * Yields the rows of a query. Before the first rows, the query is repeated after a transient
+   * failure: for example, a standby cancels a query that conflicts with a change from its primary
+   * server.
    */
-  async *streamRows<T>(select: string, parse: Parse<T>): AsyncGenerator<T> {
-    const { items, first } = await this.#retryWhileTransient(async () => {
-      const items = parse(this.#copyOut(select))
-      return { items, first: await items.next() }
+  async *streamRows(select: string): AsyncGenerator<Row[]> {
+    const { chunks, first } = await this.#retryWhileTransient(async () => {
+      const chunks = parseCopyRows(this.#copyOut(select), this.name)
+      return { chunks, first: await chunks.next() }
     })
     try {
       if (first.done) return
       yield first.value
-      yield* items
+      yield* chunks
     } finally {
-      await items.return(undefined)
+      await chunks.return(undefined)
     }
   }
 
@@ -158,9 +158,9 @@ export class PostgresDatabase {
    */
   collectRows<T>(
     select: string,
-    collect: (chunks: AsyncIterable<Buffer>) => Promise<T>,
+    collect: (chunks: AsyncIterable<Row[]>) => Promise<T>,
   ): Promise<T> {
-    return this.#retryWhileTransient(() => collect(this.#copyOut(select)))
+    return this.#retryWhileTransient(() => collect(parseCopyRows(this.#copyOut(select), this.name)))
   }
 
   /**

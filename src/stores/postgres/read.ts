@@ -13,9 +13,7 @@ import {
   type ReadQuery,
   readInPages,
 } from '../query.js'
-import type { LineFormat, PlantLines } from '../store.js'
 import { createTooManyRowsError } from './client.js'
-import { parseCopyRows } from './copy-text.js'
 import type { PostgresDatabase } from './database.js'
 import { toCount, toFieldValue, toPlants } from './rows.js'
 import { plantColumns, plantsTable } from './schema.js'
@@ -48,36 +46,15 @@ function mayScan({ tag, search, sort = 'id' }: ReadQuery): boolean {
 
 /** Reads one consistent snapshot, in arrays of about 64 KiB. */
 export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery) {
-  const parse = (chunks: AsyncIterable<Buffer>) => parseCopyRows(chunks, database.name)
-  for await (const rows of streamSnapshot(database, query, parse))
-    yield toPlants(rows, database.name)
-}
-
-/** Reads the same snapshot as `readSnapshot`, as lines of a file. */
-export async function* readSnapshotLines(
-  database: PostgresDatabase,
-  query: ReadQuery,
-  format: LineFormat,
-): AsyncGenerator<PlantLines> {
-  const { formatCopyLines } = await import('./format-lines.js')
-  const { name } = database
-  yield* streamSnapshot(database, query, (chunks) => formatCopyLines(chunks, format, name))
-}
-
-async function* streamSnapshot<T extends { length: number }>(
-  database: PostgresDatabase,
-  query: ReadQuery,
-  parse: (chunks: AsyncIterable<Buffer>) => AsyncGenerator<T>,
-): AsyncGenerator<T> {
   const { where, order } = await buildClauses(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const select = `SELECT ${plantColumns} FROM ${plantsTable} ${where} ORDER BY ${order} ${limit}`
   let rowsLeft = query.limit ?? Infinity
-  for await (const rows of database.streamRows(select, parse)) {
+  for await (const rows of database.streamRows(select)) {
     query.signal?.throwIfAborted()
     rowsLeft -= rows.length
     if (rowsLeft < 0) throw createTooManyRowsError(database.name)
-    yield rows
+    yield toPlants(rows, database.name)
   }
 }
 
@@ -92,7 +69,7 @@ export async function queryFieldCounts(
   const select = `SELECT ${exactColumn}, count(*) FROM ${plantsTable} ${where} GROUP BY ${exactColumn}`
   return database.collectRows(select, async (chunks) => {
     const counts: FieldCounts = new Map()
-    for await (const rows of parseCopyRows(chunks, database.name)) {
+    for await (const rows of chunks) {
       query.signal?.throwIfAborted()
       for (const [text, count] of rows)
         addCount(counts, toFieldValue(field, text, database.name), toCount(count, database.name))

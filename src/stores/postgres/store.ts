@@ -7,9 +7,7 @@ import type { Change, Create, Outcome } from '../change.js'
 import { type CountQuery, type FieldCounts, type ReadQuery, readInPages } from '../query.js'
 import {
   type DirectStore,
-  type LineFormat,
   PlainRowsRejectedError,
-  type PlantLines,
   type StoreServer,
   type Transaction,
   type TransactionOptions,
@@ -28,13 +26,7 @@ import { copyPlainRows } from './copy-plain-rows.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
 import { explainTokenError, ReadOnlyServerError } from './errors.js'
-import {
-  buildClauses,
-  queryFieldCounts,
-  readPages,
-  readSnapshot,
-  readSnapshotLines,
-} from './read.js'
+import { buildClauses, queryFieldCounts, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import {
   assertStore,
@@ -77,10 +69,6 @@ export class PostgresStore implements DirectStore {
 
   read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
     return query.inPages ? readPages(this.#database, query) : readSnapshot(this.#database, query)
-  }
-
-  readLines(query: ReadQuery, format: LineFormat): AsyncIterable<PlantLines> {
-    return readSnapshotLines(this.#database, query, format)
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {

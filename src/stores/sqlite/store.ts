@@ -12,8 +12,6 @@ import {
   CheckpointMovedError,
   type DirectStore,
   type ImportEntryChange,
-  type LineFormat,
-  type PlantLines,
   type Transaction,
   type TransactionOptions,
   type WriteOptions,
@@ -111,16 +109,6 @@ export class SqliteStore implements DirectStore {
     const connection = await this.#openSnapshot()
     try {
       yield* readPlants(connection, query)
-    } finally {
-      connection.close()
-    }
-  }
-
-  async *readLines(query: ReadQuery, format: LineFormat): AsyncGenerator<PlantLines> {
-    const { readPlantLines } = await import('./read-lines.js')
-    const connection = await this.#openSnapshot()
-    try {
-      yield* readPlantLines(connection, query, format)
     } finally {
       connection.close()
     }
