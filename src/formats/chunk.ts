@@ -31,8 +31,6 @@ export interface InputOptions {
   match?: 'name' | undefined
   /** With `update`, a record may lack its name or tag, which then stay as they are stored. */
   ifExists: 'same' | 'skip' | 'update'
-  /** Whether the store can create plants from the rows of a `PlainChunk`. */
-  takesPlainRows?: boolean
   /** The option that names the store, such as ` --store ./garden.db`, for commands in hints. */
   storeFlag?: string
 }

@@ -49,8 +49,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
       `${name} is not NDJSON: it begins with an array`,
       proposeFormat('json', name, options),
     )
-  const chunks =
-    format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts, options)
+  const chunks = format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts)
   const { first = new Chunk(), all } = await peek(chunks)
   assertKeys(first, options, { name, isArray })
   return { format, chunks: all }

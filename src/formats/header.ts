@@ -30,7 +30,6 @@ import {
   readNames,
 } from './columns.js'
 import { createMissingFieldsError } from './missing-fields.js'
-import { PlainChunk } from './plain-chunk.js'
 import { assertColumnCount } from './propose-columns.js'
 
 export const maxHeaderRows = 20
@@ -88,8 +87,7 @@ async function* omitEmptyRows(
   isEmpty: (row: Cells) => boolean,
 ): AsyncGenerator<Chunk> {
   for await (const chunk of chunks) {
-    const hasEmptyRows = !(chunk instanceof PlainChunk) && chunk.records.some(isEmpty)
-    yield hasEmptyRows ? copyWithoutEmptyRows(chunk, isEmpty) : chunk
+    yield chunk.records.some(isEmpty) ? copyWithoutEmptyRows(chunk, isEmpty) : chunk
   }
 }
 

@@ -24,39 +24,29 @@ import {
 } from './chunk.js'
 import { countLineFeeds } from './encoding.js'
 import { findListInObject, sampleObject } from './json-shape.js'
-import { ChunkGatherer, readsPlainRows } from './plain-chunk.js'
-import { createPlainJsonFormat } from './plain-json.js'
 
 /**
  * Yields the lines of NDJSON, one value each (https://github.com/ndjson/ndjson-spec). Blank lines
  * are skipped. A line above 1 MiB is null, and is not kept in memory.
  */
-export async function* readNdjson(
-  texts: AsyncIterable<string>,
-  options?: InputOptions,
-): AsyncGenerator<Chunk> {
-  const isPlain = options && readsPlainRows(options) && Object.keys(options.map).length === 0
-  const plainFormat = isPlain ? createPlainJsonFormat(addLines) : undefined
-  const gatherer = new ChunkGatherer<string | null>(plainFormat)
+export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<Chunk> {
+  let chunk = new Chunk<string | null>()
   let line = 1
   let remainder = ''
   let isRemainderTooLarge = false
   for await (const text of texts) {
     const wholeText = remainder + text
     const end = wholeText.lastIndexOf('\n') + 1
-    const plainCount = isRemainderTooLarge ? undefined : gatherer.addPlain(wholeText, end, line)
-    if (plainCount === undefined) {
-      line += addLines(wholeText.slice(0, end), line, gatherer.generalChunk, isRemainderTooLarge)
-      isRemainderTooLarge &&= end === 0
-      gatherer.generalChunk.characters += text.length
-    } else line += plainCount
+    line += addLines(wholeText.slice(0, end), line, chunk, isRemainderTooLarge)
+    chunk.characters += text.length
     remainder = wholeText.slice(end)
-    isRemainderTooLarge ||= isTooLarge(remainder)
+    isRemainderTooLarge = (isRemainderTooLarge && end === 0) || isTooLarge(remainder)
     if (isRemainderTooLarge) remainder = ''
-    yield* gatherer.yieldCompleteChunks(plainCount === undefined ? 'general' : 'plain')
+    if (!chunk.isFull) continue
+    yield chunk
+    chunk = new Chunk()
   }
-  yield* gatherer.yieldPlainChunk()
-  yield gatherer.generalChunk
+  yield chunk
 }
 
 /**

@@ -7,7 +7,7 @@
  * each delimiter, and the delimiter with which a header is found is chosen (`chooseTrial`).
  */
 import { assertDefined, createInputError, PlantsError } from '../errors.js'
-import { type Cells, type Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
+import { type Cells, Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
 import {
   countFilledCells,
   createReader,
@@ -16,8 +16,6 @@ import {
   maxHeaderRows,
   type TableHead,
 } from './header.js'
-import { ChunkGatherer, readsPlainRows } from './plain-chunk.js'
-import { createPlainTableFormat } from './plain-table.js'
 import { parseRows, type Table } from './table.js'
 import type { FormatName } from './write.js'
 
@@ -44,14 +42,8 @@ export async function openTable(
   assertDelimiter(trial, start, format, options, name)
   const { rows, delimiter } = trial
   const table = createTable(name, delimiter, start, options)
-  const gatherer = new ChunkGatherer<Cells>()
-  const chunks = readChunks(table, prepend([start.text], texts), gatherer)
-  const reader = createReader(rows, chunks, options, { name, delimiter })
-  // Which rows are plain depends on the header, which `createReader` has found. None of the chunks
-  // is read before this function has returned.
-  if (reader.header && readsPlainRows(options))
-    gatherer.plainFormat = createPlainTableFormat(table, reader.header)
-  return reader
+  const chunks = readChunks(table, prepend([start.text], texts))
+  return createReader(rows, chunks, options, { name, delimiter })
 }
 
 /** Reads the first rows of a table, whatever its columns are. */
@@ -196,29 +188,17 @@ function rateHeader(
 async function* readChunks(
   table: Table,
   texts: AsyncIterable<string>,
-  gatherer: ChunkGatherer<Cells>,
 ): AsyncGenerator<Chunk<Cells>> {
+  let chunk = new Chunk<Cells>()
   // A text waits until the next text is there, because the last text is parsed differently.
   let waitingText = ''
   for await (const text of texts) {
-    if (waitingText !== '') yield* readRows(table, waitingText, gatherer)
+    parseRows(table, waitingText, false, chunk)
+    chunk.characters += waitingText.length
     waitingText = text
+    if (!chunk.isFull) continue
+    yield chunk
+    chunk = new Chunk()
   }
-  yield* gatherer.yieldPlainChunk()
-  yield parseRows(table, waitingText, true, gatherer.generalChunk)
-}
-
-/** Reads a text that is not the last one, and yields the chunks that are complete. */
-function* readRows(table: Table, text: string, gatherer: ChunkGatherer<Cells>) {
-  const wholeText = table.remainder + text
-  const end = wholeText.lastIndexOf(table.lineEnd) + 1
-  const rowCount = gatherer.addPlain(wholeText, end, table.line)
-  if (rowCount === undefined) {
-    parseRows(table, text, false, gatherer.generalChunk)
-    gatherer.generalChunk.characters += text.length
-    return yield* gatherer.yieldCompleteChunks('general')
-  }
-  table.line += rowCount
-  table.remainder = wholeText.slice(end)
-  yield* gatherer.yieldCompleteChunks('plain')
+  yield parseRows(table, waitingText, true, chunk)
 }

@@ -48,7 +48,7 @@ export function createRecordWriter(
   return createTextWriter(formatRow, { start: header, empty: header })
 }
 
-export function createTableFormat(name: 'csv' | 'tsv', fields: readonly Column[]) {
+function createTableFormat(name: 'csv' | 'tsv', fields: readonly Column[]) {
   const delimiter = name === 'csv' ? ',' : '\t'
   const formatValue = (value: PlantRecord[Column]) =>
     typeof value === 'string' ? formatTableCell(value, delimiter) : String(value ?? '')

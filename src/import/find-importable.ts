@@ -10,11 +10,10 @@ import { Mapper } from './map-record.js'
 export async function hasImportableRecord(plan: ImportPlan, io: Io): Promise<boolean> {
   const nextId = plan.idFrom === undefined ? undefined : smallestId
   const names = plan.match && new Map()
-  const mappedPlan = { ...plan, takesPlainRows: false }
   for (const input of plan.inputs) {
-    const reader = await openInput(input, mappedPlan, io)
+    const reader = await openInput(input, plan, io)
     try {
-      const mapper = new Mapper(mappedPlan, reader.header, { nextId, names })
+      const mapper = new Mapper(plan, reader.header, { nextId, names })
       for await (const { records } of reader.chunks)
         if (records.some((raw) => !('error' in mapper.map(raw)))) return true
     } catch (error) {

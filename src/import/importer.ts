@@ -17,31 +17,21 @@
  * in the journal is replaced. If a chunk is sent again, it creates nothing twice, because each
  * create has an idempotency key of the import and the record.
  *
- * There are two shortcuts. While a PostgreSQL server stores a chunk, the next one is read and
- * mapped (`ReadAhead`). And the plants of a plain chunk are created in a direct store without
- * mapping its records (`#tryPlainChunk`). If the store cannot create all of them, its records are
- * mapped after all.
+ * While a PostgreSQL server stores a chunk, the next one is read and mapped (`ReadAhead`).
  *
  * docs/design/import-and-resume.md says why it is built like this.
  */
-import type { PlainChunk } from '../formats/plain-chunk.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import type { Outcome } from '../stores/change.js'
-import {
-  type DirectStore,
-  type ImportEntryChange,
-  PlainRowsRejectedError,
-  type Transaction,
-} from '../stores/store.js'
-import { movePosition } from './checkpoint.js'
+import type { DirectStore, ImportEntryChange, Transaction } from '../stores/store.js'
 import { assertSameHeader, formatRejectsHeader, type RejectedRecord } from './format-rejects.js'
 import { ImportEntries, saveEntries } from './import-entries.js'
 import type { ImportStart, ImportTarget } from './import-start.js'
 import { assertUnchanged, type ImportInput } from './input-file.js'
 import { InputNotes } from './input-notes.js'
 import { type InputReader, openInput } from './inputs.js'
-import { type MappedChunk, mapChunks, type UnmappedChunk } from './map-chunks.js'
+import { type MappedChunk, mapChunks } from './map-chunks.js'
 import type { MapperState } from './map-record.js'
 import { isGenerated } from './mapped-change.js'
 import { moveRejectsToFile } from './move-rejects.js'
@@ -173,32 +163,12 @@ export class Importer {
     try {
       for (let chunk = await chunks.read(); chunk; chunk = await chunks.read()) {
         assertUnchanged(input)
-        const isImported =
-          'plainChunk' in chunk
-            ? await this.#importPlainChunk(chunk, currentInput)
-            : await this.#importMappedChunk(chunk, currentInput)
-        if (!isImported) return false
+        if (!(await this.#importMappedChunk(chunk, currentInput))) return false
       }
       return true
     } finally {
       await chunks.end()
     }
-  }
-
-  /** @returns false if too many records were rejected before the chunk, or in its first parts */
-  async #importPlainChunk(
-    { plainChunk, mapRecords }: UnmappedChunk,
-    input: CurrentInput,
-  ): Promise<boolean> {
-    if (this.#hasTooManyRejections) return false
-    if (await this.#tryPlainChunk(plainChunk, input)) {
-      plainChunk.release()
-      await checkSignal(this.#io.getStopSignal())
-      return true
-    }
-    for (const chunk of mapRecords())
-      if (!(await this.#importMappedChunk(chunk, input))) return false
-    return true
   }
 
   /** @returns false if too many records were rejected before the chunk */
@@ -227,33 +197,6 @@ export class Importer {
       skippedRecords: records,
       keyPrefix: target.send && `${checkpoint.importId}-${input}-`,
     })
-  }
-
-  /**
-   * Creates the plants of a plain chunk, and saves the checkpoint after them, in one transaction.
-   *
-   * @returns false, with nothing stored, if one of them cannot be created
-   */
-  async #tryPlainChunk(plainChunk: PlainChunk, { prepareNext }: CurrentInput): Promise<boolean> {
-    const create = async (transaction: Transaction): Promise<CommittedChunk> => {
-      if (!transaction.createPlainRows) throw new PlainRowsRejectedError()
-      await transaction.createPlainRows(plainChunk, { onWait: prepareNext })
-      const { counts } = this.position
-      const position = {
-        ...movePosition(this.position, plainChunk.length, ''),
-        counts: { ...counts, created: counts.created + plainChunk.length },
-      }
-      const savedChanges = this.#entries.buildCheckpointChange(position)
-      await saveEntries(savedChanges, transaction)
-      return { outcomes: [], rejections: [], position, savedChanges }
-    }
-    try {
-      await this.#commit(create)
-      return true
-    } catch (error) {
-      if (error instanceof PlainRowsRejectedError) return false
-      throw error
-    }
   }
 
   /** Stores the changes of a chunk with the checkpoint after them, and appends its rejects. */

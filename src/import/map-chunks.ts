@@ -1,5 +1,4 @@
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
-import { PlainChunk } from '../formats/plain-chunk.js'
 import type { Problem } from '../stores/change.js'
 import { InvalidCheckpointError } from './checkpoint.js'
 import type { ImportPlan } from './inputs.js'
@@ -18,13 +17,6 @@ export interface MappedChunk {
   changes: readonly MappedChange[]
   /** The next generated id after the chunk. */
   nextId: bigint | undefined
-}
-
-/** A plain chunk. A direct store can mostly create its plants without changes. */
-export interface UnmappedChunk {
-  plainChunk: PlainChunk
-  /** Maps its rows to changes, for a store that cannot create all of its plants. */
-  mapRecords(): Iterable<MappedChunk>
 }
 
 interface MapOptions {
@@ -46,16 +38,13 @@ interface MapOptions {
 export async function* mapChunks(
   { header, chunks }: FormatReader,
   options: MapOptions,
-): AsyncGenerator<MappedChunk | UnmappedChunk, void, undefined> {
+): AsyncGenerator<MappedChunk, void, undefined> {
   const { plan, name, state, skippedRecords } = options
   const mapper = new Mapper(plan, header, state)
   let recordsBefore = skippedRecords
   for await (const chunk of skipImportedRecords(chunks, skippedRecords, plan, name)) {
-    const firstNumber = recordsBefore
+    yield* mapInParts(chunk, recordsBefore, mapper, options)
     recordsBefore += chunk.length
-    const mapRecords = () => mapInParts(chunk, firstNumber, mapper, options)
-    if (chunk instanceof PlainChunk) yield { plainChunk: chunk, mapRecords }
-    else yield* mapRecords()
   }
 }
 

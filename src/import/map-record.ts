@@ -35,14 +35,12 @@ import { createProblem, type Problem, type RejectionCause } from '../stores/chan
 import {
   buildCreate,
   buildUpdate,
-  chooseExistsPolicy,
   type IdSource,
   isFoundByName,
   isGenerated,
   type MappedChange,
 } from './mapped-change.js'
 import { isRoundedNumber, parseIdCell } from './parse-id-cell.js'
-import { parsePlainJson } from './plain-record.js'
 import { findIdCause } from './rejection-cause.js'
 
 /** The ids of plants by their exact names. A name that several plants have has several ids. */
@@ -81,8 +79,6 @@ export class Mapper {
   readonly #state: MapperState
   readonly #hasMap: boolean
   readonly #keyFinder: KeyFinder
-  /** Whether objects that are written as exports write them are read by `plain-record.ts`. */
-  readonly #readsPlainJson: boolean
   /** Describes each column without a name that had no value so far. */
   readonly #unnamedColumns: Map<number, string>
   /** The key of the id in the previous record. Most likely, the next record has the same key. */
@@ -95,7 +91,6 @@ export class Mapper {
     this.#state = state
     this.#hasMap = Object.keys(options.map).length > 0
     this.#keyFinder = new KeyFinder(options.map)
-    this.#readsPlainJson = !this.#hasMap && isPlainImport(options, state)
     this.#idKey = options.map.id || 'id'
     for (const name of header?.unreadNames ?? []) this.#noteUnreadName(name)
     const { names = [], unnamedColumns = [] } = header ?? {}
@@ -111,27 +106,12 @@ export class Mapper {
    */
   map(raw: RawRecord, idempotencyKey?: string): MappedChange | Problem {
     if (raw === null) return createProblem('tooLarge', recordTooLargeReason)
-    if (typeof raw === 'string')
-      return this.#mapPlainJson(raw, idempotencyKey) ?? this.#mapJson(raw, idempotencyKey)
+    if (typeof raw === 'string') return this.#mapJson(raw, idempotencyKey)
     const width = assertDefined(this.#header).names.length
     if (this.#unnamedColumns.size > 0) this.#noteUnnamedColumns(raw)
     if (raw.slice(width).some((cell) => cell !== undefined))
       return createSurplusProblem(raw.length, width)
     return this.#mapRecord(this.#readCells(raw), raw, idempotencyKey)
-  }
-
-  /** @returns undefined for an object that must go the general way */
-  #mapPlainJson(text: string, idempotencyKey: string | undefined): MappedChange | undefined {
-    const plant = this.#readsPlainJson ? parsePlainJson(text) : undefined
-    if (!plant) return undefined
-    return {
-      type: 'create',
-      plant,
-      key: idempotencyKey,
-      ifExists: chooseExistsPolicy('given', idempotencyKey, this.#options.ifExists),
-      isFoundByName: false,
-      idSource: 'given',
-    }
   }
 
   #mapJson(text: string, idempotencyKey: string | undefined): MappedChange | Problem {
@@ -325,15 +305,6 @@ function createCommonNameProblem(name: string, ids: readonly bigint[]): Problem 
 function createNewNameProblem(name: string): Problem {
   const message = `No plant has the name ${JSON.stringify(shorten(name))}`
   return { ...createProblem('invalid', message), rejectionCause: 'newName' }
-}
-
-/** Whether each record of the import has its id, and becomes a create. */
-function isPlainImport(
-  { ifExists }: InputOptions,
-  { firstId, nextId, names }: MapperState,
-): boolean {
-  const generatesIds = firstId !== undefined || nextId !== undefined
-  return ifExists !== 'update' && !generatesIds && names === undefined
 }
 
 /** Whether each field has the key with its name, as in most files, so that nothing is renamed. */

@@ -81,7 +81,7 @@ function chooseKey(idSource: IdSource, key: string | undefined): string | undefi
  *
  * @returns undefined if the create is then rejected
  */
-export function chooseExistsPolicy(
+function chooseExistsPolicy(
   idSource: IdSource,
   key: string | undefined,
   ifExists: InputOptions['ifExists'],

@@ -15,41 +15,6 @@ export type StoredPlant = NewPlant
 /** The specification's Error. Its `error` is an int32. */
 export type ErrorBody = z.infer<typeof errorSchema>
 
-/**
- * Rows of an import whose values are still parts of the input, so that no object is built for each
- * plant. The index of the first row is 0.
- */
-export interface PlainRows {
-  readonly length: number
-  /**
-   * Lists the indexes of the rows in the order of their ids. Ids above 2^53 are compared by their
-   * rounded values, and rows that then have the same id keep their order.
-   *
-   * @returns undefined if the rows are in that order already
-   */
-  listIndexesById(): Uint32Array | undefined
-  /**
-   * Appends the id, the name and the tag of a row to `values`.
-   *
-   * @returns false if the name or the tag is a string that no store can keep: see
-   *   `isStorableString`
-   */
-  addValues(row: number, values: RowValue[]): boolean
-  /**
-   * Reads a row for a store that takes the id as a string of digits.
-   *
-   * @returns undefined if the name or the tag is a string that no store can keep
-   */
-  readFields(row: number): RowFields | undefined
-}
-
-/** The id is an int64 in decimal digits, perhaps with leading zeros. */
-export interface RowFields {
-  id: string
-  name: string
-  tag: string | null
-}
-
 export type RowValue = bigint | string | null
 
 /**

@@ -95,8 +95,6 @@ interface DirectAccess<A extends Address> {
   createOpener(address: A, context: OpenContext): Promise<DirectStoreOpener>
   /** A store can be created only if the address names one server. */
   countServers(address: A): number
-  /** True if transactions of this kind have `createPlainRows`. */
-  takesPlainRows?: true
   /** True if `open` creates a store that does not exist. */
   isCreatedOnOpen?: true
 }

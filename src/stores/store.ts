@@ -1,6 +1,6 @@
 import { PlantsError } from '../errors.js'
 import type { StringFieldName } from '../plant/fields.js'
-import type { PlainRows, StoredPlant } from '../plant/plant.js'
+import type { StoredPlant } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CountQuery, FieldCounts, ReadQuery } from './query.js'
 import type { Right, TokenStore } from './tokens.js'
@@ -105,21 +105,7 @@ export interface Transaction {
    * @throws {CheckpointMovedError} unless the state is `expectedState`
    */
   saveImportEntry(change: ImportEntryChange): Promise<void>
-  /**
-   * Creates the plants of all rows, without an object for each plant and for its outcome. The
-   * transactions of a dry run and of an import into a service lack this.
-   *
-   * @throws {PlainRowsRejectedError} if one of the rows cannot be created, or may be no valid
-   *   plant. The whole transaction is then rolled back.
-   */
-  createPlainRows?(rows: PlainRows, options?: Pick<WriteOptions, 'onWait'>): Promise<void>
 }
-
-/**
- * The error of plain rows that cannot all be created. To get the outcome of each row, call `write`
- * with its change.
- */
-export class PlainRowsRejectedError extends Error {}
 
 /** The state `undefined` means that there is no import entry with the id. */
 export interface ImportEntryChange {

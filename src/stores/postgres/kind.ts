@@ -12,7 +12,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   noun: 'a database',
   credential: 'password',
   capabilities: {
-    direct: { createOpener, countServers: ({ hosts }) => hosts.length, takesPlainRows: true },
+    direct: { createOpener, countServers: ({ hosts }) => hosts.length },
     transactions: true,
     backup: new MissingCapability(
       hasOwnBackups,

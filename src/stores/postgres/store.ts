@@ -5,13 +5,12 @@ import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { Change, Create, Outcome } from '../change.js'
 import { type CountQuery, type FieldCounts, type ReadQuery, readInPages } from '../query.js'
-import {
-  type DirectStore,
-  PlainRowsRejectedError,
-  type StoreServer,
-  type Transaction,
-  type TransactionOptions,
-  type WriteOptions,
+import type {
+  DirectStore,
+  StoreServer,
+  Transaction,
+  TransactionOptions,
+  WriteOptions,
 } from '../store.js'
 import {
   describeMissingRights,
@@ -22,7 +21,6 @@ import {
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
 import { examineServer, type PostgresConnection } from './connection.js'
-import { copyPlainRows } from './copy-plain-rows.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
 import { explainTokenError, ReadOnlyServerError } from './errors.js'
@@ -109,17 +107,12 @@ export class PostgresStore implements DirectStore {
           return outcomes
         },
         saveImportEntry: (change) => saveImportEntry(connection, change),
-        createPlainRows: (rows, { onWait } = {}) => copyPlainRows(connection, rows, onWait),
       }
-      return connection
-        .transaction(() => work(transaction), shouldCommit)
-        .catch((error: unknown) => rollBackPlainRows(connection, error))
+      return connection.transaction(() => work(transaction), shouldCommit)
     }
-    const result = await (isRepeatable
+    return isRepeatable
       ? this.#database.run(runTransaction)
-      : this.#database.runOnce(runTransaction))
-    if (result instanceof PlainRowsRejectedError) throw result
-    return result
+      : this.#database.runOnce(runTransaction)
   }
 
   /**
@@ -154,20 +147,6 @@ export class PostgresStore implements DirectStore {
   close(): Promise<void> {
     return this.#database.close()
   }
-}
-
-/**
- * Ends the transaction of rejected rows, and returns the error instead of throwing it, so that the
- * connection stays open. Each chunk of a repeated import has rejected rows, and would otherwise
- * drop its connection.
- */
-async function rollBackPlainRows(
-  connection: PostgresConnection,
-  error: unknown,
-): Promise<PlainRowsRejectedError> {
-  if (!(error instanceof PlainRowsRejectedError)) throw error
-  await connection.query('ROLLBACK')
-  return error
 }
 
 /**

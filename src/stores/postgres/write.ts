@@ -215,7 +215,7 @@ export function formatCopyRows(keyedPlants: readonly KeyedPlant[]): string {
   return keyedPlants.map(formatCopyRow).join('')
 }
 
-export function formatCell(field: string | null | undefined): string {
+function formatCell(field: string | null | undefined): string {
   if (field == null) return '\\N'
   // Most fields have no such character, and to search for one takes less time than `replace`.
   if (field.search(escapedCharacters) === -1) return field

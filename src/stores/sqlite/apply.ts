@@ -14,7 +14,7 @@
  */
 
 import { assertDefined, describeReason } from '../../errors.js'
-import { type NewPlant, type PlainRows, type RowValue, toRowValues } from '../../plant/plant.js'
+import { type NewPlant, type RowValue, toRowValues } from '../../plant/plant.js'
 import {
   findPrimaryCode,
   SQLITE_CONSTRAINT,
@@ -29,7 +29,6 @@ import {
   type Outcome,
 } from '../change.js'
 import { planChanges } from '../plan.js'
-import { PlainRowsRejectedError } from '../store.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
 
@@ -110,31 +109,6 @@ function insertBatch(connection: Connection, creates: readonly Create[]): boolea
     return areInserted ? { type: 'applied', result: undefined } : skippedByTrigger
   }
   return runInSavepoint(connection, insertAll).type === 'applied'
-}
-
-/**
- * Inserts rows of an import without parsing them to objects. A savepoint would copy each page that
- * changes, so there is none, and a row that is not inserted rolls back the whole transaction.
- */
-export function insertPlainRows({ prepare }: Connection, rows: PlainRows): void {
-  const order = rows.listIndexesById()
-  for (let start = 0; start < rows.length; start += rowsPerInsert) {
-    const end = Math.min(start + rowsPerInsert, rows.length)
-    const values: RowValue[] = []
-    for (let index = start; index < end; index += 1)
-      if (!rows.addValues(order?.[index] ?? index, values)) throw new PlainRowsRejectedError()
-    const sql = buildPlainRowsInsert(end - start)
-    try {
-      if (countChanges(prepare(sql).run(...values)) !== end - start)
-        throw new PlainRowsRejectedError()
-    } catch (error) {
-      throw isRejection(error) ? new PlainRowsRejectedError() : error
-    }
-  }
-}
-
-function buildPlainRowsInsert(count: number): string {
-  return `INSERT OR ROLLBACK INTO plants (id, name, tag) VALUES ${Array(count).fill('(?, ?, ?)').join()}`
 }
 
 /**

@@ -11,7 +11,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
   noun: 'a file',
   credential: undefined,
   capabilities: {
-    direct: { createOpener, countServers: () => 1, takesPlainRows: true, isCreatedOnOpen: true },
+    direct: { createOpener, countServers: () => 1, isCreatedOnOpen: true },
     transactions: true,
     backup: {
       backUp: async (address, file, context) => (await loadBackup()).backUp(address, file, context),

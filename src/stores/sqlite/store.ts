@@ -17,7 +17,7 @@ import {
   type WriteOptions,
 } from '../store.js'
 import { type Right, rights, type TokenStore } from '../tokens.js'
-import { applyChanges, insertPlainRows } from './apply.js'
+import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError } from './errors.js'
 import { countByField, countPlants, readPlants, toPlant } from './read.js'
@@ -71,7 +71,6 @@ export class SqliteStore implements DirectStore {
         return applyChanges(this.#connection, changes)
       },
       saveImportEntry: async (change) => saveImportEntry(this.#connection, change),
-      createPlainRows: async (rows) => insertPlainRows(this.#connection, rows),
     }
     return this.#writer.transaction(() => work(transaction), shouldCommit)
   }

@@ -18,7 +18,7 @@ import type { Io } from '../../../platform/io.js'
 import { quoteWord } from '../../../platform/shell.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
-import { findKind, hasCapability, requireCapability } from '../../../stores/kinds.js'
+import { hasCapability, requireCapability } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry } from '../../options.js'
@@ -163,8 +163,7 @@ function buildPlan(
   files: readonly string[],
   { address, storeFlag, io }: CommandContext,
 ): ImportPlan {
-  const { dryRun, atomic, match, map = {}, maxErrors = Infinity } = options
-  const { direct } = findKind(address).capabilities
+  const { dryRun, match, map = {}, maxErrors = Infinity } = options
   // A dry run sends nothing to a service, so it does not learn which names the service has. There,
   // each record without an id counts as a new plant, for which an id is generated.
   const knowsNoNames = dryRun === true && !hasCapability(address, 'direct')
@@ -176,9 +175,6 @@ function buildPlan(
     idFrom: options.idFrom ?? defaultIdFrom,
     rejects: options.rejects && io.resolvePath(options.rejects),
     maxErrors,
-    // A dry run shows each change. With `--atomic`, rows that cannot be created would roll back
-    // what is stored before them.
-    takesPlainRows: 'takesPlainRows' in direct && !dryRun && !atomic,
     storeFlag,
   }
 }
