@@ -15,8 +15,6 @@ export type StoredPlant = NewPlant
 /** The specification's Error. Its `error` is an int32. */
 export type ErrorBody = z.infer<typeof errorSchema>
 
-export type RowValue = bigint | string | null
-
 /**
  * A record of an import as a merge patch (RFC 7396): a missing field stays as it is, and null
  * removes it.
@@ -80,10 +78,6 @@ export function describeInvalidPlant(problems: readonly string[]): string {
 
 export function omitId({ name, tag }: Plant): Plant {
   return tag === undefined ? { name } : { name, tag }
-}
-
-export function toRowValues(plant: StoredPlant): (bigint | string | null)[] {
-  return [plant.id, plant.name, plant.tag ?? null]
 }
 
 /** Writes 1234567 as `1,234,567`. `toLocaleString` would load 10 MB of ICU data. */

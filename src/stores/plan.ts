@@ -23,6 +23,20 @@ export interface KeyedPlant {
   key?: string | undefined
 }
 
+export type RowValue = bigint | string | null
+
+/** A plant as the values of its row. A missing tag or key is null. */
+export type PlantRow = readonly [
+  id: bigint,
+  name: string,
+  tag: string | null,
+  idempotencyKey: string | null,
+]
+
+export function toRow({ plant: { id, name, tag }, key }: KeyedPlant): PlantRow {
+  return [id, name, tag ?? null, key ?? null]
+}
+
 /**
  * The plants that a direct store inserts, updates and deletes, and the outcomes that the changes
  * then have.

@@ -17,7 +17,6 @@ import {
   type WriteOptions,
 } from '../store.js'
 import { type Right, rights, type TokenStore } from '../tokens.js'
-import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError } from './errors.js'
 import { countByField, countPlants, readPlants, toPlant } from './read.js'
@@ -65,14 +64,16 @@ export class SqliteStore implements DirectStore {
     work: (transaction: Transaction) => Promise<T>,
     { shouldCommit }: TransactionOptions<T> = {},
   ) {
-    const transaction: Transaction = {
-      write: async (changes, { signal } = {}) => {
-        signal?.throwIfAborted()
-        return applyChanges(this.#connection, changes)
-      },
-      saveImportEntry: async (change) => saveImportEntry(this.#connection, change),
-    }
-    return this.#writer.transaction(() => work(transaction), shouldCommit)
+    return this.#writer.transaction((applier) => {
+      const transaction: Transaction = {
+        write: async (changes, { signal } = {}) => {
+          signal?.throwIfAborted()
+          return applier.apply(changes)
+        },
+        saveImportEntry: async (change) => saveImportEntry(this.#connection, change),
+      }
+      return work(transaction)
+    }, shouldCommit)
   }
 
   findImportEntry(id: string) {

@@ -19,7 +19,7 @@ import { PlantsError } from '../../errors.js'
 import { formatOption } from '../../platform/shell.js'
 import { findPrimaryCode, SQLITE_IOERR } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
-import { applyChanges } from './apply.js'
+import { ChangeApplier } from './apply.js'
 import type { Connection } from './connection.js'
 import { createClosedError, explainSqliteError } from './errors.js'
 import { createFileNameCheck } from './file-names.js'
@@ -37,6 +37,7 @@ const maxIterationsToWait = 100
 
 export class Writer {
   readonly #connection: Connection
+  readonly #applier: ChangeApplier
   readonly #filesHaveTheirNames: () => boolean
   #isWal = false
   /** In a service, the quotas and the limit of connections bound these. */
@@ -46,6 +47,7 @@ export class Writer {
 
   constructor(connection: Connection) {
     this.#connection = connection
+    this.#applier = new ChangeApplier(connection)
     this.#filesHaveTheirNames = createFileNameCheck(connection.path)
   }
 
@@ -65,11 +67,11 @@ export class Writer {
    * `shouldCommit` returns false. Until it ends, nothing else may use the connection.
    */
   transaction<T>(
-    work: () => Promise<T>,
+    work: (applier: ChangeApplier) => Promise<T>,
     shouldCommit: (result: T) => boolean = () => true,
   ): Promise<T> {
     const workAndCommit = async () => {
-      const result = await work()
+      const result = await work(this.#applier)
       if (shouldCommit(result)) this.#commit()
       return result
     }
@@ -139,7 +141,7 @@ export class Writer {
    */
   #applyAndCommit(group: PendingWrite[]): void {
     const allChanges = group.flatMap(({ changes }) => changes)
-    const outcomes = applyChanges(this.#connection, allChanges)
+    const outcomes = this.#applier.apply(allChanges)
     this.#commit()
     for (const { changes, resolve } of group) resolve(outcomes.splice(0, changes.length))
   }
