@@ -124,3 +124,32 @@ test('a restore that a UNIQUE index rejects changes nothing', async () => {
   expect(await user.run('restore twice.bak --yes')).toEqual({ code: 1, out: '', err })
   expect(await user.run('list')).toEqual(toTextResult(fern))
 })
+
+test('a trigger that is added while the store is open rejects only its plant', async () => {
+  const store = await opened()
+  await store.write(ids.slice(0, 3).map(create))
+  exec(refusing('BEFORE', 'RAISE(IGNORE)'))
+  const outcomes = await store.write(ids.slice(3).map(create))
+  const rejectedCount = outcomes.filter(({ type }) => type === 'rejected').length
+  expect(rejectedCount).toBe(1)
+  expect(outcomes[4]?.type).toBe('rejected')
+})
+
+test('a table whose conflicts replace rows keeps every plant', async () => {
+  exec(`DROP TABLE plants;
+    CREATE TABLE plants (id INTEGER PRIMARY KEY ON CONFLICT REPLACE,
+      name TEXT NOT NULL UNIQUE ON CONFLICT REPLACE, tag TEXT, idempotency_key TEXT) STRICT;
+    INSERT INTO plants (id, name) VALUES (1, 'Fern'), (2, 'Rose')`)
+  const store = await opened()
+  const outcomes = await store.write([
+    { type: 'create', plant: { id: 1n, name: 'Moss' } },
+    { type: 'create', plant: { id: 3n, name: 'Rose' } },
+    { type: 'update', patch: { id: 2n, name: 'Fern' } },
+  ])
+  const kinds = outcomes.map((outcome) => 'problem' in outcome && outcome.problem.kind)
+  expect(kinds).toEqual(['conflict', 'constraint', 'constraint'])
+  expect(queryFile(user.store, 'SELECT id, name FROM plants')).toEqual([
+    { id: 1, name: 'Fern' },
+    { id: 2, name: 'Rose' },
+  ])
+})
