@@ -99,6 +99,6 @@ function foldByNormalizing(string: string): string {
 }
 
 /** `toLowerCase` writes a final sigma as ς, so both forms become σ. */
-export function foldCase(string: string): string {
+function foldCase(string: string): string {
   return string.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')
 }

@@ -114,15 +114,12 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
  *
  * Normalization takes most of the time. So it is skipped, or a part of it, for fields in ASCII, for
  * fields whose characters need no normalization (`plainCharacters`), and for Latin letters with
- * marks. A search in names with umlauts then takes a sixth to a tenth of the time. There is no
- * subquery, because PostgreSQL never runs a search with one in parallel.
+ * marks. There is no subquery, because PostgreSQL never runs a search with one in parallel.
  */
 
-/** Normalization leaves these characters as they are, unless a mark follows. */
+/** Normalization leaves these characters, and their lower case, as they are. */
 const plainCharacters =
-  '\u0001-¿ɐ-˿ΆΈ-҂Ҋ-ԯא-תء-ي\u200c-‧　-〩ぁ-ゖ゠-ヿ一-龥가-힣！-＠［-｀｛-～\u{1f000}-\u{1f7ff}'
-/** Each of these Latin letters folds to one other letter, except `ß`, which folds to `ss`. */
-const composedLatin = 'À-ňŊ-ɏḀ-ẙẛ-ẝẟ-ỿ'
+  '\u0001-¿ɐ-˿ΆΈ-ΏΑ-ία-҂Ҋ-ԯא-תء-ي\u200c-‧　-〩ぁ-ゖ゠-ヿ一-龥가-힣！-＠［-｀｛-～\u{1f000}-\u{1f7ff}'
 
 export function buildFoldedColumn(column: string, collation: string): string {
   const inLowerCase = `lower(upper(${column} COLLATE "${collation}") COLLATE "${collation}") COLLATE "C"`
@@ -131,47 +128,19 @@ export function buildFoldedColumn(column: string, collation: string): string {
   // The time to normalize a run of marks grows with the square of its length, and no timeout ends
   // it. So a field with more than 30 marks in a row is compared without normalization.
   return `(CASE WHEN ${buildAsciiTest(column)} THEN lower(${column} COLLATE "C")
-    WHEN ${lower} !~ '[^${plainCharacters}]' THEN ${lower}
-    WHEN ${lower} !~ '[^\u0001-ɏḀ-ỿ]' THEN ${withoutMarks}
+    WHEN ${column} !~ '[^${plainCharacters}]' THEN ${lower}
+    WHEN ${column} !~ '[^\u0001-ɏḀ-ỿ]' THEN ${withoutMarks}
     WHEN char_length(${lower}) > 30 AND ${lower} ~ '${getMarkClass()}{31}' THEN ${lower}
     ELSE normalize(${withoutMarks}, NFC) END) COLLATE "C"`
 }
 
 function buildSearchCondition(column: string, foldedSearch: string, collation: string): string {
-  const literal = escapeLiteral(foldedSearch)
-  const text = foldedSearch.includes('s') ? `replace(${column}, 'ß', 'ss')` : column
-  return `CASE WHEN ${buildAsciiTest(column)} THEN strpos(lower(${column} COLLATE "C"), ${literal}) > 0
-    WHEN ${column} !~ '[^${plainCharacters}${composedLatin}]' THEN ${text} ~ ${escapeLiteral(buildPattern(foldedSearch))}
-    ELSE strpos(${buildFoldedColumn(column, collation)}, ${literal}) > 0 END`
+  return `strpos(${buildFoldedColumn(column, collation)}, ${escapeLiteral(foldedSearch)}) > 0`
 }
 
 function buildAsciiTest(column: string): string {
   return `octet_length(${column}) = char_length(${column})`
 }
-
-/**
- * Builds a pattern of PostgreSQL that matches each character of the folded search, and each
- * character that folds to it.
- */
-function buildPattern(foldedSearch: string): string {
-  return Array.from(foldedSearch, (character) => {
-    const variants = getVariants().get(character)
-    return variants ? `[${character}${variants}]` : character.replace(/[$()*+.?[\\\]^{|}]/, '\\$&')
-  }).join('')
-}
-
-/** The letters that fold to another character, by that character: `áàâÁ…` by `a`. */
-const getVariants = computeOnce(() => {
-  const variants = new Map<string, string>()
-  const simpleCharacter = RegExp(`[${plainCharacters}${composedLatin}]`, 'u')
-  for (let code = 1; code < 0x1f00; code += 1) {
-    const letter = String.fromCodePoint(code)
-    const folding = foldString(letter)
-    if (folding !== letter && simpleCharacter.test(letter))
-      variants.set(folding, `${variants.get(folding) ?? ''}${letter}`)
-  }
-  return variants
-})
 
 /**
  * The patterns of PostgreSQL have no Unicode properties such as `\p{M}`. So this lists the marks of
