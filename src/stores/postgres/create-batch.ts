@@ -13,10 +13,10 @@
  */
 import { assertDefined } from '../../errors.js'
 import type { Create, Outcome } from '../change.js'
+import type { PostgresChangeApplier } from './apply.js'
 import type { PostgresConnection } from './connection.js'
 import type { PostgresDatabase } from './database.js'
 import { isLockTimeout } from './errors.js'
-import { applyChangesInTransaction } from './write.js'
 
 /** A batch of several creates waits for a lock no longer than this. */
 const lockTimeoutMs = 1000
@@ -26,12 +26,14 @@ type BatchResult = Outcome[] | 'locked'
 
 export class CreateBatch {
   readonly #database: PostgresDatabase
+  readonly #applier: PostgresChangeApplier
   readonly #creates: Create[] = []
   readonly #result: Promise<BatchResult>
   #isOpen = true
 
-  constructor(database: PostgresDatabase) {
+  constructor(database: PostgresDatabase, applier: PostgresChangeApplier) {
     this.#database = database
+    this.#applier = applier
     this.#result = this.#storeAll()
   }
 
@@ -43,8 +45,7 @@ export class CreateBatch {
   async add(create: Create): Promise<Outcome> {
     const index = this.#creates.push(create) - 1
     const result = await this.#result
-    if (result === 'locked') return storeSeparately(this.#database, create)
-    return assertDefined(result[index])
+    return result === 'locked' ? this.#storeAlone(create) : assertDefined(result[index])
   }
 
   async #storeAll(): Promise<BatchResult> {
@@ -65,31 +66,28 @@ export class CreateBatch {
     this.#isOpen = false
     const creates = this.#creates
     if (creates.length === 1)
-      return connection.transaction(() => applyChangesInTransaction(connection, creates))
-    const store = () => applyUnlessLocked(connection, creates)
+      return connection.transaction(() => this.#applier.apply(connection, creates))
+    const store = () => this.#applyUnlessLocked(connection)
     return connection.transaction(store, (result) => result !== 'locked', lockTimeoutMs)
   }
-}
 
-async function applyUnlessLocked(
-  connection: PostgresConnection,
-  creates: readonly Create[],
-): Promise<BatchResult> {
-  try {
-    return await applyChangesInTransaction(connection, creates)
-  } catch (error) {
-    if (isLockTimeout(error)) return 'locked'
-    throw error
+  async #applyUnlessLocked(connection: PostgresConnection): Promise<BatchResult> {
+    try {
+      return await this.#applier.apply(connection, this.#creates)
+    } catch (error) {
+      if (isLockTimeout(error)) return 'locked'
+      throw error
+    }
   }
-}
 
-async function storeSeparately(database: PostgresDatabase, create: Create): Promise<Outcome> {
-  const creates = [create]
-  const [outcome] = await database.run(
-    (connection) => connection.transaction(() => applyChangesInTransaction(connection, creates)),
-    () => mayRepeatCommit(creates),
-  )
-  return assertDefined(outcome)
+  async #storeAlone(create: Create): Promise<Outcome> {
+    const creates = [create]
+    const [outcome] = await this.#database.run(
+      (connection) => connection.transaction(() => this.#applier.apply(connection, creates)),
+      () => mayRepeatCommit(creates),
+    )
+    return assertDefined(outcome)
+  }
 }
 
 /**

@@ -23,12 +23,17 @@ export function toPlants(rows: readonly Row[], server: string): StoredPlant[] {
 }
 
 export function parsePlantRow([id, name, tag]: Row, server: string): StoredPlant {
-  const parsedId = parseBigint(id)
-  if (parsedId === undefined) throw createInvalidRowError(server, 'a plant without a valid id')
+  const parsedId = toId(id, server)
   if (!isStorableString(name)) throw createInvalidRowError(server, 'a plant without a valid name')
   if (tag !== null && !isStorableString(tag))
     throw createInvalidRowError(server, 'a plant with an invalid tag')
   return buildPlant(parsedId, name, tag)
+}
+
+export function toId(cell: Cell, server: string): bigint {
+  const id = parseBigint(cell)
+  if (id === undefined) throw createInvalidRowError(server, 'a plant without a valid id')
+  return id
 }
 
 /** @param row has the columns of `tokenColumns` */

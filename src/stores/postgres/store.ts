@@ -20,6 +20,7 @@ import {
   tokenColumns,
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
+import { moveSavepoint, PostgresChangeApplier, saveImportEntry } from './apply.js'
 import { examineServer, type PostgresConnection } from './connection.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
@@ -34,12 +35,12 @@ import {
   plantsTable,
   tokensTable,
 } from './schema.js'
-import { applyChangesInTransaction, moveSavepoint, saveImportEntry } from './write.js'
 
 /** A store in the schema `plant_store` of a database. */
 export class PostgresStore implements DirectStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
+  readonly #applier = new PostgresChangeApplier()
   /** Creates join this batch while it waits for a connection. */
   #batch: CreateBatch | undefined
 
@@ -85,12 +86,12 @@ export class PostgresStore implements DirectStore {
     const [change] = changes
     if (changes.length === 1 && change?.type === 'create') return [await this.#create(change)]
     return this.#database.run((connection) =>
-      connection.transaction(() => applyChangesInTransaction(connection, changes)),
+      connection.transaction(() => this.#applier.apply(connection, changes)),
     )
   }
 
   #create(create: Create): Promise<Outcome> {
-    if (!this.#batch?.isOpen) this.#batch = new CreateBatch(this.#database)
+    if (!this.#batch?.isOpen) this.#batch = new CreateBatch(this.#database, this.#applier)
     return this.#batch.add(create)
   }
 
@@ -102,7 +103,7 @@ export class PostgresStore implements DirectStore {
       const transaction: Transaction = {
         write: async (changes, { signal, onWait } = {}) => {
           signal?.throwIfAborted()
-          const outcomes = await applyChangesInTransaction(connection, changes, onWait)
+          const outcomes = await this.#applier.apply(connection, changes, onWait)
           await moveSavepoint(connection)
           return outcomes
         },

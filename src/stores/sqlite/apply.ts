@@ -34,7 +34,7 @@ import { toPlant } from './read.js'
 
 const rowsPerBatch = 50
 
-export class ChangeApplier {
+export class SqliteChangeApplier {
   readonly #connection: Connection
   /**
    * Whether the ids of a batch are looked up before an insert is tried. Where one id exists, as in

@@ -19,7 +19,7 @@ import { PlantsError } from '../../errors.js'
 import { formatOption } from '../../platform/shell.js'
 import { findPrimaryCode, SQLITE_IOERR } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
-import { ChangeApplier } from './apply.js'
+import { SqliteChangeApplier } from './apply.js'
 import type { Connection } from './connection.js'
 import { createClosedError, explainSqliteError } from './errors.js'
 import { createFileNameCheck } from './file-names.js'
@@ -37,7 +37,7 @@ const maxIterationsToWait = 100
 
 export class Writer {
   readonly #connection: Connection
-  readonly #applier: ChangeApplier
+  readonly #applier: SqliteChangeApplier
   readonly #filesHaveTheirNames: () => boolean
   #isWal = false
   /** In a service, the quotas and the limit of connections bound these. */
@@ -47,7 +47,7 @@ export class Writer {
 
   constructor(connection: Connection) {
     this.#connection = connection
-    this.#applier = new ChangeApplier(connection)
+    this.#applier = new SqliteChangeApplier(connection)
     this.#filesHaveTheirNames = createFileNameCheck(connection.path)
   }
 
@@ -67,7 +67,7 @@ export class Writer {
    * `shouldCommit` returns false. Until it ends, nothing else may use the connection.
    */
   transaction<T>(
-    work: (applier: ChangeApplier) => Promise<T>,
+    work: (applier: SqliteChangeApplier) => Promise<T>,
     shouldCommit: (result: T) => boolean = () => true,
   ): Promise<T> {
     const workAndCommit = async () => {

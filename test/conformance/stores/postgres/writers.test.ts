@@ -106,15 +106,25 @@ const trigger = (body: string) =>
   `CREATE FUNCTION other() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$;
     CREATE TRIGGER other BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION other()`
 
-test('a create succeeds with an id that another writer used and deleted in the meantime', async () => {
+test('a trigger that raises unique_violation rejects a plant whose id is free', async () => {
   const database = await createDatabase()
   const store = await openPostgresStore(database)
-  const taken = "RAISE unique_violation USING CONSTRAINT = 'plants_pkey'"
-  const odd = `IF nextval('public.tries') % 2 = 1 THEN ${taken}; END IF;`
-  await database.query(`CREATE SEQUENCE tries; ${trigger(`${odd} RETURN NEW;`)}`)
-  expect(await createAll(store, plants(1))).toEqual(['created'])
-  await store.transaction(({ write }) => write(toCreates(plants(1, 9))))
-  expect((await gather(store.read())).map(({ id }) => id)).toEqual([0n, 9n])
+  const raise = "RAISE unique_violation USING CONSTRAINT = 'plants_pkey'"
+  await database.query(trigger(`IF NEW.id % 1000 = 2 THEN ${raise}; END IF; RETURN NEW;`))
+  const [rejected] = await store.write(toCreates(plants(1, 2)))
+  expect(rejected).toMatchObject({ type: 'rejected', problem: { kind: 'constraint' } })
+  const expectedTypes = plants(2000).map(({ id }) => (id % 1000n === 2n ? 'rejected' : 'created'))
+  expect(await createAll(store, plants(2000))).toEqual(expectedTypes)
+})
+
+test('a table whose policy is for inserts alone accepts no plant, and says why', async () => {
+  const database = await createDatabase()
+  await database.query(`ALTER TABLE plant_store.plants ENABLE ROW LEVEL SECURITY,
+    FORCE ROW LEVEL SECURITY;
+    CREATE POLICY inserts ON plant_store.plants FOR INSERT WITH CHECK (true)`)
+  const [outcome] = await (await openPostgresStore(database)).write(toCreates(plants(1)))
+  const message = expect.stringContaining('row-level security policy')
+  expect(outcome).toMatchObject({ type: 'rejected', problem: { kind: 'constraint', message } })
 })
 
 test('a plant that a trigger skips is the only one that is rejected', async () => {

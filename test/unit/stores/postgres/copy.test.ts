@@ -2,8 +2,9 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { largestId, smallestId } from '../../../../src/plant/fields.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
+import { toRow } from '../../../../src/stores/plan.js'
+import { formatCopyRow } from '../../../../src/stores/postgres/apply.js'
 import { parseCopyRows } from '../../../../src/stores/postgres/copy-text.js'
-import { formatCopyRows } from '../../../../src/stores/postgres/write.js'
 import { gather } from '../../../helpers/sandbox/store.js'
 
 const texts = [
@@ -21,7 +22,7 @@ const plants = [...texts, 'x'.repeat(1000)].flatMap((text): NewPlant[] => [
   { id: largestId, name: text, tag: '' },
 ])
 const bytes = Buffer.from(
-  formatCopyRows(plants.map((plant, index) => ({ plant, key: `${index}` }))),
+  plants.map((plant, index) => formatCopyRow(toRow({ plant, key: `${index}` }))).join(''),
 )
 
 test.each([1, 2, 7, 64, bytes.length])(
