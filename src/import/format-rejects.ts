@@ -6,9 +6,9 @@ import { createUsageError } from '../errors.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { isRejectsName, rejectColumns } from '../formats/columns.js'
 import { formatTableCell, spreadsheetError } from '../formats/write.js'
-import type { Problem } from '../stores/change.js'
+import type { RecordProblem } from './rejection-cause.js'
 
-export interface RejectedRecord extends Problem {
+export interface RejectedRecord extends RecordProblem {
   /** The line of the input in which the record begins. */
   line: number
   raw: RawRecord

@@ -1,9 +1,9 @@
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
-import type { Problem } from '../stores/change.js'
 import { InvalidCheckpointError } from './checkpoint.js'
 import type { ImportPlan } from './inputs.js'
 import { Mapper, type MapperState } from './map-record.js'
 import type { MappedChange } from './mapped-change.js'
+import type { RecordProblem } from './rejection-cause.js'
 
 /**
  * A chunk whose records are mapped to changes. It may be mapped before the previous chunk is
@@ -12,7 +12,7 @@ import type { MappedChange } from './mapped-change.js'
 export interface MappedChunk {
   chunk: Chunk
   /** For each record, its change, or the reason why it is rejected. */
-  results: readonly (MappedChange | Problem)[]
+  results: readonly (MappedChange | RecordProblem)[]
   /** The changes among the results, which are written. */
   changes: readonly MappedChange[]
   /** The next generated id after the chunk. */
@@ -63,7 +63,7 @@ function* mapInParts(
   const maxRecords = keyPrefix === undefined ? maxRecordsAtOnce : maxRequests
   let recordNumber = firstNumber
   for (const part of chunk.split(maxRecords)) {
-    const results: (MappedChange | Problem)[] = []
+    const results: (MappedChange | RecordProblem)[] = []
     for (const record of part.records) {
       results.push(mapper.map(record, keyPrefix && `${keyPrefix}${recordNumber}`))
       recordNumber += 1
@@ -72,7 +72,7 @@ function* mapInParts(
   }
 }
 
-function isChange(result: MappedChange | Problem): result is MappedChange {
+function isChange(result: MappedChange | RecordProblem): result is MappedChange {
   return !('error' in result)
 }
 

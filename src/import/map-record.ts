@@ -31,7 +31,7 @@ import { explainSyntaxError } from '../plant/json-syntax.js'
 import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
-import { createProblem, type Problem, type RejectionCause } from '../stores/change.js'
+import { createProblem } from '../stores/change.js'
 import {
   buildCreate,
   buildUpdate,
@@ -41,7 +41,7 @@ import {
   type MappedChange,
 } from './mapped-change.js'
 import { isRoundedNumber, parseIdCell } from './parse-id-cell.js'
-import { findIdCause } from './rejection-cause.js'
+import { findIdCause, type RecordProblem, type RejectionCause } from './rejection-cause.js'
 
 /** The ids of plants by their exact names. A name that several plants have has several ids. */
 export type PlantNames = Map<string, bigint | bigint[]>
@@ -104,7 +104,7 @@ export class Mapper {
    * @param idempotencyKey the key of the change at a service; undefined for a direct store
    * @returns the change, or why the record is rejected
    */
-  map(raw: RawRecord, idempotencyKey?: string): MappedChange | Problem {
+  map(raw: RawRecord, idempotencyKey?: string): MappedChange | RecordProblem {
     if (raw === null) return createProblem('tooLarge', recordTooLargeReason)
     if (typeof raw === 'string') return this.#mapJson(raw, idempotencyKey)
     const width = assertDefined(this.#header).names.length
@@ -114,7 +114,7 @@ export class Mapper {
     return this.#mapRecord(this.#readCells(raw), raw, idempotencyKey)
   }
 
-  #mapJson(text: string, idempotencyKey: string | undefined): MappedChange | Problem {
+  #mapJson(text: string, idempotencyKey: string | undefined): MappedChange | RecordProblem {
     const parseResult = parseJson(text, { idKey: this.#idKey })
     if ('isInvalid' in parseResult) return createSyntaxProblem(text)
     const { value } = parseResult
@@ -151,7 +151,7 @@ export class Mapper {
     record: unknown,
     cells: Cells,
     idempotencyKey: string | undefined,
-  ): MappedChange | Problem {
+  ): MappedChange | RecordProblem {
     const assignedId = this.#assignId(record)
     if ('error' in assignedId) return assignedId
     const { id, idSource } = assignedId
@@ -182,7 +182,7 @@ export class Mapper {
   }
 
   /** Finds or generates an id for a record that has none, or says why that is not possible. */
-  #assignId(record: unknown): AssignedId | Problem {
+  #assignId(record: unknown): AssignedId | RecordProblem {
     if (!isObject(record) || Object.hasOwn(record, 'id')) return givenId
     const { names, nextId } = this.#state
     const newId: AssignedId = nextId === undefined ? givenId : { id: nextId, idSource: 'generated' }
@@ -217,7 +217,7 @@ export class Mapper {
   }
 
   /** Finds a cell whose value is lost, which is why its record is no valid plant. */
-  #findCellProblem(cells: Cells): Problem | undefined {
+  #findCellProblem(cells: Cells): RecordProblem | undefined {
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
       if (typeof cell === 'object')
@@ -282,27 +282,27 @@ export class Mapper {
   }
 }
 
-function createCellProblem(reason: string, rejectionCause?: RejectionCause): Problem {
+function createCellProblem(reason: string, rejectionCause?: RejectionCause): RecordProblem {
   return { ...createProblem('invalid', describeInvalidPlant([reason])), rejectionCause }
 }
 
-function createSyntaxProblem(text: string): Problem {
+function createSyntaxProblem(text: string): RecordProblem {
   const { description, cause } = explainSyntaxError(text)
   return { ...createProblem('input', `Not JSON: ${description}`), rejectionCause: cause }
 }
 
-function createSurplusProblem(cellCount: number, width: number): Problem {
+function createSurplusProblem(cellCount: number, width: number): RecordProblem {
   const message = `The row has ${cellCount} cells, but the header has ${width}`
   return { ...createProblem('input', message), rejectionCause: 'surplusCells' }
 }
 
-function createCommonNameProblem(name: string, ids: readonly bigint[]): Problem {
+function createCommonNameProblem(name: string, ids: readonly bigint[]): RecordProblem {
   const list = ids.slice(0, 5).join(', ')
   const message = `Several plants have the name ${JSON.stringify(shorten(name))}: ${list}`
   return { ...createProblem('invalid', message), rejectionCause: 'commonName' }
 }
 
-function createNewNameProblem(name: string): Problem {
+function createNewNameProblem(name: string): RecordProblem {
   const message = `No plant has the name ${JSON.stringify(shorten(name))}`
   return { ...createProblem('invalid', message), rejectionCause: 'newName' }
 }
@@ -313,7 +313,11 @@ function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): bo
 }
 
 /** Adds the keys that are not read to a problem, because one of them may be a misspelled `name`. */
-function addUnknownKeys(problem: Problem, record: object, { id, tag }: FieldKeys): Problem {
+function addUnknownKeys(
+  problem: RecordProblem,
+  record: object,
+  { id, tag }: FieldKeys,
+): RecordProblem {
   const otherKeys = Object.keys(record).filter(
     (idempotencyKey) => idempotencyKey !== id && idempotencyKey !== tag,
   )

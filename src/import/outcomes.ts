@@ -5,24 +5,19 @@
 import { assertDefined } from '../errors.js'
 import type { Chunk, FormatReader } from '../formats/chunk.js'
 import { haveEqualNameAndTag } from '../plant/plant.js'
-import {
-  createRejectedOutcome,
-  getTargetId,
-  type Outcome,
-  type Problem,
-  toError,
-} from '../stores/change.js'
+import { getTargetId, type Outcome, toError } from '../stores/change.js'
 import { movePosition } from './checkpoint.js'
 import type { Counts } from './counts.js'
 import { formatRejectedRecords, type RejectedRecord } from './format-rejects.js'
 import type { MappedChunk } from './map-chunks.js'
 import type { MappedChange } from './mapped-change.js'
 import type { Position } from './parse-checkpoint.js'
+import type { RecordOutcome, RecordProblem } from './rejection-cause.js'
 
 /** The outcomes of a chunk, with the position that follows from them. */
 export interface ChunkResult {
   /** The outcome of each record. */
-  outcomes: readonly Outcome[]
+  outcomes: readonly RecordOutcome[]
   rejections: readonly RejectedRecord[]
   /** The position after the chunk. */
   position: Position
@@ -60,16 +55,24 @@ export function computeChunkResult(
  * @throws {PlantsError} if the import should end before the chunk counts as finished
  */
 function mergeOutcomes(
-  results: readonly (MappedChange | Problem)[],
+  results: readonly (MappedChange | RecordProblem)[],
   outcomes: readonly Outcome[],
-): Outcome[] {
+): RecordOutcome[] {
   const remainingOutcomes = outcomes.values()
   return results.map((result) => {
-    if ('error' in result) return createRejectedOutcome(result)
+    if ('error' in result) return rejectRecord(result)
     const outcome = assertDefined(remainingOutcomes.next().value)
     assertAnswered(outcome)
-    return outcome
+    const isUnreadable = 'problem' in outcome && outcome.problem.isUnreadable
+    return isUnreadable ? rejectRecord(outcome.problem, 'unreadableConflict') : outcome
   })
+}
+
+function rejectRecord(
+  problem: RecordProblem,
+  rejectionCause = problem.rejectionCause,
+): RecordOutcome {
+  return { type: 'rejected', problem: { ...problem, rejectionCause } }
 }
 
 /**
@@ -78,10 +81,10 @@ function mergeOutcomes(
  * need too much memory.
  */
 function explainConflicts(
-  outcomes: Outcome[],
-  results: readonly (MappedChange | Problem)[],
+  outcomes: RecordOutcome[],
+  results: readonly (MappedChange | RecordProblem)[],
   { lines }: Chunk,
-): Outcome[] {
+): RecordOutcome[] {
   if (!outcomes.some(isConflict)) return outcomes
   const createdLines = new Map<bigint, number>()
   return outcomes.map((outcome, index) => {
@@ -98,29 +101,31 @@ function explainConflicts(
 
 /** @param firstLine the line of the record that has created the plant of the change */
 function explainRepetition(
-  { problem }: Extract<Outcome, { problem: Problem }>,
+  { problem }: Extract<RecordOutcome, { problem: RecordProblem }>,
   change: MappedChange,
   firstLine: number,
-): Outcome {
+): RecordOutcome {
   if (change.isFoundByName) {
     const message = `${problem.message}; it is the plant of line ${firstLine}`
-    return createRejectedOutcome({ ...problem, message })
+    return rejectRecord({ ...problem, message })
   }
   const message = `The id ${getTargetId(change)} also occurs in line ${firstLine}, with a different plant`
-  return createRejectedOutcome({ ...problem, message, rejectionCause: 'repeatedId' })
+  return rejectRecord({ ...problem, message }, 'repeatedId')
 }
 
 /**
  * Says of a conflict that the record has no id, so that nobody looks for the id in the input. If
  * the conflict has a cause already, the plant with the id may be that of the record.
  */
-function explainGeneratedId(outcome: Outcome, id: bigint): Outcome {
+function explainGeneratedId(outcome: RecordOutcome, id: bigint): RecordOutcome {
   if (!isConflict(outcome) || outcome.problem.rejectionCause !== undefined) return outcome
   const message = `The record has no id, and another plant has the generated id ${id}`
-  return createRejectedOutcome({ ...outcome.problem, message, rejectionCause: 'generatedId' })
+  return rejectRecord({ ...outcome.problem, message }, 'generatedId')
 }
 
-function isConflict(outcome: Outcome): outcome is Extract<Outcome, { problem: Problem }> {
+function isConflict(
+  outcome: RecordOutcome,
+): outcome is Extract<RecordOutcome, { problem: RecordProblem }> {
   return outcome.type === 'rejected' && outcome.problem.kind === 'conflict'
 }
 
@@ -131,12 +136,15 @@ function isConflict(outcome: Outcome): outcome is Extract<Outcome, { problem: Pr
  *
  * @throws {PlantsError} why the outcome of the change is not known
  */
-function assertAnswered(outcome: Outcome): void {
+function assertAnswered(outcome: RecordOutcome): void {
   if (outcome.type === 'notSent' || outcome.type === 'unknown') throw toError(outcome.problem)
 }
 
 /** @param outcomes for each record of the chunk */
-function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
+function findRejections(
+  { records, lines }: Chunk,
+  outcomes: readonly RecordOutcome[],
+): RejectedRecord[] {
   const rejections: RejectedRecord[] = []
   for (const [index, outcome] of outcomes.entries()) {
     if (!('problem' in outcome)) continue
@@ -154,7 +162,7 @@ function findRejections({ records, lines }: Chunk, outcomes: readonly Outcome[])
 }
 
 /** Adds outcomes to the counts. An update that changes nothing counts as skipped. */
-function addOutcomes(countsBefore: Counts, outcomes: readonly Outcome[]): Counts {
+function addOutcomes(countsBefore: Counts, outcomes: readonly RecordOutcome[]): Counts {
   const counts = { ...countsBefore, rejected: { ...countsBefore.rejected } }
   for (const outcome of outcomes) {
     const { type } = outcome

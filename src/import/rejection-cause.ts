@@ -3,9 +3,49 @@
  * change of the whole input, may help more than correcting each record.
  */
 import { isObject, NumberLiteral } from '../plant/json.js'
+import type { SyntaxCause } from '../plant/json-syntax.js'
 import { parsePlant } from '../plant/plant.js'
 import type { PlantForm } from '../plant/schema.js'
-import type { RejectionCause } from '../stores/change.js'
+import type { Outcome, Problem } from '../stores/change.js'
+
+/**
+ * Why a record is rejected, if the hint of the import depends on it.
+ *
+ * - `missingId`, `quotedId`, `formattedId`, `textId`: the record has no id, has one in quotes in
+ *   JSON, has a number that is not in plain digits, such as `1.234`, or has a text with letters in
+ *   the place of an id. Nothing else is wrong in it.
+ * - `surplusCells`: the row of a table has more cells than the header.
+ * - `repeatedId`: the plant of an earlier record has the same id.
+ * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
+ *   the plant may be equal to the record.
+ * - `generatedId`: another plant has the id that was generated for the record.
+ * - `unsavedFormula`: a cell of a workbook has a formula whose value the workbook lacks.
+ * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
+ * - A cause of `SyntaxCause`: the record is not JSON.
+ */
+export type RejectionCause =
+  | 'missingId'
+  | 'quotedId'
+  | 'formattedId'
+  | 'textId'
+  | 'surplusCells'
+  | 'repeatedId'
+  | 'unreadableConflict'
+  | 'generatedId'
+  | 'unsavedFormula'
+  | 'newName'
+  | 'commonName'
+  | SyntaxCause
+
+/** Why a record is not stored. */
+export interface RecordProblem extends Problem {
+  rejectionCause?: RejectionCause | undefined
+}
+
+/** What became of a record. */
+export type RecordOutcome =
+  | Exclude<Outcome, { problem: Problem }>
+  | { type: 'rejected' | 'unknown' | 'notSent'; problem: RecordProblem }
 
 /** @param record a record that is no valid plant */
 export function findIdCause(

@@ -1,5 +1,4 @@
 import { assertDefined, type ErrorKind, getErrorValue, PlantsError } from '../errors.js'
-import type { SyntaxCause } from '../plant/json-syntax.js'
 import {
   haveEqualNameAndTag,
   type NewPlant,
@@ -66,39 +65,9 @@ export type Outcome =
  */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwnPlant'> & {
   hint?: string | undefined
-  /**
-   * Set for a record that an import could not map to a change, or could not compare with the plant
-   * that has its id, if the hint of the import depends on the cause.
-   */
-  rejectionCause?: RejectionCause | undefined
+  /** The id exists, and the service does not let the token read the plant: it may be equal. */
+  isUnreadable?: true
 }
-
-/**
- * - `missingId`, `quotedId`, `formattedId`, `textId`: the record has no id, has one in quotes in
- *   JSON, has a number that is not in plain digits, such as `1.234`, or has a text with letters in
- *   the place of an id. Nothing else is wrong in it.
- * - `surplusCells`: the row of a table has more cells than the header.
- * - `repeatedId`: the plant of an earlier record has the same id.
- * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
- *   the plant may be equal to the record.
- * - `generatedId`: another plant has the id that was generated for the record.
- * - `unsavedFormula`: a cell of a workbook has a formula whose value the workbook lacks.
- * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
- * - A cause of `SyntaxCause`: the record is not JSON.
- */
-export type RejectionCause =
-  | 'missingId'
-  | 'quotedId'
-  | 'formattedId'
-  | 'textId'
-  | 'surplusCells'
-  | 'repeatedId'
-  | 'unreadableConflict'
-  | 'generatedId'
-  | 'unsavedFormula'
-  | 'newName'
-  | 'commonName'
-  | SyntaxCause
 
 export function createProblem(kind: ErrorKind, message: string, hint?: string): Problem {
   return { kind, error: getErrorValue(kind), message, hint }

@@ -1,4 +1,4 @@
-import { assertDefined, createUsageError, type PlantsError } from '../errors.js'
+import { assertDefined, createUsageError } from '../errors.js'
 import { type Address, type AddressContext, createAddressError } from './address.js'
 import { httpKind } from './http/kind.js'
 import { postgresKind } from './postgres/kind.js'
@@ -52,29 +52,16 @@ export function describeKindsWith(capability: Capability): string {
   return capableKinds.map(({ noun }) => noun).join(' or ')
 }
 
-/**
- * @param option the option that needs the capability, such as `--atomic`; without it, the command
- *   itself needs the capability
- * @throws {PlantsError} `usage` if the kind of the address lacks it
- */
+/** @throws {PlantsError} `usage` if the kind of the address lacks the capability */
 export function requireCapability<Name extends Capability>(
   address: Address,
   capability: Name,
-  option?: string,
 ): Capabilities[Name] {
+  const { noun, capabilities } = findKind(address)
   const offers: { readonly [Offered in Name]: Capabilities[Offered] | MissingCapability } =
-    findKind(address).capabilities
+    capabilities
   const offer: Capabilities[Name] | MissingCapability = offers[capability]
-  if (offer instanceof MissingCapability) throw createCapabilityError(address, offer, option)
+  if (offer instanceof MissingCapability)
+    throw createUsageError(`${address.name} is ${noun}, ${offer.reason}`, offer.hint)
   return offer
-}
-
-function createCapabilityError(
-  address: Address,
-  { reason, hint }: MissingCapability,
-  option: string | undefined,
-): PlantsError {
-  const { noun } = findKind(address)
-  if (option === undefined) return createUsageError(`${address.name} is ${noun}, ${reason}`, hint)
-  return createUsageError(`${option} is not supported at ${address.name}: ${noun} ${reason}`, hint)
 }

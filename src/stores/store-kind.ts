@@ -56,12 +56,10 @@ export interface StoreKind<A extends Address = Address> {
 /** What some kinds can do and others cannot. */
 export interface Capabilities<A extends Address = Address> {
   /**
-   * The program opens the store itself. So it can serve the store, and keep the tokens of the
-   * service there.
+   * The program opens the store itself. So the store has transactions, and the program can serve it
+   * and keep the tokens of the service there.
    */
   direct: DirectAccess<A>
-  /** All changes of a command are made, or none. */
-  transactions: true
   backup: BackupAccess<A>
   restore: RestoreAccess<A>
   /** The store asks for a token. */
@@ -73,15 +71,9 @@ type CapabilityOffers<A extends Address> = {
   readonly [Name in keyof Capabilities]: Capabilities<A>[Name] | MissingCapability
 }
 
-/**
- * Says why a kind lacks a capability. `createCapabilityError` builds a sentence from the reason.
- */
+/** Says why a kind lacks a capability. */
 export class MissingCapability {
-  /**
-   * The end of a sentence about the kind. If a command needs the capability, the sentence is
-   * "garden.db is a file, " and the reason. If an option needs it, the sentence is "--OPTION is not
-   * supported at ADDRESS: a service " and the reason.
-   */
+  /** The end of a sentence about the kind, which begins like "garden.db is a file, ". */
   readonly reason: string
   readonly hint: string
 

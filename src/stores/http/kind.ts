@@ -12,7 +12,6 @@ export const httpKind: StoreKind<HttpAddress> = {
   credential: 'token',
   capabilities: {
     direct: needsDirectAccess,
-    transactions: new MissingCapability('cannot roll back', 'Leave it out'),
     backup: needsDirectAccess,
     restore: needsDirectAccess,
     token: {

@@ -92,8 +92,8 @@ function createUnreadableOutcome({
   hint,
   mayBeOwnPlant = false,
 }: PlantsError): Outcome {
-  const rejectionCause = 'unreadableConflict'
-  return createRejectedOutcome({ kind, error, message, hint, mayBeOwnPlant, rejectionCause })
+  const isUnreadable = true
+  return createRejectedOutcome({ kind, error, message, hint, mayBeOwnPlant, isUnreadable })
 }
 
 /**
@@ -229,10 +229,9 @@ async function tryToSend(
 /** Adds to a conflict that the stored plant may come from an earlier try of the same change. */
 function explainConflict(outcome: Outcome, mayHaveBeenSent: boolean): Outcome {
   if (outcome.type !== 'rejected' || outcome.problem.kind !== 'conflict') return outcome
-  const { kind, error, message, hint, mayBeOwnPlant, rejectionCause } = outcome.problem
-  if (!mayHaveBeenSent && !mayBeOwnPlant) return outcome
-  const explainedMessage = `${message}. It may be the plant of this record, changed since it was stored`
-  return createRejectedOutcome({ kind, error, message: explainedMessage, hint, rejectionCause })
+  if (!mayHaveBeenSent && !outcome.problem.mayBeOwnPlant) return outcome
+  const message = `${outcome.problem.message}. It may be the plant of this record, changed since it was stored`
+  return createRejectedOutcome({ ...outcome.problem, message, mayBeOwnPlant: false })
 }
 
 export function toOutcomeType(error: PlantsError): 'unknown' | 'rejected' | 'notSent' {

@@ -13,7 +13,6 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   credential: 'password',
   capabilities: {
     direct: { createOpener, countServers: ({ hosts }) => hosts.length },
-    transactions: true,
     backup: new MissingCapability(
       hasOwnBackups,
       'Use pg_dump, or write its plants to a file: plants export FILE.ndjson --store ADDRESS',

@@ -12,7 +12,6 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
   credential: undefined,
   capabilities: {
     direct: { createOpener, countServers: () => 1, isCreatedOnOpen: true },
-    transactions: true,
     backup: {
       backUp: async (address, file, context) => (await loadBackup()).backUp(address, file, context),
     },

@@ -18,7 +18,7 @@ import type { Io } from '../../../platform/io.js'
 import { quoteWord } from '../../../platform/shell.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
-import { hasCapability, requireCapability } from '../../../stores/kinds.js'
+import { hasCapability } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry } from '../../options.js'
@@ -146,7 +146,11 @@ async function importPlants(
   argv: readonly string[],
 ): Promise<void> {
   const context = await (await CommandContext.from(options, io)).forWrites()
-  if (options.atomic) requireCapability(context.address, 'transactions', '--atomic')
+  if (options.atomic && !hasCapability(context.address, 'direct'))
+    throw createUsageError(
+      `--atomic is not supported at ${context.address.name}: a service cannot roll back`,
+      'Leave it out',
+    )
   if (files.length === 0 && !io.stdin.isPiped)
     throw createUsageError(
       'import needs a file to read, or plants on stdin',

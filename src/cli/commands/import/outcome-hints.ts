@@ -9,9 +9,9 @@
 
 import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { ImportPlan } from '../../../import/inputs.js'
+import type { RejectionCause } from '../../../import/rejection-cause.js'
 import { syntaxHints } from '../../../plant/json-syntax.js'
 import { quoteWord } from '../../../platform/shell.js'
-import type { RejectionCause } from '../../../stores/change.js'
 
 type Cause = RejectionCause | 'conflict'
 

@@ -276,7 +276,7 @@ export class ImportReport {
     if (kind === 'unknownOutcome') return true
     // At such an address, no create can succeed.
     if (kind === 'accessDenied' || kind === 'rejected') return false
-    return !hasCapability(this.#context.address, 'transactions')
+    return !hasCapability(this.#context.address, 'direct')
   }
 
   /** A part is stored, and the input must be changed, so the import cannot resume. */
