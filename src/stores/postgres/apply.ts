@@ -143,7 +143,7 @@ async function planStored(
 ): Promise<Create[]> {
   const ids = [...new Set(creates.map(getTargetId))]
   const select = `SELECT ${keyedColumns} FROM ${plantsTable} WHERE id = ANY ($1::bigint[])`
-  const { rows } = await connection.query(select, [ids], ids.length)
+  const { rows } = await connection.query(select, [ids])
   const storedPlants = rows.map((row) => toKeyedPlant(row, connection.name))
   const storedIds = new Set(storedPlants.map(({ plant }) => plant.id))
   const storedCreates = creates.filter(({ plant }) => storedIds.has(plant.id))
@@ -180,7 +180,7 @@ async function insertByStatements(
     const batch = rows.slice(start, start + maxRowsPerInsert)
     const sql = `INSERT INTO ${keyedTable} VALUES ${batch.map(formatRow).join()}
       ON CONFLICT (id) DO NOTHING RETURNING id`
-    const { rows: inserted } = await connection.query(sql, [], batch.length)
+    const { rows: inserted } = await connection.query(sql)
     // If all rows were inserted, nothing depends on the order of the ids that are returned.
     const ids =
       inserted.length === batch.length
@@ -245,7 +245,6 @@ async function lockPlants(
 ): Promise<KeyedPlant[]> {
   const results = await connection.queryEach(
     ids.map((id) => `SELECT ${keyedColumns} FROM ${plantsTable} WHERE id = '${id}' FOR UPDATE`),
-    1,
   )
   return results.flatMap(({ rows }) => rows.map((row) => toKeyedPlant(row, connection.name)))
 }

@@ -12,8 +12,13 @@ import { assertDefined, PlantsError } from '../../errors.js'
 import { runWithin } from '../../platform/runtime.js'
 import type { StoreServer } from '../store.js'
 import { formatHost, type PostgresAccess } from './address.js'
-import { LimitedClient } from './client.js'
-import { createDatabaseHint, ReadOnlyServerError, toPlantsError, wasRolledBack } from './errors.js'
+import {
+  createDatabaseHint,
+  isSettingRejected,
+  ReadOnlyServerError,
+  toPlantsError,
+  wasRolledBack,
+} from './errors.js'
 import { waitUntilSignal } from './wait-until-signal.js'
 
 export type Row = (string | null)[]
@@ -30,7 +35,7 @@ interface Notice {
  *   the server is read-only and the address asks for a server that accepts writes
  */
 export async function examineServer(connection: PostgresConnection): Promise<StoreServer> {
-  const [[encoding, fsync, isReadOnly] = []] = await connection.read(
+  const [[encoding, fsync, isReadOnly] = []] = await connection.readFirst(
     `SELECT current_setting('server_encoding'), current_setting('fsync'),
       current_setting('transaction_read_only')`,
   )
@@ -62,18 +67,16 @@ export class PostgresConnection {
   readonly server: string
   /** This is true if the address allows a server that is read-only. */
   readonly mayBeReadOnly: boolean
-  readonly #client: LimitedClient
+  readonly #client: pg.Client
   readonly #access: PostgresAccess
   /**
    * The driver waits a second longer than the server, which usually cancels the statement first.
    */
   readonly #clientTimeout: { query_timeout: number }
-  /** This is true while a statement was sent, and its response is not complete. */
-  #isResponseMissing = false
 
   constructor(client: pg.ClientBase, access: PostgresAccess) {
-    // A pool creates clients of the class in its options, but its type does not say so.
-    if (!(client instanceof LimitedClient)) throw new TypeError('The client has no limits')
+    // A pool creates clients of this class, but its type does not say so.
+    if (!(client instanceof pg.Client)) throw new TypeError('The client has no host')
     this.name = access.address.name
     this.server = formatHost(client)
     this.mayBeReadOnly = access.address.targetSessionAttrs === 'any'
@@ -86,42 +89,50 @@ export class PostgresConnection {
    * Reads in a separate transaction. The settings and the statement are sent as one message, which
    * cannot have parameters: `select` must contain its values as literals.
    */
-  async read(select: string, maxRows = 1): Promise<Row[]> {
-    const { rows } = await this.query(`${this.#formatSettings()}; ${select}`, [], maxRows)
+  async read(select: string): Promise<Row[]> {
+    const { rows } = await this.query(`${this.#formatSettings()}; ${select}`)
     return rows
+  }
+
+  /**
+   * Reads as the first statement of a connection. It finds out whether the server accepts the
+   * setting by which it notices that its client has gone: on Windows, it does not.
+   */
+  async readFirst(select: string): Promise<Row[]> {
+    try {
+      return await this.read(select)
+    } catch (error) {
+      if (!isSettingRejected(error)) throw error
+      clientsWithoutCheck.add(this.#client)
+      return this.read(select)
+    }
   }
 
   begin(settings: string): Promise<Result> {
     return this.query(`BEGIN; ${this.#formatSettings()}; ${settings}`)
   }
 
-  /**
-   * @param maxRows the largest number of rows that all statements of `sql` together return. A
-   *   server that sends more could fill the memory, so the promise then rejects.
-   * @returns the result of the last statement of `sql`
-   */
-  async query(sql: string, values: unknown[] = [], maxRows = 0): Promise<Result> {
-    return assertDefined((await this.#query(sql, values, maxRows)).at(-1))
+  /** Returns the result of the last statement of `sql`. */
+  async query(sql: string, values: unknown[] = []): Promise<Result> {
+    return assertDefined((await this.#query(sql, values)).at(-1))
   }
 
   /**
    * Runs statements, whose values are literals, one after the other. Up to a hundred statements are
    * sent as one message, because a round trip takes longer than most statements.
    *
-   * @param maxRows each of the statements returns no more rows than this
    * @returns the result of each statement
    */
-  async queryEach(statements: readonly string[], maxRows = 0): Promise<Result[]> {
+  async queryEach(statements: readonly string[]): Promise<Result[]> {
     const results: Result[] = []
     for (let start = 0; start < statements.length; start += maxStatementsPerMessage) {
       const batch = statements.slice(start, start + maxStatementsPerMessage)
-      results.push(...(await this.#query(batch.join(';'), [], batch.length * maxRows)))
+      results.push(...(await this.#query(batch.join(';'), [])))
     }
     return results
   }
 
-  async #query(sql: string, values: unknown[], maxRows: number): Promise<Result[]> {
-    this.#client.limitRows(maxRows)
+  async #query(sql: string, values: unknown[]): Promise<Result[]> {
     const query = { text: sql, values, rowMode: 'array' as const, ...this.#clientTimeout }
     const response: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const result = await this.#waitForResponse(response)
@@ -157,7 +168,7 @@ export class PostgresConnection {
    * reliably: on a standby, statements fail with several codes.
    */
   async #assertWritable(): Promise<void> {
-    const { rows } = await this.query("SELECT current_setting('transaction_read_only')", [], 1)
+    const { rows } = await this.query("SELECT current_setting('transaction_read_only')")
     if (rows[0]?.[0] === 'on') throw new ReadOnlyServerError(this.server)
   }
 
@@ -173,7 +184,7 @@ export class PostgresConnection {
    * nothing.
    */
   async writeWalMessage(): Promise<void> {
-    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')", [], 1)
+    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')")
   }
 
   async #commit(): Promise<void> {
@@ -206,7 +217,6 @@ export class PostgresConnection {
    */
   async insertByCopy(table: string, rows: string, onWait?: () => void): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#clientTimeout)
-    this.#client.limitRows(0)
     const stream = this.#client.query(copy)
     stream.write(rows, (error) => {
       if (!error) onWait?.()
@@ -226,8 +236,6 @@ export class PostgresConnection {
     const signal = runtime.getStopSignal()
     await this.begin('SET LOCAL statement_timeout = 0')
     signal.throwIfAborted()
-    this.#client.stopLimiting()
-    this.#isResponseMissing = true
     try {
       const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
       const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
@@ -241,24 +249,15 @@ export class PostgresConnection {
         yield chunk.value
         signal.throwIfAborted()
       }
-      this.#isResponseMissing = false
     } catch (error) {
       throw this.#toCallError(error)
     }
   }
 
-  /** Call this before dropping the connection: a statement that has no response is canceled. */
-  async cancel(): Promise<void> {
-    if (this.#isResponseMissing) await this.#client.cancelStatement()
-  }
-
   async #waitForResponse<T>(response: Promise<T>): Promise<T> {
     const signal = this.#access.runtime.getStopSignal()
-    this.#isResponseMissing = true
     try {
-      const result = await waitUntilSignal(response, signal)
-      this.#isResponseMissing = false
-      return result
+      return await waitUntilSignal(response, signal)
     } catch (error) {
       throw this.#toCallError(error)
     }
@@ -269,7 +268,6 @@ export class PostgresConnection {
    *   it
    */
   #toCallError(error: unknown): PlantsError {
-    if (error instanceof pg.DatabaseError) this.#isResponseMissing = false
     this.#access.runtime.getStopSignal().throwIfAborted()
     return toPlantsError(error, this.#access)
   }
@@ -282,15 +280,23 @@ export class PostgresConnection {
    * - `search_path`: a name without a schema must be PostgreSQL's, and not a function of somebody;
    * - `synchronous_commit`: a commit must return only when it is on the disk;
    * - `client_min_messages`: a warning about a commit must be sent, as `#commit` reads it;
+   * - `client_connection_check_interval`: the server must end a statement whose client has gone,
+   *   because `max` limits the statements that run there;
    * - `CONSTRAINTS ALL IMMEDIATE`: a plant that violates a deferred constraint must fail at once,
    *   and not the commit of all plants.
    */
   #formatSettings(): string {
-    return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
+    const check = clientsWithoutCheck.has(this.#client)
+      ? ''
+      : 'SET LOCAL client_connection_check_interval = 500;'
+    return `${check} SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
       SET LOCAL client_min_messages = warning;
       SET LOCAL statement_timeout = ${this.#access.timeoutMs}; SET CONSTRAINTS ALL IMMEDIATE`
   }
 }
+
+/** The clients of servers that do not accept `client_connection_check_interval`. */
+const clientsWithoutCheck = new WeakSet<pg.Client>()
 
 /** A name and a tag may have 1 MiB each, so a message has at most about 200 MiB. */
 const maxStatementsPerMessage = 100

@@ -3,7 +3,6 @@
  * https://www.postgresql.org/docs/current/sql-copy.html.
  */
 import { isUtf8 } from 'node:buffer'
-import { createTooLongError, maxRowBytes } from './client.js'
 import type { Row } from './connection.js'
 import { createInvalidRowError } from './rows.js'
 
@@ -11,21 +10,18 @@ import { createInvalidRowError } from './rows.js'
  * Yields the rows of each chunk. A row that a chunk does not complete belongs to the next one.
  *
  * @param server the name of the server, for errors
- * @throws {PlantsError} `accessDenied` for a row that is too long or not UTF-8
+ * @throws {PlantsError} `accessDenied` for a row that is not UTF-8
  */
 export async function* parseCopyRows(
   chunks: AsyncIterable<Buffer>,
   server: string,
 ): AsyncGenerator<Row[]> {
   let partialRow: Buffer[] = []
-  let partialRowBytes = 0
   for await (const chunk of chunks) {
     const end = chunk.lastIndexOf('\n')
     const rows = end === -1 ? [] : [...partialRow, chunk.subarray(0, end)]
-    if (end !== -1) [partialRow, partialRowBytes] = [[], 0]
+    if (end !== -1) partialRow = []
     partialRow.push(chunk.subarray(end + 1))
-    partialRowBytes += chunk.length - end - 1
-    if (partialRowBytes > maxRowBytes) throw createTooLongError(server, 'row')
     if (rows.length > 0) yield parseRows(Buffer.concat(rows), server)
   }
 }

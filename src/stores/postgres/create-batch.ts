@@ -53,7 +53,7 @@ export class CreateBatch {
     // join.
     await new Promise(setImmediate)
     try {
-      return await this.#database.run(
+      return await this.#database.change(
         (connection) => this.#storeInTransaction(connection),
         () => mayRepeatCommit(this.#creates),
       )
@@ -82,7 +82,7 @@ export class CreateBatch {
 
   async #storeAlone(create: Create): Promise<Outcome> {
     const creates = [create]
-    const [outcome] = await this.#database.run(
+    const [outcome] = await this.#database.change(
       (connection) => connection.transaction(() => this.#applier.apply(connection, creates)),
       () => mayRepeatCommit(creates),
     )

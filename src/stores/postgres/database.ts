@@ -36,11 +36,6 @@ const backoff = { firstMs: 10, longestMs: 1000 }
 
 type Action<T> = (connection: PostgresConnection) => Promise<T>
 
-interface ScanOptions {
-  maxRows?: number
-  signal?: AbortSignal | undefined
-}
-
 interface Server {
   host: PostgresHost
   pool: pg.Pool
@@ -66,6 +61,8 @@ export class PostgresDatabase {
    * adds none.
    */
   readonly #scanSlots: Slots
+  /** Changes leave one connection to reads, if there are several. */
+  readonly #changeSlots: Slots
 
   constructor(options: PostgresAccess) {
     // The driver and the server take a timeout of 0 for none.
@@ -74,6 +71,7 @@ export class PostgresDatabase {
     this.#access = access
     this.#tls = createTlsOptions(access)
     this.#scanSlots = new Slots(Math.max(1, Math.floor(maxConnections / 2)))
+    this.#changeSlots = new Slots(Math.max(1, maxConnections - 1))
     this.#servers = hosts.flatMap((host) => {
       const tls = sslmode !== 'disable' && !host.host.startsWith('/') && this.#tls
       const server = { host, pool: createPool(host, tls, access), isFallback: false }
@@ -98,12 +96,21 @@ export class PostgresDatabase {
   }
 
   /**
-   * Calls `action` once, with a connection. Only connecting is repeated after a transient failure.
+   * Calls `action`, which changes something, as `run` does, with one of the connections for changes.
+   *
+   * @throws {PlantsError} `unavailable` if none of these became free within the timeout
    */
-  async runOnce<T>(action: Action<T>): Promise<T> {
-    return this.#runOnClient(
-      await this.#retryWhileTransient(() => this.#connectToAnyServer()),
-      action,
+  change<T>(action: Action<T>, mayRepeatCommit?: () => boolean): Promise<T> {
+    return this.#runInSlot(this.#changeSlots, 'changes', () => this.run(action, mayRepeatCommit))
+  }
+
+  /**
+   * Calls `action`, which changes something, once. Only connecting is repeated after a transient
+   * failure.
+   */
+  changeOnce<T>(action: Action<T>): Promise<T> {
+    return this.#runInSlot(this.#changeSlots, 'changes', async () =>
+      this.#runOnClient(await this.#retryWhileTransient(() => this.#connectToAnyServer()), action),
     )
   }
 
@@ -111,8 +118,8 @@ export class PostgresDatabase {
     return this.#access.address.name
   }
 
-  read(select: string, maxRows = 1): Promise<Row[]> {
-    return this.run((connection) => connection.read(select, maxRows))
+  read(select: string): Promise<Row[]> {
+    return this.run((connection) => connection.read(select))
   }
 
   /**
@@ -121,14 +128,24 @@ export class PostgresDatabase {
    *
    * @throws {PlantsError} `unavailable` if none of these connections became free within the timeout
    */
-  async scan(select: string, { maxRows = 1, signal }: ScanOptions = {}): Promise<Row[]> {
+  scan(select: string, signal?: AbortSignal): Promise<Row[]> {
+    return this.#runInSlot(this.#scanSlots, 'searches', () => this.read(select), signal)
+  }
+
+  /** @param noun what the slots are for */
+  async #runInSlot<T>(
+    slots: Slots,
+    noun: string,
+    action: () => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
     const { runtime, timeoutMs, address } = this.#access
     const signals = [runtime.getStopSignal(), ...(signal === undefined ? [] : [signal])]
     try {
-      return await this.#scanSlots.run(() => this.read(select, maxRows), { timeoutMs, signals })
+      return await slots.run(action, { timeoutMs, signals })
     } catch (error) {
       if (!isTimeout(error)) throw error
-      const message = `All connections for searches at ${address.name} are in use`
+      const message = `All connections for ${noun} at ${address.name} are in use`
       throw new PlantsError('unavailable', message, { hint: raiseMaxHint, cause: error })
     }
   }
@@ -163,17 +180,13 @@ export class PostgresDatabase {
     return this.#retryWhileTransient(() => collect(parseCopyRows(this.#copyOut(select), this.name)))
   }
 
-  /**
-   * The connection is dropped after the copy, because its client no longer limits what the server
-   * sends: see `LimitedClient.stopLimiting`.
-   */
+  /** The connection is dropped after the copy, whose transaction is not ended. */
   async *#copyOut(select: string): AsyncGenerator<Buffer> {
     const client = await this.#connectToAnyServer()
     const connection = new PostgresConnection(client, this.#access)
     try {
       yield* connection.copyOut(select)
     } finally {
-      await connection.cancel()
       client.release(true)
     }
   }
@@ -184,8 +197,7 @@ export class PostgresDatabase {
    */
   async #runOnClient<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
     const connection = new PostgresConnection(client, this.#access)
-    const result = await action(connection).catch(async (error: unknown) => {
-      await connection.cancel()
+    const result = await action(connection).catch((error: unknown) => {
       client.release(true)
       throw error
     })

@@ -215,6 +215,11 @@ export function isLockTimeout(error: unknown): boolean {
   return findDatabaseError(error)?.code === lockNotAvailable
 }
 
+/** Returns true if the server does not know a setting, or not its value. */
+export function isSettingRejected(error: unknown): boolean {
+  return ['22023', '42704'].includes(findDatabaseError(error)?.code ?? '')
+}
+
 /** Returns true if the role lacks a privilege. */
 export function isPrivilegeMissing(error: unknown): boolean {
   return findDatabaseError(error)?.code === insufficientPrivilege

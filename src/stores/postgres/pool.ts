@@ -4,7 +4,7 @@ import { PlantsError } from '../../errors.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../address.js'
 import type { PostgresAccess } from './address.js'
-import { LimitedClient, ScramOnlyClient } from './client.js'
+import { ScramOnlyClient } from './client.js'
 import { examineServer, PostgresConnection } from './connection.js'
 
 export function createTlsOptions({ address, login }: PostgresAccess): ConnectionOptions {
@@ -45,7 +45,7 @@ export function createPool(
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
-    Client: isPrivate ? LimitedClient : ScramOnlyClient,
+    Client: isPrivate ? pg.Client : ScramOnlyClient,
     onConnect: async (client) => void (await examineServer(new PostgresConnection(client, access))),
   })
   // Node.js ends the process for an error without a listener. An idle connection that fails is

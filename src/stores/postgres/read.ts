@@ -13,7 +13,6 @@ import {
   type ReadQuery,
   readInPages,
 } from '../query.js'
-import { createTooManyRowsError } from './client.js'
 import type { PostgresDatabase } from './database.js'
 import { toCount, toFieldValue, toPlants } from './rows.js'
 import { plantColumns, plantsTable } from './schema.js'
@@ -30,8 +29,7 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
     const bytesBefore = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
     const page = `SELECT ${plantColumns}, ${bytesBefore} AS before FROM ${plantsTable} ${where} ORDER BY ${order} LIMIT ${rows}`
     const select = `SELECT ${plantColumns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
-    const options = { maxRows: rows, signal: query.signal }
-    const reading = mayScan(query) ? database.scan(select, options) : database.read(select, rows)
+    const reading = mayScan(query) ? database.scan(select, query.signal) : database.read(select)
     return toPlants(await reading, database.name)
   })
 }
@@ -49,11 +47,8 @@ export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery
   const { where, order } = await buildClauses(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const select = `SELECT ${plantColumns} FROM ${plantsTable} ${where} ORDER BY ${order} ${limit}`
-  let rowsLeft = query.limit ?? Infinity
   for await (const rows of database.streamRows(select)) {
     query.signal?.throwIfAborted()
-    rowsLeft -= rows.length
-    if (rowsLeft < 0) throw createTooManyRowsError(database.name)
     yield toPlants(rows, database.name)
   }
 }

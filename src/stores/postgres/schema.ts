@@ -65,8 +65,6 @@ export function createStore(connection: PostgresConnection): Promise<boolean> {
   return connection.transaction(async () => {
     const { rows } = await connection.query(
       `SELECT pg_advisory_xact_lock(hashtext('plant_store')); SELECT to_regclass('${versionsTable}')`,
-      [],
-      2,
     )
     const isMissing = rows[0]?.[0] === null
     if (isMissing) await createTables(connection)

@@ -62,7 +62,7 @@ export class PostgresStore implements DirectStore {
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     const sql = `SELECT ${plantColumns} FROM ${plantsTable} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
-    const rows = await this.#database.read(sql, ids.length)
+    const rows = await this.#database.read(sql)
     return new Map(toPlants(rows, this.#database.name).map((plant) => [plant.id, plant]))
   }
 
@@ -73,7 +73,7 @@ export class PostgresStore implements DirectStore {
   async count(query: CountQuery = {}): Promise<bigint> {
     const { where } = await buildClauses(this.#database, query)
     const select = `SELECT count(*) FROM ${plantsTable} ${where}`
-    const [[count] = []] = await this.#database.scan(select, { signal: query.signal })
+    const [[count] = []] = await this.#database.scan(select, query.signal)
     return toCount(count, this.#database.name)
   }
 
@@ -85,7 +85,7 @@ export class PostgresStore implements DirectStore {
     signal?.throwIfAborted()
     const [change] = changes
     if (changes.length === 1 && change?.type === 'create') return [await this.#create(change)]
-    return this.#database.run((connection) =>
+    return this.#database.change((connection) =>
       connection.transaction(() => this.#applier.apply(connection, changes)),
     )
   }
@@ -112,8 +112,8 @@ export class PostgresStore implements DirectStore {
       return connection.transaction(() => work(transaction), shouldCommit)
     }
     return isRepeatable
-      ? this.#database.run(runTransaction)
-      : this.#database.runOnce(runTransaction)
+      ? this.#database.change(runTransaction)
+      : this.#database.changeOnce(runTransaction)
   }
 
   /**
@@ -167,15 +167,15 @@ function buildPrivilegeTest(right: Right): string {
 }
 
 function createPostgresTokenStore(database: PostgresDatabase): TokenStore {
-  const select = async (condition: string, maxRows = 1) => {
+  const select = async (condition: string) => {
     const sql = `SELECT ${tokenColumns} FROM ${tokensTable} ${condition}`
-    return (await database.read(sql, maxRows)).map((row) => toToken(row, database.name))
+    return (await database.read(sql)).map((row) => toToken(row, database.name))
   }
   const change = async (sql: string, values: unknown[]) => {
     try {
-      return await database.run((connection) =>
+      return await database.change((connection) =>
         connection.transaction(async () => {
-          const { rows } = await connection.query(`${sql} RETURNING ${tokenColumns}`, values, 1)
+          const { rows } = await connection.query(`${sql} RETURNING ${tokenColumns}`, values)
           return rows.map((row) => toToken(row, connection.name))[0]
         }),
       )
@@ -194,7 +194,7 @@ function createPostgresTokenStore(database: PostgresDatabase): TokenStore {
     },
     list: () =>
       readInPages({}, (after = 0n, rows) =>
-        select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`, rows),
+        select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`),
       ),
     revoke: (id, revocationTime) => {
       const sql = `UPDATE ${tokensTable} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`

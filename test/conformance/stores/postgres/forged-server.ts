@@ -6,8 +6,6 @@ import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server
 
 export type Cells = (string | null)[]
 
-export const filling = Buffer.alloc(65_536, 'x')
-
 /** Builds a message: see https://www.postgresql.org/docs/current/protocol-message-formats.html. */
 export function buildMessage(letter: string, body: Buffer): Buffer {
   const length = Buffer.alloc(4)
@@ -45,10 +43,6 @@ interface Forgery {
   cells?: Cells
   /** What is sent instead of each message of COPY. */
   copied?: Buffer
-  /** What is sent instead of a row. */
-  start?: Buffer
-  /** What follows the first forged message for ever. */
-  endless?: Buffer
 }
 
 /** Opens a store whose server sends forged rows once `forge` is called. */
@@ -73,11 +67,6 @@ export async function openForged(database: Database) {
         remainder = remainder.subarray(end)
         const forged = readsPlants ? forgeMessage(message, forgery) : undefined
         client.write(forged ?? message)
-        if (forged && forgery.endless) {
-          server.removeAllListeners('data')
-          writeEndlessly(client, forgery.endless)
-          return
-        }
       }
     })
   }
@@ -93,8 +82,8 @@ export async function openForged(database: Database) {
 }
 
 /** Returns what is sent instead of a row (D) or a part of COPY (d), or undefined for all else. */
-function forgeMessage(message: Buffer, { cells, copied, start }: Forgery): Buffer | undefined {
+function forgeMessage(message: Buffer, { cells, copied }: Forgery): Buffer | undefined {
   if (message[0] === 0x64) return copied
   if (message[0] !== 0x44 || cells === undefined) return undefined
-  return start ?? buildDataRow(cells)
+  return buildDataRow(cells)
 }

@@ -16,10 +16,8 @@ import { buildSqliteOptions, createPlant, gather } from '../../../helpers/sandbo
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
 import {
   buildCopyRow,
-  buildDataRow,
   buildMessage,
   type Cells,
-  filling,
   openForged,
   writeEndlessly,
 } from './forged-server.js'
@@ -37,7 +35,6 @@ const token = {
 }
 const expectSent = (what: string) =>
   expect.stringMatching(RegExp(`^accessDenied: \\S+ sent ${what}$`))
-const expectTooLong = (what: string) => expectSent(`a ${what} of more than 16 MiB`)
 
 test.each<{ error: string; cells: Cells }>([
   { error: 'a plant without a valid id', cells: ['abc', 'Fern', null] },
@@ -133,70 +130,6 @@ test.each([
     ),
   })
   expect((await run(' --restart')).code).toBe(6)
-})
-
-describe('a server is rejected if it sends', () => {
-  test('a row of an export without an end', async () => {
-    const { store, forge } = await openForged(await getDatabase())
-    await createPlant(store, fern)
-    forge({ copied: buildMessage('d', Buffer.from('5\t')), endless: buildMessage('d', filling) })
-    expect(await settleAll([gather(store.read())])).toEqual([expectTooLong('row')])
-  })
-
-  test('a row of a list without an end', async () => {
-    const { store, forge } = await openForged(await getDatabase())
-    await createPlant(store, fern)
-    forge({ cells: [], endless: filling, start: Buffer.from('D\x70\0\0\0', 'latin1') })
-    expect(await settleAll([store.get([5n])])).toEqual([expectTooLong('message')])
-  })
-
-  const row = ['5', 'Fern', null]
-  const tooManyRows = expectSent('more rows than requested')
-
-  const tokenRow = ['1', null, 'create', '1', null, null]
-
-  test.each<[string, Cells, (store: PostgresStore) => Promise<unknown>]>([
-    ['a look-up', row, (store) => store.get([5n, 6n])],
-    ['a page', row, (store) => gather(store.read({ inPages: true, limit: 10 }))],
-    ['a page of a search', row, (store) => gather(store.read({ inPages: true, search: 'f' }))],
-    ['a count', ['1'], (store) => store.count()],
-    ['a look-up before a change', row, (store) => createPlant(store, fern, 'fern')],
-    ['a look-up of a token', tokenRow, (store) => store.tokens.find(new Uint8Array(32))],
-    ['a list of tokens', tokenRow, (store) => gather(store.tokens.list())],
-    ['a look-up of a checkpoint', ['b'], (store) => store.findImportEntry('a')],
-  ])('endless rows of %s', async (_, cells, read) => {
-    const { store, forge } = await openForged(await getDatabase())
-    await createPlant(store, fern, 'fern')
-    await store.tokens.add(new Uint8Array(32), token)
-    const checkpoint = { id: 'a', expectedState: undefined, newState: 'b' }
-    await store.transaction(({ saveImportEntry }) => saveImportEntry(checkpoint))
-    forge({ cells, endless: buildDataRow(cells) })
-    expect(await settleAll([read(store)])).toEqual([tooManyRows])
-  })
-
-  test('endless rows of a list with a limit', async () => {
-    const { store, forge } = await openForged(await getDatabase())
-    await createPlant(store, fern)
-    forge({ copied: buildCopyRow(row), endless: buildCopyRow(row) })
-    expect(await settleAll([gather(store.read({ limit: 10 }))])).toEqual([tooManyRows])
-  })
-
-  test('endless results of a statement', async () => {
-    const { store, forge } = await openForged(await getDatabase())
-    await createPlant(store, fern)
-    const complete = buildMessage('C', Buffer.from('SELECT 1\0'))
-    forge({ cells: row, endless: complete })
-    const tooMany = expectSent('more messages than a response has')
-    expect(await settleAll([store.get([5n])])).toEqual([tooMany])
-  })
-
-  test('an endless message before the login', async () => {
-    const start = Buffer.from('E\x70\0\0\0', 'latin1')
-    const onConnect = (socket: Socket) =>
-      void socket.once('data', () => writeEndlessly(socket, filling, start))
-    const { port } = await ScriptedServer.listen({ onConnect })
-    expect(await settleAll([open(port)])).toEqual([expectTooLong('message')])
-  })
 })
 
 describe('a signal ends the wait for', () => {
