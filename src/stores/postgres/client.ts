@@ -5,9 +5,9 @@ import { PlantsError } from '../../errors.js'
 const minScramIterations = 4096
 
 /**
- * Logs in only with SCRAM. This class is for connections that others could read, or on which another
- * server could answer. They could read a password there, use its MD5 hash, or guess it from a proof
- * of few iterations.
+ * Logs in only with SCRAM. This class is for connections that others could read, or on which
+ * another server could answer. They could read a password there, use its MD5 hash, or guess it from
+ * a proof of few iterations.
  */
 export class ScramOnlyClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {

@@ -96,7 +96,7 @@ export class PostgresDatabase {
   }
 
   /**
-   * Calls `action`, which changes something, as `run` does, with one of the connections for changes.
+   * Calls `action`, which changes something, as `run` does, with a connection for changes.
    *
    * @throws {PlantsError} `unavailable` if none of these became free within the timeout
    */
