@@ -126,6 +126,9 @@ interface TokenAccess<A extends Address> {
   verify(address: A, context: OpenContext): Promise<TokenCheck>
 }
 
+/** The number of requests that a client sends at once, unless the user chooses another one. */
+export const defaultConcurrency = 64
+
 /** What a kind may need to open a store. Each kind uses a part of it. */
 export interface OpenContext {
   /** A call with its retries takes no longer than this. */

@@ -2,7 +2,8 @@ import { PlantsError } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import type { HttpAddress } from '../address.js'
 import type { TokenCheck } from '../credentials.js'
-import type { OpenContext } from '../store-kind.js'
+import { type CheckResult, type Finding, runCheck } from '../diagnose.js'
+import type { DoctorContext, OpenContext } from '../store-kind.js'
 import { baseUrlHint, interpretResponse } from './failures.js'
 import { HttpClient, type HttpResponse } from './http-client.js'
 import { expectedPlant, parseError } from './plant-request.js'
@@ -48,6 +49,21 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
   } finally {
     await client.close()
   }
+}
+
+/** Makes the check of `plants doctor`: the same request as that of `verifyToken`, and no other. */
+export function diagnoseService(address: HttpAddress, context: DoctorContext): Promise<Finding> {
+  return runCheck(context.storeCheck, () => checkService(address, context))
+}
+
+async function checkService(address: HttpAddress, context: OpenContext): Promise<CheckResult> {
+  const check = await verifyToken(address, context)
+  if (check.state === 'accepted')
+    return { state: 'ok', message: `${address.name} answers, and accepts the token` }
+  const { message, hint = 'Check the address. If it is right, tell the operator of the service' } =
+    check.error
+  const rejection = check.state === 'rejected' ? 'The token is not accepted: ' : ''
+  return { state: 'failed', message: rejection + message, hint }
 }
 
 /**

@@ -8,10 +8,8 @@ import { runWithin } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import { isUnknownIssuer } from '../certificate-errors.js'
 import type { ServiceAccess } from '../credentials.js'
-import type { HttpOptions } from './http-options.js'
-import type { Transport } from './protocol.js'
 import type { ResponseShape } from './response-schemas.js'
-import { callWhenOpen, createTransport } from './transport.js'
+import { callWhenOpen, createTransport, type HttpOptions, type Transport } from './transport.js'
 
 export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -224,8 +222,7 @@ export class HttpClient {
   }
 
   async close(): Promise<void> {
-    for (const transport of [await this.#transport, await this.#systemTransport])
-      transport?.target.agent.destroy()
+    for (const transport of [await this.#transport, await this.#systemTransport]) transport?.close()
   }
 }
 

@@ -7,11 +7,11 @@ import { type Change, getTargetId, type Outcome } from '../change.js'
 import type { CountQuery, ReadQuery } from '../query.js'
 import type { Store, WriteOptions } from '../store.js'
 import { HttpClient } from './http-client.js'
-import type { HttpOptions } from './http-options.js'
 import { buildCountRequest } from './plant-request.js'
 import { fetchPages } from './read.js'
 import { send } from './requests.js'
 import { fetchPlant, type Send, sendChange, sendChanges, toOutcomeType } from './send-changes.js'
+import type { HttpOptions } from './transport.js'
 
 export class HttpStore implements Store {
   readonly #client: HttpClient

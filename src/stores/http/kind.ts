@@ -40,6 +40,6 @@ export const httpKind: StoreKind<HttpAddress> = {
     return { openOrCreate: open, openExisting: open }
   },
   async *diagnose(address, context) {
-    yield await (await import('./diagnose.js')).diagnoseService(address, context)
+    yield await (await import('./check-token.js')).diagnoseService(address, context)
   },
 }

@@ -18,9 +18,9 @@ import {
   type Outcome,
 } from '../change.js'
 import type { WriteOptions } from '../store.js'
+import { defaultConcurrency } from '../store-kind.js'
 import { isPlantFailure } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
-import { defaultConcurrency } from './http-options.js'
 import { buildCreateRequest, buildPlantRequest } from './plant-request.js'
 import { send } from './requests.js'
 

@@ -56,11 +56,7 @@ test('doctor prints each successful check', async () => {
     ok('contents', '1 plant read, and no damage found'),
   ])
   expect((await disk.examine('--quick')).findings).toEqual([...always, local])
-  const allRights = 'create, read, update, delete'
-  const team = ok(
-    'store team',
-    `${address} answers, and accepts the token, which has the rights ${allRights}`,
-  )
+  const team = ok('store team', `${address} answers, and accepts the token`)
   expect((await disk.examine('--store team')).findings).toEqual([...always, team])
 })
 
@@ -158,13 +154,16 @@ test('doctor fails if a named store does not exist, and does not create the defa
   expect(readdirSync(disk.home)).toEqual([])
 })
 
-test('doctor reports what the token of a service may do', async () => {
-  const path = join(createTemporaryFolder(), 'plants.db')
-  const service = await serveFile(path, '', { name: 'test', rights: ['read'] })
-  const user = await Disk.build(teamAt(service))
-  const message = `${service} answers, and accepts the token, which has the rights read`
+test('doctor accepts a token that may only read, and sends a service one request', async () => {
+  const insufficient = { 'www-authenticate': 'Bearer error="insufficient_scope"' }
+  const answer = buildJsonResponse(400, { error: 403, message: 'No' }, insufficient)
+  const service = await startRecorder(answer)
+  const user = await Disk.build(teamAt(service.url))
+  const message = `${service.url} answers, and accepts the token`
   const finding = { check: 'store team', state: 'ok', message }
   expect((await user.examine('--store team')).findings).toContainEqual(finding)
+  expect(service.posts.map(({ body }) => body)).toEqual(['{}'])
+  expect(service.connections).toBe(1)
 })
 
 test('doctor prints no token, even if a store has it as its name', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { ServiceAccess } from '../../../../src/stores/credentials.js'
-import type { HttpOptions } from '../../../../src/stores/http/http-options.js'
 import { HttpStore } from '../../../../src/stores/http/http-store.js'
+import type { HttpOptions } from '../../../../src/stores/http/transport.js'
 import { parseAddress } from '../../../../src/stores/kinds.js'
 import { addDefaults, type RunOptions, runPlants } from '../../../helpers/sandbox/run.js'
 import {
