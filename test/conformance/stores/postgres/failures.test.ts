@@ -79,7 +79,7 @@ test.each([
 
 test('a create that waits for a lock does not delay the creates that came with it', async () => {
   const database = await server()
-  const store = await openPostgresStore(database, { parameters: 'max=2' })
+  const store = await openPostgresStore(database, { parameters: 'max=3' })
   const release = await database.beginTransaction(insertion)
   const wanted = ids(20).map((id) => ({ id, name: 'Fern' }))
   const calls = wanted.map((plant) => createPlant(store, plant))
