@@ -46,6 +46,7 @@ export class PostgresChangeApplier {
   /**
    * Whether the ids of many creates are looked up before they are inserted, and COPY is not tried.
    * Where some ids exist, as in an import that is repeated, the next ids most likely exist, too.
+   * It is a hint for the next call, which other calls may change at any moment.
    */
   #expectsStoredIds = false
 
@@ -83,9 +84,9 @@ export class PostgresChangeApplier {
     onWait?: () => void,
   ): Promise<Outcome[]> {
     const outcomes = new Map<Create, Outcome>()
-    const isLarge = creates.length > maxRowsPerInsert
     let remaining = creates
-    if (isLarge && this.#expectsStoredIds) {
+    let mayCopy = !this.#expectsStoredIds
+    if (creates.length > maxRowsPerInsert && this.#expectsStoredIds) {
       remaining = await planStored(connection, creates, outcomes)
       this.#expectsStoredIds = remaining.length < creates.length
     }
@@ -94,7 +95,8 @@ export class PostgresChangeApplier {
       // Of several creates with one id, the first is inserted.
       const createsById = new Map(remaining.toReversed().map((create) => [create.plant.id, create]))
       const rows = [...createsById.values()].map(toRow).sort(compareIds)
-      const insertedIds = await this.#insert(connection, rows, onWait)
+      const insertedIds = await this.#insert(connection, rows, { mayCopy, onWait })
+      mayCopy = false
       insertedCount += insertedIds.length
       for (const create of insertedIds.map((id) => createsById.get(id)))
         if (create) outcomes.set(create, { type: 'created', plant: create.plant })
@@ -108,26 +110,17 @@ export class PostgresChangeApplier {
     return orderedOutcomes
   }
 
-  /**
-   * Inserts the rows whose ids no plant has.
-   *
-   * @param rows sorted by id, with each id once. All writers insert in this order, so that no two
-   *   of them wait for each other (a deadlock).
-   * @returns the ids that were inserted
-   */
+  /** @returns the ids that were inserted. A COPY inserts none if one of the ids exists. */
   async #insert(
     connection: PostgresConnection,
     rows: readonly PlantRow[],
-    onWait?: () => void,
+    { mayCopy, onWait }: { mayCopy: boolean; onWait?: (() => void) | undefined },
   ): Promise<bigint[]> {
-    if (rows.length > maxRowsPerInsert && !this.#expectsStoredIds) {
-      const isCopied = await tryToCopy(connection, rows, onWait)
-      if (isCopied) return rows.map(([id]) => id)
-      await connection.query(rollBackToSavepoint)
-      this.#expectsStoredIds = true
-      return []
-    }
-    return insertByStatements(connection, rows)
+    if (!mayCopy || rows.length <= maxRowsPerInsert) return insertByStatements(connection, rows)
+    if (await tryToCopy(connection, rows, onWait)) return rows.map(([id]) => id)
+    await connection.query(rollBackToSavepoint)
+    this.#expectsStoredIds = true
+    return []
   }
 }
 
@@ -171,6 +164,13 @@ async function tryToCopy(
   }
 }
 
+/**
+ * Inserts the rows whose ids no plant has.
+ *
+ * @param rows sorted by id, with each id once. All writers insert in this order, so that no two of
+ *   them wait for each other (a deadlock).
+ * @returns the ids that were inserted
+ */
 async function insertByStatements(
   connection: PostgresConnection,
   rows: readonly PlantRow[],

@@ -21,9 +21,10 @@ export class ScramOnlyClient extends pg.Client {
       this.connection.prependListener(event, () => rejectServer('the password'))
     // The message of the server has the number of iterations as `i=4096` (RFC 5802, 5.1).
     this.connection.prependListener('authenticationSASLContinue', ({ data }: { data: string }) => {
-      const iterations = Number(/,i=(?<count>\d+)/.exec(data)?.groups?.['count'])
-      if (iterations < minScramIterations)
-        rejectServer(`a proof of the password with ${iterations} iterations`)
+      const counts = data.split(',').filter((attribute) => attribute.startsWith('i='))
+      const iterations = Number(counts[0]?.slice(2))
+      if (counts.length !== 1 || !(iterations >= minScramIterations))
+        rejectServer('a proof of the password with too few iterations')
     })
   }
 }

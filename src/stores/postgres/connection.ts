@@ -146,7 +146,7 @@ export class PostgresConnection {
    * @param maxLockWaitMs a statement waits no longer for a lock. The wait always ends before the
    *   statement times out, because the error of a timeout does not mention a lock.
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent and no response says whether it
-   *   happened, and `unavailable` at a read-only server
+   *   happened, and `accessDenied` at a read-only server
    */
   async transaction<T>(
     work: () => Promise<T>,

@@ -215,9 +215,9 @@ export function isLockTimeout(error: unknown): boolean {
   return findDatabaseError(error)?.code === lockNotAvailable
 }
 
-/** Returns true if the server does not know a setting, or not its value. */
+/** Returns true if the server does not accept the value of a setting. */
 export function isSettingRejected(error: unknown): boolean {
-  return ['22023', '42704'].includes(findDatabaseError(error)?.code ?? '')
+  return findDatabaseError(error)?.code === '22023'
 }
 
 /** Returns true if the role lacks a privilege. */

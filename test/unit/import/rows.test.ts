@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 import { DatabaseSync } from '../../helpers/sandbox/sqlite-file.js'
 
-// Files of several blocks, whose plain rows are created without a change for each.
+// Files of several blocks, whose ordinary rows are created without a change for each.
 
 const count = 24_000
 let user: ImportSandbox

@@ -36,7 +36,7 @@ test.each(installations)(
   },
 )
 
-test('a server that does not know the setting is used without it', async () => {
+test('a server that does not accept the setting is used without it', async () => {
   const database = await shareDatabase()()
   const url = await listenBefore(database)
   const store = await openPostgresStore({ ...database, url }, { parameters: 'sslmode=disable' })
@@ -44,7 +44,7 @@ test('a server that does not know the setting is used without it', async () => {
   expect(await gather(store.read())).toEqual([fern])
 })
 
-/** Listens before a server, and changes the name of the setting in what clients send. */
+/** Listens before a server, and makes the setting in what clients send invalid. */
 async function listenBefore({ url }: Pick<Database, 'url'>): Promise<string> {
   const target = Number(new URL(url).port)
   const onConnect = (client: Socket) => {
@@ -52,7 +52,9 @@ async function listenBefore({ url }: Pick<Database, 'url'>): Promise<string> {
     server.on('error', () => client.destroy()).on('close', () => client.destroy())
     client.on('close', () => server.destroy())
     client.on('data', (data: Buffer) => {
-      const text = data.toString('latin1').replaceAll('connection_check', 'connection_chick')
+      const text = data
+        .toString('latin1')
+        .replaceAll('check_interval = 500', 'check_interval = -50')
       server.write(Buffer.from(text, 'latin1'))
     })
     server.on('data', (data) => client.write(data))

@@ -56,7 +56,7 @@ test('an import stores each plain row once, in any order of ids', async () => {
   expect(await importAll()).toMatchObject({ code: 0, skipped: recordCount })
 })
 
-test('an import of plain rows rejects only the row whose id exists, or that a trigger rejects', async () => {
+test('an import of ordinary rows rejects only the row whose id exists, or that a trigger rejects', async () => {
   const database = await createDatabase()
   const user = new ImportSandbox()
   await database.query(`INSERT INTO plant_store.plants VALUES (5, 'Oak');
@@ -74,7 +74,7 @@ test('an import of plain rows rejects only the row whose id exists, or that a tr
   expect(lines.map((row) => row.split(',')[0])).toContain('11002')
 })
 
-test('an import of plain rows that stopped resumes after the stored rows', async () => {
+test('an import of ordinary rows that stopped resumes after the stored rows', async () => {
   const database = await getDatabase()
   const user = new ImportSandbox()
   user.write('plants.csv', buildCsv({ 5000: 'x,Fern,\n' }))
