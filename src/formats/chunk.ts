@@ -93,7 +93,7 @@ export interface UnreadSheet {
 /** The text of a JSON value, the cells of a row, or null for a line that is too large. */
 export type RawRecord = string | Cells | null
 
-/** The array of a row of a workbook is sparse: it lacks the cells that the workbook does not save. */
+/** The array of a row of a workbook is sparse: it lacks the cells that are not saved. */
 export type Cells = readonly Cell[]
 
 /**

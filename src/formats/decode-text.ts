@@ -125,8 +125,9 @@ function omitEndOfFileMark(text: string): string {
  * Finds how many of the bytes can be decoded now. The remaining bytes wait for the next block.
  *
  * - UTF-16 and UTF-32 are decoded in whole code units. Their decoders keep an incomplete character.
- * - Any other encoding is decoded in whole lines, because joining bytes takes less time than joining
- *   strings. A line may be long, or never end, so without a line feed, whole characters are decoded.
+ * - Any other encoding is decoded in whole lines, because joining bytes takes less time than
+ *   joining strings. A line may be long, or never end, so without a line feed, whole characters are
+ *   decoded.
  *
  * @param remainderBytes how many of the bytes could not be decoded before the last block was there
  */
@@ -139,9 +140,10 @@ function findDecodableEnd(bytes: Buffer, encoding: string, remainderBytes: numbe
 }
 
 /**
- * Finds the last byte that is surely a character of its own, because iconv-lite can lose a character
- * that is divided between blocks. A byte below `0` (0x30), such as a space or a comma, is one in all
- * of its encodings. Of 2 MiB without such a byte, no record is small enough to be stored.
+ * Finds the last byte that is surely a character of its own, because iconv-lite can lose a
+ * character that is divided between blocks. A byte below `0` (0x30), such as a space or a comma, is
+ * one in all of its encodings. Of 2 MiB without such a byte, no record is small enough to be
+ * stored.
  */
 function findEndOfAscii(bytes: Buffer, remainderBytes: number): number {
   for (let index = bytes.length - 1; index >= remainderBytes; index -= 1)

@@ -4,8 +4,8 @@
  * A workbook may come from anybody, so its archive may be damaged, or made to unpack to gigabytes.
  * yauzl reads the directory, also in its 64-bit form (ZIP64). This file unpacks the contents
  * itself, because yauzl does not check the CRC-32, and inflates in slow blocks of 16 KiB. A part
- * that unpacks to more bytes than the directory says is an error, and so is a part of two sheets, so
- * the sum of the sizes in the directory limits time and memory.
+ * that unpacks to more bytes than the directory says is an error, and so is a part of two sheets,
+ * so the sum of the sizes in the directory limits time and memory.
  */
 import { posix } from 'node:path'
 import { crc32, createInflateRaw } from 'node:zlib'

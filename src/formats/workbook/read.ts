@@ -242,7 +242,7 @@ class WorkbookReader {
     return head.slice(0, maxHeaderRows)
   }
 
-  /** Adds the empty cells that the workbook does not save, of which thousands of sheets may lack millions. */
+  /** Adds the empty cells that are not saved. Thousands of sheets may lack millions of them. */
   #fillRow(row: Cells): Cells {
     this.#headCells += row.length
     if (this.#headCells > maxHeadCells) throw createTooLargeError(this.#file)

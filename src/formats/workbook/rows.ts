@@ -274,8 +274,8 @@ function createRawCell(type = 'n', format = '0', value?: string, inlineString?: 
 /*
  * The expressions for a plain row. No parser sees a plain row, so these expressions may match only
  * well-formed XML. For example, an element must not have an attribute twice, so `attribute` looks
- * ahead for the same name. A row has at most a dozen attributes, and a row with thousands would take
- * the square of their number. Each expression matches only at its `lastIndex` (flag `y`).
+ * ahead for the same name. A row has at most a dozen attributes, and a row with thousands would
+ * take the square of their number. Each expression matches only at its `lastIndex` (flag `y`).
  */
 const attribute = `(?: (?!r=)(?<name>[\\w:]+)="[ !#-%'-;=?-~]*"(?![^>]* \\k<name>=))`
 const plainRow = RegExp(`<row(?: r="(\\d{1,7})")?${attribute}{0,20}>`, 'y')
