@@ -9,7 +9,6 @@ import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 const rareModules = [
   'backup',
   'check-token',
-  'description-request',
   'diagnose',
   'explain-response',
   'response-schemas',

@@ -1,4 +1,5 @@
 import { PlantsError } from '../../errors.js'
+import { isObject, parseJson } from '../../plant/json.js'
 import { retry } from '../../platform/retry.js'
 import { chooseRetryBudgetMs, describeRetry, findRetryPauseMs } from '../retry.js'
 import { interpretResponse } from './failures.js'
@@ -160,11 +161,32 @@ async function mayRepeat(
 }
 
 async function requestKeySupport(client: HttpClient, options: SendOptions): Promise<boolean> {
-  const { descriptionRequest } = await import('./description-request.js')
   try {
     return await send(client, descriptionRequest, options)
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return false
   }
+}
+
+/** Asks for the OpenAPI description, which has the header of a key if creates support keys. */
+const descriptionRequest: HttpRequest<boolean> = {
+  method: 'GET',
+  path: '/openapi.json',
+  expectedValue: {
+    noun: 'OpenAPI description',
+    read({ body }) {
+      const result = parseJson(body.toString())
+      return 'value' in result ? listsIdempotencyKey(result.value) : undefined
+    },
+  },
+}
+
+function listsIdempotencyKey(description: unknown): boolean {
+  const path = ['paths', '/plants', 'post', 'parameters']
+  const descend = (value: unknown, key: string) => (isObject(value) ? value[key] : undefined)
+  const parameters = path.reduce(descend, description)
+  const isKey = (value: unknown) =>
+    isObject(value) && /^idempotency-key$/i.test(String(value['name'])) && value['in'] === 'header'
+  return Array.isArray(parameters) && parameters.some(isKey)
 }
