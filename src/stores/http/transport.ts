@@ -41,6 +41,8 @@ interface Target {
   protocol: string
   hostname: string
   port: string
+  /** The name that the certificate must have. The default is the host of the request. */
+  servername?: string
 }
 
 interface TlsOptions {
@@ -126,13 +128,9 @@ async function createTunnels(
         return
       }
       socket.destroy()
-      // In TLS, a service sends nothing before the client, so these bytes are from the proxy.
-      const isAnsweredByProxy = statusCode === 200
-      fail?.(
-        isAnsweredByProxy
-          ? Error('the proxy answered instead of the service')
-          : explainProxyStatus(statusCode, proxy),
-      )
+      // In TLS, a service sends nothing before the client, so bytes in `head` are from the proxy.
+      if (statusCode === 200) fail?.(Error('the proxy answered instead of the service'))
+      else fail?.(explainProxyStatus(statusCode, proxy))
     })
     connectRequest.end()
   }
@@ -162,7 +160,7 @@ async function createForwarding(
   const servername = toServerName(target.hostname)
   return {
     request,
-    target: { ...target, ...{ servername }, agent },
+    target: { ...target, servername, agent },
     forwarding: { origin: url.origin, headers: { host: url.host, ...buildCredentials(proxy) } },
     createProxyError: (status) => explainProxyStatus(status, proxy),
     close: () => agent.destroy(),
