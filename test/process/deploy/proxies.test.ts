@@ -186,9 +186,12 @@ test.runIf(hasOpenssl && hasCaddy && hasHaproxy && hasNginx)(
         return { name, lines: await lines, bytes: await bytes }
       }),
     )
-    // Each file gives a head ten seconds. A body may also be ended by another limit of the proxy or
-    // of the service, but not later than after a minute: without a limit, none of them ends it.
-    expect(results.filter(({ lines, bytes }) => lines > 5 || bytes > 12)).toEqual([])
+    // Each file gives a client ten seconds. A client that sent more was ended by something else.
+    // Caddy has once taken 35 s to end a body, which without its limit it never ends.
+    const findMaxBytes = (name: string) => (name === 'Caddy' ? 12 : 5)
+    const isKept = (result: { name: string; lines: number; bytes: number }) =>
+      result.lines > 5 || result.bytes > findMaxBytes(result.name)
+    expect(results.filter(isKept)).toEqual([])
   },
 )
 
