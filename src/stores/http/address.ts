@@ -26,12 +26,3 @@ export function findAddressHint({ url, name }: HttpAddress): string | undefined 
   if (!url.pathname.endsWith('/plants')) return undefined
   return `Use the address without /plants: ${name.slice(0, -'/plants'.length)}`
 }
-
-/** Changes only the scheme. The port stays, even if it is the default port of the old scheme. */
-export function formatWithScheme({ url }: HttpAddress, scheme: 'http:' | 'https:'): string {
-  const changedUrl = new URL(url)
-  // The scheme comes first, because a URL drops the default port of its scheme.
-  changedUrl.protocol = scheme
-  changedUrl.port = url.port || (url.protocol === 'https:' ? '443' : '80')
-  return changedUrl.href.replace(/\/$/, '')
-}

@@ -4,9 +4,9 @@ import type { HttpAddress } from '../address.js'
 import type { TokenCheck } from '../credentials.js'
 import { type CheckResult, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext, OpenContext } from '../store-kind.js'
-import { baseUrlHint, interpretResponse } from './failures.js'
 import { HttpClient, type HttpResponse } from './http-client.js'
 import { expectedPlant, parseError } from './plant-request.js'
+import { interpretResponse } from './requests.js'
 
 /**
  * Checks a token by a create with an empty object. By the specification, a service that accepts the
@@ -26,7 +26,7 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
     } as const
     const response = await client.send(probe, timeoutMs, [signal])
     signal.throwIfAborted()
-    const result = await interpretResponse(client, probe, response)
+    const result = interpretResponse(client, probe, response)
     if ('value' in result) {
       const message = `${address.name} answered 200 to an empty object`
       return { state: 'unknown', error: new PlantsError('badResponse', message, { status: 200 }) }
@@ -44,8 +44,7 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
     }
     const isRejectedAsPlant = response.status === 400 && parseError(response) !== undefined
     if (isRejectedAsPlant) return { state: 'accepted' }
-    const state = isForeign(response) ? 'foreign' : 'unknown'
-    return { state, error: replaceHint(error, state) }
+    return { state: isForeign(response) ? 'foreign' : 'unknown', error }
   } finally {
     await client.close()
   }
@@ -64,19 +63,6 @@ async function checkService(address: HttpAddress, context: OpenContext): Promise
     check.error
   const rejection = check.state === 'rejected' ? 'The token is not accepted: ' : ''
   return { state: 'failed', message: rejection + message, hint }
-}
-
-/**
- * Replaces a hint about a create, such as that nothing was stored. A check never stores anything.
- */
-function replaceHint(error: PlantsError, state: 'foreign' | 'unknown'): PlantsError {
-  const { kind, message } = error
-  if (kind === 'unavailable')
-    return new PlantsError(kind, message, { ...error, hint: 'Try again later' })
-  const isAboutCreate = kind === 'rejected' && error.status !== 404 && error.status !== 405
-  if (!isAboutCreate) return error
-  const hint = state === 'foreign' ? baseUrlHint : undefined
-  return new PlantsError(kind, message, { ...error, hint })
 }
 
 /**

@@ -8,8 +8,13 @@ import { runWithin } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import { isUnknownIssuer } from '../certificate-errors.js'
 import type { ServiceAccess } from '../credentials.js'
-import type { ResponseShape } from './response-schemas.js'
-import { callWhenOpen, createTransport, type HttpOptions, type Transport } from './transport.js'
+import {
+  callWhenOpen,
+  createProxyError,
+  createTransport,
+  type HttpOptions,
+  type Transport,
+} from './transport.js'
 
 export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -23,8 +28,6 @@ export interface HttpRequest<T = unknown> {
 export interface ExpectedValue<T> {
   /** The name of the expected value in messages, such as "Plant". */
   noun: string
-  /** The expected JSON. If it is set, a message says how the response differs from it. */
-  shape?: ResponseShape
   /**
    * Returns the value of a response with status 200, or undefined if the body is not the expected
    * value.
@@ -49,13 +52,6 @@ export interface NoResponse {
   isSent: boolean
 }
 
-/** The connection was closed within the body of a response. */
-export class TruncatedResponseError extends Error {
-  constructor(status: number, receivedAmount: string, cause: unknown) {
-    super(`(${status}) was cut short: the connection was closed after ${receivedAmount}`, { cause })
-  }
-}
-
 /** A plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
 const maxBodyBytes = 16 * 1_048_576
 
@@ -74,7 +70,6 @@ export class HttpClient {
   #transport: Promise<Transport> | undefined
   /** The transport that also trusts the certificates of the system, if there are any. */
   #systemTransport: Promise<Transport | undefined> | undefined
-  #speaksTls: Promise<boolean> | undefined
 
   constructor(address: HttpAddress, options: HttpOptions) {
     this.address = address
@@ -106,30 +101,13 @@ export class HttpClient {
     try {
       signal.throwIfAborted()
       const response = await this.#sendAndReceive(transport, request, signal, onSent)
-      return await this.#rejectForeignResponse(response, transport, signal)
+      const cause = findForeignCause(response, transport)
+      return cause ? { cause, isSent: false } : response
     } catch (cause) {
       if (signal.aborted) return { cause: signal.reason, isSent }
-      if (isSent) {
-        const tlsPort = await this.#findTlsPortFailure(transport.target, signal, cause)
-        return tlsPort ?? { cause, isSent }
-      }
-      const mayRepeat = isUnknownIssuer(cause) && (await this.#trustSystem(transport))
+      const mayRepeat = !isSent && isUnknownIssuer(cause) && (await this.#trustSystem(transport))
       return mayRepeat ? this.#exchange(request, signal) : { cause, isSent }
     }
-  }
-
-  /** Returns the response, or a failure that says why the response does not come from a service. */
-  async #rejectForeignResponse(
-    response: HttpResponse,
-    { forwarding, createProxyError, target }: Transport,
-    signal: AbortSignal,
-  ): Promise<HttpResponse | NoResponse> {
-    // Only a proxy answers 407 (RFC 9110, 15.5.8), and a proxy that does has not passed the request
-    // on.
-    if (forwarding && createProxyError && response.status === 407)
-      return { cause: createProxyError(407), isSent: false }
-    if (!mayComeFromTlsPort(response)) return response
-    return (await this.#findTlsPortFailure(target, signal)) ?? response
   }
 
   /** @param onSent is called before the first byte is written */
@@ -190,29 +168,6 @@ export class HttpClient {
     return transport !== undefined && transport !== failedTransport
   }
 
-  /**
-   * Finds out whether a request in plain HTTP went to a port that speaks TLS.
-   *
-   * @param cause why there is no response; undefined for a response that such a port may have sent
-   * @returns the failure that names the port, or undefined if the port does not speak TLS
-   */
-  async #findTlsPortFailure(
-    target: Pick<URL, 'hostname' | 'port'>,
-    signal: AbortSignal,
-    cause?: unknown,
-  ): Promise<NoResponse | undefined> {
-    if (this.address.url.protocol !== 'http:' || this.access.proxy !== undefined) return undefined
-    const { createTlsPortError, isTlsAlert, speaksTls } = await import('./tls-port.js')
-    const isAlert = isTlsAlert(cause)
-    if (!isAlert) {
-      this.#speaksTls ??= speaksTls(target, signal)
-      if (!(await this.#speaksTls)) return undefined
-    }
-    // A response, or an alert, says that the request was not understood.
-    const isAnswered = isAlert || cause === undefined
-    return { cause: createTlsPortError(this.address, cause), isSent: !isAnswered }
-  }
-
   /** Looks the token up again, and returns true if the new token differs from the rejected one. */
   async renewToken(rejectedToken: string): Promise<boolean> {
     const token = await this.access.renew?.()
@@ -227,11 +182,20 @@ export class HttpClient {
 }
 
 /**
- * Returns true if a response may come from a port that speaks TLS. Servers at such ports answer in
- * plain text or HTML, for example "Client sent an HTTP request to an HTTPS server".
+ * Recognizes a response that shows that no service has got the request. Only a proxy answers 407
+ * (RFC 9110, 15.5.8). Ports with TLS of Go (Caddy), nginx, Apache and Tomcat answer plain HTTP with
+ * these words.
  */
-function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
-  return status === 400 && !isJsonType(headers['content-type'] ?? '')
+function findForeignCause(
+  { status, headers, body }: HttpResponse,
+  { target, forwarding }: Transport,
+): Error | undefined {
+  if (status === 407 && forwarding) return createProxyError(status)
+  if (status !== 400 || target.protocol !== 'http:') return undefined
+  const isError = isJsonType(headers['content-type'] ?? '')
+  const pattern = /HTTPS (?:server|port)|SSL-enabled server|requires TLS/
+  if (isError || !pattern.test(body.toString('latin1', 0, 1000))) return undefined
+  return Object.assign(Error('the port speaks TLS'), { code: 'TLS_PORT' })
 }
 
 async function readResponse(incomingMessage: http.IncomingMessage): Promise<HttpResponse> {
@@ -247,7 +211,8 @@ async function readResponse(incomingMessage: http.IncomingMessage): Promise<Http
     const announcedBytes = headers['content-length']
     const lengthClause =
       announcedBytes === undefined ? 'bytes, without its end' : `of ${announcedBytes} bytes`
-    throw new TruncatedResponseError(status, `${receivedBody.length} ${lengthClause}`, error)
+    const receivedAmount = `${receivedBody.length} ${lengthClause}`
+    throw Error(`its response (${status}) was cut short after ${receivedAmount}`, { cause: error })
   }
   return {
     status,

@@ -56,19 +56,8 @@ export class HttpStore implements Store {
       return await sendChange(sendRequest, change.type === 'create' ? { ...change, key } : change)
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      const type = toOutcomeType(error)
-      const isUnknown = type === 'unknown'
-      const hint = isUnknown
-        ? describeUnknownOutcome(change, key, name, error)
-        : chooseFailureHint(change, name, error)
-      const { reason } = signal
-      if (!(reason instanceof PlantsError)) {
-        const { kind, message, cause } = error
-        return { type, problem: new PlantsError(kind, message, { ...error, cause, hint }) }
-      }
-      const messageEnd = isUnknown ? ` before ${name} answered` : ', nothing was stored'
-      const message = reason.message + messageEnd
-      return { type, problem: new PlantsError(reason.kind, message, { hint, cause: error }) }
+      const problem = explainFailure(error, change, { name, key, signal })
+      return { type: toOutcomeType(error), problem }
     }
   }
 
@@ -100,33 +89,27 @@ function lacksOperation(error: unknown): boolean {
   return error instanceof PlantsError && [400, 404, 405, 422].includes(error.status ?? 0)
 }
 
-function chooseFailureHint(
-  change: Change,
-  service: string,
+/** Says of a change that failed whether it may have been made, and how to find out. */
+function explainFailure(
   error: PlantsError,
-): string | undefined {
-  return error.mayBeOwnPlant ? describeLookup(getTargetId(change), service) : error.hint
-}
-
-function describeLookup(id: bigint, service: string): string {
-  return `Look at it with: plants get ${id} --store ${quoteWord(service)}`
-}
-
-function describeUnknownOutcome(
   change: Change,
-  key: string,
-  service: string,
-  { kind, hint }: PlantsError,
-): string {
+  { name, key, signal }: { name: string; key: string; signal: AbortSignal },
+): PlantsError {
   const id = getTargetId(change)
-  const hintStart = hint === undefined ? '' : `${hint}. `
-  if (change.type === 'create') {
-    const repetitionAdvice = `repeat the command with: --idempotency-key ${quoteWord(key)}`
-    const uncertainty = `${hintStart}Whether plant ${id} is stored is unknown`
-    return `${uncertainty}. If the service supports idempotency keys, ${repetitionAdvice}`
+  const isCreate = change.type === 'create'
+  const isUnknown = error.isOutcomeUnknown
+  const lookupHint = `Look at it with: plants get ${id} --store ${quoteWord(name)}`
+  const repetitionHint = `If the service has keys, repeat with: --idempotency-key ${quoteWord(key)}`
+  const unknownHint = isCreate ? repetitionHint : lookupHint
+  const otherHint = error.mayBeOwnPlant ? lookupHint : error.hint
+  const hint = isUnknown ? unknownHint : otherHint
+  const uncertainty = isUnknown ? `. Plant ${id} may be ${isCreate ? 'stored' : 'changed'}` : ''
+  const { reason } = signal
+  if (!(reason instanceof PlantsError)) {
+    const { kind, message, cause } = error
+    return new PlantsError(kind, message + uncertainty, { ...error, cause, hint })
   }
-  const uncertainty = `${hintStart}Whether plant ${id} was changed is unknown`
-  // The hint of the error names another address, because no plant can be looked up at this address.
-  if (kind === 'noResponse' && hint !== undefined) return uncertainty
-  return `${uncertainty}. ${describeLookup(id, service)}`
+  const interruption = isUnknown ? ` before ${name} answered` : ', nothing was stored'
+  const message = reason.message + interruption + uncertainty
+  return new PlantsError(reason.kind, message, { hint, cause: error })
 }

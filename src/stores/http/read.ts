@@ -77,7 +77,6 @@ interface Page {
 
 const expectedPage: ExpectedValue<Page> = {
   noun: 'list of plants',
-  shape: 'plants',
   read(response) {
     const list = readJson(response)
     const plants = Array.isArray(list) ? list.map((item) => parseStoredPlant(item)) : undefined

@@ -2,8 +2,8 @@ import { PlantsError } from '../../errors.js'
 import { isObject, parseJson } from '../../plant/json.js'
 import { retry } from '../../platform/retry.js'
 import { chooseRetryBudgetMs, describeRetry, findRetryPauseMs } from '../retry.js'
-import { interpretResponse } from './failures.js'
-import type { HttpClient, HttpRequest } from './http-client.js'
+import { explainNoResponse, explainResponse, type Failure } from './explain.js'
+import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 
 /** A service that is started again takes some seconds. */
 const backoff = { firstMs: 100, longestMs: 2000 }
@@ -70,7 +70,7 @@ async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Ca
   call.signal.throwIfAborted()
   const { token } = client.access
   const response = await client.send(request, findRemainingMs(client, call), call.inFlightSignals)
-  const result = await interpretResponse(client, request, response)
+  const result = interpretResponse(client, request, response)
   if ('value' in result) return result.value
   const { error, isOutcomeUnknown } = result
   // A token may have expired, and a 401 changes nothing.
@@ -81,6 +81,17 @@ async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Ca
     call.onUnknownOutcome?.()
   }
   throw error
+}
+
+/** Returns the value of a response, or why there is none. Only a 200 has a value. */
+export function interpretResponse<T>(
+  client: HttpClient,
+  request: HttpRequest<T>,
+  response: HttpResponse | NoResponse,
+): { value: T } | Failure {
+  if ('cause' in response) return explainNoResponse(client, request, response)
+  const value = response.status === 200 ? request.expectedValue.read(response) : undefined
+  return value === undefined ? explainResponse(client, request, response) : { value }
 }
 
 /** Returns undefined if there is no time for another try, or if the request is not repeated. */

@@ -19,7 +19,7 @@ import {
 } from '../change.js'
 import type { WriteOptions } from '../store.js'
 import { defaultConcurrency } from '../store-kind.js'
-import { isPlantFailure } from './failures.js'
+import { isPlantFailure } from './explain.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { buildCreateRequest, buildPlantRequest } from './plant-request.js'
 import { send } from './requests.js'

@@ -7,7 +7,6 @@ import type { AgentOptions } from 'node:https'
 import { isIP, isIPv6 } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext, TLSSocket } from 'node:tls'
-import { PlantsError } from '../../errors.js'
 import type { Runtime } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
@@ -32,8 +31,6 @@ export interface Transport {
     origin: string
     headers: Record<string, string>
   }
-  /** Creates the error for a request that the proxy has answered instead of passing it on. */
-  createProxyError?(status: number): Error
   close(): void
 }
 
@@ -130,14 +127,13 @@ async function createTunnels(
       socket.destroy()
       // In TLS, a service sends nothing before the client, so bytes in `head` are from the proxy.
       if (statusCode === 200) fail?.(Error('the proxy answered instead of the service'))
-      else fail?.(explainProxyStatus(statusCode, proxy))
+      else fail?.(createProxyError(statusCode))
     })
     connectRequest.end()
   }
   return {
     request,
     target: { ...target, agent },
-    createProxyError: (status) => explainProxyStatus(status, proxy),
     close: () => {
       for (const connectRequest of connectRequests) connectRequest.destroy()
       agent.destroy()
@@ -162,7 +158,6 @@ async function createForwarding(
     request,
     target: { ...target, servername, agent },
     forwarding: { origin: url.origin, headers: { host: url.host, ...buildCredentials(proxy) } },
-    createProxyError: (status) => explainProxyStatus(status, proxy),
     close: () => agent.destroy(),
   }
 }
@@ -181,11 +176,10 @@ function buildCredentials({ username, password }: URL): Record<string, string> {
   return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
 }
 
-function explainProxyStatus(status: number, { protocol, host }: URL): Error {
-  if (status !== 407) return Error(`the proxy answered ${status}`)
-  const message = `The proxy ${host} answered 407: it asks for another user name or password`
-  const hint = `Set them in the variable of the proxy: ${protocol}//USER:PASSWORD@${host}`
-  return new PlantsError('accessDenied', message, { hint })
+/** Creates the error of a request that the proxy has answered instead of passing it on. */
+export function createProxyError(status: number): Error {
+  const error = Error(`the proxy answered ${status}`)
+  return status === 407 ? Object.assign(error, { code: 'PROXY_AUTHENTICATION' }) : error
 }
 
 /** Calls a function when a connection may be written to. */

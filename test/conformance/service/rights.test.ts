@@ -142,59 +142,6 @@ async function sendOperation(service: RunningService, name: Operation): Promise<
 }
 
 test.each([
-  {
-    line: 'update 1 --name Oak',
-    flags: [],
-    way: 'for a token with the right update and the rights of this one: plants tokens create --allow RIGHTS. For PLANTS_SERVE_TOKEN: plants serve --allow RIGHTS',
-  },
-  {
-    line: 'list',
-    flags: ['--allow', 'update'],
-    way: 'to offer this: plants serve --allow create,read',
-  },
-  {
-    line: 'create --id 2 --name Oak',
-    flags: ['--allow', 'read'],
-    way: 'to offer this: plants serve --allow create,read',
-  },
-])('the hint for a missing right names it, and ends the matter: $line', async (row) => {
-  const { line, flags, way } = row
-  const sandbox = new Sandbox()
-  await sandbox.run('create --id 1 --name Fern')
-  const { out: token } = await sandbox.run('tokens create --allow create,read')
-  const run = async (args: string[], secret: string) => {
-    const { address } = await serve(args, { folder: sandbox.home, env: {} })
-    const env = { PLANTS_STORE: address, PLANTS_TOKEN: secret.trim() }
-    return new Sandbox().run(line, { env })
-  }
-  const { code, err } = await run(flags, token)
-  expect([code, err]).toEqual([3, expect.stringMatching(`\n  Ask the operator ${way}\n$`)])
-  const [, command = '', rights = ''] =
-    /: plants (tokens create|serve) --allow (\S+)/.exec(err) ?? []
-  const followed =
-    command === 'serve'
-      ? await run(['--allow', rights], token)
-      : await run([], (await sandbox.run('tokens create --allow create,read,update')).out)
-  expect(followed).toMatchObject({ code: 0 })
-})
-
-test.each(['list', 'get 1', 'create --id 2 --name Oak', 'count', 'update 1 --name Oak'])(
-  'the hint for an address with /plants has the address that works: %s',
-  async (line) => {
-    const { address, token } = await serve([], { rights: allRights })
-    const env = { PLANTS_TOKEN: token }
-    const run = (store: string) => new Sandbox().run(`${line} --store ${store}`, { env })
-    await new Sandbox().run(`create --id 1 --name Fern --store ${address}`, { env })
-    const { code, err } = await run(`${address}/plants`)
-    expect([code, err]).toEqual([
-      1,
-      expect.stringContaining(`\n  Use the address without /plants: ${address}\n`),
-    ])
-    expect(await run(address)).toMatchObject({ code: 0 })
-  },
-)
-
-test.each([
   { event: 'has expired', flags: ' --expires 1ms', command: 'tokens list' },
   { event: 'was revoked', flags: '', command: 'tokens revoke 2' },
 ])('a running service rejects a token that $event', async ({ flags, command }) => {

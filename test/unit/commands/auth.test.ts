@@ -111,7 +111,7 @@ test('login saves a token for a service that is not running, and says that it wa
   const { code, status, error } = await login(address)
   expect([code, status]).toMatchObject([0, { checked: false }])
   expect(error).toEqual({
-    warning: `The token was saved in ${user.file}, but could not be checked: Could not reach ${address}: the connection was refused. Check the host and the port, and that the service is running there. To start one: plants serve --port PORT`,
+    warning: `The token was saved in ${user.file}, but could not be checked: Could not reach ${address}: the connection was refused. Check the host and the port, and that the service is running there`,
   })
   expect(user.saved).toMatchObject({ tokens: { [address]: { token } } })
 })
@@ -136,21 +136,18 @@ describe('login saves nothing', () => {
     expect(user.has('config')).toBe(false)
   })
 
-  test.runIf(hasOpenssl).each(['http', 'https'])(
-    'when the port does not speak %s (needs openssl)',
-    async (scheme) => {
-      const tls = scheme === 'http' ? createCertificate({ names: ['IP:127.0.0.1'] }) : undefined
-      const options = tls === undefined ? {} : { tls }
-      const onConnect = (socket: Socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
-      const service = await ScriptedServer.listen(tls ? options : { onConnect })
-      const address = `${scheme}://127.0.0.1:${service.port}`
-      const { code, status, error } = await login(address)
-      const hint = `Nothing was saved. Try ${service.url}`
-      expect({ code, status, error }).toMatchObject({ code: 4, error: { error: 503, hint } })
-      expect(status).toBeUndefined()
-      expect([user.has('config'), service.bytes.includes(token)]).toEqual([false, false])
-    },
-  )
+  test.each([
+    { scheme: 'http', answer: 'Client sent an HTTP request to an HTTPS server.' },
+    { scheme: 'https', answer: '' },
+  ])('when the port does not speak $scheme', async ({ scheme, answer }) => {
+    const onConnect = (socket: Socket) => void socket.end(buildResponse(400, answer))
+    const service = await ScriptedServer.listen({ onConnect })
+    const { code, status, error } = await login(`${scheme}://127.0.0.1:${service.port}`)
+    const hint = expect.stringMatching(/^Nothing was saved\. /)
+    expect({ code, status, error }).toMatchObject({ code: 4, error: { error: 503, hint } })
+    expect(status).toBeUndefined()
+    expect(user.has('config')).toBe(false)
+  })
 
   test.runIf(hasOpenssl)(
     'when the issuer of the certificate is unknown, and names the option (needs openssl)',
@@ -160,9 +157,7 @@ describe('login saves nothing', () => {
       const { code, error } = await login(service.url)
       expect({ code, hint: error.hint }).toMatchObject({
         code: 4,
-        hint: expect.stringMatching(
-          /^Nothing was saved\. If you trust the service, get its certificate /,
-        ),
+        hint: expect.stringMatching(/^Nothing was saved\. .* --ca-cert /),
       })
       expect(user.has('config')).toBe(false)
       const again = await login(`${service.url} --ca-cert ${tls.path}`)
@@ -172,11 +167,7 @@ describe('login saves nothing', () => {
 
   test.each<[string, ScriptedResponse, string]>([
     ['501 with a web page', buildPage(501), 'answered 501 with a web page of Web/1.0'],
-    [
-      '200 with a web page',
-      buildPage(200),
-      'answered 200 with text/html of Web/1.0, not application/',
-    ],
+    ['200 with a web page', buildPage(200), 'answered 200 with a web page of Web/1.0'],
     ['400 with a web page', buildPage(400), 'answered 400 with a web page of Web/1.0'],
     ['404', no(404, 404), 'answered 404: No'],
     ['405 with nothing', buildResponse(405), 'answered 405 with nothing'],
@@ -201,15 +192,6 @@ describe('login saves nothing', () => {
     expect({ code, status, error }).toMatchObject({ code: 4, error: { error: 503, message, hint } })
     expect(status).toBeUndefined()
     expect(user.has('config')).toBe(false)
-  })
-
-  test('when the address ends with /plants, and the hint has the right one', async () => {
-    const { url } = await ScriptedServer.listen({ posts: [no(404, 404)] })
-    const { code, error } = await login(`${url}/plants`)
-    expect([code, error.hint]).toEqual([
-      4,
-      `Nothing was saved. Use the address without /plants: ${url}`,
-    ])
   })
 
   test('when the service has moved', async () => {

@@ -150,8 +150,8 @@ test('a port at which another program closes the connection may be the wrong one
   Object.assign(user.env, { PLANTS_TOKEN: token })
   const { err } = await user.run(['list', '--timeout=1s', `--store=http://127.0.0.1:${port}`])
   expect(err).toContain(`\
-plants: http://127.0.0.1:${port} received the request, but did not answer: the connection was closed
-  Check the address and the port, or try again later
+plants: http://127.0.0.1:${port} did not answer: the connection was closed
+  Check the address, its port, and whether it begins with http:// or https://
 `)
 })
 

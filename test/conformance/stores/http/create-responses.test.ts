@@ -48,7 +48,7 @@ test.each([
   {
     kind: 'HTML',
     response: buildTyped('text/html; charset=utf-8', '<h1>Hi</h1>'),
-    message: '200 with text/html, not application',
+    message: '200 with a web page',
   },
   {
     kind: 'a Plant as text/plain',
@@ -63,12 +63,12 @@ test.each([
   {
     kind: 'JSON of another API',
     response: buildJsonResponse(200, { hello: 'you' }),
-    message: 'URL answered 200 with no Plant (the name is missing): {"hello":"you"}',
+    message: 'URL answered 200 with no Plant: {"hello":"you"}',
   },
   {
     kind: 'a list of Plants',
     response: buildJsonResponse(200, `[${fern}]`),
-    message: 'no Plant (it must be an object, but was an array): [',
+    message: '200 with no Plant: [',
   },
   {
     kind: 'JSON that is cut short',
@@ -86,13 +86,12 @@ test.each([
       'Content-Type': 'application/json',
       'Content-Encoding': 'gzip',
     }),
-    message:
-      'URL answered 200 with a body that is compressed (gzip), which the request did not allow',
+    message: 'URL answered 200 with a compressed body (gzip)',
   },
   {
     kind: 'a Plant whose tag is a number',
     response: buildJsonResponse(200, { name: 'Fern', tag: 1 }),
-    message: '(the tag must be a string, but was a number)',
+    message: '200 with no Plant: {"name":"Fern","tag":1}',
   },
   {
     kind: 'a Plant whose name is in __proto__',
@@ -150,21 +149,12 @@ describe('the Error of a service', () => {
   })
 
   test.each([
-    {
-      members: '"error":2147483648,"message":"No"',
-      reason: 'the error must be a 32-bit integer, but was a number',
-    },
-    {
-      members: '"error":"409","message":"No"',
-      reason: 'the error must be a 32-bit integer, but was "409"',
-    },
-    {
-      members: '"error":409,"message":{}',
-      reason: 'the message must be a string, but was an object',
-    },
-    { members: '"error":409', reason: 'the message is missing' },
-  ])('is invalid with the members $members', async ({ members, reason }) => {
-    const message = `URL answered 400 with no Error (${reason}): {${members}}`
+    '"error":2147483648,"message":"No"',
+    '"error":"409","message":"No"',
+    '"error":409,"message":{}',
+    '"error":409',
+  ])('is invalid with the members %s', async (members) => {
+    const message = `URL answered 400: {${members}}`
     const error = { error: 400, message, status: 400 }
     const response = buildJsonResponse(400, `{${members}}`)
     expect(await createWithoutKeys(response)).toEqual(buildFailure(1, error))

@@ -60,7 +60,7 @@ test.runIf(ipv4)(
       '0',
     ])
     expect(code).toBe(5)
-    const way = `was sent through the proxy ${new URL(proxy.url).host}, but not answered`
+    const way = `did not answer through the proxy ${new URL(proxy.url).host}`
     const message = expect.stringContaining(`${way}: the response headers are larger than 16 KiB`)
     expect(error).toMatchObject({ error: 504, message })
   },
@@ -141,10 +141,11 @@ describe.runIf(hasOpenssl && ipv4)(
         const { code, error } = await createdThrough(service, variables)
         expect([code, service.connections]).toEqual([4, 0])
         const proxyHost = new URL(proxy.url).host
+        const message = expect.stringContaining(` the proxy ${proxyHost}: the proxy answered 407`)
         expect(error).toEqual({
           error: 503,
-          message: `The proxy ${proxyHost} answered 407: it asks for another user name or password`,
-          hint: `Set them in the variable of the proxy: http://USER:PASSWORD@${proxyHost}`,
+          message,
+          hint: 'Write USER:PASSWORD@ before its host in HTTPS_PROXY or HTTP_PROXY',
         })
       }
     })

@@ -56,28 +56,6 @@ describe('a service that can be read', () => {
     },
   )
 
-  test.each([
-    [413, 'list', 'the base URL of a Plant Store'],
-    [422, 'list', 'the base URL of a Plant Store'],
-    [422, 'update 1 --name Fern', 'the base URL of a Plant Store'],
-    [413, 'update 1 --name Fern', 'Shorten the plant, or let the operator'],
-    [403, 'list', 'Ask the operator of the service to allow this'],
-  ])(
-    'answers %d without an Error to plants %s, and the hint says what to do',
-    async (status, line, hint) => {
-      const request = line === 'list' ? 'GET /plants' : 'PATCH /plants/1'
-      const { last } = await runCommandAt(line, { [request]: [buildResponse(status)] })
-      expect(last).toMatchObject({ status, hint: expectText(hint) })
-    },
-  )
-
-  test('answers 502 to a read, and the hint names the operator', async () => {
-    const responses = { 'GET /plants/1': [buildResponse(502)] }
-    const { last } = await runCommandAt('get 1 --timeout 1s', responses)
-    const hint = 'Try again later. If that does not help, tell the operator of the service'
-    expect(last).toMatchObject({ status: 502, hint })
-  })
-
   test.each<[string, string[], number]>([
     ['two plants that descend', [moss, fern], 0],
     ['its only plant', [moss], 0],
@@ -147,19 +125,17 @@ describe('the count of plants', () => {
     },
   )
 
-  const rule = 'the count must be an integer from 0 to 9223372036854775807'
-
   test.each([
-    { body: '{"count":-1}', why: `${rule}, but was -1` },
-    { body: '{"count":1.5}', why: `${rule}, but was 1.5` },
-    { body: '{"count":9223372036854775808}', why: `${rule}, but was 9223372036854775808` },
-    { body: '{"count":"1"}', why: `${rule}, but was "1"` },
-    { body: '{}', why: 'the count is missing' },
-    { body: '[]', why: 'it must be an object, but was an array' },
-    { body: '1', why: 'it must be an object, but was a number' },
-  ])('is rejected if the body is $body: $why', async ({ body, why }) => {
+    '{"count":-1}',
+    '{"count":1.5}',
+    '{"count":9223372036854775808}',
+    '{"count":"1"}',
+    '{}',
+    '[]',
+    '1',
+  ])('is rejected if the body is %s', async (body) => {
     const { code, last } = await count({ 'GET /plants/count': [buildJsonResponse(200, body)] })
-    const message = `URL answered 200 with no count (${why}): ${body}`
+    const message = `URL answered 200 with no count: ${body}`
     expect({ code, last }).toMatchObject({ code: 4, last: { message } })
   })
 })
@@ -170,7 +146,12 @@ describe('a response to a request that reads', () => {
   test.each<[string, ScriptedResponse, number, string]>([
     ['404 without an Error', buildResponse(404), 1, '404 with nothing'],
     ['another plant', buildJsonResponse(200, moss), 4, `no StoredPlant with id 1: ${moss}`],
-    ['a web page', buildResponse(200, 'Hi', { 'Content-Type': 'text/html' }), 4, 'text/html'],
+    [
+      'a web page',
+      buildResponse(200, 'Hi', { 'Content-Type': 'text/html' }),
+      4,
+      '200 with a web page',
+    ],
     ['a reset', resetConnection, 4, 'the connection was closed'],
   ])('for one plant is rejected: %s', async (_, answer, code, message) => {
     const now = createCountingClock(600_000)
@@ -185,18 +166,18 @@ describe('a response to a request that reads', () => {
     [
       'a rounded id',
       buildPage([fern, rounded, rounded]),
-      `URL answered 200 with no list of plants (plant 2: the id must be an integer from -9223372036854775808 to 9223372036854775807, but was 1.0000000000000000001): [${fern},${rounded}`,
+      `URL answered 200 with no list of plants: [${fern},${rounded}`,
     ],
     [
       'plants without names and tags',
       buildPage(['{"id":1,"tag":5,"nme":"F"}']),
-      '(plant 1: the name is missing; plant 1: the tag must be',
+      'URL answered 200 with no list of plants: [{"id":1,"tag":5,"nme":"F"}]',
     ],
     ['more than 16 MiB', buildJsonResponse(200, `[${' '.repeat(16_777_216)}]`), 'more than 16 MiB'],
     [
       'compressed plants',
       buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'br' }),
-      'URL answered 200 with a body that is compressed (br), which the request did not allow',
+      'URL answered 200 with a compressed body (br)',
     ],
     [
       'plants that are not UTF-8',
@@ -208,7 +189,7 @@ describe('a response to a request that reads', () => {
     [
       'less than was announced',
       (socket) => void socket.end(buildPage([fern]).toString().replace('h: 24', 'h: 34')),
-      'The response of URL (200) was cut short: the connection was closed after 24 of 34 bytes',
+      'URL did not answer: its response (200) was cut short after 24 of 34 bytes',
     ],
   ])('for a list is rejected: %s', async (_, answer, message) => {
     const { code, last } = await runCommandAt(
@@ -217,11 +198,6 @@ describe('a response to a request that reads', () => {
       { now: createCountingClock(600_000) },
     )
     expect({ code, last }).toMatchObject({ code: 4, last: { message: expectText(message) } })
-  })
-
-  test('with a compressed list is rejected, and the error says what the operator must change', async () => {
-    const { last } = await list(buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'gzip' }))
-    expect(last).toMatchObject({ error: 503, hint: expectText('must send uncompressed JSON') })
   })
 
   test('with the tag null has no tag', async () => {

@@ -1,0 +1,324 @@
+/*
+ * Explains requests without a result. One table has the statuses of responses, and one the codes of
+ * the errors of requests without a response. They decide the kind, and so the exit code and
+ * whether a request is repeated.
+ */
+import { isUtf8 } from 'node:buffer'
+import { type ErrorKind, getExitCode, getSystemCode, PlantsError } from '../../errors.js'
+import { isJsonType } from '../../plant/json.js'
+import type { ErrorBody } from '../../plant/plant.js'
+import { isTimeout } from '../../platform/runtime.js'
+import { parseUrl } from '../../platform/urls.js'
+import { describeConnectionFailure } from '../certificate-errors.js'
+import type { ServiceAccess } from '../credentials.js'
+import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
+import { findCompression, parseError, truncateToLine } from './plant-request.js'
+
+/**
+ * Why a request has no result. If `isOutcomeUnknown`, the service may have processed the request,
+ * and only a repetition can show whether it did.
+ */
+export interface Failure {
+  error: PlantsError
+  isOutcomeUnknown?: boolean
+}
+
+interface Cause {
+  kind: ErrorKind
+  /** The kind and the hint of a request that reads, if they differ: a read changes nothing. */
+  readKind?: ErrorKind
+  readHint?: string
+  words?: string
+  hint?: string
+}
+
+const baseUrlHint =
+  'Check the address: it must be the base URL of a Plant Store, the part before /plants'
+const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
+
+const moved: Cause = {
+  kind: 'accessDenied',
+  hint: 'If the new address is right, use it with --store',
+}
+const missingOperation: Cause = {
+  kind: 'rejected',
+  hint: 'Check the address: it must be the base URL. If it is, the service does not offer this',
+}
+const busy: Cause = { kind: 'unavailable', hint: 'Try again later' }
+const missingPlant: Cause = { kind: 'notFound' }
+/** A wrong address can lead to an Error, too: `GET /plants/plants` asks for a plant. */
+const rejection: Cause = { kind: 'rejected', readHint: baseUrlHint }
+const foreignRejection: Cause = { kind: 'rejected', hint: baseUrlHint }
+const serverError: Cause = {
+  kind: 'badResponse',
+  readKind: 'unavailable',
+  readHint: 'Try again later',
+}
+const unusable: Cause = { kind: 'badResponse', readKind: 'accessDenied', hint: baseUrlHint }
+
+const causesByStatus: Readonly<Record<number, Cause>> = {
+  301: moved,
+  302: moved,
+  307: moved,
+  308: moved,
+  401: { kind: 'unauthorized' }, // the origin of the token has the hint
+  403: { kind: 'forbidden', hint: 'Ask the operator of the service to allow this' },
+  404: missingOperation,
+  405: missingOperation,
+  409: { kind: 'conflict', hint: 'Choose another id' },
+  413: { kind: 'rejected', hint: 'Shorten the plant' },
+  429: busy,
+  // A server answers 501 to a method that it does not know, and so is no Plant Store.
+  501: { kind: 'badResponse', readKind: 'unavailable', hint: baseUrlHint },
+  503: busy,
+}
+
+const unreachable: Cause = { kind: 'unavailable', hint: 'Check the address and the network' }
+const timedOut: Cause = { ...unreachable, words: 'it timed out' }
+/** Another program closes a connection at which it gets HTTP, and so do ports that speak TLS. */
+const closed: Cause = {
+  kind: 'unavailable',
+  words: 'the connection was closed',
+  hint: 'Check the address, its port, and whether it begins with http:// or https://',
+}
+const noTls: Cause = {
+  kind: 'accessDenied',
+  words: 'the TLS handshake failed',
+  hint: 'If the service has no TLS, begin the address with http://',
+}
+const noHttp: Cause = {
+  kind: 'accessDenied',
+  words: 'the response is not HTTP',
+  hint: 'Check the address: another program may answer at this port',
+}
+const untrusted: Cause = {
+  kind: 'accessDenied',
+  hint: 'If you trust its issuer, give --ca-cert a file with the certificate of the issuer',
+}
+
+/** The key is the code of an error of the system, Node.js, OpenSSL or this program. */
+const causesByCode: Readonly<Record<string, Cause>> = {
+  '': unreachable, // an error without a code
+  EAI_AGAIN: unreachable,
+  EHOSTUNREACH: unreachable,
+  ENETUNREACH: unreachable,
+  ECONNREFUSED: {
+    kind: 'unavailable',
+    words: 'the connection was refused',
+    hint: 'Check the host and the port, and that the service is running there',
+  },
+  ENOTFOUND: {
+    kind: 'accessDenied',
+    words: 'the host is unknown',
+    hint: 'Check its name for typing errors',
+  },
+  TIMEOUT: timedOut,
+  ETIMEDOUT: timedOut,
+  ECONNRESET: closed,
+  EPIPE: closed,
+  HPE_HEADER_OVERFLOW: { ...noHttp, words: 'the response headers are larger than 16 KiB' },
+  TLS_PORT: {
+    kind: 'accessDenied',
+    words: 'its port speaks TLS, not plain HTTP',
+    hint: 'Begin the address with https://',
+  },
+  EPROTO: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  DEPTH_ZERO_SELF_SIGNED_CERT: {
+    kind: 'accessDenied',
+    hint: 'If you trust the service, give --ca-cert its certificate, from the operator',
+  },
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  ERR_TLS_CERT_ALTNAME_INVALID: {
+    kind: 'accessDenied',
+    hint: 'Use an address with a host that the certificate of the service names',
+  },
+  CERT_HAS_EXPIRED: {
+    kind: 'accessDenied',
+    hint: 'Let the operator of the service renew its certificate',
+  },
+  PROXY_AUTHENTICATION: {
+    kind: 'accessDenied',
+    hint: 'Write USER:PASSWORD@ before its host in HTTPS_PROXY or HTTP_PROXY',
+  },
+}
+const otherCause: Cause = {
+  kind: 'accessDenied',
+  hint: 'Check the address and the certificate of the service',
+}
+
+/**
+ * Returns true for an error that concerns one plant. Other errors concern the service, and so all
+ * plants.
+ */
+export function isPlantFailure({ kind, status = 0 }: Pick<PlantsError, 'kind' | 'status'>) {
+  if (kind === 'conflict' || kind === 'notFound') return true
+  return kind === 'rejected' && [400, 413, 422].includes(status)
+}
+
+/** Explains a response that is not the expected value. */
+export function explainResponse(
+  client: HttpClient,
+  request: HttpRequest,
+  response: HttpResponse,
+): Failure {
+  const { status, headers } = response
+  const errorBody = parseError(response)
+  const cause = findCause(request, status, errorBody)
+  const isRead = request.method === 'GET'
+  const kind = (isRead && cause.readKind) || cause.kind
+  const proxyClause = errorBody === undefined ? describeForwardingProxy(client) : ''
+  const summary = `${client.address.name} answered ${status}${proxyClause}`
+  // A user of several services must know which of them rejects the token, or is busy.
+  const start = isPlantFailure({ kind, status }) ? '' : `${summary}: `
+  const message = errorBody
+    ? start + errorBody.message
+    : summary + describeContent(client, request, response)
+  const retryAfterMs = cause.kind === 'unavailable' ? parseRetryAfter(headers) : undefined
+  // Only a rejection has the value of the service.
+  const isRejection = getExitCode(kind) < getExitCode('unavailable')
+  const error = new PlantsError(kind, message + describeDelay(retryAfterMs), {
+    status,
+    requestId: truncateToLine(String(headers['request-id'] ?? '')) || undefined,
+    hint: proxyClause === '' ? chooseHint(cause, isRead, client.access) : proxyHint,
+    retryAfterMs,
+    ...(isRejection && { error: errorBody?.error ?? status }),
+  })
+  return { error, isOutcomeUnknown: kind === 'badResponse' && status >= 500 }
+}
+
+function findCause({ path }: HttpRequest, status: number, errorBody?: ErrorBody): Cause {
+  const value = errorBody?.error ?? status
+  // A 409 without an Error may come from a proxy on the way, so nothing says that the id exists.
+  if (status === 409 && errorBody === undefined) return foreignRejection
+  // On a path without an id, a 404 may say that the service lacks the operation.
+  const isAboutId = errorBody !== undefined && path.startsWith('/plants/')
+  if (status === 404 && value === 404 && isAboutId) return missingPlant
+  const hasOwnCause = status === 400 && [401, 403, 409].includes(value)
+  const cause = causesByStatus[hasOwnCause ? value : status]
+  if (cause) return cause
+  if (status >= 500) return serverError
+  if (status < 400) return unusable
+  return errorBody === undefined ? foreignRejection : rejection
+}
+
+function chooseHint(
+  { kind, hint, readHint = hint }: Cause,
+  isRead: boolean,
+  { tokenHint }: ServiceAccess,
+): string | undefined {
+  if (kind === 'unauthorized') return tokenHint
+  return isRead ? readHint : hint
+}
+
+function describeDelay(retryAfterMs: number | undefined): string {
+  return retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
+}
+
+/** Explains why a request has no response. Only one that was not sent has changed nothing. */
+export function explainNoResponse(
+  client: HttpClient,
+  { method }: HttpRequest,
+  { cause: reason, isSent }: NoResponse,
+): Failure {
+  const { address, access } = client
+  const mayHaveChanged = isSent && method !== 'GET'
+  // A signal has ended the request, so no repetition can show the outcome.
+  if (reason instanceof PlantsError) {
+    const { message } = reason
+    const error = mayHaveChanged
+      ? new PlantsError('noResponse', message, { cause: reason })
+      : reason
+    return { error }
+  }
+  const code = findCode(reason)
+  const cause = causesByCode[code] ?? (code.startsWith('HPE_') ? noHttp : otherCause)
+  const { kind, words = describeConnectionFailure(reason), hint } = cause
+  // A port that answers plain HTTP with a TLS alert has not understood the request.
+  if (!isSent || code === 'TLS_PORT') {
+    const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${words}`
+    const isOfProxy = access.proxy !== undefined && kind === 'unavailable'
+    const unreachedHint = isOfProxy ? proxyHint : hint
+    return { error: new PlantsError(kind, message, { hint: unreachedHint, cause: reason }) }
+  }
+  const message = `${address.name} did not answer${describeForwardingProxy(client)}: ${words}`
+  const error = mayHaveChanged
+    ? new PlantsError('noResponse', message, { cause: reason })
+    : new PlantsError('unavailable', message, { hint, cause: reason })
+  return { error, isOutcomeUnknown: mayHaveChanged }
+}
+
+/** The key of `causesByCode` for an error. */
+function findCode(reason: unknown): string {
+  if (isTlsAlert(reason)) return 'TLS_PORT'
+  return getSystemCode(reason) ?? (isTimeout(reason) ? 'TIMEOUT' : '')
+}
+
+/**
+ * Returns true if the parser of node:http failed at a TLS alert, which is a record of type 21 and
+ * version 3.x (RFC 8446, 5.1).
+ */
+function isTlsAlert(error: unknown): boolean {
+  if (!(error instanceof Error) || !('rawPacket' in error)) return false
+  const { rawPacket } = error
+  return rawPacket instanceof Uint8Array && rawPacket[0] === 0x15 && rawPacket[1] === 0x03
+}
+
+/**
+ * Names the proxy that forwards requests in plain HTTP. A response without an Error may come from
+ * this proxy.
+ */
+function describeForwardingProxy({ address, access }: HttpClient): string {
+  return address.url.protocol === 'http:' ? describeProxy(access.proxy) : ''
+}
+
+function describeProxy(proxy: string | undefined): string {
+  return proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
+}
+
+/**
+ * Parses Retry-After: seconds, or a date by the clock of the service, which its header Date shows
+ * (RFC 9110, 10.2.3).
+ */
+function parseRetryAfter({
+  date = '',
+  'retry-after': text = '',
+}: HttpResponse['headers']): number | undefined {
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  const delayMs = Date.parse(text) - (Date.parse(date) || Date.now())
+  return delayMs > 0 ? delayMs : undefined
+}
+
+/** Describes the content of a response that is neither the expected value nor an Error. */
+function describeContent(
+  { address }: HttpClient,
+  { expectedValue }: HttpRequest,
+  response: HttpResponse,
+): string {
+  const { status, headers, body } = response
+  const target =
+    headers.location === undefined ? undefined : parseUrl(headers.location, address.url.href)
+  // The user information and the query of the new address may be secrets.
+  if (target && status >= 300 && status < 400)
+    return `, and redirects to ${truncateToLine(target.origin + target.pathname)}`
+  if (body.length === 0) return ' with nothing'
+  if (response.isTruncated) return ' with more than 16 MiB'
+  const compression = findCompression(headers)
+  if (compression !== undefined) return ` with a compressed body (${truncateToLine(compression)})`
+  const type = headers['content-type'] ?? 'no Content-Type'
+  // The text of a web page is for a browser, but its server may be a proxy before the service.
+  if (/^(?:text\/html|application\/xhtml\+xml)\b/i.test(type)) {
+    const server = truncateToLine(String(headers['server'] ?? ''))
+    return server === '' ? ' with a web page' : ` with a web page of ${server}`
+  }
+  const text = truncateToLine(body.toString('utf8', 0, 1000))
+  if (status !== 200) return `: ${text}`
+  if (!isJsonType(type))
+    return ` with ${truncateToLine(type.replace(/;.*/, ''))}, not application/json: ${text}`
+  return isUtf8(body)
+    ? ` with no ${expectedValue.noun}: ${text}`
+    : ` with a body that is not UTF-8: ${text}`
+}
