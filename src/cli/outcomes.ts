@@ -17,7 +17,6 @@ import {
   type Problem,
   toError,
 } from '../stores/change.js'
-import { findKind } from '../stores/kinds.js'
 import { planChanges } from '../stores/plan.js'
 import type { Store } from '../stores/store.js'
 import type { CommandContext } from './command-context.js'
@@ -196,7 +195,6 @@ function chooseWorse(first: PlantsError | undefined, second: PlantsError): Plant
 function addStoreToError(problem: Problem, { address, storeFlag }: CommandContext): PlantsError {
   const { kind, message } = problem
   if (kind !== 'notFound') return toError(problem)
-  const addressHint = findKind(address).findAddressHint(address)
-  const hint = addressHint ?? `List the plants with: plants list${storeFlag}`
+  const hint = `List the plants with: plants list${storeFlag}`
   return new PlantsError(kind, `${message} in ${address.name}`, { hint })
 }

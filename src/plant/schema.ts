@@ -9,7 +9,7 @@ import { type FieldName, idRule, isStorableString, type StringFieldName } from '
 import { NumberLiteral } from './json.js'
 
 /** Builds the `error` of a schema, such as "the name must be a string, but was null". */
-export function buildSentence(subject: string, rule: string) {
+function buildSentence(subject: string, rule: string) {
   return ({ input }: { input?: unknown }) =>
     input === undefined
       ? `${subject} is missing`

@@ -40,8 +40,6 @@ export interface StoreKind<A extends Address = Address> {
   findAbsenceCause(address: A): AbsenceCause | undefined
   /** Returns true if the path is a file of the store, which an export must not replace. */
   ownsFile(address: A, path: string): Promise<boolean>
-  /** Returns a hint if the address may be the reason why the store does not have a plant. */
-  findAddressHint(address: A): string | undefined
   /** Returns a warning if others could read or change what the connection carries. */
   findNetworkRisk(address: A): Promise<string | undefined>
   /** If a store may be used at a standby, this changes the address to its primary server. */

@@ -20,9 +20,3 @@ export function parseHttp(address: string, source: string): HttpAddress {
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }
-
-/** Finds a hint for an address that ends with /plants, which people copy as the base URL. */
-export function findAddressHint({ url, name }: HttpAddress): string | undefined {
-  if (!url.pathname.endsWith('/plants')) return undefined
-  return `Use the address without /plants: ${name.slice(0, -'/plants'.length)}`
-}

@@ -1,6 +1,6 @@
 import type { HttpAddress } from '../address.js'
 import { MissingCapability, type StoreKind } from '../store-kind.js'
-import { findAddressHint, parseHttp } from './address.js'
+import { parseHttp } from './address.js'
 
 const needsDirectAccess = new MissingCapability(
   'but this command needs direct access to the store',
@@ -27,7 +27,6 @@ export const httpKind: StoreKind<HttpAddress> = {
   isDefault: () => false,
   findAbsenceCause: () => undefined,
   ownsFile: async () => false,
-  findAddressHint,
   /** `assertNotExposed` refuses to send a token where others could read it. */
   findNetworkRisk: async () => undefined,
   toWritable: async (address) => address,

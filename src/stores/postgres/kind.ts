@@ -34,7 +34,6 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   isDefault: () => false,
   findAbsenceCause: () => undefined,
   ownsFile: async () => false,
-  findAddressHint: () => undefined,
   findNetworkRisk: async (address) => (await loadAddress()).findNetworkRisk(address),
 
   toWritable: async (address) => (await loadAddress()).toReadWrite(address),

@@ -35,7 +35,6 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
   isDefault: ({ isDefault }) => isDefault,
   findAbsenceCause,
   ownsFile: async ({ name }, path) => (await import('./connection.js')).belongsToStore(name, path),
-  findAddressHint: () => undefined,
   findNetworkRisk: async () => undefined,
   toWritable: async (address) => address,
 
