@@ -1,6 +1,5 @@
 import { type OutputFormat, outputFormats } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
-import type { PlantsError } from '../errors.js'
 import { quoteIfNeeded } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import { type Address, createNoStoreError } from '../stores/address.js'
@@ -76,20 +75,16 @@ export class CommandContext extends SettingsContext {
     return this.#unlessMissing(await opener.openExisting())
   }
 
-  /**
-   * Opens the store as `openStore` does, if it is a direct one.
-   *
-   * @param missingHint how to create a store that does not exist
-   */
-  async openDirectStore(missingHint?: string): Promise<DirectStore | undefined> {
+  /** Opens the store as `openStore` does, if it is a direct one. */
+  async openDirectStore(): Promise<DirectStore | undefined> {
     const opener = await this.createDirectOpener()
-    return this.#unlessMissing(await opener.openExisting(), missingHint)
+    return this.#unlessMissing(await opener.openExisting())
   }
 
-  #unlessMissing<S>(store: S | undefined, missingHint?: string): S | undefined {
+  #unlessMissing<S>(store: S | undefined): S | undefined {
     const { address } = this
     if (store === undefined && !findKind(address).isDefault(address))
-      throw this.createNoStoreError(missingHint)
+      throw createNoStoreError(address)
     return store
   }
 
@@ -122,14 +117,8 @@ export class CommandContext extends SettingsContext {
     return settings.storeName === undefined ? name : `${settings.storeName} (${name})`
   }
 
-  createNoStoreError(hint?: string): PlantsError {
-    const { address, storeFlag } = this
-    const cause = findKind(address).findAbsenceCause(address)
-    return createNoStoreError(address, { storeFlag, cause, hint })
-  }
-
   describeMissingStore(): string {
-    return `There is no store at ${this.address.name} yet: plants create creates it`
+    return `There is no store at ${this.address.name} yet`
   }
 }
 

@@ -71,10 +71,6 @@ export function ignoreMissingFile<T>(call: () => T): T | undefined {
   }
 }
 
-export function isEmptyFile(path: string): boolean {
-  return ignoreSystemError(() => statSync(path))?.size === 0
-}
-
 /** Returns the path if it exists, or else the nearest folder above it that exists. */
 export function findExistingPath(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : findExistingPath(dirname(path))

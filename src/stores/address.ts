@@ -1,7 +1,4 @@
-import { dirname } from 'node:path'
 import { createUsageError, isWindows, PlantsError } from '../errors.js'
-import { describeMissingFolder } from '../platform/files.js'
-import { formatMakeFolder, formatOption } from '../platform/shell.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
@@ -97,42 +94,11 @@ export function createPortError(source: string): PlantsError {
   return createAddressError(source, 'has a port that is not from 1 to 65535', 'Correct the port')
 }
 
-interface MissingStore {
-  /** The option that names the store in a command, such as ` --store ./garden.db`. */
-  storeFlag?: string
-  cause?: AbsenceCause | undefined
-  /** Says how to create the store. By default, it names `plants create`. */
-  hint?: string | undefined
-}
-
-/** Why there is no store at a path. */
-export type AbsenceCause = 'missingFolder' | 'missingFile' | 'emptyFile'
-
 export function createNoStoreError(
   { name }: Address,
-  { storeFlag = formatOption('store', name), cause = 'missingFile', hint }: MissingStore = {},
+  hint = 'Find the right store with: plants stores list',
 ): PlantsError {
-  const { reason, firstStep, advice } = explainAbsence(cause, dirname(name))
-  const command = `plants create --id next --name NAME${storeFlag}`
-  const creation = hint ?? `${advice} the store and a plant with: ${command}`
-  const message = `There is no store at ${name}${reason}`
-  return new PlantsError('accessDenied', message, { hint: firstStep + creation })
-}
-
-/** @param folder the directory in which the store was looked for */
-function explainAbsence(cause: AbsenceCause, folder: string) {
-  switch (cause) {
-    case 'missingFolder':
-      return {
-        reason: `: ${describeMissingFolder(folder)}`,
-        firstStep: `Check the address (that of a service begins with https://), or create the directory with: ${formatMakeFolder(folder)}. `,
-        advice: 'Then create',
-      }
-    case 'missingFile':
-      return { reason: '', firstStep: '', advice: 'Check the address, or create' }
-    case 'emptyFile':
-      return { reason: ': the file is empty', firstStep: '', advice: 'Create' }
-  }
+  return new PlantsError('accessDenied', `There is no store at ${name}`, { hint })
 }
 
 /**

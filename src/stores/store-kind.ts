@@ -9,7 +9,7 @@
 
 import type { PlantsError } from '../errors.js'
 import type { Runtime } from '../platform/runtime.js'
-import type { AbsenceCause, Address, AddressContext, PostgresAddress } from './address.js'
+import type { Address, AddressContext, PostgresAddress } from './address.js'
 import type { Login, ServiceAccess, TokenCheck, TokenTarget } from './credentials.js'
 import type { Finding } from './diagnose.js'
 import type { DirectStore, Store } from './store.js'
@@ -36,8 +36,6 @@ export interface StoreKind<A extends Address = Address> {
   format(address: A): string
   /** Returns true for the store `local`, which need not exist yet. */
   isDefault(address: A): boolean
-  /** Says why there is no store at an address at which none was found. */
-  findAbsenceCause(address: A): AbsenceCause | undefined
   /** Returns true if the path is a file of the store, which an export must not replace. */
   ownsFile(address: A, path: string): Promise<boolean>
   /** Returns a warning if others could read or change what the connection carries. */

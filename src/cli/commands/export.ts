@@ -20,6 +20,7 @@ import {
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import { statIfExists } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
+import { createNoStoreError } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
@@ -146,7 +147,7 @@ async function openStoreToExport(
   const store = await context.openStore()
   // A job without HOME has another default store, which is missing. A file without plants would
   // replace the good one of yesterday.
-  if (!store && file) throw context.createNoStoreError()
+  if (!store && file) throw createNoStoreError(context.address)
   if (!store) await context.reporter.warn(context.describeMissingStore())
   return store
 }

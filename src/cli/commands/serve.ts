@@ -12,6 +12,7 @@ import { quoteWord } from '../../platform/shell.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
+import { createNoStoreError } from '../../stores/address.js'
 import type { DirectStore } from '../../stores/store.js'
 import type { DirectStoreOpener } from '../../stores/store-kind.js'
 import { formatRights, isValidToken, type Right, type TokenStore } from '../../stores/tokens.js'
@@ -199,8 +200,9 @@ async function openStoreToServe(
   if (fixedToken === undefined) {
     const store = await opener.openExisting()
     if (!store)
-      throw context.createNoStoreError(
-        `Check the address, or create the store and a token with: ${formatCreateToken(context)}`,
+      throw createNoStoreError(
+        context.address,
+        `Create the store and a token with: ${formatCreateToken(context)}`,
       )
     await store.close()
   }

@@ -85,7 +85,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = await context.openDirectStore(describeTokenCreation(context))
+  const store = await context.openDirectStore()
   try {
     const formatCells = (token: Token) => [
       String(token.id),
@@ -107,7 +107,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 
 async function revoke(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = await context.openDirectStore(describeTokenCreation(context))
+  const store = await context.openDirectStore()
   try {
     const id = store && (await findTokenId(name, store.tokens, context))
     const token =
@@ -125,10 +125,6 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
   } finally {
     await store?.close()
   }
-}
-
-function describeTokenCreation({ storeFlag }: CommandContext): string {
-  return `Check the address, or create the store and a token with: plants tokens create${storeFlag}`
 }
 
 /** A unit is required: 90 would mean 90 seconds, but somebody who writes it means 90 days. */

@@ -25,7 +25,6 @@ export const httpKind: StoreKind<HttpAddress> = {
   parse: async (text, source) => parseHttp(text, source),
   format: ({ name }) => name,
   isDefault: () => false,
-  findAbsenceCause: () => undefined,
   ownsFile: async () => false,
   /** `assertNotExposed` refuses to send a token where others could read it. */
   findNetworkRisk: async () => undefined,

@@ -32,7 +32,6 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     (await loadAddress()).parsePostgres(text, source, context),
   format: ({ href }) => href,
   isDefault: () => false,
-  findAbsenceCause: () => undefined,
   ownsFile: async () => false,
   findNetworkRisk: async (address) => (await loadAddress()).findNetworkRisk(address),
 

@@ -3,7 +3,6 @@ import { isThisUser, isWritableFile, resolveRealPath, statIfExists } from '../..
 import { createNoStoreError, type SqliteAddress } from '../address.js'
 import { type CheckResult, checkRights, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext } from '../store-kind.js'
-import { findAbsenceCause } from './absence.js'
 import { checkIntegrity, hasLogFormat } from './backup.js'
 import { explainExposure, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError, explainSqliteError } from './errors.js'
@@ -23,7 +22,7 @@ async function checkFile(address: SqliteAddress, options: SqliteOptions): Promis
   const { name, isDefault } = address
   const store = await SqliteStore.openExisting(address, options)
   if (!store && isDefault) return { state: 'ok', message: `${name} (not created yet)` }
-  if (!store) throw createNoStoreError(address, { cause: findAbsenceCause(address) })
+  if (!store) throw createNoStoreError(address)
   const result = await checkRights({ name, serverCount: 0 }, store)
   const exposure = result.state === 'ok' ? explainExposure(name) : undefined
   return exposure === undefined ? result : { state: 'warning', message: exposure }

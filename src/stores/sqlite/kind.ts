@@ -5,7 +5,6 @@ import {
   type OpenContext,
   type StoreKind,
 } from '../store-kind.js'
-import { findAbsenceCause } from './absence.js'
 
 export const sqliteKind: StoreKind<SqliteAddress> = {
   noun: 'a file',
@@ -33,7 +32,6 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
     (await import('./address.js')).parseSqlite(text, source, context),
   format: ({ name }) => name,
   isDefault: ({ isDefault }) => isDefault,
-  findAbsenceCause,
   ownsFile: async ({ name }, path) => (await import('./connection.js')).belongsToStore(name, path),
   findNetworkRisk: async () => undefined,
   toWritable: async (address) => address,

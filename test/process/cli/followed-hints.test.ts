@@ -27,7 +27,6 @@ interface FailingCommand {
 }
 
 const named = { id: 1, name: 'NAME' }
-const absent = 'There is no store'
 const noIds = 'A list has no ids'
 const wrongIds = 'A list has ids that are no numbers'
 const generated = [
@@ -42,12 +41,6 @@ const fernAndRose = [
 const titles = 'My garden,2026\n'.repeat(25)
 
 const failingCommands: FailingCommand[] = [
-  { title: absent, command: 'plants list -s garden.db', ends: [[named]] },
-  { title: absent, command: "plants count -s './my garden.db'", ends: [[named]] },
-  { title: absent, command: 'plants get 1 --store=garden.db', ends: [[named]] },
-  { title: absent, command: 'plants delete 1 --yes -s garden.db', ends: [[named]] },
-  { title: absent, command: 'plants export a.csv -s garden.db', ends: [[named]] },
-  { title: absent, command: 'plants tokens list -s garden.db', ends: [[]] },
   ...[
     ['plants import a.csv -s garden.db', names],
     ['plants import a.csv -s garden.db --map id=', names],
@@ -110,13 +103,6 @@ const failingCommands: FailingCommand[] = [
     ends: [[{ id: 1, name: 'Old' }], [{ id: 1, name: 'Rose' }], [{ id: 1, name: 'Old' }]],
     code: 6,
   },
-  { title: absent, command: 'plants doctor -s garden.db -o text', ends: [[named]] },
-  ...['list', 'backup garden.bak', 'doctor -o text'].map((words) => ({
-    title: 'The file of the store is empty',
-    files: { 'garden.db': '' },
-    command: `plants ${words} -s garden.db`,
-    ends: [[named]],
-  })),
 ]
 
 /** Runs a line in a shell that finds this program under its name. */

@@ -54,11 +54,8 @@ test.each([
   ...['update 1 --no-tag', 'tokens list'],
 ])('plants %s fails if the named store is missing or an empty file', async (line) => {
   user.write('empty.db', '')
-  for (const [name, reason] of [
-    ['typo.db', ''],
-    ['empty.db', ': the file is empty'],
-  ] as const) {
-    const err = expect.stringContaining(`no store at ${join(user.home, name)}${reason}\n`)
+  for (const name of ['typo.db', 'empty.db']) {
+    const err = expect.stringContaining(`no store at ${join(user.home, name)}\n`)
     const result = await user.run(line, { env: { PLANTS_STORE: `./${name}` } })
     expect(result).toEqual({ code: 4, out: '', err })
   }

@@ -190,27 +190,6 @@ test('a checkpoint that another process has changed may come from a backup', asy
   await store.close()
 })
 
-const missingFolderRows = ['list', 'get 1', 'count', 'export out.csv', 'backup copy.bak'].map(
-  (line) => [line, 'create --id next --name NAME'] as const,
-)
-
-test.each([...missingFolderRows, ['serve --port 0', 'tokens create'] as const])(
-  'plants %s proposes the commands that create the missing directory and the store',
-  async (line, creation) => {
-    const user = new ImportSandbox()
-    const path = join(user.home, 'gone/plants.db')
-    const folder = dirname(path)
-    const { err } = await user.run([...line.split(' '), '--store', path])
-    expect(err).toMatch(
-      `plants: There is no store at ${path}: the directory ${folder} does not exist\n`,
-    )
-    expect(err).toMatch(
-      `Check the address (that of a service begins with https://), or create the directory with: ${formatMakeFolder(folder)}. `,
-    )
-    expect(err).toMatch(`plants ${creation} --store ${path}\n`)
-  },
-)
-
 test.each(['create --id 1 --name Fern', 'tokens create', 'stores init', 'import plants.csv'])(
   'plants %s proposes the command that creates the missing directory of a new store',
   async (line) => {
