@@ -72,7 +72,7 @@ export function ignoreMissingFile<T>(call: () => T): T | undefined {
 }
 
 /** Returns the path if it exists, or else the nearest folder above it that exists. */
-export function findExistingPath(path: string): string {
+function findExistingPath(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : findExistingPath(dirname(path))
 }
 

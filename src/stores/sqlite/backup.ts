@@ -14,7 +14,7 @@ import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { buildUri, type Database } from '../../platform/sqlite.js'
+import { buildUri } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
 import {
   belongsToStore,
@@ -25,8 +25,7 @@ import {
   readFingerprint,
   type SqliteOptions,
 } from './connection.js'
-import { explainSqliteError, StoreDamageError } from './errors.js'
-import { createFullDiskError, findFreeBytes, isDiskFull } from './full-disk.js'
+import { explainSqliteError, StoreDamageError } from './explain.js'
 import { countPlants } from './read.js'
 import { applicationId, assertOrdinaryTables, tables } from './schema.js'
 import { Writer } from './writer.js'
@@ -66,7 +65,7 @@ export async function backUp(
     if (oldCount > 2n * newCount) await onLarger?.(message)
     copy = new AtomicFile(target)
     const { path } = copy
-    await store.retryWhileLocked(() => vacuumInto(store, path, backup), {
+    await store.retryWhileLocked(() => vacuumInto(store, path), {
       path: target,
       subject: backup,
     })
@@ -90,22 +89,9 @@ export async function backUp(
 }
 
 /** @param path an existing file, which need not be empty: this may be the second try */
-function vacuumInto({ db }: Connection, path: string, backup: string): void {
+function vacuumInto({ db }: Connection, path: string): void {
   truncateSync(path) // VACUUM INTO accepts only an empty file.
-  try {
-    db.prepare('VACUUM INTO ?').run(path)
-  } catch (cause) {
-    if (!isDiskFull(cause, path)) throw cause
-    truncateSync(path)
-    const freeBytes = findFreeBytes(path)
-    throw createFullDiskError(backup, { neededBytes: measureContents(db), freeBytes, cause })
-  }
-}
-
-/** Returns how many bytes the pages of a store have, without the free pages, which no copy has. */
-function measureContents(db: Database): number {
-  const readNumber = (name: string) => Number(db.prepare(`PRAGMA ${name}`).get()?.[name])
-  return (readNumber('page_count') - readNumber('freelist_count')) * readNumber('page_size')
+  db.prepare('VACUUM INTO ?').run(path)
 }
 
 /**
@@ -139,10 +125,8 @@ function createBackupFile(copy: AtomicFile, backup: string): void {
   } catch (error) {
     if (getSystemCode(error) !== 'EEXIST') throw error
     const message = `${backup} was created by another process in the meantime`
-    throw new PlantsError('unavailable', message, {
-      hint: 'To replace it, run the command again',
-      cause: error,
-    })
+    const hint = 'To replace it, run the command again'
+    throw new PlantsError('unavailable', message, { hint, cause: error })
   }
 }
 
@@ -207,9 +191,7 @@ function countIfSound({ db }: Connection, database: 'main' | 'copy'): bigint {
     FROM ${database}.plants`
   const { count, invalidId } = db.prepare(select).get()
   if (invalidId === null) return count
-  throw new StoreDamageError(`plant ${invalidId} has U+0000 in its name or tag`, {
-    hint: 'Give this plant another name and tag in its store, with plants update',
-  })
+  throw new StoreDamageError(`plant ${invalidId} has U+0000 in its name or tag`)
 }
 
 /** @returns how many plants the store has, if it is sound; undefined if there is no store */
@@ -276,8 +258,7 @@ export async function restoreStore(
       }
       for (const [table, columns] of Object.entries(tables)) {
         const rows = `(${columns}) SELECT ${columns} FROM copy.${table}`
-        const change = `DELETE FROM main.${table}; INSERT INTO main.${table} ${rows}`
-        replaceRows(db, change, { path, file })
+        db.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} ${rows}`)
         await checkSignal(signal)
       }
       if (readFingerprint(file) !== fingerprint) throw createChangedFileError(`The backup ${file}`)
@@ -290,21 +271,5 @@ export async function restoreStore(
     throw error
   } finally {
     store.close()
-  }
-}
-
-/** Replaces the rows of a table. The error of a full disk says how much space a restore needs. */
-function replaceRows(
-  db: Database,
-  change: string,
-  { path, file }: { path: string; file: string },
-): void {
-  try {
-    db.exec(change)
-  } catch (cause) {
-    if (!isDiskFull(cause, path)) throw cause
-    // The rows are first in the log, and then also in the store.
-    const neededBytes = 2 * statSync(file).size
-    throw createFullDiskError(`The store ${path}`, { neededBytes, cause })
   }
 }

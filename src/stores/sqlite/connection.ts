@@ -32,7 +32,7 @@ import {
   type Statement,
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
-import { createClosedError, createUnusableStoreError, explainSqliteError } from './errors.js'
+import { createClosedError, createUnusableStoreError, explainSqliteError } from './explain.js'
 import { assertOrdinaryTables, createTablesIfMissing, isStore } from './schema.js'
 
 export interface SqliteOptions {

@@ -5,7 +5,7 @@ import { type CheckResult, checkRights, type Finding, runCheck } from '../diagno
 import type { DoctorContext } from '../store-kind.js'
 import { checkIntegrity, hasLogFormat } from './backup.js'
 import { explainExposure, type SqliteOptions } from './connection.js'
-import { createUnusableStoreError, explainSqliteError } from './errors.js'
+import { createUnusableStoreError, explainSqliteError } from './explain.js'
 import { SqliteStore } from './store.js'
 
 export async function* diagnoseFile(

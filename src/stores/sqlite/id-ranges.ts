@@ -1,7 +1,7 @@
 import { largestId, smallestId } from '../../plant/fields.js'
 import type { ReadQuery } from '../query.js'
 import type { Connection } from './connection.js'
-import { StoreDamageError } from './errors.js'
+import { StoreDamageError } from './explain.js'
 
 export const fromIdRange = 'FROM plants WHERE id BETWEEN ? AND ?'
 

@@ -12,7 +12,7 @@ import type { StringFieldName } from '../../plant/fields.js'
 import { buildPlant, measureFieldLength, type StoredPlant } from '../../plant/plant.js'
 import { addCount, type CountQuery, type FieldCounts, type ReadQuery } from '../query.js'
 import type { Connection } from './connection.js'
-import { StoreDamageError } from './errors.js'
+import { StoreDamageError } from './explain.js'
 import { buildFilter, buildFolding, everyPlantCondition } from './filter.js'
 import { fromIdRange, type IdRange, IdRanges } from './id-ranges.js'
 

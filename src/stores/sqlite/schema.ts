@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/sqlite.js'
-import { createUnusableStoreError } from './errors.js'
+import { createUnusableStoreError } from './explain.js'
 
 /**
  * These bytes are "plnt". The header of the file has them, which distinguishes a store from a file

@@ -18,7 +18,7 @@ import {
 } from '../store.js'
 import { type Right, rights, type TokenStore } from '../tokens.js'
 import { Connection, type SqliteOptions } from './connection.js'
-import { createUnusableStoreError } from './errors.js'
+import { createUnusableStoreError } from './explain.js'
 import { countByField, countPlants, readPlants, toPlant } from './read.js'
 import { createSqliteTokenStore } from './tokens.js'
 import { Writer } from './writer.js'

@@ -1,8 +1,7 @@
-import { quoteWord } from '../../platform/shell.js'
 import { readInPages } from '../query.js'
 import { buildToken, type Token, type TokenStore, tokenColumns } from '../tokens.js'
 import type { Connection } from './connection.js'
-import { StoreDamageError } from './errors.js'
+import { StoreDamageError } from './explain.js'
 import type { Writer } from './writer.js'
 
 const select = `SELECT ${tokenColumns} FROM tokens`
@@ -19,10 +18,10 @@ const revoke = `UPDATE tokens SET revoked_at = ifnull(revoked_at, ?) WHERE id = 
   RETURNING ${tokenColumns}`
 
 export function createSqliteTokenStore(connection: Connection, writer: Writer): TokenStore {
-  const { path, prepare } = connection
+  const { prepare } = connection
   const getToken = (sql: string, ...values: (bigint | number | Uint8Array)[]) => {
     const row = prepare(sql).get(...values)
-    return row && toToken(row, path)
+    return row && toToken(row)
   }
   return {
     find: (digest) => connection.retryWhileLocked(() => getToken(selectByDigest, digest)),
@@ -31,16 +30,12 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
       writer.transaction(async () => {
         const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
         const row = prepare(insert).get(digest, note, rights.join(), ...times)
-        return toToken(row, path)
+        return toToken(row)
       }),
 
     list: () =>
       readInPages({}, (after = 0n, rows) =>
-        connection.retryWhileLocked(() =>
-          prepare(selectPage)
-            .all(after, rows)
-            .map((row) => toToken(row, path)),
-        ),
+        connection.retryWhileLocked(() => prepare(selectPage).all(after, rows).map(toToken)),
       ),
 
     revoke: (id, revocationTime) =>
@@ -52,11 +47,8 @@ export function createSqliteTokenStore(connection: Connection, writer: Writer): 
 type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
 
 /** @throws {StoreDamageError} for a time that only another program can have written */
-function toToken([id, note, rights, ...times]: TokenRow, path: string): Token {
+function toToken([id, note, rights, ...times]: TokenRow): Token {
   const token = buildToken(id, note, rights, times)
   if (token) return token
-  const command = `sqlite3 ${quoteWord(path)} "DELETE FROM tokens WHERE id = ${id}"`
-  throw new StoreDamageError(`token ${id} has an invalid time`, {
-    hint: `Delete this token with: ${command}`,
-  })
+  throw new StoreDamageError(`token ${id} has an invalid time`)
 }

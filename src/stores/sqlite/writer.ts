@@ -16,12 +16,11 @@
  * docs/design/group-commit.md says why groups need no timer, and what may fail.
  */
 import { PlantsError } from '../../errors.js'
-import { formatOption } from '../../platform/shell.js'
 import { findPrimaryCode, SQLITE_IOERR } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
 import { SqliteChangeApplier } from './apply.js'
 import type { Connection } from './connection.js'
-import { createClosedError, explainSqliteError } from './errors.js'
+import { createClosedError, explainSqliteError } from './explain.js'
 import { createFileNameCheck } from './file-names.js'
 import { assertVersion } from './schema.js'
 
@@ -210,10 +209,9 @@ export class Writer {
       if (findPrimaryCode(error) !== SQLITE_IOERR) throw error
       // If only the fsync of the commit failed, the log may have the commit, and a later process
       // may still see the changes.
-      throw createUnknownOutcomeError(path, `The disk failed under ${path}`, error)
+      throw createUnknownOutcomeError(`The disk failed under ${path}`, error)
     }
-    if (!this.#filesHaveTheirNames())
-      throw createUnknownOutcomeError(path, describeMissingFiles(path))
+    if (!this.#filesHaveTheirNames()) throw createUnknownOutcomeError(describeMissingFiles(path))
   }
 }
 
@@ -221,9 +219,8 @@ function describeMissingFiles(path: string): string {
   return `${path} or its log was deleted or replaced`
 }
 
-function createUnknownOutcomeError(path: string, reason: string, cause?: unknown): PlantsError {
+function createUnknownOutcomeError(reason: string, cause?: unknown): PlantsError {
   const message = `${reason} during a commit: whether it is stored is unknown`
-  const command = `plants list${formatOption('store', path)}`
-  const hint = `Check the disk first, then what is in the store: ${command}`
+  const hint = 'Look at what is stored before you repeat it'
   return new PlantsError('unknownOutcome', message, { hint, cause })
 }

@@ -50,43 +50,14 @@ class Unprivileged extends Sandbox {
     onTestFinished(() => chmodSync(this.data, 0o700))
   }
 
-  /** Expects that a command line cannot use a store, and that it says which permission is missing. */
-  async cannotUse(path: string, line: string, why: string): Promise<void> {
-    const hint = 'Grant this permission with chmod or chown'
-    const message = `The store ${path} could not be used: this user may not ${why}`
-    const err = `plants: ${message}\n  ${hint}\n`
+  /** Expects that a command line cannot use a store, because a permission is missing. */
+  async cannotUse(path: string, line: string): Promise<void> {
+    const hint = 'Give this user access to the file and its directory'
+    const message = `The store ${path} could not be used: `
+    const err = expect.stringMatching(`^plants: ${message}.*\n  ${hint}\n$`)
     expect(await this.do(`${line} --store ${path}`)).toEqual({ code: 4, out: '', err })
   }
 }
-
-/** Another user than root, who may read everything, so also this program. */
-const asNobody = [
-  ...['setpriv', '--reuid', '65534', '--inh-caps', '+dac_read_search'],
-  ...['--ambient-caps', '+dac_read_search'],
-]
-
-test.skipIf(!isRoot || !canDropRights).each([createMoss, 'tokens create', 'stores init'])(
-  'plants %s proposes another directory than that of the system (needs root)',
-  async (line) => {
-    const path = '/etc/plants.db'
-    const message = `The store ${path} could not be used: this user may not write to the directory /etc`
-    const err = `plants: ${message}\n  Choose a file in another directory\n`
-    const result = await new Sandbox().spawn(`${line} --store ${path}`, {}, ...asNobody)
-    expect(result).toEqual({ code: 4, out: '', err })
-  },
-)
-
-test.skipIf(!isRoot || !canDropRights)(
-  'the error of a default store names the directory in which none can be created (needs root)',
-  async () => {
-    const path = '/etc/garden/plants.db'
-    const message = `The store ${path} could not be used: this user may not write to the directory /etc`
-    const err = `plants: ${message}\n  Choose a file in another directory\n`
-    const options = { env: { PLANTS_DATA_DIR: '/etc/garden' } }
-    const result = await new Sandbox().spawn(createMoss, options, ...asNobody)
-    expect(result).toEqual({ code: 4, out: '', err })
-  },
-)
 
 test.each(['-journal', '-wal', '-shm'])(
   'no command follows a link with the suffix %s next to a store',
@@ -114,8 +85,9 @@ test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
     }
     const failed = results.filter(({ code }) => code === 4 || code === 74)
     expect(failed.length).toBeGreaterThan(0)
+    // The driver of Node.js does not tell why a file could not be opened.
     const err = expect.stringMatching(
-      /: too many open files\n {2}Raise the limit of open files: .*\n$/,
+      /: too many open files\n {2}Raise the limit of open files: |: unable to open database file\n/,
     )
     expect(failed).toEqual(failed.map(({ code }) => ({ code, out: '', err })))
   },
@@ -131,7 +103,7 @@ test.skipIf(isWindows)(
     // The driver of Node.js does not tell why a write has failed.
     const reasons = [
       'file too large\n  Raise the limit of file sizes, which ulimit -f shows\n',
-      'i/o error\n  Move the store to another disk of this machine\n',
+      'disk I/O error\n  Move the store to another disk of this machine\n',
     ]
     expect(reasons).toContain(err.replace(/^.* could not be used: /, ''))
   },
@@ -158,7 +130,7 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
     const denied = { code: 74, out: '', err: expect.stringContaining('permission denied') }
     expect(await user.do(`export ${join(user.data, 'out.csv')} --yes`)).toEqual(denied)
     for (const path of [user.store, join(user.data, 'new.db')])
-      await user.cannotUse(path, createMoss, `write to the directory ${user.data}`)
+      await user.cannotUse(path, createMoss)
     expect(readdirSync(user.data)).toEqual(['plants.db'])
   })
 
@@ -177,7 +149,7 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
     openDatabase(source.store).exec(insertMoss)
     for (const suffix of ['', '-wal']) copyFileSync(source.store + suffix, user.store + suffix)
     user.close()
-    await user.cannotUse(user.store, 'list', `write to the directory ${user.data}`)
+    await user.cannotUse(user.store, 'list')
   })
 
   test('is not listed as a mixture of two states while its owner changes it', async () => {
@@ -247,15 +219,14 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
       mode: '400',
       state: 'warning',
       why: 'does not allow this user to create, update or delete plants',
-      missing: 'write to it',
     },
-    { mode: '000', state: 'failed', why: 'could not be used', missing: 'read it' },
+    { mode: '000', state: 'failed', why: 'could not be used' },
   ])(
     'because its file has the mode $mode is reported by doctor as $state',
-    async ({ mode, state, why, missing }) => {
+    async ({ mode, state, why }) => {
       const user = await Unprivileged.withStore()
       chmodSync(user.store, Number.parseInt(mode, 8))
-      await user.cannotUse(user.store, createMoss, missing)
+      await user.cannotUse(user.store, createMoss)
       const { code, out } = await user.do('doctor --output ndjson')
       const [message, hint] = [expect.stringContaining(why), expect.any(String)]
       const found = { check: 'store local', state, message, hint }
@@ -272,9 +243,7 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
       openDatabase(inUse.store).exec(insertMoss)
       for (const suffix of ['-wal', '-shm']) chmodSync(inUse.store + suffix, 0o000)
       const missing = join(hidden.data, 'missing/plants.db')
-      const closed = `enter the directory ${hidden.data}`
-      for (const path of [hidden.store, missing]) await inUse.cannotUse(path, line, closed)
-      await inUse.cannotUse(inUse.store, line, `read and write ${inUse.store}-wal`)
+      for (const path of [hidden.store, missing, inUse.store]) await inUse.cannotUse(path, line)
     },
   )
 })

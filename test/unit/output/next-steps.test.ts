@@ -1,7 +1,6 @@
 import { createServer } from 'node:net'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { formatMakeFolder } from '../../../src/platform/shell.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 import { buildSqliteOptions, createFileAddress } from '../../helpers/sandbox/store.js'
@@ -189,18 +188,3 @@ test('a checkpoint that another process has changed may come from a backup', asy
   })
   await store.close()
 })
-
-test.each(['create --id 1 --name Fern', 'tokens create', 'stores init', 'import plants.csv'])(
-  'plants %s proposes the command that creates the missing directory of a new store',
-  async (line) => {
-    const user = new ImportSandbox()
-    user.write('plants.csv', 'id,name\n1,Fern\n')
-    const path = join(user.home, 'gone/plants.db')
-    const folder = dirname(path)
-    const { err } = await user.run([...line.split(' '), '--store', path])
-    expect(err).toBe(
-      `plants: The store ${path} could not be used: the directory ${folder} does not exist\n` +
-        `  Create it with: ${formatMakeFolder(folder)}\n`,
-    )
-  },
-)

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
-import { quoteWord } from '../../../../src/platform/shell.js'
 import { tables } from '../../../../src/stores/sqlite/schema.js'
 import { Sandbox } from '../../../helpers/sandbox/sandbox.js'
 import { DatabaseSync, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
@@ -161,8 +160,5 @@ test('a token whose expiry is no valid date is not shown as one that never expir
   queryFile(path, 'UPDATE tokens SET expires_at = 9223372036854775807')
   const { code, out, err } = await user.run('tokens list', { env: { PLANTS_STORE: './evil.db' } })
   expect([code, out]).toEqual([4, ''])
-  expect(err).toContain(
-    'evil.db is damaged, or its disk cannot be read: token 1 has an invalid time\n' +
-      `  Delete this token with: sqlite3 ${quoteWord(path)} "DELETE FROM tokens WHERE id = 1"\n`,
-  )
+  expect(err).toContain('is damaged, or its disk cannot be read: token 1 has an invalid time\n')
 })

@@ -8,41 +8,23 @@ import { isWindows, parseObjects, Sandbox } from '../../../helpers/sandbox/sandb
 const createFern = 'create --id 1 --name Fern'
 
 test.skipIf(isWindows).each([
-  {
-    line: 'create --id 1 --name Fern -s file/x.db',
-    file: 'The store HOME/file/x.db',
-    reason: 'HOME/file is not a directory',
-  },
-  {
-    line: 'restore file/x.bak --yes',
-    file: 'The backup HOME/file/x.bak',
-    reason: 'HOME/file is not a directory',
-  },
-  {
-    line: 'backup link',
-    file: 'The backup HOME/link',
-    reason: 'it is a symbolic link to a file that does not exist',
-  },
-  {
-    line: 'backup file/deep/x.bak',
-    file: 'The backup HOME/file/deep/x.bak',
-    reason: 'HOME/file is not a directory',
-  },
-  {
-    line: 'create --id 1 --name Fern -s ./link',
-    file: 'The store HOME/link',
-    reason: 'it is a symbolic link to a file that does not exist',
-  },
-])('plants $line says why no file can be created: $reason', async ({ line, file, reason }) => {
+  { line: `${createFern} -s file/x.db`, file: 'The store HOME/file/x.db' },
+  { line: `${createFern} -s ./link`, file: 'The store HOME/link' },
+  { line: `${createFern} -s /proc/x.db`, file: 'The store /proc/x.db' },
+  { line: `${createFern} -s gone/x.db`, file: 'The store HOME/gone/x.db' },
+  { line: 'tokens create -s gone/x.db', file: 'The store HOME/gone/x.db' },
+  { line: 'restore file/x.bak --yes', file: 'The backup HOME/file/x.bak' },
+  { line: 'backup link', file: 'The backup HOME/link' },
+  { line: 'backup file/deep/x.bak', file: 'The backup HOME/file/deep/x.bak' },
+])('plants $line exits with 4 and names the file', async ({ line, file }) => {
   const user = new Sandbox()
   await user.run(createFern)
   user.write('file', '')
   symlinkSync(join(user.home, 'missing'), join(user.home, 'link'))
   const { code, err } = await user.run(line)
-  const text = err.replaceAll(user.home, 'HOME')
-  expect([code, text]).toEqual([
+  expect([code, err.replaceAll(user.home, 'HOME')]).toEqual([
     4,
-    `plants: ${file} could not be used: ${reason}\n  Choose a file in another directory\n`,
+    expect.stringContaining(`plants: ${file} could not be used: `),
   ])
 })
 
@@ -82,8 +64,6 @@ test.skipIf(isWindows).each([
 )
 
 test.runIf(process.platform === 'linux').each([
-  ['create --id 1 --name Fern -s /proc/x.db', {}, 'the directory /proc cannot contain other files'],
-  [createFern, { PLANTS_DATA_DIR: '/proc/x' }, 'the directory /proc/x could not be created'],
   [
     'config set output json',
     { PLANTS_CONFIG_DIR: '/proc/x' },
@@ -94,12 +74,12 @@ test.runIf(process.platform === 'linux').each([
   const user = new Sandbox()
   await user.run(createFern)
   const { err } = await user.run(line, { env })
-  expect(err).toMatch(RegExp(`^plants: .* could not be (used|written): ${reason}\n  Choose .*\n$`))
+  expect(err).toMatch(RegExp(`^plants: .* could not be written: ${reason}\n  Choose .*\n$`))
 })
 
 test.skipIf(isWindows).each([
   { path: 'device', why: '/dev/null is not a file' },
-  { path: 'link', why: 'it is a symbolic link to a file that does not exist' },
+  { path: 'link', why: 'link could not be used' },
 ])('no store can be created at $path, because $why (needs links)', async ({ path, why }) => {
   const user = new Sandbox()
   user.write('file', '')

@@ -1,0 +1,173 @@
+/**
+ * Explains why a store, or another file that SQLite uses, could not be used. An error has a result
+ * code of SQLite (https://sqlite.org/rescode.html) or a code of the system, and the table below has
+ * what each code means.
+ */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import {
+  describeCode,
+  describeReason,
+  type ErrorKind,
+  getSystemCode,
+  PlantsError,
+  toDescriptorsHint,
+  toSpaceHint,
+} from '../../errors.js'
+import {
+  findPrimaryCode,
+  findSystemCode,
+  SQLITE_BUSY,
+  SQLITE_CANTOPEN,
+  SQLITE_CONSTRAINT,
+  SQLITE_CORRUPT,
+  SQLITE_ERROR,
+  SQLITE_FULL,
+  SQLITE_IOERR,
+  SQLITE_LOCKED,
+  SQLITE_NOTADB,
+  SQLITE_PROTOCOL,
+  SQLITE_READONLY,
+} from '../../platform/sqlite.js'
+import { constraintHint } from '../change.js'
+
+/**
+ * The error of a store with content that only a failed disk, or another program, can have written.
+ */
+export class StoreDamageError extends Error {}
+
+interface Explanation {
+  kind: ErrorKind
+  /** The message begins with this instead of the name of the file. */
+  subject?: string
+  /** By default, the file could not be used. */
+  problem?: string
+  /** By default, the reason is what SQLite or the system says. */
+  reason?: string
+  hint: string | undefined
+}
+
+const anotherFileHint = 'Choose another file'
+const permissionHint = 'Give this user access to the file and its directory'
+const inUse: Explanation = {
+  kind: 'unavailable',
+  problem: 'is in use by another process',
+  hint: 'Wait longer with --timeout 2m',
+}
+const fullDisk: Explanation = { kind: 'unavailable', hint: toSpaceHint('ENOSPC') }
+const brokenDisk: Explanation = {
+  kind: 'unavailable',
+  hint: 'Move the store to another disk of this machine',
+}
+const denied: Explanation = { kind: 'accessDenied', hint: permissionHint }
+
+/** This stands for ENOENT if the directory of the file is missing. */
+const missingFolder = 'missing folder'
+
+const explanations: Readonly<Record<string | number, Explanation>> = {
+  [SQLITE_BUSY]: inUse,
+  [SQLITE_LOCKED]: inUse,
+  [SQLITE_PROTOCOL]: inUse,
+  [SQLITE_FULL]: fullDisk,
+  [SQLITE_IOERR]: brokenDisk,
+  [SQLITE_CANTOPEN]: denied,
+  [SQLITE_READONLY]: denied,
+  // SQLite also uses this code for a page that the disk fails to read.
+  [SQLITE_CORRUPT]: {
+    kind: 'accessDenied',
+    problem: 'is damaged, or its disk cannot be read',
+    hint: 'Check the disk, then restore a backup: plants restore --help',
+  },
+  // The statements of this program are correct, so another program has removed or changed a table.
+  [SQLITE_ERROR]: {
+    kind: 'accessDenied',
+    hint: 'Another program has changed the tables: restore a backup',
+  },
+  // A service sends this message to its clients, so it does not name the file.
+  [SQLITE_CONSTRAINT]: {
+    kind: 'constraint',
+    subject: 'The store',
+    problem: 'does not accept this',
+    hint: constraintHint,
+  },
+  [SQLITE_NOTADB]: {
+    kind: 'accessDenied',
+    reason: 'it is not a SQLite database',
+    hint: 'Choose a file that plants has created',
+  },
+  ENOSPC: fullDisk,
+  EDQUOT: { kind: 'unavailable', hint: toSpaceHint('EDQUOT') },
+  EFBIG: { kind: 'unavailable', hint: toSpaceHint('EFBIG') },
+  EMFILE: { kind: 'unavailable', hint: toDescriptorsHint('EMFILE') },
+  ENFILE: { kind: 'unavailable', hint: toDescriptorsHint('ENFILE') },
+  EIO: brokenDisk,
+  EACCES: denied,
+  EPERM: denied,
+  EROFS: { kind: 'accessDenied', hint: 'Choose a file on another disk' },
+  [missingFolder]: {
+    kind: 'accessDenied',
+    reason: 'its directory does not exist',
+    hint: 'Create the directory',
+  },
+}
+const otherResult: Explanation = { kind: 'unavailable', hint: 'Try again' }
+const otherSystemError: Explanation = { kind: 'accessDenied', hint: anotherFileHint }
+
+/**
+ * Explains an error that has a code of SQLite or of the system. Returns any other error unchanged.
+ *
+ * @param path the error concerns this file
+ * @param subject the message begins with this, and so names the file
+ */
+export function explainSqliteError(
+  error: unknown,
+  path: string,
+  subject = `The store ${path}`,
+): unknown {
+  const code = findCode(error, path)
+  if (code === undefined) return error
+  const other = typeof code === 'number' ? otherResult : otherSystemError
+  const explanation = explanations[code] ?? other
+  const { kind, problem = 'could not be used', hint } = explanation
+  const reason = explanation.reason ?? describeCode(String(code)) ?? describeReason(error)
+  const message = `${explanation.subject ?? subject} ${problem}: ${reason}`
+  return new PlantsError(kind, message, { hint, cause: error })
+}
+
+/**
+ * Returns a result code of SQLite, or the code of the system where it says more: SQLITE_IOERR may
+ * mean a full disk, and SQLITE_CANTOPEN too many open files. The driver of Node.js does not report
+ * the code of the system.
+ */
+function findCode(error: unknown, path: string): number | string | undefined {
+  if (error instanceof StoreDamageError) return SQLITE_CORRUPT
+  const resultCode = findPrimaryCode(error)
+  if (resultCode !== undefined) {
+    const systemCode = findSystemCode(error) ?? ''
+    const kind = explanations[systemCode]?.kind
+    const saysMore =
+      (resultCode === SQLITE_CANTOPEN && kind !== undefined) ||
+      (resultCode === SQLITE_IOERR && kind === 'unavailable')
+    return saysMore ? systemCode : resultCode
+  }
+  const systemCode = getSystemCode(error)
+  if (systemCode === undefined || describeCode(systemCode) === undefined) return undefined
+  return systemCode === 'ENOENT' && !existsSync(dirname(path)) ? missingFolder : systemCode
+}
+
+/** Creates the error of a file that is not a store of this program, or not one it can use. */
+export function createUnusableStoreError(
+  path: string,
+  problem: string,
+  hint = anotherFileHint,
+): PlantsError {
+  return new PlantsError('accessDenied', `${path} ${problem}`, { hint })
+}
+
+/**
+ * Creates the error of a call that had not begun when the store was closed, and so has stored
+ * nothing.
+ */
+export function createClosedError(path: string): PlantsError {
+  return new PlantsError('unavailable', `The store ${path} was closed`, { hint: 'Try again' })
+}
