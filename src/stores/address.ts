@@ -1,4 +1,4 @@
-import { createUsageError, isWindows, PlantsError } from '../errors.js'
+import { createUsageError, PlantsError } from '../errors.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
@@ -110,12 +110,7 @@ export function isLoginAddress(address: string): boolean {
   return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(address)
 }
 
-/** libpq keeps its passwords here (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
-const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass, with mode 600'
-
-/** The places for the password of a database. In a hint, they follow the word `set`. */
-export const passwordPlaces = `PGPASSWORD, or write HOST:PORT:DATABASE:USER:PASSWORD to ${passwordFile}`
-export const setPasswordHint = `Set ${passwordPlaces}`
+export const setPasswordHint = 'Set PGPASSWORD'
 
 /**
  * Adds the forms of a password to the secrets, which are redacted in all output. If the password is

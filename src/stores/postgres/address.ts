@@ -16,7 +16,6 @@ import {
   isSocket,
   type PostgresAddress,
   type PostgresHost,
-  passwordPlaces,
   sslModes,
   targetSessionAttrs,
 } from '../address.js'
@@ -62,8 +61,7 @@ type QueryName = (typeof queryNames)[number]
 type ParameterName = keyof typeof partVariables | QueryName
 const parameterNames: readonly string[] = [...Object.keys(partVariables), ...queryNames]
 
-const addressExample =
-  'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40. Leave the password out, and set PGPASSWORD'
+const addressExample = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
 
 /**
  * @param source messages name the address by this, because it may contain a password
@@ -97,7 +95,7 @@ export function parsePostgres(
 
   const max = Number(readParameter('max') ?? 4)
   if (!(Number.isInteger(max) && max >= 1))
-    throw createUsageError('max must be a whole number from 1 on', addressExample)
+    throw createUsageError('max must be a whole number from 1 on', 'Correct it in the address')
   const hostList = readParameter('host') ?? (existsSync(socketFolder) ? socketFolder : 'localhost')
   const hosts = parseHosts(hostList, readParameter('port') ?? '', findSource)
   const location = `${hosts.map(formatHost).join()}/${encodeURIComponent(database)}`
@@ -163,8 +161,7 @@ function parseUri(address: string, source: string, { isArgument }: AddressContex
   // the error for `password` as a password, `***` would reveal it.
   if (password !== undefined) {
     const problem = 'contains a password, which other users could see in the list of processes'
-    const hint = `Remove it, and set ${passwordPlaces}`
-    if (isArgument) throw createAddressError(source, problem, hint)
+    if (isArgument) throw createAddressError(source, problem, 'Remove it, and set PGPASSWORD')
   }
   const host = hosts.replace(/:\d*(?=,|$)/g, '')
   const ports = hosts.split(',').map((server) => /:(?<port>\d*)$/.exec(server)?.groups?.['port'])
@@ -237,7 +234,7 @@ export function toReadWrite(address: PostgresAddress): PostgresAddress {
 export function assertCanServe({ name, maxConnections }: PostgresAddress): void {
   if (maxConnections >= 2) return
   const message = `A service needs at least 2 connections to ${name}, but max is 1`
-  throw createUsageError(message, 'Remove max from the address, or set it to 2 or more: ?max=4')
+  throw createUsageError(message, 'Remove max from the address')
 }
 
 /**
@@ -248,6 +245,5 @@ export function assertCanServe({ name, maxConnections }: PostgresAddress): void 
 export function findNetworkRisk({ name, hosts, sslmode }: PostgresAddress): string | undefined {
   const isOnThisMachine = hosts.every((host) => isSocket(host) || isLoopback(host.host))
   if (isOnThisMachine || sslmode === 'verify-full') return undefined
-  const risk = 'an attacker on the network, who could read it or impersonate the server'
-  return `The connection to ${name} is not safe from ${risk}. Set sslmode=verify-full in its address`
+  return `The connection to ${name} is not safe from others on the network. Set sslmode=verify-full in its address`
 }

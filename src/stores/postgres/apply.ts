@@ -29,7 +29,7 @@ import {
 import { type KeyedPlant, type PlantRow, planChanges, toRow } from '../plan.js'
 import { CheckpointMovedError, type ImportEntryChange } from '../store.js'
 import type { PostgresConnection, Row } from './connection.js'
-import { findConstraintMessage, isUniqueViolation } from './errors.js'
+import { findConstraintMessage, isUniqueViolation } from './explain.js'
 import { parsePlantRow, toId } from './rows.js'
 import { importsTable, plantColumns, plantsTable } from './schema.js'
 

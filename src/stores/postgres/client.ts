@@ -14,7 +14,7 @@ export class ScramOnlyClient extends pg.Client {
     super(config)
     const rejectServer = (request: string) => {
       const message = `${this.host} requests ${request} over a connection that others could read`
-      const hint = 'Let it use scram-sha-256, or verify its certificate: sslmode=verify-full'
+      const hint = 'Verify its certificate, with sslmode=verify-full in the address'
       this.connection.stream.destroy(new PlantsError('unauthorized', message, { hint }))
     }
     for (const event of ['authenticationCleartextPassword', 'authenticationMD5Password'])

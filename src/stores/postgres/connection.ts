@@ -12,13 +12,7 @@ import { assertDefined, PlantsError } from '../../errors.js'
 import { runWithin } from '../../platform/runtime.js'
 import type { StoreServer } from '../store.js'
 import { formatHost, type PostgresAccess } from './address.js'
-import {
-  createDatabaseHint,
-  isSettingRejected,
-  ReadOnlyServerError,
-  toPlantsError,
-  wasRolledBack,
-} from './errors.js'
+import { isSettingRejected, ReadOnlyServerError, toPlantsError, wasRolledBack } from './explain.js'
 import { waitUntilSignal } from './wait-until-signal.js'
 
 export type Row = (string | null)[]
@@ -42,7 +36,7 @@ export async function examineServer(connection: PostgresConnection): Promise<Sto
   const { name } = connection
   if (encoding !== 'UTF8')
     throw new PlantsError('accessDenied', `${name} has the encoding ${encoding} instead of UTF8`, {
-      hint: createDatabaseHint,
+      hint: 'Create another database with: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
     })
   if (fsync === 'off')
     throw new PlantsError(
@@ -53,13 +47,10 @@ export async function examineServer(connection: PostgresConnection): Promise<Sto
   const server = { name: connection.server, isReadOnly: isReadOnly === 'on' }
   if (server.isReadOnly && !connection.mayBeReadOnly)
     throw new PlantsError('unavailable', `${name} is read-only at the moment`, {
-      hint: writableServerHint,
+      hint: 'Add the server that accepts writes to the address',
     })
   return server
 }
-
-const writableServerHint =
-  'Add the server that accepts writes to the address, or read from this one with target_session_attrs=any'
 
 export class PostgresConnection {
   readonly name: string
@@ -196,18 +187,15 @@ export class PostgresConnection {
     const { command } = await this.query('COMMIT')
       .catch((cause: unknown) => {
         if (wasRolledBack(cause)) throw cause
-        const isInterrupted = this.#access.runtime.getStopSignal().aborted
-        const end = isInterrupted ? 'interrupted' : 'lost'
-        const event = `The connection to ${this.name} was ${end} during a commit`
-        throw createUnknownOutcomeError(event, 'Look', cause)
+        const event = `The connection to ${this.name} was lost during a commit`
+        throw createUnknownOutcomeError(event, cause)
       })
       .finally(() => this.#client.off('notice', keepFirstWarning))
     if (command !== 'COMMIT')
       throw new PlantsError('unavailable', `${this.name} rolled back the transaction`)
     // The warning says that the changes are stored on this server, but perhaps not on a standby.
     if (warning === undefined) return
-    const event = `${this.name} warned during a commit (${warning})`
-    throw createUnknownOutcomeError(event, 'Wait until its standby is connected, then look')
+    throw createUnknownOutcomeError(`${this.name} warned during a commit (${warning})`)
   }
 
   /**
@@ -307,9 +295,8 @@ const maxStatementsPerMessage = 100
  */
 const warningClass = '01'
 
-/** @param firstStep the hint begins with it, and continues: "at what is stored …" */
-function createUnknownOutcomeError(event: string, firstStep: string, cause?: unknown): PlantsError {
+function createUnknownOutcomeError(event: string, cause?: unknown): PlantsError {
   const message = `${event}: whether it is stored is unknown`
-  const hint = `${firstStep} at what is stored before you repeat it`
+  const hint = 'Look at what is stored before you repeat it'
   return new PlantsError('unknownOutcome', message, { hint, cause })
 }

@@ -16,7 +16,7 @@ import type { Create, Outcome } from '../change.js'
 import type { PostgresChangeApplier } from './apply.js'
 import type { PostgresConnection } from './connection.js'
 import type { PostgresDatabase } from './database.js'
-import { isLockTimeout } from './errors.js'
+import { isLockTimeout } from './explain.js'
 
 /** A batch of several creates waits for a lock no longer than this. */
 const lockTimeoutMs = 1000

@@ -24,7 +24,7 @@ import { chooseRetryBudgetMs, findRetryPauseMs } from '../retry.js'
 import type { PostgresAccess } from './address.js'
 import { PostgresConnection, type Row } from './connection.js'
 import { parseCopyRows } from './copy-text.js'
-import { isLockTimeout, isPoolFull, lacksTls, raiseMaxHint, toPlantsError } from './errors.js'
+import { isLockTimeout, isPoolFull, lacksTls, raiseMaxHint, toPlantsError } from './explain.js'
 import { createPool, createTlsOptions } from './pool.js'
 import { waitUntilSignal } from './wait-until-signal.js'
 

@@ -1,4 +1,4 @@
-import { type PostgresAddress, passwordPlaces } from '../address.js'
+import type { PostgresAddress } from '../address.js'
 import {
   type DirectStoreOpener,
   MissingCapability,
@@ -21,10 +21,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
       hasOwnBackups,
       'Use pg_restore, or create the plants in it: plants export --store ./FILE | plants import --store ADDRESS',
     ),
-    token: new MissingCapability(
-      'and uses no token',
-      `If it requires a password: set ${passwordPlaces}`,
-    ),
+    token: new MissingCapability('and uses no token', 'If it requires a password: set PGPASSWORD'),
   },
 
   matches: (text) => /^postgres(ql)?:/i.test(text),

@@ -1,6 +1,5 @@
-import { describeReason, PlantsError } from '../../errors.js'
+import { PlantsError } from '../../errors.js'
 import type { PostgresConnection } from './connection.js'
-import { isPrivilegeMissing } from './errors.js'
 
 export const plantsTable = 'plant_store.plants'
 export const tokensTable = 'plant_store.tokens'
@@ -41,20 +40,6 @@ export async function assertStore(connection: PostgresConnection): Promise<void>
   })
 }
 
-async function createTables(connection: PostgresConnection): Promise<void> {
-  try {
-    await connection.query(schema)
-  } catch (error) {
-    if (!isPrivilegeMissing(error)) throw error
-    // The explained error names the store, as this message does, and its cause does not.
-    const cause = error instanceof PlantsError ? error.cause : error
-    const message = `The store at ${connection.name} could not be created: ${describeReason(cause)}`
-    const hint =
-      'Let the owner of the database create it: plants stores init postgres://OWNER@HOST/DATABASE'
-    throw new PlantsError('accessDenied', message, { hint, cause: error })
-  }
-}
-
 /**
  * Creates the tables of a store if there are none. With the lock, processes that create the tables
  * at the same time wait for one another. `CREATE TABLE IF NOT EXISTS` may fail without it.
@@ -67,7 +52,7 @@ export function createStore(connection: PostgresConnection): Promise<boolean> {
       `SELECT pg_advisory_xact_lock(hashtext('plant_store')); SELECT to_regclass('${versionsTable}')`,
     )
     const isMissing = rows[0]?.[0] === null
-    if (isMissing) await createTables(connection)
+    if (isMissing) await connection.query(schema)
     else {
       await assertStore(connection)
       await connection.writeWalMessage()

@@ -24,7 +24,7 @@ import { moveSavepoint, PostgresChangeApplier, saveImportEntry } from './apply.j
 import { examineServer, type PostgresConnection } from './connection.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
-import { explainTokenError, ReadOnlyServerError } from './errors.js'
+import { ReadOnlyServerError } from './explain.js'
 import { buildClauses, queryFieldCounts, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
 import {
@@ -171,18 +171,13 @@ function createPostgresTokenStore(database: PostgresDatabase): TokenStore {
     const sql = `SELECT ${tokenColumns} FROM ${tokensTable} ${condition}`
     return (await database.read(sql)).map((row) => toToken(row, database.name))
   }
-  const change = async (sql: string, values: unknown[]) => {
-    try {
-      return await database.change((connection) =>
-        connection.transaction(async () => {
-          const { rows } = await connection.query(`${sql} RETURNING ${tokenColumns}`, values)
-          return rows.map((row) => toToken(row, connection.name))[0]
-        }),
-      )
-    } catch (error) {
-      throw explainTokenError(error)
-    }
-  }
+  const change = (sql: string, values: unknown[]) =>
+    database.change((connection) =>
+      connection.transaction(async () => {
+        const { rows } = await connection.query(`${sql} RETURNING ${tokenColumns}`, values)
+        return rows.map((row) => toToken(row, connection.name))[0]
+      }),
+    )
   return {
     find: async (digest) =>
       (await select(`WHERE digest = '\\x${Buffer.from(digest).toString('hex')}'`))[0],

@@ -39,7 +39,7 @@ describe('the password for a database', () => {
       const passwordHint = expect.stringContaining(place)
       expect(found).toMatchObject({ passwords, passwordHint, secrets })
     }
-    await expectFrom([garden, {}], '.pgpass', [undefined, undefined], [])
+    await expectFrom([garden, {}], 'Set PGPASSWORD', [undefined, undefined], [])
     user.write('.pgpass', 'h2:*:garden:ann:of-h2\n*:*:*:bob:of-bob\n')
     await expectFrom([garden, {}], `${user.home}/.pgpass`, [undefined, 'of-h2'], ['of-h2'])
     const env = { PGPASSWORD: 'of-env' }

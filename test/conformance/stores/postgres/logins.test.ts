@@ -235,6 +235,20 @@ test.each([
   expect(new Set(own.passwords)).toEqual(new Set(connects ? ['s3cret\0'] : []))
 })
 
+test.each([
+  { cause: 'has no TLS', sslmode: 'require', password: 's3cret', outcome: /does not support SSL/ },
+  { cause: 'asks for a proof', sslmode: 'disable', password: '', outcome: /: SASL: .* password/ },
+])(
+  'a login fails for good at a server that $cause, which the driver only says in words',
+  async ({ sslmode, password, outcome }) => {
+    const { host } = new URL((await createDatabase()).url)
+    const login = { findPassword: () => password }
+    const reason = await logIn(host, `sslmode=${sslmode}`, login)
+    expect(reason).toMatch(/^accessDenied: /)
+    expect(reason).toMatch(outcome)
+  },
+)
+
 const late = /^unavailable: .* it timed out$/
 const writes = (text: string) => (socket: Socket) => void socket.write(text, 'latin1')
 

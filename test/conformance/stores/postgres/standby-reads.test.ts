@@ -22,8 +22,7 @@ import { settleAll } from './steps.js'
 
 // A standby has the plants of its primary, a moment later, and accepts no change.
 
-const useWritable =
-  'Use target_session_attrs=read-write in an address with the server that accepts writes, or promote this one'
+const useWritable = 'Use the address of the server that accepts writes'
 
 test.each(['the address', 'the variable'])(
   'commands read from a standby if %s allows it',
