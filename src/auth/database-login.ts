@@ -121,7 +121,7 @@ export async function readLoginCertificates(
   if (root === undefined && sslmode === 'verify-ca')
     throw createUsageError(
       `sslmode=verify-ca needs a root certificate to verify ${name}`,
-      'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which also trusts the certificates of the system',
+      'Set sslrootcert in the address to a file with the root certificate',
     )
   if ((sslcert === undefined) !== (sslkey === undefined))
     throw createUsageError(`${name} has sslcert or sslkey, but not both`, 'Set both')

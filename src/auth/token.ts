@@ -1,4 +1,4 @@
-import { createUsageError, isWindows } from '../errors.js'
+import { createUsageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
 /**
@@ -26,10 +26,7 @@ export function readServeToken(io: Io): string | undefined {
   if (token === undefined || token.length >= minServeTokenLength) return token
   forgetShortToken(token, io)
   const message = `PLANTS_SERVE_TOKEN is shorter than ${minServeTokenLength} characters`
-  const command = isWindows
-    ? '$env:PLANTS_SERVE_TOKEN = [guid]::NewGuid()'
-    : 'export PLANTS_SERVE_TOKEN="$(openssl rand -hex 16)"'
-  throw createUsageError(message, `Set a random token with: ${command}`)
+  throw createUsageError(message, 'Set it to a random token, such as from: openssl rand -hex 16')
 }
 
 /**
@@ -57,7 +54,7 @@ export function findTokenProblem(token: string): string | undefined {
   if (token === '') return 'is empty'
   if (token.length > 4096) return 'is longer than 4096 characters'
   if (/^[\w.~+/-]+=*$/.test(token)) return undefined
-  return 'contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
+  return 'contains a space, a line break or another invalid character'
 }
 
 /**

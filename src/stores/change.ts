@@ -110,7 +110,7 @@ export function createConstraintOutcome(change: Change, reason: string): Outcome
 }
 
 export const constraintHint =
-  'Somebody added this constraint to the store. Change the plant, or remove the constraint'
+  'Change the plant, because somebody added this constraint to the store'
 
 /**
  * Returns the outcome of a create whose id exists.

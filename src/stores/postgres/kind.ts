@@ -13,14 +13,8 @@ export const postgresKind: StoreKind<PostgresAddress> = {
   credential: 'password',
   capabilities: {
     direct: { createOpener, countServers: ({ hosts }) => hosts.length },
-    backup: new MissingCapability(
-      hasOwnBackups,
-      'Use pg_dump, or write its plants to a file: plants export FILE.ndjson --store ADDRESS',
-    ),
-    restore: new MissingCapability(
-      hasOwnBackups,
-      'Use pg_restore, or create the plants in it: plants export --store ./FILE | plants import --store ADDRESS',
-    ),
+    backup: new MissingCapability(hasOwnBackups, 'Use pg_dump'),
+    restore: new MissingCapability(hasOwnBackups, 'Use pg_restore'),
     token: new MissingCapability('and uses no token', 'If it requires a password: set PGPASSWORD'),
   },
 

@@ -73,7 +73,7 @@ const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 /** A file without a directory in its path that looks like a list of plants. */
 const listFile = /^[^/\\:]+\.(csv|tsv|txt|xlsx?|ods|json|jsonl|ndjson)(\.gz)?$/i
 
-const listHint = 'To import the list: plants import FILE. To choose a store: --store ./plants.db'
+const listHint = 'Import the list with: plants import FILE'
 
 const noSchemeHint =
   'The address of a service begins with http:// or https://, such as http://localhost:4010'
