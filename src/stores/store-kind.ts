@@ -172,8 +172,10 @@ export interface DirectStoreOpener extends StoreOpener {
   openOrCreate(): Promise<DirectStore>
   openExisting(): Promise<DirectStore | undefined>
   /**
+   * Creates a missing file, as `openOrCreate` does, but may open a store that can only be read.
+   *
    * @throws {PlantsError} `usage` if the address has no room for the requests of a service;
    *   `accessDenied` if a service would not see what others change
    */
-  assertCanServe(): Promise<void>
+  openToServe(): Promise<DirectStore>
 }

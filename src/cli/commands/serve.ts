@@ -193,7 +193,6 @@ async function openStoreToServe(
   fixedToken: string | undefined,
   context: CommandContext,
 ): Promise<DirectStore> {
-  await opener.assertCanServe()
   // With PLANTS_SERVE_TOKEN, a missing store is created, because in a container there may be nobody
   // to do it. Without that token, tokens are in the store: a new store would have none, and no
   // client could use the service.
@@ -206,8 +205,7 @@ async function openStoreToServe(
       )
     await store.close()
   }
-  // `openOrCreate` adds a write-ahead log to a file that was a backup, before the first read.
-  return opener.openOrCreate()
+  return opener.openToServe()
 }
 
 /** @throws {PlantsError} `unauthorized` if the token has none of the offered rights */

@@ -53,7 +53,10 @@ async function createOpener(
     init: async () => (await load()).init(address, options),
     openOrCreate: open,
     openExisting: open,
-    assertCanServe: async () => assertCanServe(address),
+    openToServe: async () => {
+      assertCanServe(address)
+      return open()
+    },
   }
 }
 

@@ -21,6 +21,7 @@ import {
   Connection,
   createChangedFileError,
   findUnmergedFile,
+  hasLogFormat,
   immutableParameters,
   readFingerprint,
   type SqliteOptions,
@@ -156,11 +157,6 @@ function isBackup(path: string): boolean {
   return !hasLog && BigInt(readBytes(path, 68, 4).readUInt32BE()) === applicationId
 }
 
-/** Returns whether the header of a file says that it has a write-ahead log. */
-export function hasLogFormat(path: string): boolean {
-  return readBytes(path, 18, 1)[0] === 2
-}
-
 /**
  * Counts the plants of a backup. The file is attached to the connection of the store, because
  * DETACH closes the file at once. A separate connection may stay open after `close`, and Windows
@@ -240,7 +236,7 @@ export async function restoreStore(
   options: SqliteOptions,
 ) {
   const signal = options.runtime.getStopSignal()
-  const { connection: store, isNew } = await Connection.openOrCreate(address, options)
+  const { connection: store, isNew } = await Connection.openOrCreate(address, 'write', options)
   const { db, path } = store
   let previousContents: string | undefined
   try {

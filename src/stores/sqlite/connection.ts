@@ -2,7 +2,16 @@
  * Opens the file of a store, and runs statements on it. It makes the settings that a store needs,
  * and does not use files that another user may have put next to the store as a trap.
  */
-import { chmodSync, closeSync, existsSync, openSync, type Stats, statSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import {
   assertDefined,
@@ -16,6 +25,7 @@ import {
   explainWriteAccess,
   ignoreMissingFile,
   isSameFile,
+  isThisUser,
   isWritableFile,
   makeFolder,
   readBytes,
@@ -76,6 +86,16 @@ const backoff = { firstMs: 2, longestMs: 8 }
 
 export const foldFunction = 'plants_fold'
 
+/**
+ * What a store is opened for:
+ *
+ * - `read`: a missing store is not created, although the store may be changed if this user may.
+ * - `write`: a missing store is created, and this user must be able to change it.
+ * - `serve`: a missing store is created, and this process must see what others commit, such as a
+ *   revoked token. It may only be able to read the store.
+ */
+type Purpose = 'read' | 'write' | 'serve'
+
 export class Connection {
   readonly db: Database
   /**
@@ -102,11 +122,17 @@ export class Connection {
    * Opens the file of a store, and creates what is missing: its folder, if it is the default store,
    * the file, and the tables.
    *
+   * @throws {PlantsError} `accessDenied` to `write` without the permission, and to `serve` a store
+   *   of which a service would see one state for ever
    * @returns whether this call has created the file, as `isNew`
    */
-  static async openOrCreate({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
+  static async openOrCreate(
+    { name, isDefault }: SqliteAddress,
+    purpose: 'write' | 'serve',
+    options: SqliteOptions,
+  ) {
     const isNew = createFileIfMissing(name, isDefault, options)
-    const connection = assertDefined(await Connection.#open(name, options, { mayCreate: true }))
+    const connection = assertDefined(await Connection.#open(name, purpose, options))
     const { path } = connection
     if (isNew && !isDefault) await options.onCreated?.(path)
     const exposure = isNew && explainExposure(path)
@@ -116,19 +142,17 @@ export class Connection {
 
   /** @returns undefined for a missing file, and for one without a store, such as an empty one */
   static openExisting(name: string, options: SqliteOptions): Promise<Connection | undefined> {
-    return Connection.#open(name, options, { mayCreate: false })
+    return Connection.#open(name, 'read', options)
   }
 
-  /**
-   * @param options.mayCreate whether an empty file becomes a store. If it is true, the file must
-   *   exist.
-   * @param options.hasLostLog whether an earlier call has found no log that it could read
-   */
+  /** @param hasLostLog whether an earlier call has found no log that it could read */
   static async #open(
     name: string,
+    purpose: Purpose,
     options: SqliteOptions,
-    { mayCreate, hasLostLog = false }: { mayCreate: boolean; hasLostLog?: boolean },
+    hasLostLog = false,
   ): Promise<Connection | undefined> {
+    const mayCreate = purpose !== 'read'
     let connection: Connection | undefined
     try {
       const path = resolveRealPath(name)
@@ -139,7 +163,7 @@ export class Connection {
       if (!stats || (stats.size === 0 && !mayCreate)) return undefined
       if (stats.size === 0) restrictToOwner(path, stats)
       assertNoSuperJournal(path)
-      connection = new Connection(path, options, chooseMode(path, { mayCreate, hasLostLog }))
+      connection = new Connection(path, options, chooseMode(path, purpose, hasLostLog))
       const { db, isReadOnly } = connection
       const hasStore = await connection.retryWhileLocked(() => {
         db.exec(pragmas)
@@ -154,7 +178,7 @@ export class Connection {
     } catch (error) {
       connection?.close()
       if (!mayCreate && connection?.hasLostLog())
-        return Connection.#open(name, options, { mayCreate, hasLostLog: true })
+        return Connection.#open(name, purpose, options, true)
       throw explainSqliteError(error, name, describeFile(name, options))
     }
   }
@@ -252,20 +276,46 @@ interface OpenMode {
  * the store could not write to files of another user. So where nobody has the store open, it reads
  * the file as one that never changes.
  *
- * @param options.mayCreate whether the caller is a service, or writes to the store
+ * @throws the error of the system if the file must be written to, and this user may not do that
  */
-function chooseMode(
-  path: string,
-  { mayCreate, hasLostLog }: { mayCreate: boolean; hasLostLog: boolean },
-): OpenMode {
+function chooseMode(path: string, purpose: Purpose, hasLostLog: boolean): OpenMode {
+  if (purpose === 'write')
+    for (const target of [dirname(path), path]) accessSync(target, constants.W_OK)
   if (isWritableFile(path)) return { parameters: writeMode }
+  if (purpose === 'serve') {
+    assertSeesCommits(path)
+    return { parameters: readMode }
+  }
   // The fingerprint is read before the log is looked for. So a file without a log is complete as
   // long as it has this fingerprint.
   const fingerprint = readFingerprint(path)
   const hasChanges = findUnmergedFile(path) !== undefined
   const isInUse = !hasLostLog && existsSync(`${path}-shm`)
-  const needsLog = mayCreate || hasChanges || isInUse
-  return needsLog ? { parameters: readMode } : { parameters: immutableParameters, fingerprint }
+  return hasChanges || isInUse
+    ? { parameters: readMode }
+    : { parameters: immutableParameters, fingerprint }
+}
+
+/**
+ * If a store has a log, SQLite finds the commits of others in its index, to which readers write,
+ * too. A service that may not write to the store may create this index if the owner of the
+ * store can use it, as root can.
+ */
+function assertSeesCommits(path: string): void {
+  if (!hasLogFormat(path)) return
+  const { uid } = statSync(path)
+  const ownerCanUseIndex = uid === 0 || isThisUser(uid)
+  if (ownerCanUseIndex && isWritableFile(`${path}-shm`)) return
+  throw createUnusableStoreError(
+    path,
+    'cannot be served: without write access to it and its directory, a service misses changes',
+    'Give this user write access to the directory and the file, or serve a backup',
+  )
+}
+
+/** Returns whether the header of a file says that it has a write-ahead log. */
+export function hasLogFormat(path: string): boolean {
+  return readBytes(path, 18, 1)[0] === 2
 }
 
 /**

@@ -52,7 +52,7 @@ async function createOpener(
     init: async () => (await load()).init(address, context),
     openOrCreate: async () => (await load()).openOrCreate(address, context),
     openExisting: async () => (await load()).openExisting(address, context),
-    assertCanServe: async () => (await import('./diagnose.js')).assertSeesCommits(address),
+    openToServe: async () => (await load()).openToServe(address, context),
   }
 }
 

@@ -40,13 +40,18 @@ export class SqliteStore implements DirectStore {
   }
 
   static async init(address: SqliteAddress, options: SqliteOptions) {
-    const { connection, isNew } = await Connection.openOrCreate(address, options)
+    const { connection, isNew } = await Connection.openOrCreate(address, 'write', options)
     connection.close()
     return isNew
   }
 
   static async openOrCreate(address: SqliteAddress, options: SqliteOptions) {
-    const { connection } = await Connection.openOrCreate(address, options)
+    const { connection } = await Connection.openOrCreate(address, 'write', options)
+    return new SqliteStore(connection, options)
+  }
+
+  static async openToServe(address: SqliteAddress, options: SqliteOptions) {
+    const { connection } = await Connection.openOrCreate(address, 'serve', options)
     return new SqliteStore(connection, options)
   }
 

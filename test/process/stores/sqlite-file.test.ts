@@ -134,6 +134,13 @@ describe.runIf(canDropRights)('a store that a user cannot write to', () => {
     expect(readdirSync(user.data)).toEqual(['plants.db'])
   })
 
+  test('because of its mode gets no file of this user beside it from a command that writes', async () => {
+    const user = await Unprivileged.withStore()
+    chmodSync(user.store, 0o400)
+    for (const line of [createMoss, 'tokens create']) await user.cannotUse(user.store, line)
+    expect(readdirSync(user.data)).toEqual(['plants.db'])
+  })
+
   test('can be read while its owner has it open, also through a link', async () => {
     const user = await Unprivileged.withStore()
     const link = join(createTemporaryFolder(), 'link.db')
