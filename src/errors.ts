@@ -177,7 +177,7 @@ export function toDescriptorsHint(code: string | undefined): string | undefined 
   return undefined
 }
 
-export const fullDiskHint = 'Free some space on its disk'
+const fullDiskHint = 'Free some space on its disk'
 
 /** Returns what to do about a file that cannot grow, or undefined for any other code. */
 export function toSpaceHint(code: string | undefined): string | undefined {

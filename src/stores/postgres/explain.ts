@@ -9,7 +9,7 @@ import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../.
 import { describeConnectionFailure, isUnknownIssuer } from '../certificate-errors.js'
 import type { PostgresAccess } from './address.js'
 
-/** The driver gives these errors no code, so they are recognized by what their messages begin with. */
+/** The driver gives these errors no code, so their messages, which begin so, tell them apart. */
 const driverMessages = {
   noTls: 'The server does not support SSL connections',
   connectTimeout: 'Connection terminated due to connection timeout',
