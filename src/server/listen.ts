@@ -2,30 +2,22 @@
  * Makes a server listen on a TCP port or on a Unix socket.
  *
  * The file of a socket stays when its process is killed, and would prevent the next start. So a
- * socket on which nobody listens any more is replaced. When two services start at once, neither may
- * replace the new socket of the other, which it could take for an abandoned one. So each listens on
- * a temporary name first. Then, under a lock, it checks that nobody listens on the final name, and
- * renames its socket to the final name. So a socket with the final name has a listener from the
- * start.
- *
- * When a server closes, Node.js removes the name to which the server was bound, whatever file has
- * that name by then. Here that is the temporary name, which no file has any more. So this module
- * removes the final name itself, but only if it still belongs to the socket of this server.
+ * socket on which nobody listens any more is replaced, under a lock, because two services may start
+ * at once. When a server closes, Node.js removes the file of its socket.
  */
 import { once } from 'node:events'
-import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import {
   createUsageError,
   describeSystemError,
   getSystemCode,
-  ignoreSystemError,
   PlantsError,
   toDescriptorsHint,
 } from '../errors.js'
 import { runWithTransientLock } from '../platform/file-lock.js'
-import { describeMissingFolder, findFileIdentity, makeFolderHint } from '../platform/files.js'
+import { describeMissingFolder, makeFolderHint } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
 
 export interface TcpAddress {
@@ -112,30 +104,21 @@ function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressF
 }
 
 async function listenOnSocket(server: Server, path: string): Promise<void> {
-  const temporaryPath = join(dirname(path), `.plants-${crypto.randomUUID().slice(0, 6)}`)
-  assertUsablePath(path, Math.max(Buffer.byteLength(path), Buffer.byteLength(temporaryPath)))
+  assertUsablePath(path)
+  const lock = join(dirname(path), `.plants-${basename(path)}.lock`)
+  const limits = { path: lock, timeoutMs: lockTimeoutMs, runtime: lockRuntime }
   try {
-    server.listen({ path: temporaryPath })
-    await once(server, 'listening')
-    // The group may connect, because a proxy often runs as another user. A token is needed anyway.
-    chmodSync(temporaryPath, 0o660)
-    const lock = join(dirname(path), `.plants-${basename(path)}.lock`)
-    await runWithTransientLock(
-      { path: lock, timeoutMs: lockTimeoutMs, runtime: lockRuntime },
-      async () => {
-        await assertReplaceable(path)
-        renameSync(temporaryPath, path)
-      },
-    )
+    await runWithTransientLock(limits, async () => {
+      await removeAbandonedSocket(path)
+      server.listen({ path })
+      await once(server, 'listening')
+      // The group may connect, because a proxy often runs as another user.
+      chmodSync(path, 0o660)
+    })
   } catch (error) {
-    ignoreSystemError(() => rmSync(temporaryPath, { force: true }))
     const hint = 'Choose a path with --socket in a directory that you can write to'
     throw toListenError(error, path, 'accessDenied', hint)
   }
-  const identity = findFileIdentity(path)
-  server.once('close', () => {
-    if (findFileIdentity(path) === identity) rmSync(path, { force: true })
-  })
 }
 
 /**
@@ -148,8 +131,8 @@ const maxPathBytes = process.platform === 'darwin' ? 103 : 107
  * Without these checks, Node.js cuts off a path that is too long, and reports a missing directory
  * as a missing permission (EACCES).
  */
-function assertUsablePath(path: string, bytes: number): void {
-  if (bytes > maxPathBytes) {
+function assertUsablePath(path: string): void {
+  if (Buffer.byteLength(path) > maxPathBytes) {
     const message = `${path} is too long for a socket: its path has at most ${maxPathBytes} bytes`
     throw createUsageError(message, 'Choose a shorter path with --socket')
   }
@@ -173,21 +156,20 @@ const lockRuntime: Runtime = {
  * @throws {PlantsError} `accessDenied` for a file that is not a socket of this user, and
  *   `unavailable` for a socket on which somebody may still listen
  */
-async function assertReplaceable(path: string): Promise<void> {
+async function removeAbandonedSocket(path: string): Promise<void> {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return
-  if (!stats.isSocket()) {
-    const hint = 'Choose another path with --socket'
+  const hint = 'Choose another path with --socket'
+  if (!stats.isSocket())
     throw new PlantsError('accessDenied', `${path} exists, and is not a socket`, { hint })
-  }
   const code = await findConnectError(path)
-  if (code === 'ECONNREFUSED' || code === 'ENOENT') return
-  if (code === 'EACCES' || code === 'EPERM') {
-    const hint = 'Choose another path with --socket'
+  if (code === 'EACCES' || code === 'EPERM')
     throw new PlantsError('accessDenied', `${path} belongs to another user`, { hint })
-  }
-  const hint = 'Another program listens there. Stop it, or choose another path with --socket'
-  throw new PlantsError('unavailable', `${path}: address already in use`, { hint })
+  if (code !== 'ECONNREFUSED' && code !== 'ENOENT')
+    throw new PlantsError('unavailable', `${path}: address already in use`, {
+      hint: 'Another program listens there. Stop it, or choose another path with --socket',
+    })
+  rmSync(path, { force: true })
 }
 
 /** Returns the code of the system's error, or undefined if somebody listens there. */

@@ -5,7 +5,6 @@ import {
   rmSync,
   statSync,
   symlinkSync,
-  unlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -46,9 +45,9 @@ test('a service runs without its stdout, which may be closed before or after the
 test('the Unix socket of a service is open to its user and group, replaces no file, and is removed at the end', async () => {
   const sandbox = new Sandbox()
   const path = join(sandbox.home, 'socket')
-  const args = ['--socket', path, '--base-path', '/v1']
+  const args = ['--socket', path]
   const first = await serve(args, { folder: sandbox.home })
-  expect(first.address).toBe(`unix:${path}/v1`)
+  expect(first.address).toBe(`unix:${path}`)
   expect(statSync(path).mode & 0o777).toBe(0o660)
   const env = { PLANTS_SERVE_TOKEN: testToken }
   const err = expect.stringMatching(
@@ -56,7 +55,7 @@ test('the Unix socket of a service is open to its user and group, replaces no fi
   )
   expect(await sandbox.spawn(`serve --socket ${path}`, { env })).toEqual({ code: 4, out: '', err })
   const service = { endpoint: { path }, token: testToken }
-  expect((await exchangeOnce(service, { target: '/v1/plants', body: fern })).status).toBe(200)
+  expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
   expect((await first.stop()).code).toBe(0)
   expect(existsSync(path)).toBe(false)
 })
@@ -121,21 +120,6 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
     expect(statSync(path).isSocket()).toBe(true)
   })
 })
-
-test.skipIf(isWindows)(
-  'a service that drains leaves the socket of another one (needs Unix sockets)',
-  async () => {
-    const sandbox = new Sandbox()
-    const path = join(sandbox.home, 'socket')
-    const args = ['--socket', path]
-    const first = await serve(args, { folder: sandbox.home })
-    unlinkSync(path)
-    await serve(args, { folder: sandbox.home })
-    expect((await first.stop()).code).toBe(0)
-    const service = { endpoint: { path }, token: testToken }
-    expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
-  },
-)
 
 test('a service accepts PLANTS_SERVE_TOKEN instead of the tokens of the store', async () => {
   const sandbox = new Sandbox()
