@@ -16,24 +16,37 @@ export class Slots {
     this.#freeCount = count
   }
 
-  /**
-   * @param limits by default, the call waits until it has a slot
-   * @throws the reason of a signal, or a `TimeoutError` if no slot becomes free in time
-   */
+  get isFull(): boolean {
+    return this.#freeCount === 0
+  }
+
+  get waitingCount(): number {
+    return this.#waitingCalls.size
+  }
+
+  /** Takes a slot as `acquire` does, and frees it when the action has settled. */
   async run<T>(action: () => Promise<T>, limits?: WaitLimits): Promise<T> {
-    await this.#acquire(limits)
+    const release = await this.acquire(limits)
     try {
       return await action()
     } finally {
-      this.#release()
+      release()
     }
   }
 
-  async #acquire(limits: WaitLimits | undefined): Promise<void> {
+  /**
+   * Waits for a slot.
+   *
+   * @param limits by default, the call waits until it has a slot
+   * @returns a function that frees the slot, which must be called once
+   * @throws the reason of a signal, or a `TimeoutError` if no slot becomes free in time
+   */
+  async acquire(limits?: WaitLimits): Promise<() => void> {
     for (const signal of limits?.signals ?? []) signal.throwIfAborted()
     if (this.#freeCount > 0) this.#freeCount -= 1
     else if (limits === undefined) await this.#waitForSlot()
     else await runWithin(limits.timeoutMs, limits.signals, (signal) => this.#waitForSlot(signal))
+    return () => this.#release()
   }
 
   #waitForSlot(signal?: AbortSignal): Promise<void> {

@@ -1,8 +1,9 @@
 /** The admin port of a service: its health and its metrics, for which nobody needs a token. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/urls.js'
+import { Connections } from './connections.js'
 import { createUnavailableError, HttpError } from './http-error.js'
 import type { AccessLogEntry, Log } from './log.js'
 import type { Readiness } from './readiness.js'
@@ -13,11 +14,14 @@ interface AdminOptions {
   readiness: Pick<Readiness, 'explain'>
   /** The server will listen on this host. */
   host: string
-  log: Pick<Log, 'error'>
+  log: Pick<Log, 'warn' | 'error'>
   redact(text: string): string
 }
 
-/** A probe has a connection for a moment, so this is enough for many probes. */
+/**
+ * A probe has a connection for a moment, so this is enough for many probes. At the limit, silent
+ * connections give way: a load balancer that is locked out would take the service for dead.
+ */
 const maxConnections = 64
 
 /**
@@ -26,46 +30,23 @@ const maxConnections = 64
  */
 const timeoutMs = 5000
 
+/** Who has sent a request is not closed before who has sent none. Nobody needs a token here. */
+const prober = { name: 'admin', rights: [], isAccepted: () => true }
+
 export function createAdminServer(options: AdminOptions): Server {
   const timeouts = { requestTimeout: timeoutMs, connectionsCheckingInterval: 1000 }
-  const answeredConnections = new WeakSet<Socket>()
-  const server = createServer(timeouts, async (request, response) => {
+  const connections = new Connections({ limit: maxConnections, log: options.log })
+  const server = createServer(timeouts, async ({ socket }, response) => {
     // A connection has only one request: thousands of pipelined requests would block the service,
     // which runs in the same process.
-    if (answeredConnections.has(request.socket)) return
-    answeredConnections.add(request.socket)
+    if (connections.find(socket)?.caller) return
+    connections.setCaller(socket, prober)
     response.shouldKeepAlive = false
-    respond(response, await buildResponseOrError(request, options))
+    respond(response, await buildResponseOrError(response.req, options))
   })
+  server.on('connection', (socket: Socket) => connections.accept(socket, true))
   server.setTimeout(timeoutMs)
-  limitConnections(server)
   return server
-}
-
-/**
- * At the limit, each new connection closes the oldest connection without a request, or the oldest
- * of all connections if each has a request. If the new one were rejected, whoever holds many
- * connections open would lock out a load balancer, which would then take the service for dead.
- * `ConnectionLimit` would not do here: it decides by tokens, and no client of the admin port has
- * one.
- */
-function limitConnections(server: Server): void {
-  const connections = new Set<Socket>()
-  const connectionsInRequest = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    const openConnections = [...connections]
-    connections.add(socket)
-    socket.once('close', () => connections.delete(socket))
-    if (openConnections.length < maxConnections) return
-    const oldest =
-      openConnections.find((connection) => !connectionsInRequest.has(connection)) ??
-      openConnections[0]
-    oldest?.destroy()
-  })
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    connectionsInRequest.add(socket)
-    response.once('close', () => connectionsInRequest.delete(socket))
-  })
 }
 
 async function buildResponseOrError(

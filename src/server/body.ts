@@ -2,8 +2,7 @@
  * Checks the headers of a body, and reads it.
  *
  * Before a request has its token and its quota, the service must not hold more of its body than
- * came with the head, or clients without a token could fill its memory. See "Bodies" in
- * docs/design/http-connections.md.
+ * came with the head, or clients without a token could fill its memory.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isJsonType } from '../plant/json.js'
@@ -24,58 +23,48 @@ export function validateBodyType({ method, headers }: IncomingMessage): void {
     throw new HttpError(415, 'The body must not have a Content-Encoding')
 }
 
+/** The JSON of a plant has no more than this, either. */
+const maxBodyBytes = 1_048_576
+
 /**
  * @returns how many bytes the body may have at most: its Content-Length, or the limit if it comes
  *   in chunks, whose length is not known before
  * @throws {HttpError} 413
  */
-export function findMaxBodyBytes(headers: IncomingHttpHeaders, limitBytes: number): number {
+export function findMaxBodyBytes(headers: IncomingHttpHeaders): number {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
-  const bytes = coding === undefined ? Number(length) : limitBytes
-  if (bytes > limitBytes) throw createBodyTooLargeError(limitBytes)
+  const bytes = coding === undefined ? Number(length) : maxBodyBytes
+  if (bytes > maxBodyBytes) throw createBodyTooLargeError()
   return bytes
 }
 
 /**
- * The body of a request. Until `read` is called, its connection is paused, so that memory holds no
- * more of the body than came in the same read as the head.
- *
- * A body that comes in chunks is collected in one buffer from its first byte on. Otherwise
- * node:http would keep each chunk as an object of hundreds of bytes, even a chunk of one byte.
+ * The body of a request, which is collected in one buffer from its first byte on: node:http would
+ * keep each chunk as an object of hundreds of bytes, even a chunk of one byte. Until `read` is
+ * called, the connection is paused after each tick that brought a part of the body, so that memory
+ * holds no more of it than one read of the connection.
  */
 export class Body {
   /** This is true once the request has its token and its quota, and will soon be with the store. */
   isAdmitted = false
   readonly #response: ServerResponse
-  readonly #onChunk: (bytes: number) => void
+  readonly #countUnits: (units: number) => void
+  readonly #isChunked: boolean
   #receivedBuffer = new GrowingBuffer()
-  /**
-   * Resolves when all chunks are collected, or more than the limit. Undefined while the body stays
-   * in node:http.
-   */
-  #collectionEnd: Promise<'whole' | 'tooLarge'> | undefined
+  /** Resolves when the body is whole or too large, and rejects when the client has left. */
+  readonly #end: Promise<void>
   #isDiscarded = false
-  /**
-   * `read` sets this limit. Until then, the connection is paused, so that no more is collected than
-   * one read brings.
-   */
-  #limitBytes = Infinity
+  #isPauseDue = false
 
-  /**
-   * @param onChunk is called for each chunk of a body that comes in chunks, or in more than one
-   * read
-   */
-  constructor(response: ServerResponse, onChunk: (bytes: number) => void) {
+  /** @param countUnits is called for each chunk, and for each KiB: see `Connections` */
+  constructor(response: ServerResponse, countUnits: (units: number) => void) {
+    const { headers } = response.req
     this.#response = response
-    this.#onChunk = onChunk
-    if (response.req.headers['transfer-encoding'] !== undefined)
-      this.#collectionEnd = this.#collectChunks()
-    void this.#pauseAfterTick()
-  }
-
-  /** The bytes of the body that are in memory, here and in node:http. */
-  get receivedBytes(): number {
-    return this.#receivedBuffer.length + this.#response.req.readableLength
+    this.#countUnits = countUnits
+    this.#isChunked = headers['transfer-encoding'] !== undefined
+    const hasBody = this.#isChunked || Number(headers['content-length'] ?? 0) > 0
+    this.#end = hasBody ? this.#collect() : Promise.resolve()
+    if (hasBody) this.#pauseAfterTick()
   }
 
   /** This is true while the rest of the body must not be read, so its connection stays paused. */
@@ -84,19 +73,12 @@ export class Body {
   }
 
   /** @throws {HttpError} 413, or 503 when the client has left */
-  async read(limitBytes: number): Promise<Buffer> {
+  async read(): Promise<Buffer> {
     const { req: request } = this.#response
     this.isAdmitted = true
-    // Most bodies came with their head, and node:http has them in one buffer.
-    if (request.complete && !this.#collectionEnd) return request.read() ?? Buffer.alloc(0)
-    this.#limitBytes = limitBytes
-    this.#collectionEnd ??= this.#collectChunks()
     if (!request.complete) request.socket.resume()
-    // Chunks that came before this call may exceed the limit already. `#collectionEnd` would only
-    // notice that when another chunk comes, and none need come.
-    const isTooLarge = this.#receivedBuffer.length > limitBytes
-    if (isTooLarge || (await this.#collectionEnd) === 'tooLarge')
-      throw createBodyTooLargeError(limitBytes)
+    await this.#end
+    if (this.#receivedBuffer.length > maxBodyBytes) throw createBodyTooLargeError()
     return this.#receivedBuffer.bytes
   }
 
@@ -106,39 +88,42 @@ export class Body {
     this.#receivedBuffer = new GrowingBuffer()
   }
 
-  /** Pauses the connection after this tick, unless the whole body has come with the head. */
-  async #pauseAfterTick(): Promise<void> {
-    // The request is created in a tick in which node:http may still resume the socket, which would
-    // undo this pause.
-    await undefined
-    const { headers, readableLength, socket } = this.#response.req
-    // node:http receives the whole body some time before it sets `complete`. To pause the socket in
-    // between would only delay the request.
-    const hasWholeBody = readableLength === Number(headers['content-length'])
-    if (this.mustStayPaused && !hasWholeBody) socket.pause()
-  }
-
-  #collectChunks(): Promise<'whole' | 'tooLarge'> {
+  #collect(): Promise<void> {
     const { req: request } = this.#response
-    // node:http's `_read` would resume the socket after each chunk, whatever has paused it.
-    request._read = () => undefined
-    const collectionEnd = new Promise<'whole' | 'tooLarge'>((resolve, reject) => {
-      request
-        .once('end', () => resolve('whole'))
-        .once('close', () => reject(createUnavailableError()))
+    const end = new Promise<void>((resolve, reject) => {
+      request.once('end', resolve).once('close', () => reject(createUnavailableError()))
       request.on('data', (chunk: Buffer) => {
-        this.#onChunk(chunk.length)
-        if (this.#response.writableEnded) return
+        const kibibytes = Math.floor(chunk.length / 1024)
+        this.#countUnits(this.#isChunked ? 1 + kibibytes : kibibytes)
+        if (!this.isAdmitted) this.#pauseAfterTick()
+        if (this.#response.writableEnded || this.#isDiscarded) return
         this.#receivedBuffer.append(chunk)
-        if (this.#receivedBuffer.length > this.#limitBytes) resolve('tooLarge')
+        if (this.#receivedBuffer.length > maxBodyBytes) resolve()
       })
     })
     // If nobody calls `read`, nobody else handles this error, which would then end the process.
-    collectionEnd.catch(() => undefined)
-    return collectionEnd
+    end.catch(() => undefined)
+    return end
+  }
+
+  /**
+   * Pauses the connection after this tick, unless the whole body has come. node:http resumes it in
+   * the tick, for the next part of the body.
+   */
+  #pauseAfterTick(): void {
+    if (this.#isPauseDue) return
+    this.#isPauseDue = true
+    queueMicrotask(() => {
+      this.#isPauseDue = false
+      const { headers, socket } = this.#response.req
+      // node:http receives the whole body some time before it sets `complete`. To pause the socket
+      // in between would only delay the request.
+      const hasWholeBody = this.#receivedBuffer.length === Number(headers['content-length'])
+      if (this.mustStayPaused && !hasWholeBody) socket.pause()
+    })
   }
 }
 
-function createBodyTooLargeError(limitBytes: number): HttpError {
-  return new HttpError(413, `The body is larger than ${limitBytes} bytes`)
+function createBodyTooLargeError(): HttpError {
+  return new HttpError(413, `The body is larger than ${maxBodyBytes} bytes`)
 }

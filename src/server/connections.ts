@@ -1,25 +1,59 @@
 /**
- * Decides which connections are read, so that a flood on some of them does not make all others
- * wait.
+ * The open connections of a server, in the order in which they were opened: how many there may be,
+ * and which of them are read.
  *
- * node:http parses up to 64 KiB of a connection at once. That can be thousands of pipelined
- * requests, or thousands of chunks of a body, whose parsing takes 30 ms. An iteration of the event
- * loop reads every connection that has received something, so three hundred such connections would
- * block it for nine seconds, and Node.js has no limit for this.
+ * **The limit.** When a new connection exceeds it, the one that has been open longest without an
+ * accepted token is closed. If there is none, it is the one whose last accepted request is longest
+ * ago. Node.js's own limit, `maxConnections`, rejects the new one, so that idle connections of
+ * strangers would lock everybody else out.
  *
- * So each such request, each chunk, and each KiB of a large body counts as a unit. When the units
- * of one iteration reach `maxFloodUnits`, all connections are paused: libuv then skips those that
- * it has not read yet in this iteration. The next iterations accept the new connections. Then the
- * paused ones resume in batches of 1, 2, 4 and so on. A batch that brings another flood causes the
- * next pause, which includes the connections that have not resumed yet.
+ * **The pauses.** node:http parses up to 64 KiB of a connection at once. That can be thousands of
+ * pipelined requests, or thousands of chunks of a body, whose parsing takes 30 ms. An iteration of
+ * the event loop reads every connection that has received something, so three hundred such
+ * connections would block it for nine seconds, and Node.js has no limit for this. So each such
+ * request, each chunk, and each KiB of a body counts as a unit. When the units of one iteration
+ * reach `maxFloodUnits`, all connections are paused: libuv then skips those that it has not read
+ * yet. The next iterations accept the new connections. Then the paused ones resume in batches of 1,
+ * 2, 4 and so on. A batch that brings another flood causes the next pause, which includes the
+ * connections that have not resumed yet.
  *
- * docs/design/http-connections.md explains the order in which they resume, the simpler rules that
- * were tried, and the other limits of a service.
+ * docs/design/http-connections.md says why, and which simpler rules were tried.
  */
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'
+import type { Caller } from './authenticate.js'
+import type { Body } from './body.js'
+import type { Log } from './log.js'
 
-/** A unit takes about 10 µs (`countFlood` lists them), so an iteration is blocked for 10 ms. */
+/** A request whose body or response is in progress. */
+export interface PendingRequest {
+  response: ServerResponse
+  body: Body
+  /** The number of further requests that came on its connection before its response. */
+  droppedCount: number
+}
+
+export interface ClientConnection {
+  readonly socket: Socket
+  /** False during a TLS handshake, when `socket` is the TCP connection below it. */
+  readonly isOpen: boolean
+  /** Who sent the last accepted request of the connection. The token may be revoked by now. */
+  caller: Caller | undefined
+  /** When that request was accepted, on the clock of `performance.now`. */
+  acceptedAtMs: number
+  request: PendingRequest | undefined
+  /** The number of the pause since which the connection waits, from 1 on; 0 if it is not paused. */
+  pausedSince: number
+}
+
+interface ConnectionsOptions {
+  /** The largest number of open connections. Those in a TLS handshake count. */
+  limit: number
+  log: Pick<Log, 'warn'>
+}
+
+/** A unit takes about 10 µs, so an iteration is blocked for 10 ms. */
 const maxFloodUnits = 1000
 
 /** libuv reads no more than this of a connection at once. */
@@ -34,19 +68,16 @@ const maxHeadBytes = 16_384
  */
 const maxIterationsToAccept = 511
 
-interface Connection {
-  /** The number of the pause since which the connection waits, from 1 on; 0 if it is not paused. */
-  pausedSince: number
-  hasAcceptedToken: boolean
-  /**
-   * Returns true while the body of its request must stay unread, because the request has no quota
-   * yet.
-   */
-  mustStayPaused(): boolean
-}
+/** A flood would fill the log, so it has one line with a count for each interval. */
+const reportIntervalMs = 60_000
 
 export class Connections {
-  readonly #connections = new Map<Socket, Connection>()
+  readonly #options: ConnectionsOptions
+  /** A Map keeps its order, so the first connection is the oldest. */
+  readonly #connections = new Map<Socket, ClientConnection>()
+  /** The number of connections that the limit closed since the last line of the log. */
+  #closedCount = 0
+  #reportTimer: NodeJS.Timeout | undefined
   /** This only grows: connections in a TLS handshake count, and those that have closed. */
   #acceptedCount = 0
   /** The units of the current iteration of the event loop. */
@@ -59,36 +90,92 @@ export class Connections {
   #phase: 'reading' | 'pausing' | 'resuming' = 'reading'
   #pauseCount = 0
 
-  get acceptedCount(): number {
-    return this.#acceptedCount
+  constructor(options: ConnectionsOptions) {
+    this.#options = options
   }
 
-  /** Call this for a connection that the system handed over. Its TLS handshake is yet to come. */
-  countAccepted(): void {
+  get size(): number {
+    return this.#connections.size
+  }
+
+  [Symbol.iterator](): Iterator<ClientConnection> {
+    return this.#connections.values()
+  }
+
+  /** Returns undefined for a connection that has closed, and for TLS before its handshake. */
+  find(socket: Socket): ClientConnection | undefined {
+    return this.#connections.get(socket)
+  }
+
+  /** Says whose token the request in progress has. */
+  setCaller(socket: Socket, caller: Caller): void {
+    const connection = this.#connections.get(socket)
+    if (connection) Object.assign(connection, { caller, acceptedAtMs: performance.now() })
+  }
+
+  /**
+   * Adds a connection that the system handed over, and closes another one if the limit is exceeded.
+   *
+   * @param isOpen false if its TLS handshake is yet to come
+   */
+  accept(socket: Socket, isOpen: boolean): void {
     this.#acceptedCount += 1
+    if (this.#connections.size >= this.#options.limit) this.#closeOne()
+    this.#add(socket, isOpen)
   }
 
-  /** @param mustStayPaused is called before the connection would resume after a pause */
-  add(socket: Socket, mustStayPaused: () => boolean): void {
-    const connection = { pausedSince: 0, hasAcceptedToken: false, mustStayPaused }
-    this.#connections.set(socket, connection)
-    if (this.#phase === 'reading') return
-    connection.pausedSince = this.#pauseCount
+  /** Replaces a TCP connection by the TLS connection above it, whose handshake is done. */
+  open(socket: Socket): void {
+    // Node.js does not say which TCP connection is below. Both have the same client.
+    const isBelow = ({ socket: { remoteAddress, remotePort }, isOpen }: ClientConnection) =>
+      !isOpen && remotePort === socket.remotePort && remoteAddress === socket.remoteAddress
+    const connection = [...this.#connections.values()].find(isBelow)
+    if (connection) this.#connections.delete(connection.socket)
+    this.#add(socket, true)
+  }
+
+  #add(socket: Socket, isOpen: boolean): void {
+    const isPaused = isOpen && this.#phase !== 'reading'
+    this.#connections.set(socket, {
+      socket,
+      isOpen,
+      caller: undefined,
+      acceptedAtMs: 0,
+      request: undefined,
+      pausedSince: isPaused ? this.#pauseCount : 0,
+    })
+    socket.once('close', () => this.#connections.delete(socket))
     // node:http usually reads bytes from the handle of the socket, and `pause` does not hold back
     // bytes from there. With a listener for `data`, node:http reads from the stream, which holds
     // them back while it is paused.
-    socket.on('data', () => undefined).pause()
+    if (isPaused) socket.on('data', () => undefined).pause()
   }
 
-  /** Call this when the socket has closed. */
-  remove(socket: Socket): void {
-    this.#connections.delete(socket)
+  #closeOne(): void {
+    const connections = [...this.#connections.values()]
+    const oldest =
+      connections.find(({ caller }) => caller === undefined) ??
+      connections.find(({ caller }) => !caller?.isAccepted()) ??
+      connections.reduce((left, right) => (right.acceptedAtMs < left.acceptedAtMs ? right : left))
+    // The event `close` comes in a later iteration of the event loop, but the next connection of
+    // this iteration must not find this one again.
+    this.#connections.delete(oldest.socket)
+    oldest.socket.destroy()
+    this.#closedCount += 1
+    if (!this.#reportTimer) this.logClosedCount()
   }
 
-  /** After a pause, a connection whose client has an accepted token resumes first. */
-  prefer(socket: Socket): void {
-    const connection = this.#connections.get(socket)
-    if (connection) connection.hasAcceptedToken = true
+  /** Logs how many connections the limit closed since the last line, unless it closed none. */
+  logClosedCount(): void {
+    clearTimeout(this.#reportTimer)
+    this.#reportTimer = undefined
+    if (this.#closedCount === 0) return
+    const { limit, log } = this.#options
+    const connections =
+      this.#closedCount === 1 ? '1 connection' : `${this.#closedCount} connections`
+    log.warn(`The limit of ${limit} connections was reached: ${connections} closed`)
+    this.#closedCount = 0
+    this.#reportTimer = setTimeout(() => this.logClosedCount(), reportIntervalMs).unref()
   }
 
   /**
@@ -128,9 +215,9 @@ export class Connections {
     // `resume` only schedules the start of the reading, for the next tick, and a `pause` in between
     // does not cancel it. So this waits for that tick before it pauses a socket.
     await undefined
-    for (const [socket, connection] of this.#connections) {
-      if (socket.isPaused()) continue
-      socket.pause()
+    for (const connection of this.#connections.values()) {
+      if (!connection.isOpen || connection.socket.isPaused()) continue
+      connection.socket.pause()
       connection.pausedSince = this.#pauseCount
     }
     await nextIteration()
@@ -153,9 +240,9 @@ export class Connections {
         this.#phase = 'reading'
         return
       }
-      for (const [socket, connection] of batch) {
+      for (const connection of batch) {
         connection.pausedSince = 0
-        if (!connection.mustStayPaused()) socket.resume()
+        if (!connection.request?.body.mustStayPaused) connection.socket.resume()
       }
       await nextIteration()
     }
@@ -163,22 +250,16 @@ export class Connections {
 
   /**
    * Lists the paused connections in the order in which they resume, and in which libuv then reads
-   * them. Clients with an accepted token are always first. The order of all others alternates from
-   * pause to pause, so that neither many old connections nor many new ones keep a client out.
+   * them. Those with a token are always first. The order of all others alternates from pause to
+   * pause, so that neither many old connections nor many new ones keep a client out.
    */
-  #listPausedConnections(): [Socket, Connection][] {
-    const pausedConnections = [...this.#connections].filter(
-      ([, { pausedSince }]) => pausedSince > 0,
-    )
-    const connectionsWithToken = pausedConnections.filter(
-      ([, { hasAcceptedToken }]) => hasAcceptedToken,
-    )
-    const connectionsWithoutToken = pausedConnections.filter(
-      ([, { hasAcceptedToken }]) => !hasAcceptedToken,
-    )
+  #listPausedConnections(): ClientConnection[] {
+    const paused = [...this.#connections.values()].filter(({ pausedSince }) => pausedSince > 0)
+    const withToken = paused.filter(({ caller }) => caller !== undefined)
+    const withoutToken = paused.filter(({ caller }) => caller === undefined)
     const putsLongestWaitFirst = this.#pauseCount % 2 === 1
     const sort = putsLongestWaitFirst ? putLongestWaitFirst : putSingleHeadsFirst
-    return [...connectionsWithToken, ...sort(connectionsWithoutToken)]
+    return [...withToken, ...sort(withoutToken)]
   }
 }
 
@@ -188,14 +269,11 @@ export class Connections {
  * received, and nothing can pause it before that. So a flood in a batch is never larger than a
  * flood that one read of a connection brings.
  */
-function takeBatch(
-  pausedConnections: [Socket, Connection][],
-  size: number,
-): [Socket, Connection][] {
+function takeBatch(pausedConnections: ClientConnection[], size: number): ClientConnection[] {
   let receivedBytes = 0
-  const batch: [Socket, Connection][] = []
+  const batch: ClientConnection[] = []
   for (const connection of pausedConnections.slice(0, size)) {
-    receivedBytes += connection[0].readableLength
+    receivedBytes += connection.socket.readableLength
     if (receivedBytes > maxReadBytes && batch.length > 0) break
     batch.push(connection)
   }
@@ -203,16 +281,16 @@ function takeBatch(
 }
 
 /** Sorts the connections by the pause since which they wait, the earliest pause first. */
-function putLongestWaitFirst(connections: [Socket, Connection][]): [Socket, Connection][] {
-  return connections.toSorted(([, left], [, right]) => left.pausedSince - right.pausedSince)
+function putLongestWaitFirst(connections: ClientConnection[]): ClientConnection[] {
+  return connections.toSorted((left, right) => left.pausedSince - right.pausedSince)
 }
 
 /**
  * Puts the connections first that have sent no more than a head, as a client does that sends one
  * request. Both parts of the result begin with the newest connection.
  */
-function putSingleHeadsFirst(connections: [Socket, Connection][]): [Socket, Connection][] {
-  const hasSentNoMoreThanHead = ([{ readableLength }]: [Socket, Connection]) =>
+function putSingleHeadsFirst(connections: ClientConnection[]): ClientConnection[] {
+  const hasSentNoMoreThanHead = ({ socket: { readableLength } }: ClientConnection) =>
     readableLength > 0 && readableLength <= maxHeadBytes
   const newestFirst = connections.toReversed()
   return [

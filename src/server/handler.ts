@@ -19,9 +19,16 @@ import { createInvalidHttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import { type PageQuery, parseListQuery } from './parse-query.js'
 import { hasUnseenHeaderLines, isUnambiguous } from './parse-request.js'
-import type { Quotas } from './quotas.js'
+import type { Quotas, RequestCost } from './quotas.js'
 import { respond, type ServiceResponse } from './respond.js'
-import { findOperation, findRoute, type Operation, type OperationId, type Route } from './routes.js'
+import {
+  findOperation,
+  findRoute,
+  type Operation,
+  type OperationId,
+  openApiJson,
+  type Route,
+} from './routes.js'
 import type { Handler, ReceivedRequest } from './server.js'
 
 export interface LoggedResponse extends ServiceResponse {
@@ -47,14 +54,11 @@ export type OperationHandlers = Readonly<
 
 interface HandlerOptions {
   handlers: OperationHandlers
-  openApiJson: string
-  basePath: string
   rights: readonly Right[]
   cors: readonly string[]
   findCaller: TokenSource
   quotas: Quotas
   log: Log
-  bodyLimitBytes: number
 }
 
 /**
@@ -88,9 +92,6 @@ export function createHandler(options: HandlerOptions): Handler {
     const response = await runOperation(state, options).catch((error: unknown) =>
       buildErrorResponse(state, error, options),
     )
-    // A response that is sent while a drain closes the port could be lost: `Drain` says why.
-    const portClosing = receivedRequest.getPortClosing()
-    if (portClosing) await portClosing
     sendAndLog(state, response, options)
   }
 }
@@ -101,36 +102,41 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const { req: request } = response
   const { method = '', url = '', headers } = request
   assertTrustworthy(response)
-  const route = findRoute(url, options.basePath)
+  const route = findRoute(url)
   state.route = route
   const preflight = buildPreflightResponse(request, options.cors)
   if (preflight) return { ...preflight, outcome: 'preflight' }
   const operation = findOperation(route, method)
-  if (operation === 'describe')
-    return { outcome: 'described', status: 200, body: options.openApiJson }
+  if (operation === 'describe') return { outcome: 'described', status: 200, body: openApiJson }
   state.operation = operation
   state.caller = await authenticate(headers.authorization, options.findCaller)
-  state.receivedRequest.preferConnection()
+  state.receivedRequest.setCaller(state.caller)
   assertAllowed(operation.right, state.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
   const { parameters } = operation
   const query = parameters ? parseListQuery(url, parameters) : defaultQuery
-  const isSearch = query.search !== undefined
-  const finishStoreWork = await acquireQuota(
-    state,
-    { operation, caller: state.caller, isSearch },
-    options,
-  )
+  const cost = findCost(operation, query, findMaxBodyBytes(headers))
+  const release = await options.quotas.acquire(state.caller.name, cost, response)
   try {
     if (parameters) await state.receivedRequest.waitUntilAllAccepted()
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
-    const bytes = await body.read(options.bodyLimitBytes)
-    state.input = { response, idText: route.idText, query, body: bytes }
+    state.input = { response, idText: route.idText, query, body: await body.read() }
     return await options.handlers[operation.id](state.input)
   } finally {
-    finishStoreWork()
+    // The response is in memory until its client has read it.
+    if (response.closed) release()
+    else response.once('close', release)
   }
+}
+
+/** A larger body takes long to parse. */
+const maxSmallBodyBytes = 65_536
+
+function findCost({ id }: Operation, { tag, search }: PageQuery, bodyBytes: number): RequestCost {
+  const isScan = id === 'countPlants' || tag !== undefined || search !== undefined
+  if (isScan || bodyBytes > maxSmallBodyBytes) return 'expensive'
+  return id === 'listPlants' ? 'list' : 'small'
 }
 
 /**
@@ -162,26 +168,6 @@ function assertAllowed(right: Right, caller: Caller, offeredRights: readonly Rig
   if (caller.rights.includes(right)) return
   const message = `This token has no right to ${right} plants`
   throw createChallengeError(403, message, `${error}, scope="${right}"`)
-}
-
-interface QuotaRequest {
-  operation: Operation
-  caller: Caller
-  isSearch: boolean
-}
-
-/** @throws {HttpError} 413 or 503 */
-function acquireQuota(
-  { receivedRequest: { response, body } }: RequestState,
-  { operation, caller, isSearch }: QuotaRequest,
-  { quotas, bodyLimitBytes }: HandlerOptions,
-): Promise<() => void> {
-  const { headers } = response.req
-  const bytes = Math.max(findMaxBodyBytes(headers, bodyLimitBytes), operation.responseBytes)
-  // One read may bring more of a body in chunks than the limit allows. `Body.read` rejects such a
-  // body, so the request never takes more than `bytes`.
-  const receivedBytes = Math.min(body.receivedBytes, bytes)
-  return quotas.acquire(caller.name, { bytes, receivedBytes, isSearch }, response)
 }
 
 /** Builds the response to a request that failed, and logs what its client may not know. */

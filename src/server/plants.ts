@@ -1,18 +1,18 @@
 /** Carries out the operations of the service in the store. */
-import type { ServerResponse } from 'node:http'
 import { toWireJson } from '../plant/json.js'
 import { measureFieldLength, omitId, type StoredPlant } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
 import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
 import type { LoggedResponse, OperationHandlers } from './handler.js'
-import { createUnavailableError, HttpError } from './http-error.js'
+import { HttpError } from './http-error.js'
 import {
   parseIdempotencyKey,
   parseIdText,
   parsePatchBody,
   parsePlantBody,
 } from './parse-request.js'
+import { createCloseSignal } from './quotas.js'
 
 /**
  * A plant may have a MiB, so a page of a thousand could take a GiB. A page therefore ends after the
@@ -59,13 +59,6 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       return changePlant(store, { type: 'delete', id }, 'deleted')
     },
   }
-}
-
-/** The signal aborts when the response is closed: the client has left, or has all of it. */
-function createCloseSignal(response: ServerResponse): AbortSignal {
-  const closeController = new AbortController()
-  response.once('close', () => closeController.abort(createUnavailableError()))
-  return closeController.signal
 }
 
 async function changePlant(

@@ -28,29 +28,17 @@ export interface Operation {
   hasBody?: true
   /** The query may have these parameters. An operation without them ignores its query. */
   parameters?: typeof listParameters
-  /** The quota of a token counts so much memory for a response. This is an estimate. */
-  responseBytes: number
 }
 
 /** `describe` stands for the description of the API, which needs no token. */
 type Methods = Readonly<Record<string, Operation | 'describe'>>
 
-/**
- * This estimate for a response with one plant is a compromise. Most plants need far less. A plant
- * of 1 MiB needs more: the 16 MiB of a token admit 128 requests at a time, whose responses can then
- * take 128 MiB.
- */
-const plantResponseBytes = 131_072
-const listResponseBytes = 4 * 1_048_576
-
 const plantsMethods: Methods = {
-  // The response is shorter than the body of the request, for which the quota counts already.
-  POST: { id: 'createPlant', right: 'create', hasBody: true, responseBytes: 0 },
+  POST: { id: 'createPlant', right: 'create', hasBody: true },
   GET: {
     id: 'listPlants',
     right: 'read',
     parameters: listParameters,
-    responseBytes: listResponseBytes,
   },
 }
 
@@ -60,18 +48,17 @@ const countMethods: Methods = {
     id: 'countPlants',
     right: 'read',
     parameters: countParameters,
-    responseBytes: listResponseBytes,
   },
 }
 
 const plantMethods: Methods = {
-  GET: { id: 'getPlant', right: 'read', responseBytes: plantResponseBytes },
-  PATCH: { id: 'updatePlant', right: 'update', hasBody: true, responseBytes: plantResponseBytes },
-  DELETE: { id: 'deletePlant', right: 'delete', responseBytes: plantResponseBytes },
+  GET: { id: 'getPlant', right: 'read' },
+  PATCH: { id: 'updatePlant', right: 'update', hasBody: true },
+  DELETE: { id: 'deletePlant', right: 'delete' },
 }
 
 export interface Route {
-  /** The log shows the path like this, such as `/v1/plants/{id}`. */
+  /** The log shows the path like this, such as `/plants/{id}`. */
   path: string
   /** This is `42` for `/plants/42`, and empty for the paths of all plants. */
   idText: string
@@ -79,17 +66,14 @@ export interface Route {
 }
 
 /** @throws {HttpError} 404 */
-export function findRoute(url: string, basePath: string): Route {
+export function findRoute(url: string): Route {
   const path = url.replace(/\?.*/s, '')
-  const pathBelowBase = path.startsWith(basePath) ? path.slice(basePath.length) : ''
-  if (pathBelowBase === '/plants') return { path, idText: '', methods: plantsMethods }
-  if (pathBelowBase === '/plants/count') return { path, idText: '', methods: countMethods }
-  if (pathBelowBase === '/openapi.json') return { path, idText: '', methods: { GET: 'describe' } }
-  const idText = /^\/plants\/(?<id>[^/]+)$/.exec(pathBelowBase)?.groups?.['id']
-  if (idText !== undefined)
-    return { path: `${basePath}/plants/{id}`, idText, methods: plantMethods }
-  const advice = `The API is described at ${basePath}/openapi.json`
-  throw new HttpError(404, `There is nothing at this path. ${advice}`)
+  if (path === '/plants') return { path, idText: '', methods: plantsMethods }
+  if (path === '/plants/count') return { path, idText: '', methods: countMethods }
+  if (path === '/openapi.json') return { path, idText: '', methods: { GET: 'describe' } }
+  const idText = /^\/plants\/(?<id>[^/]+)$/.exec(path)?.groups?.['id']
+  if (idText !== undefined) return { path: '/plants/{id}', idText, methods: plantMethods }
+  throw new HttpError(404, 'There is nothing at this path. The API is described at /openapi.json')
 }
 
 /** @throws {HttpError} 405 */
@@ -108,7 +92,5 @@ function listAllowedMethods(methods: Methods): string[] {
   return Object.keys(methods).flatMap((name) => (name === 'GET' ? [name, 'HEAD'] : [name]))
 }
 
-/** Formats the OpenAPI description as JSON, with the base path of this service. */
-export function formatOpenApi(basePath: string): string {
-  return JSON.stringify({ ...openApiDocument, servers: [{ url: basePath || '/' }] }, null, 2)
-}
+/** The description of the API. */
+export const openApiJson = JSON.stringify(openApiDocument, null, 2)

@@ -11,20 +11,21 @@
  * `#handleRequest` calls the handler; `#releaseConnection` frees the connection for the next
  * request when the response is closed.
  *
- * `connection-limit.ts` decides which connections are open, `connections.ts` which of them are
- * read, and `drain.ts` how the server ends. docs/design/http-connections.md says why.
+ * `connections.ts` decides which connections are open and which of them are read, and `drain.ts`
+ * how the server ends. docs/design/http-connections.md says why.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { getSystemCode } from '../errors.js'
+import type { Caller } from './authenticate.js'
 import { Body } from './body.js'
-import { ConnectionLimit } from './connection-limit.js'
-import { Connections, maxReadBytes } from './connections.js'
-import { Drain } from './drain.js'
+import { type ClientConnection, Connections, type PendingRequest } from './connections.js'
+import { drain } from './drain.js'
+import { createInvalidHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import { hasUnseenHeaderLines, maxHeaderLines } from './parse-request.js'
-import { rejectConnection } from './reject-connection.js'
+import { formatRawResponse } from './respond.js'
 
 export interface Limits {
   /** A request must arrive within this time, and its client must not be silent for longer. */
@@ -44,20 +45,15 @@ export interface ReceivedRequest {
   response: ServerResponse
   body: Body
   /**
-   * Says that the token of the request is accepted: its connection is not closed for another one,
-   * and is read first.
+   * Says whose token the request has: its connection is read first after a pause, and closed last
+   * at the limit of connections.
    */
-  preferConnection(): void
+  setCaller(caller: Caller): void
   /**
    * Waits until all new connections are accepted. Call this before work that takes long, because
    * no connection is accepted while it blocks the event loop.
    */
   waitUntilAllAccepted(): Promise<void>
-  /**
-   * Returns a promise if a drain is closing the port, or has closed it. The response must not be
-   * sent before the promise settles: `Drain` says why.
-   */
-  getPortClosing(): Promise<void> | undefined
 }
 
 export type Handler = (request: ReceivedRequest) => Promise<void>
@@ -66,14 +62,6 @@ interface HttpServerOptions {
   limits: Limits
   tls: Tls | undefined
   log: Pick<Log, 'record' | 'warn' | 'error'>
-}
-
-/** A request whose body or response is in progress. */
-interface PendingRequest {
-  response: ServerResponse
-  body: Body
-  /** The number of further requests that came on its connection before its response. */
-  droppedCount: number
 }
 
 /**
@@ -88,15 +76,10 @@ export class HttpServer {
   readonly server: Server | SecureServer
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
-  readonly #connections = new Connections()
-  readonly #connectionLimit: ConnectionLimit
-  /** The keys are the open connections, and the values their requests that are in progress. */
-  readonly #currentRequests = new Map<Socket, PendingRequest | undefined>()
-  /** These arrived in this iteration of the event loop, or while a drain was closing the port. */
+  readonly #connections: Connections
+  /** These arrived in this iteration of the event loop. */
   #queuedRequests: PendingRequest[] = []
-  /** These connections have not had a whole request head yet. */
-  readonly #unusedConnections = new Set<Socket>()
-  readonly #drain: Drain
+  #isDraining = false
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
     const { requestTimeoutMs, connectionLimit } = limits
@@ -120,30 +103,14 @@ export class HttpServer {
     this.server = server
     this.#handler = handler
     this.#log = log
-    this.#connectionLimit = new ConnectionLimit({
-      limit: connectionLimit,
-      usesTls: tls !== undefined,
-      log,
-    })
-    this.#drain = new Drain({
-      server,
-      connections: this.#connections,
-      limit: this.#connectionLimit,
-      currentRequests: this.#currentRequests,
-      unusedConnections: this.#unusedConnections,
-      handleQueuedRequests: () => this.#handleQueuedRequests(),
-    })
+    this.#connections = new Connections({ limit: connectionLimit, log })
     this.#listenToEvents(server, tls !== undefined)
     server.setTimeout(requestTimeoutMs, (socket) => this.#closeIdle(socket))
   }
 
   #listenToEvents(server: Server | SecureServer, usesTls: boolean): void {
-    server.on('connection', (socket: Socket) => {
-      this.#connections.countAccepted()
-      this.#connectionLimit.add(socket)
-    })
-    const openEvent = usesTls ? 'secureConnection' : 'connection'
-    server.on(openEvent, (socket: Socket) => this.#addConnection(socket))
+    server.on('connection', (socket: Socket) => this.#connections.accept(socket, !usesTls))
+    if (usesTls) server.on('secureConnection', (socket: Socket) => this.#connections.open(socket))
     // Without a listener, node:http would itself answer an Expect that is not `100-continue`. This
     // server ignores it, as it may (RFC 9110, 10.1.1).
     for (const event of ['request', 'checkExpectation'])
@@ -154,45 +121,33 @@ export class HttpServer {
   }
 
   get isDraining(): boolean {
-    return this.#drain.hasBegun
+    return this.#isDraining
   }
 
-  /** Answers what clients have sent, for `timeoutMs` at most, and closes the port. See `Drain`. */
+  /** Answers what clients have sent, for `timeoutMs` at most, and closes the port. */
   drain(timeoutMs: number): Promise<void> {
-    return this.#drain.run(timeoutMs)
-  }
-
-  #addConnection(socket: Socket): void {
-    this.#currentRequests.set(socket, undefined)
-    this.#unusedConnections.add(socket)
-    socket.once('close', () => {
-      this.#currentRequests.delete(socket)
-      this.#unusedConnections.delete(socket)
-      this.#connections.remove(socket)
-    })
-    const mustStayPaused = () => this.#currentRequests.get(socket)?.body.mustStayPaused ?? false
-    this.#connections.add(socket, mustStayPaused)
+    this.#isDraining = true
+    return drain(this.server, this.#connections, timeoutMs)
   }
 
   #receiveRequest(response: ServerResponse): void {
     const { req: request } = response
     const { socket, headers } = request
-    this.#unusedConnections.delete(socket)
-    const currentRequest = this.#currentRequests.get(socket)
+    const connection = this.#connections.find(socket)
+    const currentRequest = connection?.request
     const isPipelined = currentRequest !== undefined && !currentRequest.response.headersSent
-    const canBeAnswered = socket.writable && !isPipelined
-    if (!canBeAnswered) {
+    if (!connection || !socket.writable || isPipelined) {
       this.#dropRequest(request, currentRequest)
       return
     }
-    this.#countHead(request)
-    const body = new Body(response, (bytes) => this.#connections.countUnits(1 + bytes / 1024))
+    if (hasUnseenHeaderLines(request)) this.#connections.countUnits(maxHeaderLines)
+    const body = new Body(response, (units) => this.#connections.countUnits(units))
     // After a request with Upgrade, node:http drops bytes of the next request, and the remaining
     // bytes could be taken for another request. So the connection is closed instead.
-    if (this.#drain.hasBegun || headers.upgrade !== undefined) response.shouldKeepAlive = false
+    if (this.#isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     const pendingRequest = { response, body, droppedCount: 0 }
-    this.#currentRequests.set(socket, pendingRequest)
-    response.on('close', () => this.#releaseConnection(pendingRequest))
+    connection.request = pendingRequest
+    response.on('close', () => this.#releaseConnection(connection, pendingRequest))
     this.#queueAfter(currentRequest?.response, pendingRequest)
   }
 
@@ -205,13 +160,6 @@ export class HttpServer {
     if (previousResponse && !previousResponse.closed)
       previousResponse.once('close', () => this.#queueRequest(pendingRequest))
     else this.#queueRequest(pendingRequest)
-  }
-
-  /** A client may send these without a token: too many header lines, and a large body. */
-  #countHead(request: IncomingMessage): void {
-    if (hasUnseenHeaderLines(request)) this.#connections.countUnits(maxHeaderLines)
-    const announcedBytes = Number(request.headers['content-length'] ?? 0)
-    this.#connections.countUnits(Math.floor(Math.min(announcedBytes, maxReadBytes) / 1024))
   }
 
   /**
@@ -244,12 +192,11 @@ export class HttpServer {
    * does, the rest of the body is read and dropped first: to close the connection at once could
    * destroy the response on its way.
    */
-  #releaseConnection(pendingRequest: PendingRequest): void {
+  #releaseConnection(connection: ClientConnection, pendingRequest: PendingRequest): void {
     const { req: request } = pendingRequest.response
-    const { socket } = request
+    const { socket } = connection
     const freeConnection = () => {
-      if (this.#currentRequests.get(socket) === pendingRequest)
-        this.#currentRequests.set(socket, undefined)
+      if (connection.request === pendingRequest) connection.request = undefined
     }
     if (request.complete) {
       freeConnection()
@@ -262,7 +209,6 @@ export class HttpServer {
   }
 
   #handleQueuedRequests(): void {
-    if (this.#drain.holdsRequests) return
     const queuedRequests = this.#queuedRequests
     this.#queuedRequests = []
     for (const pendingRequest of queuedRequests) this.#handleRequest(pendingRequest)
@@ -274,23 +220,42 @@ export class HttpServer {
       this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
       return
     }
-    const preferConnection = () => {
-      this.#connectionLimit.protect(socket)
-      this.#connections.prefer(socket)
-    }
+    const setCaller = (caller: Caller) => this.#connections.setCaller(socket, caller)
     const waitUntilAllAccepted = () => this.#connections.waitUntilAllAccepted()
-    const getPortClosing = () => this.#drain.portClosing
-    const request = { response, body, preferConnection, waitUntilAllAccepted, getPortClosing }
+    const request = { response, body, setCaller, waitUntilAllAccepted }
     this.#handler(request).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()
     })
   }
 
+  /**
+   * Closes a connection on which node:http found an error: a request that is late, or not HTTP. A
+   * client that can still read a response gets an Error first.
+   */
   #rejectConnection(socket: Socket, code: string): void {
-    const isOpen = this.#currentRequests.has(socket)
-    const response = this.#currentRequests.get(socket)?.response
-    rejectConnection({ socket, code, isOpen, response }, this.#log)
+    const connection = this.#connections.find(socket)
+    const response = connection?.request?.response
+    const hasLeft = code === 'ECONNRESET' || code === 'EPIPE' || response?.socket === null
+    if (hasLeft || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const from = socket.remoteAddress
+    if (!connection) {
+      this.#log.record({ outcome: 'handshake', code, from })
+      socket.destroy()
+      return
+    }
+    // The request is complete, so the error is about what the client sent after it.
+    if (response && (response.headersSent || response.req.complete)) {
+      closeAfterResponse(response, socket)
+      return
+    }
+    const error = createInvalidHttpError(code)
+    // A request with a response object has a handler, which writes the line of the log.
+    if (!response) this.#log.record({ outcome: String(error.status), code, from })
+    socket.end(formatRawResponse(error, response?.req.method), () => socket.destroy())
   }
 
   /**
@@ -299,8 +264,16 @@ export class HttpServer {
    * response (`writableLength` is above 0), it is closed in any case.
    */
   #closeIdle(socket: Socket): void {
-    if (socket.writableLength > 0 || !this.#currentRequests.get(socket)) socket.destroy()
+    if (socket.writableLength > 0 || !this.#connections.find(socket)?.request) socket.destroy()
   }
+}
+
+/** Closes a connection when its response is written, and reads no more of it. */
+function closeAfterResponse(response: ServerResponse, socket: Socket): void {
+  // node:http itself closes the connection after a response that is not to keep it.
+  if (response.shouldKeepAlive) response.once('close', () => socket.destroySoon())
+  response.shouldKeepAlive = false
+  socket.pause()
 }
 
 /**

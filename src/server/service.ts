@@ -26,7 +26,6 @@ import { Log, type LogOptions } from './log.js'
 import { createOperationHandlers } from './plants.js'
 import { Quotas } from './quotas.js'
 import { Readiness } from './readiness.js'
-import { formatOpenApi } from './routes.js'
 import { type Handler, HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
@@ -41,8 +40,6 @@ export interface ServiceOptions {
   /** True if requests look up their tokens in the store: then /ready checks that this works. */
   usesStoreTokens: boolean
   listen: ListenAddress
-  /** The path of the plants begins with this, such as "/v1". It is "" for no prefix. */
-  basePath: string
   /**
    * The service offers these rights, as far as the credentials of the store have them. Without
    * `allow`, it offers all rights of the credentials.
@@ -52,7 +49,7 @@ export interface ServiceOptions {
   cors: readonly string[]
   tls: TlsFiles | undefined
   admin: TcpAddress | undefined
-  limits: Limits & { bodyLimitBytes: number }
+  limits: Limits
   /** A request waits for the store no longer than this, and no longer for its quota. */
   timeoutMs: number
   log: LogOptions
@@ -66,7 +63,7 @@ interface TlsFiles {
 }
 
 export interface Service {
-  /** This is a URL with the base path, or `unix:` and a path. */
+  /** This is a URL, or `unix:` and a path. */
   address: string
   /** Answers what clients have sent, for `timeoutMs` at most, and then closes the store. */
   drain(timeoutMs: number): Promise<void>
@@ -80,8 +77,6 @@ interface ServedStore {
 
 /** No token has this digest. Looking it up shows whether the store can be asked for tokens. */
 const unknownDigest = Buffer.alloc(32)
-
-const memoryPerTokenBytes = 16 * 1_048_576
 
 /**
  * @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address
@@ -171,17 +166,14 @@ async function buildHandler({
   offeredRights,
   log,
 }: HandlerContext): Promise<Handler> {
-  const { basePath, cors, limits, timeoutMs } = options
+  const { cors, timeoutMs } = options
   return createHandler({
     handlers: createOperationHandlers(store),
-    openApiJson: formatOpenApi(basePath),
-    basePath,
     rights: offeredRights,
     cors,
     findCaller: await options.openTokenSource(store.tokens, offeredRights),
-    quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
+    quotas: new Quotas(timeoutMs),
     log,
-    bodyLimitBytes: limits.bodyLimitBytes,
   })
 }
 
@@ -192,12 +184,12 @@ interface Addresses {
 }
 
 async function startListening(
-  { listen: address, admin: adminAddress, basePath, tls }: ServiceOptions,
+  { listen: listenAddress, admin: adminAddress, tls }: ServiceOptions,
   { server }: HttpServer,
   admin: Server | undefined,
 ): Promise<Addresses> {
-  const url = await listen(server, {
-    address,
+  const address = await listen(server, {
+    address: listenAddress,
     scheme: tls ? 'https' : 'http',
     flags: { host: '--host', port: '--port' },
   })
@@ -209,7 +201,7 @@ async function startListening(
         flags: { host: '--admin-host', port: '--admin-port' },
       })
     : undefined
-  return { address: `${url}${basePath}`, admin: adminUrl }
+  return { address, admin: adminUrl }
 }
 
 const exposureWarning = 'Without TLS, others can read tokens and plants on the network'

@@ -15,7 +15,6 @@
  *   delays nobody with an accepted token. If the lookup fails, or does not find the token any more,
  *   the token is unknown again.
  */
-import { hash } from 'node:crypto'
 import { Slots } from '../platform/slots.js'
 import { isValidToken, type Token, type TokenStore } from '../stores/tokens.js'
 import { type Caller, hashToken } from './authenticate.js'
@@ -30,6 +29,8 @@ interface Clock {
 /** The latest lookup of a remembered token. It may still be running. */
 interface Lookup {
   token: Promise<Token | undefined>
+  /** What the latest lookup has found that has ended. */
+  latestToken: Token
   /** The token is not looked up again until then, on the clock of `now`. */
   freshUntilMs: number
 }
@@ -55,36 +56,55 @@ export class TokenCache {
   }
 
   async findCaller(bearerToken: string): Promise<Caller | undefined> {
-    const token = await this.#findToken(hash('sha256', bearerToken, 'base64'), bearerToken)
-    const isAccepted = token !== undefined && isValidToken(token, this.#clock.getTimeMs())
-    return isAccepted ? { name: String(token.id), rights: token.rights } : undefined
-  }
-
-  /** @param key the SHA-256 of the token, by which `#lookups` has it */
-  #findToken(key: string, bearerToken: string): Promise<Token | undefined> {
-    const latestLookup = this.#lookups.get(key)
-    if (!latestLookup) return this.#lookUpFirst(key, bearerToken)
-    const isFresh = this.#clock.now() < latestLookup.freshUntilMs
-    return isFresh ? latestLookup.token : this.#lookUpAgain(key, bearerToken)
-  }
-
-  async #lookUpFirst(key: string, bearerToken: string): Promise<Token | undefined> {
-    const freshUntilMs = this.#clock.now() + freshnessMs
     const digest = hashToken(bearerToken)
+    const key = digest.toString('base64')
+    const token = await this.#findToken(key, digest)
+    if (!this.#isValid(token)) return undefined
+    return {
+      name: String(token.id),
+      rights: token.rights,
+      isAccepted: () => this.#isStillAccepted(key, digest),
+    }
+  }
+
+  #isValid(token: Token | undefined): token is Token {
+    return token !== undefined && isValidToken(token, this.#clock.getTimeMs())
+  }
+
+  /** Answers at once. After half a second without a request, the answer may be the earlier one. */
+  #isStillAccepted(key: string, digest: Buffer): boolean {
+    const lookup = this.#lookups.get(key)
+    // If the lookup fails, the token is unknown until the next request, which reports the failure.
+    if (lookup) this.#findToken(key, digest).catch(() => undefined)
+    return this.#isValid(lookup?.latestToken)
+  }
+
+  /** @param key the digest in base64, by which `#lookups` has it */
+  #findToken(key: string, digest: Buffer): Promise<Token | undefined> {
+    const latestLookup = this.#lookups.get(key)
+    if (!latestLookup) return this.#lookUpFirst(key, digest)
+    const isFresh = this.#clock.now() < latestLookup.freshUntilMs
+    return isFresh ? latestLookup.token : this.#lookUpAgain(key, digest, latestLookup.latestToken)
+  }
+
+  async #lookUpFirst(key: string, digest: Buffer): Promise<Token | undefined> {
+    const freshUntilMs = this.#clock.now() + freshnessMs
     const token = await this.#firstLookups.run(() => this.#store.find(digest))
-    if (token) this.#lookups.set(key, { token: Promise.resolve(token), freshUntilMs })
+    if (token)
+      this.#lookups.set(key, { token: Promise.resolve(token), latestToken: token, freshUntilMs })
     return token
   }
 
-  async #lookUpAgain(key: string, bearerToken: string): Promise<Token | undefined> {
+  async #lookUpAgain(key: string, digest: Buffer, latestToken: Token): Promise<Token | undefined> {
     const freshUntilMs = this.#clock.now() + freshnessMs
-    const lookup = { token: this.#store.find(hashToken(bearerToken)), freshUntilMs }
+    const lookup = { token: this.#store.find(digest), latestToken, freshUntilMs }
     this.#lookups.set(key, lookup)
     let token: Token | undefined
     try {
       token = await lookup.token
     } finally {
-      if (!token) this.#lookups.delete(key)
+      if (token) lookup.latestToken = token
+      else this.#lookups.delete(key)
     }
     return token
   }

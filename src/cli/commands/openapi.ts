@@ -11,7 +11,7 @@ export function define(command: PlantsCommand): void {
     .addExamples('plants openapi > openapi.json')
     .handler(async ({ output }: GlobalOptions, io) => {
       if (output !== undefined) parseChoice('--output', output, ['json'], 'Leave it out')
-      const { formatOpenApi } = await import('../../server/routes.js')
-      await writeStdout(io, `${formatOpenApi('')}\n`)
+      const { openApiJson } = await import('../../server/routes.js')
+      await writeStdout(io, `${openApiJson}\n`)
     })
 }

@@ -20,28 +20,18 @@ import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
-import {
-  parseBasePath,
-  parseBodyLimit,
-  parseLimit,
-  parseOrigin,
-  parsePort,
-  parseTimer,
-} from '../serve-values.js'
+import { parseLimit, parseOrigin, parsePort, parseTimer } from '../serve-values.js'
 
 interface ServeOptions extends GlobalOptions {
   host: string
   port: number
   socket?: string
   cors?: string[]
-  basePath?: string
   adminPort?: number
   adminHost?: string
   tlsCert?: string
   tlsKey?: string
   allow?: readonly Right[]
-  /** The value of --body-limit in bytes. */
-  bodyLimit: number
   /** The value of --request-timeout in milliseconds. */
   requestTimeout: number
   connectionLimit: number
@@ -62,7 +52,6 @@ export function define(command: PlantsCommand): void {
       loopback,
     )
     .value('-p, --port <port>', 'port to listen on, or 0 for any free port', parsePort, '4010')
-    .value('--base-path <prefix>', 'path in front of /plants, such as /v1', parseBasePath)
     .option(
       '--cors <origin...>',
       'origins whose web pages may use the service, or "*" for all origins',
@@ -94,13 +83,12 @@ export function define(command: PlantsCommand): void {
       `address to listen on for --admin-port (default: ${loopback})`,
       parseNonEmptyString,
     )
-    .value('--body-limit <size>', 'maximum size of a body, up to 4MiB', parseBodyLimit, '1MiB')
     .value('--request-timeout <duration>', 'maximum time to receive a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseLimit, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a graceful stop', parseTimer, '10s')
     .addExamples(
       'plants tokens create --note laptop --store ./garden.db',
-      'plants serve --store ./garden.db --port 0 --base-path /v1',
+      'plants serve --store ./garden.db --port 0',
     )
     .handler(serve)
 }
@@ -148,13 +136,11 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
     ],
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: options.allow,
-    basePath: options.basePath ?? '',
     cors: options.cors ?? [],
     tls: findTlsFiles(options, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort },
     usesStoreTokens: fixedToken === undefined,
     limits: {
-      bodyLimitBytes: options.bodyLimit,
       requestTimeoutMs: options.requestTimeout,
       connectionLimit,
     },

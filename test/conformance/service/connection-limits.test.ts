@@ -7,7 +7,13 @@ import { respond } from '../../../src/server/respond.js'
 import { HttpServer, type ReceivedRequest } from '../../../src/server/server.js'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
 import { buildRequest, connectTo } from '../../helpers/scripted-server/raw-http.js'
-import { limits, quickStore, serveStore, testToken } from '../../helpers/scripted-server/service.js'
+import {
+  limits,
+  quickStore,
+  serveStore,
+  testCaller,
+  testToken,
+} from '../../helpers/scripted-server/service.js'
 
 import { createBytes, fern, getBytes } from './steps.js'
 
@@ -69,30 +75,50 @@ describe('a new connection at the limit of --connection-limit', () => {
     },
   )
 
-  test('is closed itself if all others have an accepted token', async () => {
+  test('closes the connection whose last accepted request is longest ago if all have one', async () => {
     const service = await startLimited()
-    const kept = [
+    const connections = [
       await connectWithToken(service),
       await connectWithToken(service),
       await connectWithToken(service),
-    ]
-    for (let count = 1; count <= 5; count += 1) {
-      const connection = await connectTo(service.endpoint)
-      const busy = { status: 503, headers: { connection: 'close' } }
-      expect(await connection.readResponse()).toMatchObject(busy)
-      expect(await connection.readResponse()).toBeUndefined()
-    }
-    for (const connection of kept)
+    ] as const
+    expect((await connections[0].send(createBytes).readResponse())?.status).toBe(200)
+    const stranger = await connectWithWrongToken(service)
+    expect(await connections[1].readResponse()).toBeUndefined()
+    await connectWithWrongToken(service)
+    expect(await stranger.readResponse()).toBeUndefined()
+    for (const connection of [connections[0], connections[2]])
       expect((await connection.send(createBytes).readResponse())?.status).toBe(200)
     // The service logs it once a minute.
-    expect(service.log().match(/The limit of 3 connections/g)).toHaveLength(1)
+    const sentence = 'The limit of 3 connections was reached: 1 connection closed'
+    const findLines = () => service.log().match(/The limit of 3 connections was reached: .*(?=")/g)
+    expect(findLines()).toEqual([sentence])
     await service.drain(0)
-    const closed = service.log().match(/The limit of 3 connections was reached: .*(?=")/g)
-    const sentence = 'The limit of 3 connections was reached'
-    expect(closed).toEqual([
-      `${sentence}: 1 connection closed`,
-      `${sentence}: 4 connections closed`,
-    ])
+    expect(findLines()).toEqual([sentence, sentence])
+  })
+
+  test('closes a connection whose token is accepted no more before one whose token is', async () => {
+    let isAccepted = true
+    const revoked = { ...testCaller, isAccepted: () => isAccepted }
+    const openTokenSource = async () => (token: string) =>
+      token === testToken ? testCaller : revoked
+    const service = await serveStore(quickStore, {
+      openTokenSource,
+      limits: { ...limits, connectionLimit: 2 },
+    })
+    const connectAs = async (token: string) => {
+      const connection = (await connectTo(service.endpoint)).send(
+        buildRequest(token, { body: fern }),
+      )
+      expect((await connection.readResponse())?.status).toBe(200)
+      return connection
+    }
+    const kept = await connectAs(testToken)
+    const closed = await connectAs('revoked')
+    isAccepted = false
+    await connectTo(service.endpoint)
+    expect(await closed.readResponse()).toBeUndefined()
+    expect((await kept.send(createBytes).readResponse())?.status).toBe(200)
   })
 })
 

@@ -49,28 +49,6 @@ test('a service accepts only bodies of UTF-8 up to the limit, with a length or i
   expect(readIds(getStorePath(service))).toEqual([1, 2])
 })
 
-test.each(['/a/b.c~d/', '/v1/plants'])(
-  'a service with --base-path %s has all its paths below it',
-  async (path) => {
-    const base = path.replace(/\/$/, '')
-    const service = await serve(['--base-path', path, '--cors', '*'])
-    expect(new URL(service.address).pathname).toBe(base)
-    const created = await exchangeOnce(service, { target: `${base}/plants`, body: fern })
-    expect(created.text).toBe('200 {"name":"Fern"}')
-    const { body, headers } = await exchangeOnce(service, {
-      method: 'GET',
-      target: `${base}/openapi.json`,
-      headers: { Authorization: undefined, Origin: 'https://any.example' },
-    })
-    expect(JSON.parse(body).servers).toEqual([{ url: base }])
-    expect(headers['access-control-allow-origin']).toBe('*')
-    for (const target of ['/plantsx', '/openapi.json', base, `${base}/`, `${base}x/plants`])
-      expect((await exchangeOnce(service, { target, body: fern })).text).toMatch(
-        RegExp(`^404 .* ${base}/openapi\\.json$`),
-      )
-  },
-)
-
 test.each(['https://garden.example/', 'null', ''])(
   'serve rejects --cors "%s", which is not an origin',
   async (origin) => {

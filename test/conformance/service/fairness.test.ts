@@ -13,7 +13,6 @@ import {
 } from '../../helpers/scripted-server/raw-http.js'
 import {
   createGate,
-  limits,
   quickStore,
   serveStore,
   testCaller,
@@ -24,7 +23,7 @@ import { fern, listRequest, runIterations } from './steps.js'
 
 // What a token can use of a service while other tokens use it.
 
-test('a token with 4 lists whose responses are not read gets 503 for another list', async () => {
+test('a token with 16 lists whose responses are not read gets 503 for another list', async () => {
   let readCount = 0
   const read = async function* () {
     readCount += 1
@@ -32,7 +31,7 @@ test('a token with 4 lists whose responses are not read gets 503 for another lis
   }
   const service = await serveStore({ ...quickStore, read }, { timeoutMs: 1 })
   const unread: RawConnection[] = []
-  for (let count = 1; count <= 4; count += 1) {
+  for (let count = 1; count <= 16; count += 1) {
     const connection = await connectTo(service.endpoint)
     connection.socket.pause()
     unread.push(connection.send(buildRequest(testToken, listRequest)))
@@ -40,35 +39,30 @@ test('a token with 4 lists whose responses are not read gets 503 for another lis
   }
   const busy = { status: 503, headers: { 'retry-after': '1' } }
   expect(await exchangeOnce(service, listRequest)).toMatchObject(busy)
-  expect(readCount).toBe(4)
+  expect(readCount).toBe(16)
   await runIterations(service)
   for (const { socket } of unread) socket.resetAndDestroy()
   await expect.poll(async () => (await exchangeOnce(service, listRequest)).status).toBe(200)
 })
 
-test('a token with 4 counts in progress gets 503 until their clients leave', async () => {
+test('a token with a count in progress gets 503 for another one until its client leaves', async () => {
   const signals: (AbortSignal | undefined)[] = []
   const count: Store['count'] = async ({ signal } = {}) => {
     signals.push(signal)
-    if (signals.length > 4) return 7n
+    if (signals.length > 1) return 7n
     if (signal && !signal.aborted) await once(signal, 'abort')
     throw signal?.reason
   }
   const service = await serveStore({ ...quickStore, count }, { timeoutMs: 1 })
   const request: RawRequest = { method: 'GET', target: '/plants/count' }
-  const connections = await Promise.all(
-    Array.from({ length: 4 }, async () =>
-      (await connectTo(service.endpoint)).send(buildRequest(testToken, request)),
-    ),
-  )
-  await expect.poll(() => signals.length).toBe(4)
+  const { socket } = (await connectTo(service.endpoint)).send(buildRequest(testToken, request))
+  await expect.poll(() => signals.length).toBe(1)
   expect((await exchangeOnce(service, request)).status).toBe(503)
-  expect(signals.some((signal) => signal?.aborted !== false)).toBe(false)
-  for (const { socket } of connections) socket.resetAndDestroy()
-  await expect.poll(() => signals.every((signal) => signal?.aborted)).toBe(true)
+  expect(signals[0]?.aborted).toBe(false)
+  socket.resetAndDestroy()
+  await expect.poll(() => signals[0]?.aborted).toBe(true)
   await expect.poll(async () => (await exchangeOnce(service, request)).text).toBe('200 {"count":7}')
-  const aborted = service.log().match(/"outcome":"aborted",.*"path":"\/plants\/count"/g)
-  expect(aborted).toHaveLength(4)
+  expect(service.log()).toMatch(/"outcome":"aborted",.*"path":"\/plants\/count"/)
 })
 
 describe('one token does not keep out another one', () => {
@@ -103,11 +97,11 @@ describe('one token does not keep out another one', () => {
     const service = await serveStore({ ...quickStore, count, read }, { openTokenSource })
     const search: RawRequest = { method: 'GET', target: '/plants/count?search=x' }
     const listSearch: RawRequest = { method: 'GET', target: '/plants?search=x' }
-    const plain: RawRequest = { method: 'GET', target: '/plants/count?tag=x' }
+    const plain: RawRequest = { method: 'GET', target: '/plants' }
     const answers = [search, search, listSearch].map((request) => exchangeOnce(service, request))
     await expect.poll(() => searches.waiting).toBe(1)
     for (const caller of [service, withOtherToken(service)])
-      expect((await exchangeOnce(caller, plain)).text).toBe('200 {"count":1}')
+      expect((await exchangeOnce(caller, plain)).text).toBe('200 []')
     answers.push(exchangeOnce(withOtherToken(service), search))
     await expect.poll(() => searches.waiting).toBe(2)
     searches.open()
@@ -117,14 +111,14 @@ describe('one token does not keep out another one', () => {
 
   test('by bodies that do not end', async () => {
     const service = await serveStore(quickStore, { openTokenSource })
-    const size = limits.bodyLimitBytes
+    const size = 1_048_576
     const headers = { 'Content-Length': `${size}` }
     const slow = buildRequest(testToken, { headers, body: ' '.repeat(size - 1) })
     const connecting = Array.from({ length: 80 }, () => connectTo(service.endpoint))
     const connections = await Promise.all(connecting)
     for (const connection of connections) connection.send(slow)
     const sent = () => connections.filter(({ socket }) => socket.writableLength === 0).length
-    await expect.poll(sent).toBeGreaterThanOrEqual(16)
+    await expect.poll(sent).toBeGreaterThanOrEqual(1)
     await runIterations(service)
     expect((await exchangeOnce(withOtherToken(service), { body: fern.padEnd(size) })).status).toBe(
       200,

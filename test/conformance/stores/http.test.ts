@@ -21,7 +21,7 @@ describeStore('the service store', async () => {
       await file.close()
     }
   }
-  return { store: await openHttp(await serveFile(path, '/v1')), readBack }
+  return { store: await openHttp(await serveFile(path)), readBack }
 })
 
 test('a rejection by a constraint of the service is not reported as an existing id', async () => {

@@ -124,7 +124,7 @@ export function buildCreatedOutcome(change: Change): Outcome {
   return change.type === 'create' ? { type: 'created', plant: change.plant } : failUnexpectedCall()
 }
 
-export const testCaller: Caller = { name: 'test', rights }
+export const testCaller: Caller = { name: 'test', rights, isAccepted: () => true }
 
 /** Starts a service in this process, which ends with the test, and writes no log. */
 export async function serveInProcess(
@@ -132,7 +132,6 @@ export async function serveInProcess(
 ): Promise<Service> {
   const service = await startService({
     listen: { host: '127.0.0.1', port: 0 },
-    basePath: '',
     cors: [],
     usesStoreTokens: false,
     tls: undefined,
@@ -150,12 +149,11 @@ export async function serveInProcess(
 export const token = 's3cret-token'
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
-export async function serveFile(path: string, basePath = '', caller = testCaller): Promise<string> {
+export async function serveFile(path: string, caller = testCaller): Promise<string> {
   const service = await serveInProcess({
     openStore: (events) =>
       SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions(events)),
     openTokenSource: async () => createFixedTokenSource(token, caller),
-    basePath,
   })
   return service.address
 }
@@ -200,7 +198,6 @@ const emptyStore = {
 export const limits = {
   requestTimeoutMs: 3_600_000,
   connectionLimit: 1000,
-  bodyLimitBytes: 1_048_576,
 }
 
 function failUnexpectedCall(): never {

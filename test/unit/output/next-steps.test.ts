@@ -5,7 +5,7 @@ import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 import { buildSqliteOptions, createFileAddress } from '../../helpers/sandbox/store.js'
 import { buildPlantWorkbook } from '../../helpers/sandbox/workbook.js'
-import { serveFile, token } from '../../helpers/scripted-server/service.js'
+import { serveFile, testCaller, token } from '../../helpers/scripted-server/service.js'
 
 // What an error says to do next, in its exact words.
 
@@ -157,8 +157,8 @@ plants: http://127.0.0.1:${port} did not answer: the connection was closed
 test('an import with a token that may not read says why equal plants are rejected', async () => {
   const user = new ImportSandbox()
   user.write('plants.csv', 'id,name\n1,Fern\n2,Moss\n')
-  const caller = { name: 'ci', rights: ['create'] as const }
-  const store = await serveFile(`${user.home}/served.db`, '', caller)
+  const caller = { ...testCaller, rights: ['create'] as const }
+  const store = await serveFile(`${user.home}/served.db`, caller)
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })
   expect(await user.import('plants.csv')).toMatchObject({ code: 0, created: 2 })
   const { err } = await user.import('plants.csv')

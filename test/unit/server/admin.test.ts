@@ -24,7 +24,7 @@ async function listen({ explain = async () => undefined, host = '127.0.0.1' }: O
     metrics: new Metrics(),
     readiness: { explain },
     host,
-    log: { error: (error: unknown) => void errors.push(error) },
+    log: { warn: () => undefined, error: (error: unknown) => void errors.push(error) },
     redact: (text) => text.replaceAll('s3cret', '***'),
   })
   onTestFinished(() => void server.close().closeAllConnections())

@@ -27,11 +27,11 @@ test('what connections sent during a pause is passed on one after the other', as
   const idle: Buffer[] = Array(100).fill(Buffer.alloc(0))
   const floods: Buffer[] = Array(20).fill(Buffer.alloc(maxReadBytes, 'x'))
   const sockets = await acceptConnections([...idle, ...floods])
-  const connections = new Connections()
+  const connections = new Connections({ limit: 500, log: { warn: () => undefined } })
   connections.countUnits(1000)
   const read = new Set<Socket>()
   for (const socket of sockets) {
-    connections.add(socket, () => false)
+    connections.accept(socket, true)
     socket.once('data', () => {
       read.add(socket)
       connections.countUnits(1000)

@@ -6,7 +6,7 @@ import { readKeyPair } from '../../../src/platform/certificates.js'
 import type { ServiceOptions } from '../../../src/server/service.js'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
 import { buildRequest, connectTo, exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
-import { quickStore, serveStore } from '../../helpers/scripted-server/service.js'
+import { quickStore, serveStore, testCaller } from '../../helpers/scripted-server/service.js'
 
 // A HEAD gets what a GET would get, without the body (RFC 9110, 9.3.2).
 
@@ -85,8 +85,8 @@ test('the header Allow names HEAD wherever it names GET', async () => {
 })
 
 test('HEAD needs the right to read, as GET does', async () => {
-  const reader = { name: 'reader', rights: ['read'] as const }
-  const creator = { name: 'creator', rights: ['create'] as const }
+  const reader = { ...testCaller, rights: ['read'] as const }
+  const creator = { ...testCaller, rights: ['create'] as const }
   const openTokenSource: ServiceOptions['openTokenSource'] = async () => (token) =>
     token === 'reader' ? reader : creator
   const service = await serveLarge({ openTokenSource })

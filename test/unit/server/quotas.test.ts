@@ -3,28 +3,25 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import type { HttpError } from '../../../src/server/http-error.js'
-import { Quotas, type RequestNeeds } from '../../../src/server/quotas.js'
+import { Quotas, type RequestCost } from '../../../src/server/quotas.js'
 import { respond } from '../../../src/server/respond.js'
 import { createClock } from '../../helpers/sandbox/clock.js'
 
-/** 100 bytes for each token, and requests that ask for some of them, with what became of each. */
+/** Requests that ask for a slot of their token, with what became of each. */
 function createQuotas() {
   const { timeOut } = createClock({ isStill: true })
-  const quotas = new Quotas({ bytesPerToken: 100, timeoutMs: 30_000 })
-  const acquire = (token: string, bytes: number, needs: Partial<RequestNeeds> = {}) => {
+  const quotas = new Quotas(30_000)
+  const acquire = (token: string, cost: RequestCost) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))
-    let endWork = () => {}
+    let release = () => {}
     const request = {
       state: 'waits',
       leave: () => void response.emit('close'),
-      end: () => {
-        endWork()
-        response.emit('close')
-      },
+      end: () => release(),
     }
-    quotas.acquire(token, { bytes, receivedBytes: 0, isSearch: false, ...needs }, response).then(
-      (end) => {
-        endWork = end
+    quotas.acquire(token, cost, response).then(
+      (acquired) => {
+        release = acquired
         request.state = 'runs'
       },
       ({ status }: HttpError) => Object.assign(request, { state: `${status}` }),
@@ -38,56 +35,33 @@ function createQuotas() {
   return { acquire, states, timeOut }
 }
 
-test('a single request of a token may need more than its quota, and runs alone', async () => {
+test('expensive requests of a token run one after the other, and nothing else waits for them', async () => {
   const { acquire, states } = createQuotas()
-  const [large, small] = [acquire('a', 1000), acquire('a', 1)]
-  expect(await states(large, small)).toEqual(['runs', 'waits'])
-  large.end()
-  expect(await states(small)).toEqual(['runs'])
-})
-
-test('searches of a token run one after the other, and nothing else waits for them', async () => {
-  const { acquire, states } = createQuotas()
-  const search = { isSearch: true }
-  const [first, second] = [acquire('a', 10, search), acquire('a', 10, search)]
-  const [create, ofAnother] = [acquire('a', 10), acquire('b', 10, search)]
-  expect(await states(first, second, create, ofAnother)).toEqual(['runs', 'waits', 'runs', 'runs'])
+  const [first, second] = [acquire('a', 'expensive'), acquire('a', 'expensive')]
+  const others = [acquire('a', 'small'), acquire('a', 'list'), acquire('b', 'expensive')]
+  expect(await states(first, second, ...others)).toEqual(['runs', 'waits', 'runs', 'runs', 'runs'])
   first.leave() // The store goes on searching.
   expect(await states(second)).toEqual(['waits'])
   first.end()
   expect(await states(second)).toEqual(['runs'])
 })
 
-test('128 requests of a token wait, and further ones are rejected', async () => {
+test('sixteen lists of a token run at once, and 128 further ones wait', async () => {
   const { acquire, states } = createQuotas()
-  const [running, ...waiting] = Array.from({ length: 129 }, () => acquire('a', 100))
-  const [further, ofAnother] = [acquire('a', 100), acquire('b', 100)]
-  expect(await states(further, ofAnother)).toEqual(['503', 'runs'])
+  const running = Array.from({ length: 16 }, () => acquire('a', 'list'))
+  const waiting = Array.from({ length: 128 }, () => acquire('a', 'list'))
+  const rejected = [acquire('a', 'list'), acquire('a', 'expensive')]
+  expect(await states(...rejected)).toEqual(['503', 'runs'])
+  expect(await states(acquire('a', 'expensive'), acquire('a', 'small'))).toEqual(['503', 'runs'])
+  expect(new Set(await states(...running))).toEqual(new Set(['runs']))
   expect(new Set(await states(...waiting))).toEqual(new Set(['waits']))
-  running?.end()
+  running[0]?.end()
   expect(await states(...waiting.slice(0, 2))).toEqual(['runs', 'waits'])
-  expect(await states(acquire('a', 100))).toEqual(['waits'])
 })
 
-test('a create runs although 128 searches of its token wait', async () => {
-  const { acquire, states } = createQuotas()
-  for (let count = 1; count <= 129; count += 1) acquire('a', 0, { isSearch: true })
-  const [create, search] = [acquire('a', 10), acquire('a', 0, { isSearch: true })]
-  expect(await states(create, search)).toEqual(['runs', '503'])
-})
-
-test('the bytes that a waiting request has received count for its quota', async () => {
-  const { acquire, states } = createQuotas()
-  const [running, waiting] = [acquire('a', 50), acquire('a', 100, { receivedBytes: 30 })]
-  const other = acquire('b', 10, { receivedBytes: 10 })
-  expect(await states(running, waiting, other)).toEqual(['runs', 'waits', 'runs'])
-  waiting.end()
-  expect(await states(waiting, acquire('a', 50))).toEqual(['503', 'runs'])
-})
-
-test('a request waits for its quota as long as the timeout', async () => {
+test('a request waits for its slot as long as the timeout', async () => {
   const { acquire, states, timeOut } = createQuotas()
-  const [running, waiting] = [acquire('a', 100), acquire('a', 1)]
+  const [running, waiting] = [acquire('a', 'expensive'), acquire('a', 'expensive')]
   await states()
   timeOut(29_999)
   expect(await states(running, waiting)).toEqual(['runs', 'waits'])
@@ -95,20 +69,16 @@ test('a request waits for its quota as long as the timeout', async () => {
   expect(await states(waiting)).toEqual(['503'])
 })
 
-test('a waiting client that leaves gets 503, and those behind it run', async () => {
+test('waiting clients that leave give their places to others', async () => {
   const { acquire, states } = createQuotas()
-  const [running, left, next] = [acquire('a', 60), acquire('a', 100), acquire('a', 40)]
-  await states(running)
-  left.end()
-  expect(await states(running, left, next)).toEqual(['runs', '503', 'runs'])
-})
-
-test('no waiting request runs when all clients leave at once', async () => {
-  const { acquire, states } = createQuotas()
-  const all = [acquire('a', 60), acquire('a', 60), acquire('a', 60)]
+  const running = acquire('a', 'expensive')
+  const left = Array.from({ length: 128 }, () => acquire('a', 'expensive'))
   await states()
-  for (const { end } of all) end()
-  expect(await states(...all)).toEqual(['runs', '503', '503'])
+  for (const { leave } of left) leave()
+  expect(new Set(await states(...left))).toEqual(new Set(['503']))
+  const next = acquire('a', 'expensive')
+  running.end()
+  expect(await states(next)).toEqual(['runs'])
 })
 
 test('a large response over TLS is written in pieces, because Node keeps a buffer for the largest one', async () => {

@@ -33,7 +33,8 @@ async function useToken(expires?: number) {
       throw error
     }
   }
-  return { at, revoke: () => tokens.revoke(1n, new Date(evening)) }
+  const hold = () => cache.findCaller('token')
+  return { at, hold, revoke: () => tokens.revoke(1n, new Date(evening)) }
 }
 
 test('a token is accepted exactly until it expires', async () => {
@@ -46,4 +47,14 @@ test('a revoked token is rejected within half a second', async () => {
   expect(await at(0)).toBe('1')
   await revoke()
   expect([await at(499), await at(500)]).toEqual(['1', 401])
+})
+
+test('a connection learns that its token is revoked when it is asked for the second time', async () => {
+  const { at, hold, revoke } = await useToken()
+  const caller = await hold()
+  await revoke()
+  await at(0)
+  expect(caller?.isAccepted()).toBe(true)
+  await at(500)
+  expect(caller?.isAccepted()).toBe(false)
 })
