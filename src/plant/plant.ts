@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini'
 import { fieldNames, isStorableString } from './fields.js'
-import { isInt64, isObject, parseInt64 } from './json.js'
+import { isInt64, isObject, parseInt64, toWireJson } from './json.js'
 import type { errorSchema, PlantForm, plantSchema, schemas } from './schema.js'
 
 /** The specification's Plant, which a service responds with. It has no `id`. */
@@ -92,6 +92,15 @@ export function formatPlantCount(count: number | bigint): string {
 /** Returns the sum of the lengths of the name and the tag, in UTF-16 code units. */
 export function measureFieldLength({ name, tag = '' }: Plant): number {
   return name.length + tag.length
+}
+
+/** The JSON of a plant has at most so many bytes, so that whatever is stored can be imported. */
+const maxPlantBytes = 1_048_576
+
+export function isTooLarge(plant: StoredPlant): boolean {
+  // JSON writes a UTF-16 code unit in at most six bytes, such as `\u0001`.
+  if (6 * measureFieldLength(plant) + 64 <= maxPlantBytes) return false
+  return Buffer.byteLength(toWireJson(plant)) > maxPlantBytes
 }
 
 export function haveEqualNameAndTag(plant: Plant, storedPlant: Plant): boolean {

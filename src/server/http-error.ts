@@ -54,6 +54,7 @@ export function toHttpError(failure: unknown, requestId: string): HttpError {
     case 'conflict':
     case 'constraint':
     case 'notFound':
+    case 'tooLarge':
       return new HttpError(storeError.error, storeError.message)
     case 'unavailable':
     case 'accessDenied':

@@ -164,6 +164,12 @@ export function createOutcomeForMissingPlant({ patch, ifMissing }: Update): Outc
   return createRejectedOutcome(createProblem('invalid', message))
 }
 
+export function createTooLargeOutcome({ id }: StoredPlant): Outcome {
+  return createRejectedOutcome(
+    createProblem('tooLarge', `Plant ${id} is larger than 1 MiB as JSON`),
+  )
+}
+
 export function createNotFoundProblem(id: bigint): Problem {
   return createProblem('notFound', `No plant has id ${id}`)
 }

@@ -4,7 +4,13 @@
  * module reads and writes nothing. A direct store looks the plants up first, and then executes the
  * plan.
  */
-import { applyPatch, haveEqualNameAndTag, type NewPlant, type StoredPlant } from '../plant/plant.js'
+import {
+  applyPatch,
+  haveEqualNameAndTag,
+  isTooLarge,
+  type NewPlant,
+  type StoredPlant,
+} from '../plant/plant.js'
 import {
   type Change,
   type Create,
@@ -12,6 +18,7 @@ import {
   createOutcomeForExistingId,
   createOutcomeForMissingPlant,
   createRejectedOutcome,
+  createTooLargeOutcome,
   findRenameRejection,
   type Outcome,
   type Update,
@@ -21,6 +28,11 @@ import {
 export interface KeyedPlant {
   plant: NewPlant
   key?: string | undefined
+}
+
+/** Returns true for a create whose plant may be inserted unless its id exists. */
+export function isInsertable(change: Change): change is Create {
+  return change.type === 'create' && !isTooLarge(change.plant)
 }
 
 export type RowValue = bigint | string | null
@@ -68,6 +80,7 @@ function applyChange(plants: PlantsById, change: Change): Outcome {
 
 function applyCreate(plants: PlantsById, change: Create): Outcome {
   const { plant, key } = change
+  if (isTooLarge(plant)) return createTooLargeOutcome(plant)
   const storedPlant = plants.get(plant.id)
   if (!storedPlant) {
     plants.set(plant.id, { plant, key })
@@ -94,6 +107,7 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
   const plant = applyPatch(patch, storedPlant)
   const mayCreate = ifMissing === 'create'
   if (!plant || (!storedPlant && !mayCreate)) return createOutcomeForMissingPlant(change)
+  if (isTooLarge(plant)) return createTooLargeOutcome(plant)
   if (!storedPlant) {
     plants.set(plant.id, { plant })
     return { type: 'created', plant }

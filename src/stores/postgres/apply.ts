@@ -26,7 +26,7 @@ import {
   getTargetId,
   type Outcome,
 } from '../change.js'
-import { type KeyedPlant, type PlantRow, planChanges, toRow } from '../plan.js'
+import { isInsertable, type KeyedPlant, type PlantRow, planChanges, toRow } from '../plan.js'
 import { CheckpointMovedError, type ImportEntryChange } from '../store.js'
 import type { PostgresConnection, Row } from './connection.js'
 import { findConstraintMessage, isUniqueViolation } from './explain.js'
@@ -59,7 +59,7 @@ export class PostgresChangeApplier {
     changes: readonly Change[],
     onWait?: () => void,
   ): Promise<Outcome[]> {
-    const creates = changes.filter((change) => change.type === 'create')
+    const creates = changes.filter(isInsertable)
     try {
       return await (creates.length === changes.length
         ? this.#applyCreates(connection, creates, onWait)

@@ -21,14 +21,15 @@ import {
   SQLITE_ERROR,
   SQLITE_TOOBIG,
 } from '../../platform/sqlite.js'
+import { type Change, createConstraintOutcome, getTargetId, type Outcome } from '../change.js'
 import {
-  type Change,
-  type Create,
-  createConstraintOutcome,
-  getTargetId,
-  type Outcome,
-} from '../change.js'
-import { type Plan, type PlantRow, planChanges, type RowValue, toRow } from '../plan.js'
+  isInsertable,
+  type Plan,
+  type PlantRow,
+  planChanges,
+  type RowValue,
+  toRow,
+} from '../plan.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
 
@@ -82,7 +83,7 @@ export class SqliteChangeApplier {
 
   #applyBatch(batch: readonly Change[]): Outcome[] {
     if (this.#hasTriggers) return batch.map((change) => this.#applyAlone(change))
-    const isNew = batch.every(isCreate) && !this.#expectsStoredIds
+    const isNew = batch.every(isInsertable) && !this.#expectsStoredIds
     if (isNew && this.#insert(batch.map(toRow)))
       return batch.map(({ plant }) => ({ type: 'created', plant }))
     const plan = this.#plan(batch)
@@ -167,10 +168,6 @@ function listValues(rows: readonly PlantRow[]): RowValue[] {
   const values: RowValue[] = []
   for (const [id, name, tag, key] of rows) values.push(id, name, tag, key)
   return values
-}
-
-function isCreate(change: Change): change is Create {
-  return change.type === 'create'
 }
 
 /**

@@ -26,6 +26,23 @@ export function describeUpdates(open: OpenEmpty<Store>): void {
     expect(await readBack(2n)).toStrictEqual({ ...wetMoss, name: 'Fern' })
   })
 
+  test.each(writeModes)('a plant has at most 1 MiB as JSON, $mode', async ({ write }) => {
+    const { store } = await open()
+    const largest = { id: 1n, name: '\u0001', tag: 'x'.repeat(1_048_576 - 33) }
+    const table: OutcomeRow[] = [
+      { change: toCreate(moss), outcome: 'created' },
+      { change: toCreate(largest), outcome: 'created' },
+      { change: toCreate({ ...largest, id: 10n }), outcome: 413 },
+      { change: toCreate(ivy), outcome: 'created' },
+      { change: toUpdate({ id: 1n, name: '\u0001x' }), outcome: 413 },
+      { change: toUpdate({ ...largest, id: 11n }, { ifMissing: 'create' }), outcome: 413 },
+      { change: toUpdate({ id: 1n, name: 'Fern' }), outcome: 'updated' },
+    ]
+    await expectOutcomes(table, (changes) => write(store, changes))
+    const plants = [{ ...largest, name: 'Fern' }, moss, ivy]
+    expect(await gather(store.read())).toStrictEqual(plants)
+  })
+
   test.each(writeModes)(
     'a change of a plant found by name is rejected if the plant has been renamed, $mode',
     async ({ write }) => {
