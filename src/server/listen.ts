@@ -12,6 +12,7 @@ import { basename, dirname, join } from 'node:path'
 import {
   createUsageError,
   describeSystemError,
+  type ErrorKind,
   getSystemCode,
   PlantsError,
   toDescriptorsHint,
@@ -28,17 +29,34 @@ export interface TcpAddress {
 /** The `path` is the absolute one of a Unix socket. */
 export type ListenAddress = TcpAddress | { path: string }
 
-/** A hint names these options, such as `--host` and `--port`, or `--admin-port`. */
-interface AddressFlags {
-  host: string
-  port: string
-}
-
 interface ListenOptions {
   address: ListenAddress
   scheme: 'http' | 'https'
-  flags: AddressFlags
 }
+
+interface Explanation {
+  kind: ErrorKind
+  /** By default, the reason is what the system says. */
+  reason?: string
+  hint: string | undefined
+}
+
+const addressHint = 'Choose an address of this machine, such as 127.0.0.1'
+
+/** What the codes of the system mean for a port. */
+const portExplanations: Readonly<Record<string, Explanation>> = {
+  EADDRINUSE: {
+    kind: 'unavailable',
+    hint: 'Another program listens there. Stop it, or choose another port',
+  },
+  EACCES: { kind: 'usage', hint: 'Choose a port from 1024 on' },
+  ENOTFOUND: { kind: 'usage', reason: 'the host name was not found', hint: addressHint },
+  EAI_AGAIN: { kind: 'unavailable', reason: 'no name server answered', hint: addressHint },
+  EMFILE: { kind: 'unavailable', hint: toDescriptorsHint('EMFILE') },
+  ENFILE: { kind: 'unavailable', hint: toDescriptorsHint('ENFILE') },
+}
+/** The most frequent one is EADDRNOTAVAIL: this machine does not have the address. */
+const otherExplanation: Explanation = { kind: 'usage', hint: addressHint }
 
 /**
  * @returns a URL such as `http://127.0.0.1:4010`, or `unix:` and the path of a socket. Its host is
@@ -46,61 +64,22 @@ interface ListenOptions {
  * @throws {PlantsError} `usage` for an address that this machine does not have, otherwise
  * `unavailable`. The caller must close the server even then: it may listen already.
  */
-export async function listen(server: Server, options: ListenOptions): Promise<string> {
-  const { address, scheme, flags } = options
+export async function listen(server: Server, { address, scheme }: ListenOptions): Promise<string> {
   if ('path' in address) {
     await listenOnSocket(server, address.path)
     return `unix:${address.path}`
   }
-  const port = await listenOnPort(server, address, flags)
   const { host } = address
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
-}
-
-async function listenOnPort(
-  server: Server,
-  address: TcpAddress,
-  flags: AddressFlags,
-): Promise<number> {
   try {
     server.listen(address)
     await once(server, 'listening')
   } catch (error) {
-    throw toPortError(error, address, flags)
+    const explanation = portExplanations[getSystemCode(error) ?? ''] ?? otherExplanation
+    throw toListenError(error, `Port ${address.port} of ${host}`, explanation)
   }
   // The type of `address()` includes the path of a socket, which no server on a port has.
   const { port } = server.address() as AddressInfo
-  return port
-}
-
-/** On many systems, only root may listen below this port. */
-const firstUnprivilegedPort = 1024
-
-function toPortError(error: unknown, { host, port }: TcpAddress, flags: AddressFlags): unknown {
-  const name = `Port ${port} of ${host}`
-  const hostHint = `Choose an address of this machine with ${flags.host}, such as 127.0.0.1`
-  switch (getSystemCode(error)) {
-    case 'EADDRINUSE': {
-      const hint = `Another program listens there. Stop it, or choose another port with ${flags.port}`
-      return toListenError(error, name, 'unavailable', hint)
-    }
-    case 'EACCES': {
-      const allowedPort = port < firstUnprivilegedPort ? 'a port from 1024 on' : 'another port'
-      return toListenError(error, name, 'usage', `Choose ${allowedPort} with ${flags.port}`)
-    }
-    case 'ENOTFOUND':
-      return createUsageError(`The host name ${host} was not found`, hostHint, error)
-    case 'EAI_AGAIN': {
-      const message = `The host name ${host} could not be looked up, because no name server answered`
-      return new PlantsError('unavailable', message, { hint: hostHint, cause: error })
-    }
-    case 'EMFILE':
-    case 'ENFILE':
-      return toListenError(error, name, 'unavailable', hostHint)
-    default:
-      // The most frequent one is EADDRNOTAVAIL: this machine does not have the address.
-      return toListenError(error, name, 'usage', hostHint)
-  }
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 async function listenOnSocket(server: Server, path: string): Promise<void> {
@@ -117,7 +96,7 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
     })
   } catch (error) {
     const hint = 'Choose a path with --socket in a directory that you can write to'
-    throw toListenError(error, path, 'accessDenied', hint)
+    throw toListenError(error, path, { kind: 'accessDenied', hint })
   }
 }
 
@@ -188,17 +167,9 @@ async function findConnectError(path: string): Promise<string | undefined> {
 }
 
 /** An error without a code of the system is an internal error, so it is returned unchanged. */
-function toListenError(
-  error: unknown,
-  name: string,
-  kind: 'usage' | 'unavailable' | 'accessDenied',
-  hint: string,
-): unknown {
-  const reason = describeSystemError(error)
-  if (reason === undefined) return error
-  const descriptorsHint = toDescriptorsHint(getSystemCode(error))
-  return new PlantsError(kind, `${name}: ${reason}`, {
-    hint: descriptorsHint ?? hint,
-    cause: error,
-  })
+function toListenError(error: unknown, name: string, explanation: Explanation): unknown {
+  const systemReason = describeSystemError(error)
+  if (systemReason === undefined) return error
+  const { kind, reason = systemReason, hint } = explanation
+  return new PlantsError(kind, `${name}: ${reason}`, { hint, cause: error })
 }

@@ -191,14 +191,12 @@ async function startListening(
   const address = await listen(server, {
     address: listenAddress,
     scheme: tls ? 'https' : 'http',
-    flags: { host: '--host', port: '--port' },
   })
   const hasAdmin = admin !== undefined && adminAddress !== undefined
   const adminUrl = hasAdmin
     ? await listen(admin, {
         address: adminAddress,
         scheme: 'http',
-        flags: { host: '--admin-host', port: '--admin-port' },
       })
     : undefined
   return { address, admin: adminUrl }
