@@ -97,7 +97,7 @@ export function measureFieldLength({ name, tag = '' }: Plant): number {
 /** The JSON of a plant has at most so many bytes, so that whatever is stored can be imported. */
 const maxPlantBytes = 1_048_576
 
-export function isTooLarge(plant: StoredPlant): boolean {
+export function isPlantTooLarge(plant: StoredPlant): boolean {
   // JSON writes a UTF-16 code unit in at most six bytes, such as `\u0001`.
   if (6 * measureFieldLength(plant) + 64 <= maxPlantBytes) return false
   return Buffer.byteLength(toWireJson(plant)) > maxPlantBytes

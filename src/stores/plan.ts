@@ -7,7 +7,7 @@
 import {
   applyPatch,
   haveEqualNameAndTag,
-  isTooLarge,
+  isPlantTooLarge,
   type NewPlant,
   type StoredPlant,
 } from '../plant/plant.js'
@@ -32,7 +32,7 @@ export interface KeyedPlant {
 
 /** Returns true for a create whose plant may be inserted unless its id exists. */
 export function isInsertable(change: Change): change is Create {
-  return change.type === 'create' && !isTooLarge(change.plant)
+  return change.type === 'create' && !isPlantTooLarge(change.plant)
 }
 
 export type RowValue = bigint | string | null
@@ -80,7 +80,7 @@ function applyChange(plants: PlantsById, change: Change): Outcome {
 
 function applyCreate(plants: PlantsById, change: Create): Outcome {
   const { plant, key } = change
-  if (isTooLarge(plant)) return createTooLargeOutcome(plant)
+  if (isPlantTooLarge(plant)) return createTooLargeOutcome(plant)
   const storedPlant = plants.get(plant.id)
   if (!storedPlant) {
     plants.set(plant.id, { plant, key })
@@ -107,7 +107,7 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
   const plant = applyPatch(patch, storedPlant)
   const mayCreate = ifMissing === 'create'
   if (!plant || (!storedPlant && !mayCreate)) return createOutcomeForMissingPlant(change)
-  if (isTooLarge(plant)) return createTooLargeOutcome(plant)
+  if (isPlantTooLarge(plant)) return createTooLargeOutcome(plant)
   if (!storedPlant) {
     plants.set(plant.id, { plant })
     return { type: 'created', plant }
