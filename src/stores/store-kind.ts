@@ -83,7 +83,7 @@ interface DirectAccess<A extends Address> {
   createOpener(address: A, context: OpenContext): Promise<DirectStoreOpener>
   /** A store can be created only if the address names one server. */
   countServers(address: A): number
-  /** True if `open` creates a store that does not exist. */
+  /** True if `openOrCreate` creates a store that does not exist. */
   isCreatedOnOpen?: true
 }
 
@@ -160,7 +160,7 @@ export interface DoctorContext extends OpenContext {
  * time.
  */
 export interface StoreOpener {
-  /** A missing file is created. A missing store of another kind is an error. */
+  /** A missing store is created if `isCreatedOnOpen` is true. Otherwise, it is an error. */
   openOrCreate(): Promise<Store>
   /** Returns undefined for a missing file. Opening a service sends no request yet. */
   openExisting(): Promise<Store | undefined>
