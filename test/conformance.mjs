@@ -25,7 +25,7 @@ const tokens = new Map()
 /** the rights, and the methods that need them */
 const rights = { create: 'POST', read: 'GET', update: 'PATCH', delete: 'DELETE' }
 const { PLANTS_SERVE_TOKEN: _, ...environment } = process.env
-const env = { ...environment, HOME: folder, PLANTS_STATE_DIR: folder, NO_COLOR: '1' }
+const env = { ...environment, HOME: folder, NO_COLOR: '1' }
 
 /** Commands that go through Prism as a proxy, with their exit codes */
 const proxied = [

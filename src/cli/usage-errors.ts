@@ -118,7 +118,7 @@ const hintsForCommands: ReadonlyMap<string, Readonly<Record<string, string>>> = 
         'create a plant with the new id, and delete the old one',
       delete: 'To choose the plants: plants delete ID',
       import:
-        'To generate ids for plants without one: --id-from next. ' +
+        'For plants without ids: --by-name or --id-from N. ' +
         'To choose the column of the ids: --map id=COLUMN',
     },
   ],

@@ -3,6 +3,7 @@
  * origin of the value, such as `--limit`, for the error of a wrong one.
  */
 import { createUsageError, fileHint, finalSlashProblem } from '../errors.js'
+import { spreadsheetExtensions } from '../formats/write.js'
 import { isPlainWord } from '../platform/escape.js'
 
 /**
@@ -87,7 +88,8 @@ function chooseOutputHint(rawValue: string): string | undefined {
  * possible.
  */
 export function namesWorkbook(format: string): boolean {
-  return /^(?:xlsx|xlsm|xls|excel)$/i.test(format)
+  const name = format.toLowerCase()
+  return name === 'excel' || spreadsheetExtensions.includes(name)
 }
 
 /** Returns true if the output consists of JSON values: one document, or one value for each line. */

@@ -11,7 +11,12 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { createUsageError, getSystemCode } from '../errors.js'
-import { type FileFormat, type FormatName, formatNames } from '../formats/write.js'
+import {
+  type FileFormat,
+  type FormatName,
+  formatNames,
+  spreadsheetExtensions,
+} from '../formats/write.js'
 import {
   AtomicFile,
   assertOwnFile,
@@ -65,9 +70,6 @@ function parseEnding(name: string): { extension: string | undefined; isPacked: b
 function toWorkbookName(name: string): string {
   return name.replace(/\.\w+(?:\.gz)?$/i, '.xlsx')
 }
-
-/** The endings of spreadsheets. A table in CSV under such a name would open as a damaged file. */
-const spreadsheetExtensions = ['xls', 'xlsx', 'xlsm', 'xlsb', 'xltx', 'ods', 'fods', 'numbers']
 
 const otherFileHint = 'Choose another file'
 

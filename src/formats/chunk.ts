@@ -25,10 +25,10 @@ export interface InputOptions {
   map: Partial<Record<FieldName, string>>
   /** The names of the columns of a table without a header. */
   columns?: readonly string[] | undefined
-  /** The first id that is generated for records without one; undefined if none is generated. */
-  idFrom?: bigint | 'next' | undefined
-  /** With `name`, a record without an id is the plant that has its name. */
-  match?: 'name' | undefined
+  /** A record without an id stands for the plant that has its name. */
+  byName?: true | undefined
+  /** The id of the first record. A record without an id gets its own by counting from here. */
+  idFrom?: bigint | undefined
   /** With `update`, a record may lack its name or tag, which then stay as they are stored. */
   ifExists: 'same' | 'skip' | 'update'
   /** The option that names the store, such as ` --store ./garden.db`, for commands in hints. */

@@ -8,10 +8,12 @@ import type { Cells, InputOptions } from './chunk.js'
 
 /** The columns that a rejects file has before the columns of its input. */
 export const rejectColumns = ['rejected_line', 'rejected_reason']
+/** With `--id-from`, this is the third one. */
+export const countedIdName = 'rejected_id'
 
 /** Whether a column or a key was added by a rejects file, and so has no field of a plant. */
 export function isRejectsName(name: string): boolean {
-  return /^rejected_(?:line|reason|text)$/.test(foldName(name))
+  return /^rejected_(?:line|reason|id|text)$/.test(foldName(name))
 }
 
 /** Whether an object has only what a rejects file says of a line that is not JSON. */
@@ -22,7 +24,7 @@ export function isRejectedText(object: object): boolean {
 
 /** This says how to correct such a line. Its text alone is no plant, even if it is corrected. */
 export const replaceRejectedTextHint =
-  'Replace the whole line with the JSON object in "rejected_text", without its quotes, and corrected'
+  'Replace "rejected_text" and its text with the keys and values of the corrected line'
 
 /**
  * Folds the name of a column to compare it. `ID`, ` id ` and `Id` are the same name. So are `Größe`
@@ -95,9 +97,18 @@ function listOwnColumns(names: readonly string[]): number[] {
   return [...names.keys()].filter((column) => !isRejectsName(names[column] ?? ''))
 }
 
+/** The two ways to an id. */
+export const idOptionsHint =
+  'If the plants have no ids, add --by-name, or for one plant for each record, --id-from 1'
+
+/** Whether a record without an id gets one. */
+export function assignsIds({ byName, idFrom }: InputOptions): boolean {
+  return byName === true || idFrom !== undefined
+}
+
 /**
  * Finds the fields that an import needs and the input lacks. An import needs the fields that
- * `--map` names, the id, unless ids are generated or found by name, and the name, unless only tags
+ * `--map` names, the id, unless records without one get one, and the name, unless only tags
  * are updated.
  *
  * @param presentFields the fields for which there is a column or a key
@@ -107,7 +118,7 @@ export function findMissingFields(
   options: InputOptions,
 ): FieldName[] {
   const isOptional = {
-    id: (options.idFrom ?? options.match) !== undefined,
+    id: assignsIds(options),
     name: options.ifExists === 'update' && presentFields.has('tag'),
     tag: true,
   }

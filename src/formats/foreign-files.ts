@@ -5,6 +5,7 @@
 import { createInputError, type PlantsError } from '../errors.js'
 import { createEmptyFileError } from './chunk.js'
 import { countLineFeeds } from './encoding.js'
+import { spreadsheetExtensions } from './write.js'
 
 const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
 const exportTableHint =
@@ -39,8 +40,9 @@ export function assertNoForeignFile(name: string, head: Buffer): void {
   const bytes = head.toString('latin1', 0, 1000)
   for (const [start, description, hint] of foreignFiles)
     if (start.test(bytes)) throw createInputError(`${name} is ${description}`, hint)
-  const isEmptyWorkbook = head.length === 0 && /\.(?:xls[xmb]?|ods)(?:\.gz)?$/i.test(name)
-  if (isEmptyWorkbook) throw createEmptyFileError(name, 'save')
+  const { extension = '' } = /\.(?<extension>\w+)(?:\.gz)?$/.exec(name)?.groups ?? {}
+  const isSpreadsheet = spreadsheetExtensions.includes(extension.toLowerCase())
+  if (head.length === 0 && isSpreadsheet) throw createEmptyFileError(name, 'save')
 }
 
 /** @throws {PlantsError} `input` for a text with U+0000 in its first 1000 characters */

@@ -230,7 +230,7 @@ export function buildJqHint(list: JqList, options: InputOptions, file: string): 
   const isNameMissing = missingFields.includes('name')
   const pairs = missingFields.filter((field) => isNameMissing || field !== 'id')
   const map = pairs.length > 0 ? ` --map ${pairs.map((field) => `${field}=KEY`).join()}` : ''
-  const idFrom = !isNameMissing && missingFields.includes('id') ? ' --id-from next' : ''
+  const idFrom = !isNameMissing && missingFields.includes('id') ? ' --by-name' : ''
   const optionAdvice = map + idFrom === '' ? '' : `, and add${map}${idFrom}`
   const selectAdvice = list.hasSeveralLists ? ', with only the lists that you want' : ''
   const pipeAdvice =

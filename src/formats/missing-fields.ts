@@ -2,14 +2,14 @@
  * The error for a table or a list that lacks a column or a key that an import needs.
  *
  * A person who follows the hint must not get the same error again. So the hint depends on the
- * options: `--id-from` does not help if `--map` names a column of ids that the file lacks, and a
+ * options: `--by-name` does not help if `--map` names a column of ids that the file lacks, and a
  * column of one file does not help if another file has other columns.
  */
 import { PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
 import { quoteWord } from '../platform/shell.js'
 import type { InputOptions } from './chunk.js'
-import { listNames } from './columns.js'
+import { assignsIds, idOptionsHint, listNames } from './columns.js'
 import { listColumnHints, type TableSample } from './propose-columns.js'
 
 export class MissingFieldsError extends PlantsError {
@@ -30,7 +30,6 @@ interface FieldSource {
   hasTag: boolean
 }
 
-const generateIdsHint = 'If the plants have no ids, add --id-from next'
 export const separatePairsHint = 'Separate the fields by commas: --map id=A,name=B'
 const changeTagsHint = 'To change only the tags of plants that exist, add --if-exists update'
 
@@ -54,9 +53,7 @@ export function createMissingFieldsError(
 /** Creates the error for a field that `--map` excludes, as in `--map id=`. */
 function createIgnoredError(field: 'id' | 'name', { name, noun }: FieldSource): MissingFieldsError {
   const hint =
-    field === 'id'
-      ? 'To generate ids, add --id-from next'
-      : `In --map, replace name= with name=${noun.toUpperCase()}`
+    field === 'id' ? idOptionsHint : `In --map, replace name= with name=${noun.toUpperCase()}`
   return new MissingFieldsError(`The ${field}s in ${name} are ignored, but plants need them`, hint)
 }
 
@@ -65,11 +62,11 @@ function chooseHints(
   options: InputOptions,
   { noun, sample, hasTag }: FieldSource,
 ): string[] {
-  const { map, idFrom } = options
-  const canGenerate = missingFields.includes('id') && !map.id && idFrom === undefined
-  const canChangeTags = hasTag && missingFields.join() === 'name' && idFrom === undefined
+  const { map } = options
+  const canGenerate = missingFields.includes('id') && !map.id && !assignsIds(options)
+  const canChangeTags = hasTag && missingFields.join() === 'name' && options.idFrom === undefined
   const tagHints = canChangeTags ? [changeTagsHint] : []
-  const otherHints = [...(canGenerate ? [generateIdsHint] : []), ...tagHints]
+  const otherHints = [...(canGenerate ? [idOptionsHint] : []), ...tagHints]
   const wrongNames = missingFields.map((field) => map[field] ?? '').filter(Boolean)
   if (wrongNames.some((wrongName) => /[\s;|&](?:id|name|tag)\s*=/.test(wrongName)))
     return [separatePairsHint]
@@ -86,7 +83,7 @@ function chooseHints(
     .filter((field) => map[field] !== '')
     .map((field) => `${field}=${placeholder}`)
   const ownIds = `--map ${pairs.join()}`
-  const generatedIds = `--map name=${placeholder} --id-from next`
+  const generatedIds = `--map name=${placeholder} --by-name`
   const mapOption = canGenerate
     ? `${ownIds} or, if the plants have no ids, with ${generatedIds}`
     : ownIds

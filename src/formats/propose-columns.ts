@@ -6,7 +6,7 @@
 import { createInputError, type PlantsError } from '../errors.js'
 import { quoteWord } from '../platform/shell.js'
 import type { Cells, InputOptions } from './chunk.js'
-import { findColumns, findMissingFields, foldName, readNames } from './columns.js'
+import { assignsIds, findColumns, findMissingFields, foldName, readNames } from './columns.js'
 
 /** The first rows of a table in which no header was found. */
 export interface TableSample {
@@ -117,13 +117,13 @@ function createSurplusError(
 /** Returns names for all columns of a table, such as `id,name,tag,,`. The given ones are first. */
 function proposeColumns(
   width: number,
-  { idFrom, match }: InputOptions,
+  options: InputOptions,
   rows: readonly Cells[],
   givenNames: readonly string[] = [],
 ): string {
   const isIdFirst = beginsWithIds(rows) && !givenNames.includes('id')
   const firstNames = isIdFirst ? ['id', ...givenNames] : givenNames
-  const hasIds = isIdFirst || ((idFrom ?? match) === undefined && hasDigit(rows))
+  const hasIds = isIdFirst || (!assignsIds(options) && hasDigit(rows))
   const fields = hasIds ? ['id', 'name', 'tag'] : ['name', 'tag']
   const names = [...firstNames, ...fields.filter((field) => !firstNames.includes(field))]
   const emptyNames = Array.from({ length: Math.max(0, width - names.length) }, () => '')
@@ -163,8 +163,8 @@ const quotedRowsHint =
   'To remove the quotes around each row, pipe the file through this, and import the output with -: ' +
   `sed -E 's/^"//; s/"[[:space:]]*$//; s/""/"/g'`
 
-function proposeIdOption({ idFrom, match }: InputOptions): string {
-  return (idFrom ?? match) === undefined ? ' --id-from next' : ''
+function proposeIdOption(options: InputOptions): string {
+  return assignsIds(options) ? '' : ' --by-name'
 }
 
 function measureWidth(rows: readonly Cells[]): number {

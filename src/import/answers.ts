@@ -1,5 +1,9 @@
 import type { InputOptions } from '../formats/chunk.js'
-import type { ImportAnswers } from './parse-checkpoint.js'
+
+/** The options that are answers of a person in the dialogue. */
+export type ImportAnswers = Partial<
+  Pick<InputOptions, 'encoding' | 'sheet' | 'delimiter' | 'columns' | 'map' | 'byName' | 'idFrom'>
+>
 
 /**
  * Adds the answers of a person to the options of the command line. The dialogue asks only for

@@ -3,8 +3,8 @@
  * a table or NDJSON, so that a person can correct the records and import the file.
  */
 import { createUsageError } from '../errors.js'
-import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
-import { isRejectsName, rejectColumns } from '../formats/columns.js'
+import type { Cell, FormatReader, InputOptions, RawRecord } from '../formats/chunk.js'
+import { countedIdName, isRejectsName, rejectColumns } from '../formats/columns.js'
 import { formatTableCell, spreadsheetError } from '../formats/write.js'
 import type { RecordProblem } from './rejection-cause.js'
 
@@ -12,6 +12,8 @@ export interface RejectedRecord extends RecordProblem {
   /** The line of the input in which the record begins. */
   line: number
   raw: RawRecord
+  /** The id that `--id-from` gives to the record if it has none; undefined without the option. */
+  countedId?: bigint | undefined
 }
 
 /** Describes a rejected record for people: `list.csv:4: Invalid plant: the id must be …`. */
@@ -23,17 +25,22 @@ export function describeRejectedRecord(file: string, line: number, message: stri
 export function formatRejectedRecords(
   rejections: readonly RejectedRecord[],
   { header, delimiter }: FormatReader,
+  { idFrom }: Pick<InputOptions, 'idFrom'>,
 ): string {
   const { names = [], columns } = header ?? {}
   const stringColumns = [columns?.get('name'), columns?.get('tag')]
   const areRejectsNames = names.map(isRejectsName)
+  // A row of a workbook lacks the cells that are not saved, and is written with those of all fields.
+  const fullLength = 1 + Math.max(-1, ...(columns?.values() ?? []))
   const rows = rejections.map((record) => {
-    const { line, raw, message } = record
+    const { line, raw, message, countedId } = record
     if (raw === null || typeof raw === 'string') return formatJsonLine(record, raw ?? '')
-    const cells = Array.from(raw, (cell, column) =>
-      stringColumns.includes(column) ? markUnusable(cell) : cell,
+    const length = delimiter === undefined ? Math.max(raw.length, fullLength) : raw.length
+    const cells = Array.from({ length }, (_, column) =>
+      stringColumns.includes(column) ? markUnusable(raw[column]) : raw[column],
     ).filter((_, column) => !areRejectsNames[column])
-    return formatRow([String(line), message, ...cells], delimiter)
+    const ids = idFrom === undefined ? [] : [countedId?.toString()]
+    return formatRow([String(line), message, ...ids, ...cells], delimiter)
   })
   return rows.join('')
 }
@@ -49,10 +56,14 @@ function markUnusable(cell: Cell): Cell {
 }
 
 /** Formats the header of a table, with a byte order mark for spreadsheets. NDJSON has none. */
-export function formatRejectsHeader({ header, delimiter }: FormatReader): string {
+export function formatRejectsHeader(
+  { header, delimiter }: FormatReader,
+  { idFrom }: Pick<InputOptions, 'idFrom'>,
+): string {
   if (!header) return ''
   const names = header.names.filter((name) => !isRejectsName(name))
-  return `\ufeff${formatRow([...rejectColumns, ...names], delimiter)}`
+  const idColumn = idFrom === undefined ? [] : [countedIdName]
+  return `\ufeff${formatRow([...rejectColumns, ...idColumn, ...names], delimiter)}`
 }
 
 /**
@@ -66,12 +77,32 @@ export function assertSameHeader(
   firstReader: FormatReader,
   name: string,
 ): void {
-  if (formatRejectsHeader(reader) === formatRejectsHeader(firstReader)) return
+  const [header, firstHeader] = [reader, firstReader].map((input) => formatRejectsHeader(input, {}))
+  if (header === firstHeader) return
   throw createUsageError(
     `${name} has another header, so its rejected records need a file of their own`,
     'Import it with its own command and its own --rejects file',
   )
 }
+
+/**
+ * A rejects file is of the same kind as its input, and an import of the file trusts its name.
+ *
+ * @throws {PlantsError} `usage` if the ending of the name means another kind
+ */
+export function assertRejectsName(path: string, { format, delimiter }: FormatReader): void {
+  const isTable = format === undefined
+  const wrongEnding = isTable ? jsonEnding : tableEnding
+  const isWrong = wrongEnding.test(path) || (/\.tsv$/i.test(path) && delimiter !== '\t')
+  if (!isWrong) return
+  throw createUsageError(
+    `The rejected records of this input are written as ${isTable ? 'CSV' : 'NDJSON'}`,
+    `Give the file a name such as rejected.${isTable ? 'csv' : 'ndjson'}`,
+  )
+}
+
+const jsonEnding = /\.(?:json|ndjson|jsonl)$/i
+const tableEnding = /\.(?:csv|tsv)$/i
 
 /**
  * Formats a row of a table. A cell that was rejected, such as `#N/A`, is written without quotes, so
@@ -89,14 +120,16 @@ function formatRow(cells: readonly Cell[], delimiter = ','): string {
  * that an earlier rejects file has added. A line that is no object becomes the string
  * `rejected_text`.
  */
-function formatJsonLine({ line, kind, message }: RejectedRecord, raw: string): string {
+function formatJsonLine({ line, kind, message, countedId }: RejectedRecord, raw: string): string {
   const text = raw.replace(/[\r\n]/g, ' ').trim()
   const isObject = kind !== 'input' && text.startsWith('{')
   const members = isObject
     ? text.slice(1, -1).replace(membersOfRejectsFile, '').trim()
     : text && `"rejected_text":${JSON.stringify(text)}`
   const reason = JSON.stringify(message)
-  return `{"rejected_line":${line},"rejected_reason":${reason}${members && `,${members}`}}\n`
+  const id = countedId === undefined ? '' : `,"${countedIdName}":${countedId}`
+  return `{"rejected_line":${line},"rejected_reason":${reason}${id}${members && `,${members}`}}\n`
 }
 
-const membersOfRejectsFile = /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?/
+const membersOfRejectsFile =
+  /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_id":-?\d+,?)?/

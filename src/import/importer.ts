@@ -1,154 +1,119 @@
 /*
- * Runs an import, which is a loop over chunks of records.
+ * Runs an import, which is a loop over chunks of records: read a chunk, map it, write it in one
+ * transaction, report it.
  *
- * A chunk and the checkpoint after it are one transaction. So at any moment, whole chunks are on
- * disk, together with the position from which the same command resumes. The order of the steps
- * guarantees that:
+ * An import remembers nothing, and may be repeated at any time. A record that equals the stored
+ * plant is skipped, so the same command stores only what is missing. This holds for records without
+ * ids, too: their ids depend only on the input and the names in the store (`map-record.ts`). At a
+ * service, the key of a create is made of the plant, so it is the same each time.
  *
- * 1. The records are mapped to changes (`map-chunks.ts`), and the changes are written.
- * 2. The checkpoint is replaced, if it is still the one that this process has saved last. If
- *    another process has resumed the same import, the transaction fails.
- * 3. If a record of a file gets a generated id, the file is remembered by its contents.
- * 4. The transaction is committed. With `--atomic`, one transaction is around all chunks.
- * 5. The chunk is reported, and its rejected records are appended to the rejects file. Until then,
- *    the checkpoint has these records.
- *
- * A service has no transactions. The changes are sent to the service first, and then the checkpoint
- * in the journal is replaced. If a chunk is sent again, it creates nothing twice, because each
- * create has an idempotency key of the import and the record.
- *
- * While a PostgreSQL server stores a chunk, the next one is read and mapped (`ReadAhead`).
- *
- * docs/design/import-and-resume.md says why it is built like this.
+ * docs/design/imports.md says why it is built like this.
  */
+import { assertDefined, PlantsError } from '../errors.js'
+import type { Chunk } from '../formats/chunk.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
-import type { Outcome } from '../stores/change.js'
-import type { DirectStore, ImportEntryChange, Transaction } from '../stores/store.js'
-import { assertSameHeader, formatRejectsHeader, type RejectedRecord } from './format-rejects.js'
-import { ImportEntries, saveEntries } from './import-entries.js'
-import type { ImportStart, ImportTarget } from './import-start.js'
+import { type Outcome, toError } from '../stores/change.js'
+import type { Store } from '../stores/store.js'
+import { countRejectedRecords, createCounts } from './counts.js'
+import {
+  assertSameHeader,
+  formatRejectedRecords,
+  formatRejectsHeader,
+  type RejectedRecord,
+} from './format-rejects.js'
 import { assertUnchanged, type ImportInput } from './input-file.js'
 import { InputNotes } from './input-notes.js'
-import { type InputReader, openInput } from './inputs.js'
-import { type MappedChunk, mapChunks } from './map-chunks.js'
-import type { MapperState } from './map-record.js'
-import { isGenerated } from './mapped-change.js'
-import { moveRejectsToFile } from './move-rejects.js'
-import { type ChunkResult, computeChunkResult } from './outcomes.js'
-import type { Position } from './parse-checkpoint.js'
-import { ReadAhead } from './read-ahead.js'
+import { type ImportPlan, type InputReader, openInput } from './inputs.js'
+import { Mapper, type MapperState } from './map-record.js'
+import type { MappedChange } from './mapped-change.js'
+import type { PlantNames } from './names.js'
+import { addOutcomes, findRejections, isAnswered, mergeOutcomes } from './outcomes.js'
+import type { RecordProblem } from './rejection-cause.js'
+import type { RejectsFile } from './rejects-file.js'
 
 /** A listener is told what the importer has done. */
 interface ImportListener {
-  /** Reports a chunk that is committed. */
   reportChunk(
     outcomes: readonly Outcome[],
     rejections: readonly RejectedRecord[],
     importer: Importer,
+    file: string,
   ): Promise<void>
-  /** Reports that an input is read to its end. Of all runs of an import, only one reaches it. */
   reportInputEnd(reader: InputReader, file: string): Promise<void>
 }
 
-/** The input that is being imported. */
-interface CurrentInput {
-  reader: InputReader
-  /** The name of the file, for notes. */
-  file: string
-  /** Begins to read the next chunk. It is called while a server works on the one before it. */
-  prepareNext(): void
+export interface ImportParts {
+  plan: ImportPlan
+  /** The plants that are found by their names; undefined without `--by-name`. */
+  names: PlantNames | undefined
+  rejectsFile: RejectsFile | undefined
+  /** At most this many records are written at once. */
+  maxRecords: number
+  listener: ImportListener
+  io: Io
 }
 
-/** The result of a chunk, with the entries of the import that its transaction has saved. */
-interface CommittedChunk extends ChunkResult {
-  savedChanges: readonly ImportEntryChange[]
+/** A record of the inputs. */
+interface RecordPosition {
+  file: string
+  line: number
+  /** How many records precede it in all inputs. */
+  number: number
+}
+
+/** A chunk whose records are mapped to changes. It may be mapped before the one before is stored. */
+interface MappedChunk {
+  chunk: Chunk
+  /** For each record, its change, or the reason why it is rejected. */
+  results: readonly (MappedChange | RecordProblem)[]
+  /** How many records precede the chunk in all inputs. */
+  firstNumber: number
 }
 
 export class Importer {
-  readonly #start: ImportStart
-  readonly #listener: ImportListener
-  readonly #io: Io
+  readonly #parts: ImportParts
   readonly #mapperState: MapperState
-  readonly #entries: ImportEntries
-  /** Whether an interrupted run may already have sent the next chunk to a service. */
-  #mayHaveBeenSent: boolean
-  /** Whether a service may have stored a plant of this import. */
-  #serviceMayHavePlants: boolean
-  /** It runs each chunk in a transaction; with `--atomic`, in the one transaction of all chunks. */
-  #checkpointStore: Pick<DirectStore, 'transaction'>
+  #input = 0
   #reader: InputReader | undefined
-  position: Position
-  /** How many records this run has rejected, without the records of an interrupted run. */
-  #rejectedCount = 0
+  /** The first record without an outcome; undefined before the first chunk. */
+  position: RecordPosition | undefined
   /** Whether all records have outcomes. */
   isComplete = false
+  readonly counts = createCounts()
   readonly notes = new InputNotes()
 
-  constructor(start: ImportStart, listener: ImportListener, io: Io) {
-    const { target, savedImport, checkpoint, names } = start
-    const { firstId } = checkpoint
-    const position = { ...checkpoint.position, isNothingStored: undefined }
-    this.#start = start
-    this.#listener = listener
-    this.#io = io
-    this.#checkpointStore = target.checkpointStore
-    this.#entries = new ImportEntries(start)
-    this.#serviceMayHavePlants = mayHaveStored(savedImport)
-    this.#mayHaveBeenSent = this.#serviceMayHavePlants
-    this.position = position
-    this.#mapperState = {
-      firstId: firstId === undefined ? undefined : BigInt(firstId),
-      nextId: position.nextId === undefined ? undefined : BigInt(position.nextId),
-      names,
-      otherFields: this.notes.otherFields,
-      otherColumns: this.notes.otherColumns,
-    }
-  }
-
-  get isResumable(): boolean {
-    return this.#entries.isResumable
+  constructor(parts: ImportParts) {
+    this.#parts = parts
+    const { otherFields, otherColumns } = this.notes
+    this.#mapperState = { recordCount: 0, names: parts.names, otherFields, otherColumns }
   }
 
   /** How much of the inputs is read, from 0 to 1; undefined if that is not known. */
   get progress(): number | undefined {
     const progressOfInput = this.#reader?.progress()
     if (progressOfInput === undefined) return undefined
-    return (this.position.input + progressOfInput) / this.#start.plan.inputs.length
+    return (this.#input + progressOfInput) / this.#parts.plan.inputs.length
   }
 
   /** Whether nothing of an import with `--atomic` is stored. */
   get isRolledBack(): boolean {
-    return this.#start.plan.atomic === true && (this.#rejectedCount > 0 || !this.isComplete)
+    const isRejected = countRejectedRecords(this.counts) > 0
+    return this.#parts.plan.atomic === true && (isRejected || !this.isComplete)
   }
 
-  /**
-   * Imports all inputs, or those up to the chunk in which too many records were rejected.
-   *
-   * @param firstReader the first input, which is open already
-   * @param transaction the transaction for all chunks; by default, each chunk has its own
-   */
-  async run(firstReader: InputReader, transaction?: Transaction): Promise<void> {
-    const { plan, target } = this.#start
-    if (transaction) this.#checkpointStore = { transaction: (work) => work(transaction) }
-    // - Before the first request to a service, the id of the import must be on disk, because the
-    //   idempotency keys begin with it.
-    // - A saved checkpoint may be that of an old import (with `--restart`), may say that nothing is
-    //   stored, or may have records that `prepareRejectsFile` has appended to the rejects file. And
-    //   another process with the same import must notice that this one has resumed it.
-    const mustSave = target.send !== undefined || this.#entries.hasCheckpoint
-    if (mustSave) await this.#entries.saveCheckpoint(this.position)
+  /** @param firstReader the first input, which is open already */
+  async run(firstReader: InputReader, write: Store['write']): Promise<void> {
+    const { plan, listener, io } = this.#parts
     for (const [index, input] of plan.inputs.entries()) {
-      if (index < this.position.input) continue
-      const reader = index === 0 ? firstReader : await openInput(input, plan, this.#io)
+      const reader = index === 0 ? firstReader : await openInput(input, plan, io)
+      this.#input = index
       this.#reader = reader
       try {
-        if (this.position.rejects) assertSameHeader(reader, firstReader, input.name)
+        if (plan.rejects !== undefined) assertSameHeader(reader, firstReader, input.name)
         this.notes.noteChoices(reader, input.name, plan)
-        if (index > this.position.input)
-          this.position = { ...this.position, input: index, records: 0 }
-        if (!(await this.#importInput(reader, input))) return
-        await this.#listener.reportInputEnd(reader, input.name)
+        await this.#importInput(input, reader, write)
+        await listener.reportInputEnd(reader, input.name)
       } finally {
         reader.close()
       }
@@ -156,141 +121,95 @@ export class Importer {
     this.isComplete = true
   }
 
-  /** @returns false if too many records were rejected, so that the import must end */
-  async #importInput(reader: InputReader, input: ImportInput): Promise<boolean> {
-    const chunks = new ReadAhead(this.#mapChunks(reader, input.name))
-    const currentInput = { reader, file: input.name, prepareNext: () => chunks.prepare() }
-    try {
-      for (let chunk = await chunks.read(); chunk; chunk = await chunks.read()) {
-        assertUnchanged(input)
-        if (!(await this.#importMappedChunk(chunk, currentInput))) return false
-      }
-      return true
-    } finally {
-      await chunks.end()
-    }
-  }
-
-  /** @returns false if too many records were rejected before the chunk */
-  async #importMappedChunk(mappedChunk: MappedChunk, input: CurrentInput): Promise<boolean> {
-    // If all rows of a chunk were left out, it has no records, and is only noted.
-    const isEmpty = mappedChunk.chunk.records.length === 0
-    if (!isEmpty && this.#hasTooManyRejections) return false
-    this.notes.noteRows(mappedChunk.chunk, input.reader, input.file)
-    if (isEmpty) return true
-    await this.#storeChunk(mappedChunk, input)
-    await checkSignal(this.#io.getStopSignal())
-    return true
-  }
-
-  get #hasTooManyRejections(): boolean {
-    return this.#rejectedCount >= this.#start.plan.maxErrors
-  }
-
-  #mapChunks(reader: InputReader, name: string) {
-    const { plan, target, checkpoint } = this.#start
-    const { records, input } = this.position
-    return mapChunks(reader, {
-      plan,
-      name,
-      state: this.#mapperState,
-      skippedRecords: records,
-      keyPrefix: target.send && `${checkpoint.importId}-${input}-`,
-    })
-  }
-
-  /** Stores the changes of a chunk with the checkpoint after them, and appends its rejects. */
-  async #storeChunk(
-    mappedChunk: MappedChunk,
-    { reader, prepareNext }: CurrentInput,
+  async #importInput(
+    input: ImportInput,
+    reader: InputReader,
+    write: Store['write'],
   ): Promise<void> {
-    // A service is sent the changes now, and a direct store writes them in the transaction below.
-    const { send } = this.#start.target
-    const sentOutcomes = send && (await this.#sendToService(send, mappedChunk))
-    await this.#commit(async (transaction) => {
-      const options = { signal: this.#io.getStopSignal(), onWait: prepareNext }
-      const outcomes = sentOutcomes ?? (await transaction.write(mappedChunk.changes, options))
-      const chunkResult = computeChunkResult(mappedChunk, outcomes, {
-        reader,
-        position: this.position,
-      })
-      const savedChanges = this.#entries.buildCheckpointChange(chunkResult.position)
-      // For a service, the file was remembered before anything was sent.
-      if (!sentOutcomes && hasStoredGeneratedId(mappedChunk, outcomes))
-        savedChanges.push(...this.#entries.buildFileChange(this.position.input))
-      await saveEntries(savedChanges, transaction)
-      return { ...chunkResult, savedChanges }
-    })
-    if (!this.position.rejects?.rows) return
-    const header = formatRejectsHeader(reader)
-    this.position = await moveRejectsToFile(this.#entries, this.position, header)
-  }
-
-  async #sendToService(
-    send: NonNullable<ImportTarget['send']>,
-    { changes }: MappedChunk,
-  ): Promise<Outcome[]> {
-    // A request may be stored even if this process ends before the response, so the file is
-    // remembered before anything is sent.
-    if (changes.some(({ idSource }) => isGenerated(idSource)))
-      for (const change of this.#entries.buildFileChange(this.position.input))
-        await this.#entries.save(change)
-    const mayHaveBeenSent = this.#mayHaveBeenSent
-    this.#mayHaveBeenSent = false
-    let mayHavePlants = this.#serviceMayHavePlants
-    this.#serviceMayHavePlants = true
-    // A try without a response may have stored the plant of a change that was rejected, skipped or
-    // not sent at last.
-    const onUnknownOutcome = () => {
-      mayHavePlants = true
+    const mapper = new Mapper(this.#parts.plan, reader, this.#mapperState)
+    for await (const mappedChunk of readAhead(this.#mapChunks(reader, mapper))) {
+      assertUnchanged(input)
+      this.notes.noteRows(mappedChunk.chunk, reader, input.name)
+      // If all rows of a chunk were left out, it has no records.
+      if (mappedChunk.chunk.length > 0)
+        await this.#importChunk(mappedChunk, { input, reader, mapper, write })
     }
-    const signal = this.#io.getStopSignal()
-    const outcomes = await send(changes, { signal, mayHaveBeenSent, onUnknownOutcome })
-    this.#serviceMayHavePlants = mayHavePlants || outcomes.some(mayBeStored)
-    return outcomes
   }
 
-  /**
-   * Runs `writeChunk` in a transaction, which may be repeated. Only after the commit, the importer
-   * moves its position past the chunk, and reports the chunk.
-   */
-  async #commit(writeChunk: (transaction: Transaction) => Promise<CommittedChunk>): Promise<void> {
-    const chunk = await this.#checkpointStore.transaction(writeChunk, { isRepeatable: true })
-    this.position = chunk.position
-    this.#rejectedCount += chunk.rejections.length
-    for (const change of chunk.savedChanges) this.#entries.noteSavedChange(change)
-    await this.#listener.reportChunk(chunk.outcomes, chunk.rejections, this)
+  async *#mapChunks({ chunks }: InputReader, mapper: Mapper): AsyncGenerator<MappedChunk> {
+    for await (const wholeChunk of chunks)
+      for (const chunk of wholeChunk.split(this.#parts.maxRecords)) {
+        const firstNumber = this.#mapperState.recordCount
+        const results = chunk.records.map((record) => mapper.map(record))
+        yield { chunk, results, firstNumber }
+      }
   }
 
-  /**
-   * Saves that a service has stored nothing of the import, if that is sure, so that an import with
-   * other options or files may begin. The same command still resumes this import.
-   */
-  async saveThatNothingIsStored(): Promise<void> {
-    if (!this.#start.target.send || this.#serviceMayHavePlants || !this.#entries.hasCheckpoint)
-      return
-    await this.#entries.saveThatNothingIsStored(this.position)
+  async #importChunk(
+    { chunk, results, firstNumber }: MappedChunk,
+    { input, reader, mapper, write }: ImportSource,
+  ): Promise<void> {
+    const { plan, rejectsFile, listener } = this.#parts
+    this.#moveTo(input, chunk, firstNumber)
+    const changes = results.filter(isChange)
+    const outcomes = mergeOutcomes(chunk, results, await this.#write(changes, write))
+    const rejections = findRejections(chunk, outcomes).map((rejection) => ({
+      ...rejection,
+      countedId: mapper.findCountedId(rejection.raw, firstNumber + rejection.index),
+    }))
+    addOutcomes(this.counts, outcomes)
+    const rows = formatRejectedRecords(rejections, reader, plan)
+    rejectsFile?.append(formatRejectsHeader(reader, plan), rows)
+    await listener.reportChunk(outcomes, rejections, this, input.name)
+    const unanswered = outcomes.findIndex((outcome) => !isAnswered(outcome))
+    if (unanswered === -1) return
+    this.#moveTo(input, chunk, firstNumber, unanswered)
+    const outcome = assertDefined(outcomes[unanswered])
+    if ('problem' in outcome) throw toError(outcome.problem)
   }
 
-  /** Deletes the checkpoint. If that fails, the same command resumes the import at its end. */
-  async deleteCheckpoint(): Promise<void> {
-    await this.#entries.saveCheckpoint(undefined)
+  #moveTo({ name }: ImportInput, { lines }: Chunk, firstNumber: number, index = 0): void {
+    const line = assertDefined(lines[index])
+    this.position = { file: name, line, number: firstNumber + index }
+  }
+
+  async #write(changes: readonly MappedChange[], write: Store['write']): Promise<Outcome[]> {
+    const signal = this.#parts.io.getStopSignal()
+    await checkSignal(signal)
+    try {
+      return await write(changes, { signal })
+    } catch (error) {
+      const isUnknown = error instanceof PlantsError && error.isOutcomeUnknown
+      if (isUnknown) this.counts.unknown += changes.length
+      throw error
+    }
   }
 }
 
-/** Whether a service may have stored a plant in an earlier run of the import. */
-function mayHaveStored({ checkpoint }: ImportStart['savedImport']): boolean {
-  const isReadable = typeof checkpoint === 'object'
-  return isReadable ? !checkpoint.position.isNothingStored : checkpoint !== undefined
+/** An input with what imports it. */
+interface ImportSource {
+  input: ImportInput
+  reader: InputReader
+  mapper: Mapper
+  write: Store['write']
 }
 
-function mayBeStored({ type }: Outcome): boolean {
-  return type !== 'rejected' && type !== 'skipped' && type !== 'notSent'
+function isChange(result: MappedChange | RecordProblem): result is MappedChange {
+  return !('error' in result)
 }
 
-/** @param outcomes the outcomes of the changes of the chunk */
-function hasStoredGeneratedId({ changes }: MappedChunk, outcomes: readonly Outcome[]): boolean {
-  return changes.some(
-    ({ idSource }, index) => isGenerated(idSource) && outcomes[index]?.type !== 'rejected',
-  )
+/**
+ * Yields the items, and begins to read each of them while the one before it is used: a PostgreSQL
+ * server stores one chunk while this process reads and maps the next one.
+ */
+async function* readAhead<T>(items: AsyncGenerator<T, void>): AsyncGenerator<T, void> {
+  let next = items.next()
+  for (;;) {
+    const result = await next
+    if (result.done) return
+    next = items.next()
+    // An error of the next item is thrown when this item has been used.
+    next.catch(() => undefined)
+    yield result.value
+  }
 }

@@ -1,12 +1,10 @@
 /*
  * Opens the files and pipes that an import reads, and unpacks them if they are packed by gzip.
  *
- * Each file is read twice. The first time, it is examined before anything is stored: its encoding
- * is checked, and its SHA-256 is computed, by which an interrupted import is recognized. The second
- * time, its records are imported. A pipe can be read only once. So an import of a pipe may find
- * bytes in a wrong encoding after it has stored records, and it cannot be resumed.
+ * Each file is read twice. The first time, it is examined before anything is stored: its header and
+ * its encoding are checked. The second time, its records are imported. A pipe can be read only
+ * once, so an import of a pipe may find bytes in a wrong encoding after it has stored records.
  */
-import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { PlantsError } from '../errors.js'
@@ -14,29 +12,21 @@ import { type FormatInput, type FormatReader, type InputOptions, peek } from '..
 import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
 import { areUtf8 } from '../formats/encoding.js'
 import { explainOneOfSeveral, MissingFieldsError } from '../formats/missing-fields.js'
-import { smallestId } from '../plant/fields.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
-import { getTargetId } from '../stores/change.js'
+import { assertSameHeader } from './format-rejects.js'
 import { assertUnchanged, createChangeError, type ImportInput } from './input-file.js'
 import { Mapper } from './map-record.js'
-import { isGenerated } from './mapped-change.js'
-import type { ImportAnswers } from './parse-checkpoint.js'
 import { blockBytes, gatherBlocks, unpack } from './unpack.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
-  /** After the chunk in which the count of rejected records reaches this, the import ends. */
-  maxErrors: number
   dryRun?: true
   atomic?: true
   /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
-  restart?: true
-  /** The options that are answers of a person in the dialogue. The plan has them, too. */
-  answers?: ImportAnswers
-  /** The rejected records that the dialogue has shown, as `describeRejected` describes them. */
+  /** The rejected records that the dialogue has shown, as `describeRejectedRecord` describes them. */
   shownRejections?: ReadonlySet<string>
   /** Whether the dialogue has shown which cells are not read. */
   hasShownWarnings?: boolean
@@ -90,16 +80,8 @@ async function openContentFormat(
   }
 }
 
-/**
- * Opens an input whose format is not known yet.
- *
- * @param onBlock is called with each unpacked block before the block is yielded
- */
-export async function openContent(
-  input: ImportInput,
-  io: Io,
-  onBlock?: (block: Buffer) => void,
-): Promise<FormatInput & Closable> {
+/** Opens an input whose format is not known yet. */
+export async function openContent(input: ImportInput, io: Io): Promise<FormatInput & Closable> {
   const { name } = input
   const signal = io.getStopSignal()
   const { pieces, ...source } = openSource(input, io)
@@ -107,7 +89,6 @@ export async function openContent(
     // One packed block can unpack to a thousand blocks, so Ctrl-C is looked for after each of them.
     for await (const block of unpack(gatherBlocks(pieces), name)) {
       await checkSignal(signal)
-      onBlock?.(block)
       yield block
     }
   }
@@ -156,44 +137,44 @@ function openSource(input: ImportInput, io: Io): PackedInput {
 const checkNameHint =
   'Check the name of the file, put a name with spaces in quotes, or use "-" for stdin'
 
-export interface ExaminedInputs {
-  /** The SHA-256 of each input after unpacking. */
-  hashes: string[]
-  /** The greatest id in the inputs; undefined if no record has an id, or no ids are generated. */
-  greatestId: bigint | undefined
-}
-
 /**
- * Reads all files before anything is stored, checks their columns and their encoding, and computes
- * their hashes.
+ * Reads all files before anything is stored, and checks their columns and their encoding. With
+ * `--by-name`, all records are read, because generated ids must be above all ids in the files.
  *
- * An import that generates ids also reads all records, for two reasons. First, `--id-from next`
- * must generate ids above all ids in the files. Second, if the import ended at a syntax error, it
- * could not be resumed with the corrected file, because the records would get other ids.
- *
- * @returns undefined if an input can be read only once
+ * @param firstReader the first input, which the caller has opened, and so has checked its columns
+ * @returns the greatest id in the files; undefined if no record has an id, or none is generated
  */
-export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
-  const hashes: string[] = []
+export async function examineInputs(
+  plan: ImportPlan,
+  firstReader: InputReader,
+  io: Io,
+): Promise<bigint | undefined> {
   let greatestId: bigint | undefined
-  const files = plan.inputs.filter(canBeReadTwice)
-  for (const [index, input] of files.entries()) {
-    const hash = createHash('sha256')
-    // The caller has opened the first file, and so has checked its columns.
-    if (index > 0 && plan.idFrom === undefined) (await openInput(input, plan, io)).close()
-    const content = await openContent(input, io, (block) => hash.update(block))
+  for (const [index, input] of plan.inputs.entries()) {
+    if (!canBeReadTwice(input)) continue
+    if (index > 0) await examineHeader(input, plan, firstReader, io)
+    const content = await openContent(input, io)
     try {
-      if (plan.idFrom === undefined) await examineEncoding(content, input, plan, io)
-      else {
+      if (plan.byName) {
         const reader = await openContentFormat(content, input, plan)
         greatestId = await findGreatestId(reader, plan, greatestId)
-      }
+      } else await examineEncoding(content, input, plan, io)
     } finally {
       content.close()
     }
-    hashes.push(hash.digest('hex'))
   }
-  return files.length === plan.inputs.length ? { hashes, greatestId } : undefined
+  return greatestId
+}
+
+async function examineHeader(
+  input: ImportInput,
+  plan: ImportPlan,
+  firstReader: InputReader,
+  io: Io,
+): Promise<void> {
+  const reader = await openInput(input, plan, io)
+  reader.close()
+  if (plan.rejects !== undefined) assertSameHeader(reader, firstReader, input.name)
 }
 
 /**
@@ -219,22 +200,6 @@ async function examineEncoding(
   throw createChangeError(input)
 }
 
-/** Computes the SHA-256 of each file after unpacking, whatever its format and encoding are. */
-export async function hashInputs(plan: ImportPlan, io: Io): Promise<string[]> {
-  const hashes: string[] = []
-  for (const input of plan.inputs) {
-    const hash = createHash('sha256')
-    const content = await openContent(input, io, (block) => hash.update(block))
-    try {
-      for await (const _ of content.blocks);
-    } finally {
-      content.close()
-    }
-    hashes.push(hash.digest('hex'))
-  }
-  return hashes
-}
-
 /**
  * Whether an input is a file, which is read before it is imported. A pipe can be read only once.
  */
@@ -244,18 +209,16 @@ export function canBeReadTwice(input: ImportInput): boolean {
 
 /** @param greatestBefore the greatest id of the inputs before this one */
 async function findGreatestId(
-  { header, chunks }: FormatReader,
+  reader: FormatReader,
   plan: ImportPlan,
   greatestBefore: bigint | undefined,
 ): Promise<bigint | undefined> {
-  const mapper = new Mapper(plan, header, { nextId: smallestId })
+  const mapper = new Mapper(plan, reader, { recordCount: 0 })
   let greatestId = greatestBefore
-  for await (const { records } of chunks)
+  for await (const { records } of reader.chunks)
     for (const raw of records) {
-      const change = mapper.map(raw)
-      if ('error' in change || isGenerated(change.idSource)) continue
-      const id = getTargetId(change)
-      if (greatestId === undefined || id > greatestId) greatestId = id
+      const id = mapper.readOwnId(raw)
+      if (id !== undefined && (greatestId === undefined || id > greatestId)) greatestId = id
     }
   return greatestId
 }

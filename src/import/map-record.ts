@@ -2,59 +2,47 @@
  * Maps records to changes of plants. A record is the text of a JSON object, or the cells of a row.
  *
  * First, the fields are read by their keys, or by the header. A record without an id then gets the
- * id of the plant with its name (`--match name`), or a generated id (`--id-from`), or is rejected.
- * Last, the record becomes a create or an update.
+ * id of the plant with its name (`--by-name`), or an id by its place in the inputs (`--id-from`),
+ * or is rejected. Last, the record becomes a create or an update.
  *
  * Each input has its own mapper, because it has its own header. All mappers share a `MapperState`,
- * which has everything that they remember from one record to the next, such as the next generated
- * id.
+ * which has everything that they remember from one record to the next.
  */
 import { assertDefined } from '../errors.js'
 import {
   type Cells,
+  type FormatReader,
   type Header,
   type InputOptions,
   type RawRecord,
   recordTooLargeReason,
 } from '../formats/chunk.js'
 import {
+  countedIdName,
   describeColumnNumbers,
+  foldName,
   isRejectedText,
   isRejectsName,
   listNames,
   replaceRejectedTextHint,
 } from '../formats/columns.js'
 import { type FieldKeys, KeyFinder } from '../formats/keys.js'
-import { type FieldName, fieldNames } from '../plant/fields.js'
-import { isObject, parseJson } from '../plant/json.js'
+import { type FieldName, fieldNames, largestId } from '../plant/fields.js'
+import { isInt64, isObject, parseJson } from '../plant/json.js'
 import { explainSyntaxError } from '../plant/json-syntax.js'
-import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
+import { describeInvalidPlant, parsePlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
 import { createProblem } from '../stores/change.js'
-import {
-  buildCreate,
-  buildUpdate,
-  type IdSource,
-  isFoundByName,
-  isGenerated,
-  type MappedChange,
-} from './mapped-change.js'
+import { buildCreate, buildUpdate, type IdSource, type MappedChange } from './mapped-change.js'
+import type { PlantNames } from './names.js'
 import { isRoundedNumber, parseIdCell } from './parse-id-cell.js'
 import { findIdCause, type RecordProblem, type RejectionCause } from './rejection-cause.js'
 
-/** The ids of plants by their exact names. A name that several plants have has several ids. */
-export type PlantNames = Map<string, bigint | bigint[]>
-
 export interface MapperState {
-  /**
-   * The first generated id. No record may have an id that the import has generated or may still
-   * generate.
-   */
-  firstId?: bigint | undefined
-  /** The id for the next valid record without one; undefined if no ids are generated. */
-  nextId?: bigint | undefined
-  /** The plants that are found by their names; undefined without `--match name`. */
+  /** How many records of all inputs were mapped. */
+  recordCount: number
+  /** The plants that are found by their names; undefined without `--by-name`. */
   names?: PlantNames | undefined
   /** Gathers the keys of JSON that are not read, for a warning. */
   otherFields?: Set<string>
@@ -75,6 +63,12 @@ const givenId: AssignedId = { id: undefined, idSource: 'given' }
 export class Mapper {
   readonly #options: InputOptions
   readonly #header: Header | undefined
+  /** Whether a row may be short. The last fields of a short row are missing, and not empty. */
+  readonly #mayBeShort: boolean
+  /** The column with the counted ids of a rejects file; undefined if there is none. */
+  readonly #countedIdColumn: number | undefined
+  /** Whether the input is a rejects file that has counted ids, so that none are counted. */
+  #hasCountedIds: boolean
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #state: MapperState
   readonly #hasMap: boolean
@@ -84,9 +78,17 @@ export class Mapper {
   /** The key of the id in the previous record. Most likely, the next record has the same key. */
   #idKey: string
 
-  constructor(options: InputOptions, header: Header | undefined, state: MapperState) {
+  constructor(
+    options: InputOptions,
+    { header, delimiter }: Pick<FormatReader, 'header' | 'delimiter'>,
+    state: MapperState,
+  ) {
     this.#options = options
     this.#header = header
+    this.#mayBeShort = delimiter !== undefined
+    const countedIdColumn = header?.names.findIndex((name) => foldName(name) === countedIdName)
+    this.#countedIdColumn = countedIdColumn === -1 ? undefined : countedIdColumn
+    this.#hasCountedIds = this.#countedIdColumn !== undefined
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
     this.#hasMap = Object.keys(options.map).length > 0
@@ -100,25 +102,80 @@ export class Mapper {
     )
   }
 
-  /**
-   * @param idempotencyKey the key of the change at a service; undefined for a direct store
-   * @returns the change, or why the record is rejected
-   */
-  map(raw: RawRecord, idempotencyKey?: string): MappedChange | RecordProblem {
+  /** @returns the change, or why the record is rejected */
+  map(raw: RawRecord): MappedChange | RecordProblem {
+    const number = this.#state.recordCount
+    this.#state.recordCount += 1
     if (raw === null) return createProblem('tooLarge', recordTooLargeReason)
-    if (typeof raw === 'string') return this.#mapJson(raw, idempotencyKey)
+    if (typeof raw === 'string') return this.#mapJson(raw, number)
     const width = assertDefined(this.#header).names.length
     if (this.#unnamedColumns.size > 0) this.#noteUnnamedColumns(raw)
     if (raw.slice(width).some((cell) => cell !== undefined))
       return createSurplusProblem(raw.length, width)
-    return this.#mapRecord(this.#readCells(raw), raw, idempotencyKey)
+    return this.#mapRecord(this.#readCells(raw), raw, number)
   }
 
-  #mapJson(text: string, idempotencyKey: string | undefined): MappedChange | RecordProblem {
+  /**
+   * Finds the id that `--id-from` gives to a record without an id. In a rejects file, the record
+   * has the id that it had in the list.
+   *
+   * @param number how many records of all inputs precede the record
+   * @returns undefined without `--id-from`, or if the record lacks it in a rejects file
+   */
+  findCountedId(raw: RawRecord, number: number): bigint | undefined {
+    const { idFrom } = this.#options
+    if (idFrom === undefined) return undefined
+    const id = typeof raw === 'string' ? parseCountedId(raw) : this.#readCountedId(raw)
+    if (id !== undefined) this.#hasCountedIds = true
+    if (this.#hasCountedIds) return isInt64(id) ? id : undefined
+    return idFrom + BigInt(number)
+  }
+
+  #readCountedId(cells: Cells | null): unknown {
+    const cell = cells?.[this.#countedIdColumn ?? -1]
+    return typeof cell === 'string' ? parseIdCell(cell) : undefined
+  }
+
+  /** Reads the id that a record has itself, also if the record is not valid. */
+  readOwnId(raw: RawRecord): bigint | undefined {
+    const id = typeof raw === 'string' ? this.#readOwnIdOfJson(raw) : this.#readIdCell(raw ?? [])
+    return isInt64(id) ? id : undefined
+  }
+
+  #readIdCell(cells: Cells): unknown {
+    const cell = cells[this.#header?.columns.get('id') ?? -1]
+    return typeof cell === 'string' ? parseIdCell(cell) : undefined
+  }
+
+  #readOwnIdOfJson(text: string): unknown {
+    const result = this.#parseObject(text)
+    return 'keys' in result && result.keys.id !== undefined
+      ? result.object[result.keys.id]
+      : undefined
+  }
+
+  #mapJson(text: string, number: number): MappedChange | RecordProblem {
+    const result = this.#parseObject(text)
+    if ('error' in result) return result
+    if (!('keys' in result)) return this.#mapRecord(result.value, text, number)
+    const { object, keys } = result
+    this.#noteUnreadKeys(object, keys)
+    const isPlain = !this.#hasMap && areFieldNames(keys)
+    const record = isPlain ? object : pickFields(object, keys)
+    const changeOrProblem = this.#mapRecord(record, text, number)
+    const isNameMissing =
+      keys.name === undefined && 'error' in changeOrProblem && changeOrProblem.kind === 'invalid'
+    return isNameMissing ? addUnknownKeys(changeOrProblem, object, keys) : changeOrProblem
+  }
+
+  /** Parses a JSON object and finds its keys. Any other JSON is returned as its value. */
+  #parseObject(
+    text: string,
+  ): { object: Record<string, unknown>; keys: FieldKeys } | { value: unknown } | RecordProblem {
     const parseResult = parseJson(text, { idKey: this.#idKey })
     if ('isInvalid' in parseResult) return createSyntaxProblem(text)
     const { value } = parseResult
-    if (!isObject(value)) return this.#mapRecord(value, [], idempotencyKey)
+    if (!isObject(value)) return { value }
     if (isRejectedText(value))
       return createProblem(
         'invalid',
@@ -129,30 +186,15 @@ export class Mapper {
       const names = listNames(keys.candidateKeys)
       return createProblem('input', `Several keys could be the ${keys.ambiguousField}: ${names}`)
     }
-    if (keys.id !== undefined && keys.id !== this.#idKey) {
-      // JavaScript would round a large id. The parser keeps the digits of the id only if it knows
-      // the key, so the record is parsed again.
-      this.#idKey = keys.id
-      return this.#mapJson(text, idempotencyKey)
-    }
-    this.#noteUnreadKeys(value, keys)
-    const isPlain = !this.#hasMap && areFieldNames(keys)
-    const changeOrProblem = this.#mapRecord(
-      isPlain ? value : pickFields(value, keys),
-      [],
-      idempotencyKey,
-    )
-    const isNameMissing =
-      keys.name === undefined && 'error' in changeOrProblem && changeOrProblem.kind === 'invalid'
-    return isNameMissing ? addUnknownKeys(changeOrProblem, value, keys) : changeOrProblem
+    if (keys.id === undefined || keys.id === this.#idKey) return { object: value, keys }
+    // JavaScript would round a large id. The parser keeps the digits of the id only if it knows the
+    // key, so the record is parsed again.
+    this.#idKey = keys.id
+    return this.#parseObject(text)
   }
 
-  #mapRecord(
-    record: unknown,
-    cells: Cells,
-    idempotencyKey: string | undefined,
-  ): MappedChange | RecordProblem {
-    const assignedId = this.#assignId(record)
+  #mapRecord(record: unknown, raw: string | Cells, number: number): MappedChange | RecordProblem {
+    const assignedId = this.#assignId(record, raw, number)
     if ('error' in assignedId) return assignedId
     const { id, idSource } = assignedId
     const recordWithId = id === undefined || !isObject(record) ? record : addId(record, id)
@@ -162,58 +204,30 @@ export class Mapper {
     const form = isUpdate ? 'patch' : 'record'
     const patch = parsePlant(recordWithId, form)
     if (!patch) {
-      const cellProblem = this.#findCellProblem(cells)
+      const cellProblem = typeof raw === 'string' ? undefined : this.#findCellProblem(raw)
       if (cellProblem) return cellProblem
       const reasons = findProblems(recordWithId, form)
       const rejectionCause = findIdCause(recordWithId, form)
       return { ...createProblem('invalid', describeInvalidPlant(reasons)), rejectionCause }
     }
 
-    if (isGenerated(idSource)) this.#state.nextId = patch.id + 1n
-    else if (idSource === 'given' && this.#isReserved(patch.id))
-      return createProblem(
-        'conflict',
-        `The id ${patch.id} is reserved: generated ids start at ${this.#state.firstId}`,
-      )
-    if (!isFoundByName(idSource)) this.#rememberName(patch)
+    const { names } = this.#state
+    if (names && idSource === 'given' && patch.id >= names.firstId)
+      return createReservedProblem(patch.id, names.firstId)
+    if (patch.name != null) names?.add(patch.id, patch.name)
     return isUpdate
-      ? buildUpdate(patch, idSource, idempotencyKey)
-      : buildCreate(patch, idSource, idempotencyKey, this.#options.ifExists)
+      ? buildUpdate(patch, idSource)
+      : buildCreate(patch, idSource, this.#options.ifExists)
   }
 
   /** Finds or generates an id for a record that has none, or says why that is not possible. */
-  #assignId(record: unknown): AssignedId | RecordProblem {
-    if (!isObject(record) || Object.hasOwn(record, 'id')) return givenId
-    const { names, nextId } = this.#state
-    const newId: AssignedId = nextId === undefined ? givenId : { id: nextId, idSource: 'generated' }
-    const { name } = record
-    if (!names || typeof name !== 'string') return newId
-    const idOrIds = names.get(name)
-    if (Array.isArray(idOrIds)) return createCommonNameProblem(name, idOrIds)
-    if (idOrIds === undefined) return nextId === undefined ? createNewNameProblem(name) : newId
-    // `IdSource` says how a plant with the next id can be there already.
-    return { id: idOrIds, idSource: idOrIds === nextId ? 'generatedBefore' : 'foundByName' }
-  }
-
-  /**
-   * Whether the import has generated this id, or may still generate it. With `--id-from next`, all
-   * ids from the first generated one on are reserved: when the files were examined, no id in them
-   * was as large. With `--id-from NUMBER`, only the ids that were generated are reserved. A later
-   * conflict is found when the id is generated.
-   */
-  #isReserved(id: bigint): boolean {
-    const { firstId, nextId } = this.#state
-    const mayBeGenerated = this.#options.idFrom === 'next' || (nextId !== undefined && id < nextId)
-    return mayBeGenerated && firstId !== undefined && id >= firstId
-  }
-
-  /** Remembers the plant, because a later record without an id may have the same name. */
-  #rememberName({ id, name }: PlantPatch): void {
+  #assignId(record: unknown, raw: string | Cells, number: number): AssignedId | RecordProblem {
+    if (!isObject(record) || (record['id'] ?? null) !== null) return givenId
     const { names } = this.#state
-    if (!names || name == null || names.has(name)) return
-    // In V8, a substring keeps the string from which it was cut in memory, here a block of the
-    // input. A copy does not.
-    names.set(Buffer.from(name).toString(), id)
+    if (names) return findIdByName(names, record['name'])
+    const id = this.findCountedId(raw, number)
+    if (id === undefined) return givenId
+    return id > largestId ? createNoIdLeftProblem() : { id, idSource: 'generated' }
   }
 
   /** Finds a cell whose value is lost, which is why its record is no valid plant. */
@@ -236,6 +250,7 @@ export class Mapper {
   #readCells(cells: Cells): Record<string, unknown> {
     const record: Record<string, unknown> = {}
     for (const [name, column] of this.#columns) {
+      if (this.#mayBeShort && column >= cells.length) continue
       const cell = cells[column]
       // An empty cell has no value. For an optional field, that is null, which removes a stored
       // tag.
@@ -302,9 +317,30 @@ function createCommonNameProblem(name: string, ids: readonly bigint[]): RecordPr
   return { ...createProblem('invalid', message), rejectionCause: 'commonName' }
 }
 
-function createNewNameProblem(name: string): RecordProblem {
-  const message = `No plant has the name ${JSON.stringify(shorten(name))}`
-  return { ...createProblem('invalid', message), rejectionCause: 'newName' }
+function createReservedProblem(id: bigint, firstId: bigint): RecordProblem {
+  const message = `The id ${id} is reserved: generated ids start at ${firstId}`
+  return { ...createProblem('conflict', message), rejectionCause: 'reservedId' }
+}
+
+function createNoIdLeftProblem(): RecordProblem {
+  return createProblem('conflict', `No id is left for the record: the greatest is ${largestId}`)
+}
+
+/** @param name of a record without an id; any value, which may be missing */
+function findIdByName(names: PlantNames, name: unknown): AssignedId | RecordProblem {
+  const knownId = typeof name === 'string' ? names.find(name) : undefined
+  if (Array.isArray(knownId)) return createCommonNameProblem(String(name), knownId)
+  if (typeof knownId === 'bigint') return { id: knownId, idSource: 'foundByName' }
+  const id = names.nextId
+  return id === undefined ? createNoIdLeftProblem() : { id, idSource: 'generated' }
+}
+
+/** Reads the counted id from a line of a rejects file. */
+function parseCountedId(text: string): unknown {
+  // Most lines do not have the key, and need not be parsed again.
+  if (!text.includes(`"${countedIdName}"`)) return undefined
+  const result = parseJson(text, { idKey: countedIdName })
+  return 'value' in result && isObject(result.value) ? result.value[countedIdName] : undefined
 }
 
 /** Whether each field has the key with its name, as in most files, so that nothing is renamed. */
@@ -318,9 +354,7 @@ function addUnknownKeys(
   record: object,
   { id, tag }: FieldKeys,
 ): RecordProblem {
-  const otherKeys = Object.keys(record).filter(
-    (idempotencyKey) => idempotencyKey !== id && idempotencyKey !== tag,
-  )
+  const otherKeys = Object.keys(record).filter((key) => key !== id && key !== tag)
   // An empty key has no name that could be listed.
   const names = listNames(otherKeys)
   return names === '' ? problem : { ...problem, message: `${problem.message}; unknown: ${names}` }

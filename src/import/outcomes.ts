@@ -1,50 +1,12 @@
-/*
- * Computes the result of a chunk from the outcomes of its changes: the rejected records, the counts
- * and the next position.
- */
+/* Says what became of each record of a chunk, from the outcomes of the changes. */
 import { assertDefined } from '../errors.js'
-import type { Chunk, FormatReader } from '../formats/chunk.js'
+import type { Chunk } from '../formats/chunk.js'
 import { haveEqualNameAndTag } from '../plant/plant.js'
-import { getTargetId, type Outcome, toError } from '../stores/change.js'
-import { movePosition } from './checkpoint.js'
+import { getTargetId, type Outcome } from '../stores/change.js'
 import type { Counts } from './counts.js'
-import { formatRejectedRecords, type RejectedRecord } from './format-rejects.js'
-import type { MappedChunk } from './map-chunks.js'
+import type { RejectedRecord } from './format-rejects.js'
 import type { MappedChange } from './mapped-change.js'
-import type { Position } from './parse-checkpoint.js'
 import type { RecordOutcome, RecordProblem } from './rejection-cause.js'
-
-/** The outcomes of a chunk, with the position that follows from them. */
-export interface ChunkResult {
-  /** The outcome of each record. */
-  outcomes: readonly RecordOutcome[]
-  rejections: readonly RejectedRecord[]
-  /** The position after the chunk. */
-  position: Position
-}
-
-/**
- * Computes the outcomes of the records of a chunk, and the position after them. It changes nothing,
- * because the transaction of the chunk may be repeated.
- *
- * @param changeOutcomes the outcomes of the changes, in their order
- * @param input.position the position before the chunk
- */
-export function computeChunkResult(
-  { chunk, results, nextId }: MappedChunk,
-  changeOutcomes: readonly Outcome[],
-  input: { reader: FormatReader; position: Position },
-): ChunkResult {
-  const outcomes = explainConflicts(mergeOutcomes(results, changeOutcomes), results, chunk)
-  const rejections = findRejections(chunk, outcomes)
-  const rejectedRows = input.position.rejects ? formatRejectedRecords(rejections, input.reader) : ''
-  const position = {
-    ...movePosition(input.position, outcomes.length, rejectedRows),
-    counts: addOutcomes(input.position.counts, outcomes),
-    nextId: nextId?.toString(),
-  }
-  return { outcomes, rejections, position }
-}
 
 /**
  * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
@@ -52,20 +14,20 @@ export function computeChunkResult(
  *
  * @param results for each record, its change, or the reason why it has none
  * @param outcomes the outcomes of the changes
- * @throws {PlantsError} if the import should end before the chunk counts as finished
  */
-function mergeOutcomes(
+export function mergeOutcomes(
+  chunk: Chunk,
   results: readonly (MappedChange | RecordProblem)[],
   outcomes: readonly Outcome[],
 ): RecordOutcome[] {
   const remainingOutcomes = outcomes.values()
-  return results.map((result) => {
+  const mergedOutcomes = results.map((result) => {
     if ('error' in result) return rejectRecord(result)
     const outcome = assertDefined(remainingOutcomes.next().value)
-    assertAnswered(outcome)
     const isUnreadable = 'problem' in outcome && outcome.problem.isUnreadable
     return isUnreadable ? rejectRecord(outcome.problem, 'unreadableConflict') : outcome
   })
+  return explainConflicts(mergedOutcomes, results, chunk)
 }
 
 function rejectRecord(
@@ -129,27 +91,22 @@ function isConflict(
   return outcome.type === 'rejected' && outcome.problem.kind === 'conflict'
 }
 
-/**
- * Ends the import before the chunk counts as finished, if the service was not asked, or gave no
- * answer that can be used. A resumed import sends the chunk again. The idempotency keys then show
- * which of its plants are stored.
- *
- * @throws {PlantsError} why the outcome of the change is not known
- */
-function assertAnswered(outcome: RecordOutcome): void {
-  if (outcome.type === 'notSent' || outcome.type === 'unknown') throw toError(outcome.problem)
+/** Whether a service has said what became of the record. */
+export function isAnswered({ type }: RecordOutcome): boolean {
+  return type !== 'notSent' && type !== 'unknown'
 }
 
 /** @param outcomes for each record of the chunk */
-function findRejections(
+export function findRejections(
   { records, lines }: Chunk,
   outcomes: readonly RecordOutcome[],
-): RejectedRecord[] {
-  const rejections: RejectedRecord[] = []
+): (RejectedRecord & { index: number })[] {
+  const rejections: (RejectedRecord & { index: number })[] = []
   for (const [index, outcome] of outcomes.entries()) {
-    if (!('problem' in outcome)) continue
+    if (outcome.type !== 'rejected') continue
     const { kind, error, message, rejectionCause } = outcome.problem
     rejections.push({
+      index,
       line: assertDefined(lines[index]),
       raw: assertDefined(records[index]),
       kind,
@@ -161,17 +118,35 @@ function findRejections(
   return rejections
 }
 
-/** Adds outcomes to the counts. An update that changes nothing counts as skipped. */
-function addOutcomes(countsBefore: Counts, outcomes: readonly RecordOutcome[]): Counts {
-  const counts = { ...countsBefore, rejected: { ...countsBefore.rejected } }
-  for (const outcome of outcomes) {
-    const { type } = outcome
-    if (type === 'rejected') {
+export function addOutcomes(counts: Counts, outcomes: readonly RecordOutcome[]): void {
+  for (const outcome of outcomes)
+    if (outcome.type === 'rejected') {
       const { error } = outcome.problem
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
-    } else if (type === 'updated' && outcome.before) {
-      counts[haveEqualNameAndTag(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
-    } else if (type === 'created' || type === 'updated' || type === 'skipped') counts[type] += 1
+    } else {
+      const type = findCountedType(outcome)
+      if (type !== undefined) counts[type] += 1
+    }
+}
+
+/**
+ * An update that changes nothing counts as skipped, and so does a create that an earlier run has
+ * sent.
+ */
+function findCountedType(
+  outcome: RecordOutcome,
+): 'created' | 'updated' | 'skipped' | 'unknown' | undefined {
+  switch (outcome.type) {
+    case 'created':
+      return outcome.isReplayed ? 'skipped' : 'created'
+    case 'updated':
+      return outcome.before && haveEqualNameAndTag(outcome.plant, outcome.before)
+        ? 'skipped'
+        : 'updated'
+    case 'skipped':
+    case 'unknown':
+      return outcome.type
+    default:
+      return undefined
   }
-  return counts
 }

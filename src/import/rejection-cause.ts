@@ -19,8 +19,9 @@ import type { Outcome, Problem } from '../stores/change.js'
  * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
  *   the plant may be equal to the record.
  * - `generatedId`: another plant has the id that was generated for the record.
+ * - `reservedId`: the id is one that `--by-name` may generate, because those of stdin are not known.
  * - `unsavedFormula`: a cell of a workbook has a formula whose value the workbook lacks.
- * - `newName`, `commonName`: with `--match name`, no plant or several plants have the name.
+ * - `commonName`: with `--by-name`, several plants have the name.
  * - A cause of `SyntaxCause`: the record is not JSON.
  */
 export type RejectionCause =
@@ -32,8 +33,8 @@ export type RejectionCause =
   | 'repeatedId'
   | 'unreadableConflict'
   | 'generatedId'
+  | 'reservedId'
   | 'unsavedFormula'
-  | 'newName'
   | 'commonName'
   | SyntaxCause
 

@@ -32,7 +32,6 @@ export interface Io extends Runtime {
   /** The folders of this user are absolute paths. */
   findDataFolder(): Promise<string>
   findConfigFolder(): Promise<string>
-  findStateFolder(): Promise<string>
   /** Returns the proxy for a URL as proxy-from-env finds it in the environment, or ''. */
   getProxyForUrl(url: URL): Promise<string>
   findUserName(): string | undefined
@@ -76,8 +75,6 @@ export function createProcessIo(): {
     resolvePath,
     findDataFolder: () => findFolder('data'),
     findConfigFolder: () => findFolder('config'),
-    // The `log` folder of env-paths is XDG_STATE_HOME on Linux. Elsewhere it is only for logs.
-    findStateFolder: () => findFolder(process.platform === 'linux' ? 'log' : 'data'),
     getProxyForUrl: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href),
     findUserName: () => ignoreSystemError(() => userInfo().username),
     secrets: new Set(),
@@ -130,7 +127,7 @@ function resolveInCurrentFolder(path: string): string {
   }
 }
 
-async function findFolder(name: 'data' | 'config' | 'log'): Promise<string> {
+async function findFolder(name: 'data' | 'config'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(throwNoHome)
   const folder = envPaths('plants', { suffix: '' })[name]
   return isAbsolute(folder) ? folder : throwNoHome()

@@ -26,8 +26,10 @@ export function createOperationHandlers(store: DirectStore): OperationHandlers {
       const key = parseIdempotencyKey(input.response.req.headers)
       const plant = parsePlantBody(input.body)
       input.plantId = plant.id
-      const { plant: createdPlant } = await writeOne(store, { type: 'create', plant, key })
-      return { outcome: 'created', status: 200, body: toWireJson(omitId(createdPlant)) }
+      const created = await writeOne(store, { type: 'create', plant, key })
+      const isReplayed = created.type === 'created' && created.isReplayed === true
+      const headers = isReplayed ? ['Idempotent-Replayed', 'true'] : []
+      return { outcome: 'created', status: 200, body: toWireJson(omitId(created.plant)), headers }
     },
     listPlants: async ({ response, query: { limit, ...query } }) => {
       const signal = createCloseSignal(response)

@@ -46,6 +46,7 @@ type ExistsPolicy = (typeof existsPolicies)[number]
 /**
  * What became of a change:
  *
+ * - `created`: with `isReplayed`, the same create has stored the plant before.
  * - `updated`: a service does not report what the plant was `before`.
  * - `rejected`: nothing was stored, because of this change itself.
  * - `unknown`: the change was sent, and no answer says whether it was stored.
@@ -54,7 +55,8 @@ type ExistsPolicy = (typeof existsPolicies)[number]
  * Only a service has the last two. A direct store throws instead.
  */
 export type Outcome =
-  | { type: 'created' | 'deleted'; plant: StoredPlant }
+  | { type: 'created'; plant: StoredPlant; isReplayed?: true }
+  | { type: 'deleted'; plant: StoredPlant }
   | { type: 'updated'; plant: StoredPlant; before?: StoredPlant }
   | { type: 'skipped' }
   | { type: 'rejected' | 'unknown' | 'notSent'; problem: Problem }

@@ -86,7 +86,7 @@ function applyCreate(plants: PlantsById, change: Create): Outcome {
     plants.set(plant.id, { plant, key })
     return { type: 'created', plant }
   }
-  if (isRepeatedCreate(change, storedPlant)) return { type: 'created', plant }
+  if (isRepeatedCreate(change, storedPlant)) return { type: 'created', plant, isReplayed: true }
   return createOutcomeForExistingId(change, storedPlant.plant)
 }
 

@@ -1,4 +1,3 @@
-import { PlantsError } from '../errors.js'
 import type { StringFieldName } from '../plant/fields.js'
 import type { StoredPlant } from '../plant/plant.js'
 import type { Change, Outcome } from './change.js'
@@ -34,11 +33,6 @@ export interface Store {
     work: (transaction: Transaction) => Promise<T>,
     options?: TransactionOptions<T>,
   ): Promise<T>
-  /**
-   * Returns what an import has saved under the id, or undefined: the state of a checkpoint, or for
-   * a remembered file, the id of a checkpoint.
-   */
-  findImportEntry?(id: string): Promise<string | undefined>
   readonly tokens?: TokenStore
   /**
    * Returns the rights of the store's own credentials, in the order of the constant `rights`. They
@@ -69,55 +63,13 @@ export type DirectStore = Required<Store>
 
 export interface WriteOptions {
   signal?: AbortSignal | undefined
-  /**
-   * True if an interrupted import may have sent these changes before. The client of a service then
-   * explains that a conflict may be with a plant of that import.
-   */
-  mayHaveBeenSent?: boolean
-  /**
-   * Called when the server has the changes and this process only waits. It may be called more than
-   * once.
-   */
-  onWait?: (() => void) | undefined
-  /**
-   * Called when a service may have stored a change, but has not said so. A later try may show the
-   * outcome.
-   */
-  onUnknownOutcome?: (() => void) | undefined
 }
 
 export interface TransactionOptions<T> {
-  /**
-   * If this is true, `work` is called again after a failure of the kind `unavailable`. Only a
-   * database does that. A SQLite file ignores this.
-   */
-  isRepeatable?: boolean
   /** Returns false to roll back what `work` wrote. By default, it is committed. */
   shouldCommit?(result: T): boolean
 }
 
 export interface Transaction {
   write: Store['write']
-  /**
-   * Replaces the state of an import entry: a checkpoint, or a remembered file. If several processes
-   * run the same import, only one of them finds the state that it expects, and goes on.
-   *
-   * @throws {CheckpointMovedError} unless the state is `expectedState`
-   */
-  saveImportEntry(change: ImportEntryChange): Promise<void>
-}
-
-/** The state `undefined` means that there is no import entry with the id. */
-export interface ImportEntryChange {
-  id: string
-  expectedState: string | undefined
-  newState: string | undefined
-}
-
-export class CheckpointMovedError extends PlantsError {
-  constructor() {
-    const message =
-      'Another process has changed the store: it imports the same inputs, or restores a backup'
-    super('accessDenied', message, { hint: 'Wait until it has finished' })
-  }
 }

@@ -195,7 +195,6 @@ const knownValues: Record<string, (text: string) => Promise<Candidate[]>> = {
     return commonEncodings.map(({ name }) => [name, describeEncoding(name) ?? ''])
   },
   '--id': async () => [['next', 'the greatest id plus 1']],
-  '--id-from': async () => [['next', 'above all ids of the store and of the files']],
 }
 
 /** Invalid settings only mean fewer candidates; the next command reports them. */

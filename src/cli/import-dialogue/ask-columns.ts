@@ -10,15 +10,15 @@
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import type { Cells, Chunk } from '../../formats/chunk.js'
-import { foldName, isRejectsName, readNames } from '../../formats/columns.js'
+import { assignsIds, foldName, isRejectsName, readNames } from '../../formats/columns.js'
 import {
   countFilledCells,
   findHeader,
   findLikeliestHeader,
   type TableHead,
 } from '../../formats/header.js'
+import type { ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
-import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 import type { Sample } from '../../import/sample-input.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -37,13 +37,14 @@ import { askForColumn, askForSheet, type ColumnAnswer } from './questions.js'
  * Asks for the sheet and the columns that the options do not name.
  *
  * @param failure why the import would end without the dialogue
+ * @param findNextId returns an id above all ids of the store
  * @throws {PlantsError} the failure, if an answer about columns would not prevent it
  */
 export async function askForColumns(
   sample: Sample,
   plan: ImportPlan,
   failure: PlantsError,
-  io: Io,
+  { io, findNextId }: { io: Io; findNextId: () => Promise<bigint> },
 ): Promise<ColumnAnswers> {
   const { sheet, rows } = await selectHead(sample, plan, io)
   const { records } = rows
@@ -53,7 +54,9 @@ export async function askForColumns(
     return { answers: { sheet }, headerLine: rows.lines[headerIndex] }
   if (records.length === 0 || plan.columns || fieldsToAsk === undefined) throw failure
   const table = { rows: records, headerIndex, fieldsToAsk, type: sample.type }
-  const columnAnswers = await new ColumnDialogue(table, plan, io).ask()
+  const { idAnswer, ...columnAnswers } = await new ColumnDialogue(table, plan, io).ask()
+  if (idAnswer === 'byName') columnAnswers.byName = true
+  if (idAnswer === 'byRow') columnAnswers.idFrom = await findNextId()
   const answers = sheet === undefined ? columnAnswers : { sheet, ...columnAnswers }
   return { answers, headerLine: answers.columns ? undefined : rows.lines[headerIndex] }
 }
@@ -118,7 +121,7 @@ function findFieldsToAsk(
   )
   // If an option names a column that is not there, the option is wrong, and no answer changes it.
   if (unclearFields.some((field) => plan.map[field] !== undefined)) return undefined
-  const needsNoIds = (plan.idFrom ?? plan.match) !== undefined && countColumns('id') === 0
+  const needsNoIds = assignsIds(plan) && countColumns('id') === 0
   const fieldsToAsk = unclearFields.filter((field) => field !== 'id' || !needsNoIds)
   // A plant needs no tag, so a file that only lacks tags can be imported without a question.
   const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns('tag') === 0
@@ -151,8 +154,8 @@ interface Table {
 }
 
 const noIdChoices: Choice<ColumnAnswer>[] = [
-  { value: 'generate', name: 'No id: generate ids' },
-  { value: 'match', name: 'No id: find plants by name, or generate ids' },
+  { value: 'byName', name: 'No id: one plant for each name' },
+  { value: 'byRow', name: 'No id: one plant for each row' },
 ]
 const noTagChoice: Choice<ColumnAnswer> = { value: 'none', name: 'No tag' }
 
@@ -172,7 +175,7 @@ class ColumnDialogue {
     this.#columns = listColumns(table.rows, table.headerIndex)
   }
 
-  async ask(): Promise<ImportAnswers> {
+  async ask(): Promise<ImportAnswers & { idAnswer?: ColumnAnswer | undefined }> {
     for (const field of this.#table.fieldsToAsk) {
       const columns = this.#findRemainingColumns()
       if (columns.length === 0 && field === 'tag') continue
@@ -180,11 +183,11 @@ class ColumnDialogue {
       if (answer === 'firstRow') return this.#askHeaderless()
       this.#answersByField.set(field, answer)
     }
-    return this.#buildAnswers()
+    return { ...this.#buildAnswers(), idAnswer: this.#answersByField.get('id') }
   }
 
   /** Asks again from the first question on. */
-  #askHeaderless(): Promise<ImportAnswers> {
+  #askHeaderless(): ReturnType<ColumnDialogue['ask']> {
     this.#isHeaderless = true
     this.#columns = listColumns(this.#table.rows, -1)
     this.#answersByField.clear()
@@ -239,18 +242,12 @@ class ColumnDialogue {
   #guess(field: FieldName, columns: readonly SampleColumn[]): ColumnAnswer | undefined {
     const isFirst = this.#answersByField.size === 0 && this.#mayBeHeaderless
     if (isFirst && guessIsHeaderless(this.#table.rows[0] ?? [], this.#columns)) return 'firstRow'
-    if (field === 'id') return guessIdColumn(columns) ?? 'generate'
+    if (field === 'id') return guessIdColumn(columns) ?? 'byName'
     return field === 'name' ? guessNameColumn(columns) : (guessTagColumn(columns) ?? 'none')
   }
 
   #buildAnswers(): ImportAnswers {
-    const id = this.#answersByField.get('id')
-    const answers: ImportAnswers = this.#isHeaderless
-      ? { columns: this.#nameColumns() }
-      : { map: this.#mapFields() }
-    if (id === 'match') answers.match = 'name'
-    if (id === 'match' || id === 'generate') answers.idFrom = 'next'
-    return answers
+    return this.#isHeaderless ? { columns: this.#nameColumns() } : { map: this.#mapFields() }
   }
 
   /** Names the columns of a table without a header; a column that is not read has an empty name. */
@@ -272,8 +269,12 @@ class ColumnDialogue {
     return map
   }
 
-  /** Names a column as `--map` can: by its number if the name is not unique, or cannot be typed. */
+  /**
+   * Names a column as `--map` can: by its number if the name is not unique, or cannot be typed. A
+   * key of JSON has no number, but its exact name is preferred to others that fold to the same.
+   */
   #nameColumn({ name, index }: SampleColumn): string {
+    if (this.#table.type === 'objects') return name
     const isUnique =
       this.#columns.filter((column) => foldName(column.name) === foldName(name)).length === 1
     const isTypable = escapeControlChars(name) === name && !/,\s*(?:id|name|tag)\s*=/.test(name)

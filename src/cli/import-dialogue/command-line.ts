@@ -1,5 +1,5 @@
 import { isWindows } from '../../errors.js'
-import type { ImportAnswers } from '../../import/parse-checkpoint.js'
+import type { ImportAnswers } from '../../import/answers.js'
 
 /**
  * Builds the command that runs the same import without questions. It is the command line that was
@@ -15,6 +15,7 @@ export function buildCommandLine(
   const options = Object.entries(toOptions(answers)).flatMap(([flag, value]) =>
     value === undefined ? [] : [flag, value],
   )
+  if (answers.byName) options.push('--by-name')
   const end = argv.indexOf('--')
   const argvBefore = end === -1 ? argv : argv.slice(0, end)
   const argvAfter = end === -1 ? [] : argv.slice(end)
@@ -22,23 +23,8 @@ export function buildCommandLine(
   return ['plants', ...line.map((argument) => quoteForShell(argument, system))].join(' ')
 }
 
-/**
- * Replaces the value of `--store`, because the address may have a password. A person may copy the
- * command into a shell, whose history other people may see.
- */
-export function replaceStore(
-  argv: readonly string[],
-  typedStore: string,
-  safeStore: string,
-): string[] {
-  return argv.map((argument) => {
-    const flag = argument.endsWith(typedStore) ? argument.slice(0, -typedStore.length) : undefined
-    return flag === '' || flag === '--store=' ? flag + safeStore : argument
-  })
-}
-
 function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
-  const { encoding, sheet, delimiter, columns, map, idFrom, match } = answers
+  const { encoding, sheet, delimiter, columns, map, idFrom } = answers
   const pairs = Object.entries(map ?? {}).map(([field, column]) => `${field}=${column}`)
   return {
     '--encoding': encoding,
@@ -47,8 +33,7 @@ function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
     '--columns': columns?.join(','),
     // The only answer about the columns may be that there are no ids.
     '--map': pairs.length === 0 ? undefined : pairs.join(','),
-    '--match': match,
-    '--id-from': idFrom,
+    '--id-from': idFrom?.toString(),
   }
 }
 

@@ -14,20 +14,18 @@ import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
 import { EncodingError } from '../../formats/encoding-error.js'
 import { DelimiterError } from '../../formats/open-table.js'
-import { applyAnswers } from '../../import/answers.js'
+import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import { type ImportPlan, type InputReader, isInputError, openInput } from '../../import/inputs.js'
-import type { ImportAnswers } from '../../import/parse-checkpoint.js'
 import { sampleInput } from '../../import/sample-input.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { findKind } from '../../stores/kinds.js'
+import { findNextId } from '../../stores/next-id.js'
 import type { CommandContext } from '../command-context.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
-import { buildCommandLine, replaceStore } from './command-line.js'
+import { buildCommandLine } from './command-line.js'
 import { previewImport } from './preview-import.js'
 import { askToImport, showLines } from './questions.js'
-import { findSavedAnswers } from './saved-answers.js'
 
 interface DialogueOptions {
   plan: ImportPlan
@@ -41,8 +39,7 @@ interface DialogueOptions {
 }
 
 /**
- * Asks for what the plan lacks. If a person has answered the questions before, and that import was
- * interrupted, its answers are used.
+ * Asks for what the plan lacks.
  *
  * @throws {PlantsError} `interrupted` if a person does not answer, and the failure if no answer
  * would prevent it
@@ -50,21 +47,15 @@ interface DialogueOptions {
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
   const { plan, failure, context, argv } = options
   const { io } = context
-  const savedAnswers = await findSavedAnswers(plan, context)
-  if (savedAnswers) {
-    await context.warn('The interrupted import continues with the answers that you gave before')
-    const resumedPlan = applyAnswers(plan, savedAnswers)
-    return { ...resumedPlan, answers: savedAnswers, hasShownWarnings: true }
-  }
-  const answers = await askForAnswers(plan, failure, io)
-  const answeredPlan = { ...applyAnswers(plan, answers), answers }
+  const answers = await askForAnswers(plan, failure, context)
+  const answeredPlan = applyAnswers(plan, answers)
   const preview = await previewImport(answeredPlan, io)
   const shownRejections = new Set(preview.reasons)
   const complete = { ...answeredPlan, shownRejections, hasShownWarnings: true }
   await showLines(
     [
       'The same without questions:',
-      `  ${buildCommandLine(replaceStoreAddress(argv, context), answers)}`,
+      `  ${buildCommandLine(argv, answers)}`,
       ...describeRejections(preview),
       ...(context.reporter.isQuiet ? [] : preview.warnings),
     ],
@@ -77,8 +68,9 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
 async function askForAnswers(
   plan: ImportPlan,
   failure: PlantsError,
-  io: Io,
+  context: CommandContext,
 ): Promise<ImportAnswers> {
+  const { io } = context
   const answers: ImportAnswers = {}
   const encoding = await askForFileEncoding(plan, io)
   if (encoding !== undefined) answers.encoding = encoding
@@ -93,7 +85,7 @@ async function askForAnswers(
     sample,
     planWithEncoding,
     remainingFailure,
-    io,
+    { io, findNextId: () => findNextIdOfStore(context) },
   )
   const complete = { ...answers, ...columnAnswers }
   const reader = await openFirstInput(applyAnswers(plan, complete), io)
@@ -105,6 +97,15 @@ async function askForAnswers(
   const shownDelimiter = sample.heads[0]?.delimiter
   const isSameDelimiter = reader.delimiter === shownDelimiter
   return isSameDelimiter ? complete : { ...complete, delimiter: shownDelimiter }
+}
+
+async function findNextIdOfStore(context: CommandContext): Promise<bigint> {
+  const store = await (await context.createOpener()).openExisting()
+  try {
+    return await findNextId(store)
+  } finally {
+    await store?.close()
+  }
 }
 
 /** No answer about columns would prevent these errors. */
@@ -149,14 +150,4 @@ async function confirmImport(
   if (await askToImport(message, true, context.io)) return
   await showDryRun({ ...plan, dryRun: true })
   await askToImport(message, false, context.io)
-}
-
-/** Returns the arguments with an address of the store that has no password. */
-function replaceStoreAddress(
-  argv: readonly string[],
-  { options, address }: CommandContext,
-): string[] {
-  const { store } = options
-  const isAddress = store?.includes('://') === true
-  return isAddress ? replaceStore(argv, store, findKind(address).format(address)) : [...argv]
 }

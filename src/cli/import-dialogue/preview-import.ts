@@ -3,7 +3,7 @@ import { describeRejectedRecord } from '../../import/format-rejects.js'
 import type { ImportInput } from '../../import/input-file.js'
 import { type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
-import { smallestId } from '../../plant/fields.js'
+import { PlantNames } from '../../import/names.js'
 import type { Io } from '../../platform/io.js'
 import { describeUnreadCells } from '../describe-unread-cells.js'
 
@@ -28,7 +28,8 @@ export async function previewImport(plan: ImportPlan, io: Io): Promise<ImportPre
   const warnings: string[] = []
   const counts = { acceptedCount: 0, rejectedCount: 0 }
   // Only the counts are shown, so it does not matter which ids are generated.
-  const state: MapperState = plan.idFrom === undefined ? {} : { nextId: smallestId }
+  const names = plan.byName && (await PlantNames.read(undefined, undefined))
+  const state: MapperState = { recordCount: 0, names }
   for (const input of plan.inputs)
     for await (const reason of readReasons(input, plan, { state, warnings }, io)) {
       counts[reason === undefined ? 'acceptedCount' : 'rejectedCount'] += 1
@@ -50,7 +51,7 @@ async function* readReasons(
 ): AsyncGenerator<string | undefined> {
   const reader = await openInput(input, plan, io)
   try {
-    const mapper = new Mapper(plan, reader.header, state)
+    const mapper = new Mapper(plan, reader, state)
     for await (const { records, lines } of reader.chunks)
       for (const [index, raw] of records.entries()) {
         const change = mapper.map(raw)

@@ -9,7 +9,7 @@ import { askToChoose, askToSearch, type Choice } from '../prompts.js'
 import type { SampleColumn } from './guess-columns.js'
 
 /** The index of a column, or an answer that names none. */
-export type ColumnAnswer = number | 'none' | 'generate' | 'match' | 'firstRow'
+export type ColumnAnswer = number | 'none' | 'byName' | 'byRow' | 'firstRow'
 
 interface ColumnQuestion {
   message: string

@@ -38,10 +38,7 @@ export class HttpStore implements Store {
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
     const [change] = changes
-    // Only an import sets `mayHaveBeenSent`. An import prints its own hint, because it has no
-    // option for a key.
-    const isFromImport = options.mayHaveBeenSent !== undefined
-    return change && changes.length === 1 && !isFromImport
+    return change && changes.length === 1 && !isFromImport(change)
       ? [await this.#writeOne(change, options)]
       : sendChanges(this.#client, changes, options)
   }
@@ -79,6 +76,11 @@ export class HttpStore implements Store {
   close(): Promise<void> {
     return this.#client.close()
   }
+}
+
+/** An import prints its own hint, because it has no option for a key. */
+function isFromImport(change: Change): boolean {
+  return ('ifExists' in change && change.ifExists !== undefined) || 'ifMissing' in change
 }
 
 /**

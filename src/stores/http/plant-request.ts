@@ -11,9 +11,26 @@ import { takeCharacters, truncate } from '../../platform/escape.js'
 import { type CountQuery, formatQuery } from '../query.js'
 import type { ExpectedValue, HttpRequest, HttpResponse } from './http-client.js'
 
-export function buildCreateRequest(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
+/** The answer to a create: the plant, and whether the same create has stored it before. */
+interface CreateAnswer {
+  plant: Plant
+  isReplayed: boolean
+}
+
+export function buildCreateRequest(
+  plant: NewPlant,
+  idempotencyKey: string,
+): HttpRequest<CreateAnswer> {
   const body = toWireJson(plant)
-  return { method: 'POST', path: '/plants', idempotencyKey, body, expectedValue: expectedPlant }
+  const expectedValue: ExpectedValue<CreateAnswer> = {
+    ...expectedPlant,
+    read(response) {
+      const createdPlant = expectedPlant.read(response)
+      const isReplayed = response.headers['idempotent-replayed'] === 'true'
+      return createdPlant && { plant: createdPlant, isReplayed }
+    },
+  }
+  return { method: 'POST', path: '/plants', idempotencyKey, body, expectedValue }
 }
 
 export function buildPlantRequest(

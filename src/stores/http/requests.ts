@@ -14,8 +14,6 @@ interface SendOptions {
   finishesInFlight?: boolean
   /** The time from which the timeout counts. */
   startMs?: number
-  /** Called when the service may have processed a try. */
-  onUnknownOutcome?: (() => void) | undefined
 }
 
 /** The state that all tries of one request share. */
@@ -26,7 +24,6 @@ interface Call {
   startMs: number
   /** The failure of a try that the service may have processed. */
   unknownOutcome: PlantsError | undefined
-  onUnknownOutcome?: (() => void) | undefined
 }
 
 /**
@@ -41,15 +38,9 @@ export async function send<T>(
   options: SendOptions = {},
 ): Promise<T> {
   const { runtime } = client.options
-  const { signal = runtime.getStopSignal(), startMs = runtime.now(), onUnknownOutcome } = options
+  const { signal = runtime.getStopSignal(), startMs = runtime.now() } = options
   const inFlightSignals = options.finishesInFlight ? [] : [signal]
-  const call: Call = {
-    signal,
-    inFlightSignals,
-    startMs,
-    unknownOutcome: undefined,
-    onUnknownOutcome,
-  }
+  const call: Call = { signal, inFlightSignals, startMs, unknownOutcome: undefined }
   try {
     return await sendUntilSettled(client, request, call)
   } catch (error) {
@@ -76,10 +67,7 @@ async function sendOnce<T>(client: HttpClient, request: HttpRequest<T>, call: Ca
   // A token may have expired, and a 401 changes nothing.
   if (error.kind === 'unauthorized' && (await client.renewToken(token)))
     return sendOnce(client, request, call)
-  if (isOutcomeUnknown) {
-    call.unknownOutcome = error
-    call.onUnknownOutcome?.()
-  }
+  if (isOutcomeUnknown) call.unknownOutcome = error
   throw error
 }
 

@@ -43,10 +43,11 @@ export async function sendChange(sendRequest: Send, change: Change): Promise<Out
 async function sendCreate(sendRequest: Send, change: ChangeOfType<'create'>): Promise<Outcome> {
   const { plant, key = crypto.randomUUID(), ifExists, isFoundByName } = change
   try {
-    return {
-      type: 'created',
-      plant: { id: plant.id, ...(await sendRequest(buildCreateRequest(plant, key))) },
-    }
+    const answer = await sendRequest(buildCreateRequest(plant, key))
+    const createdPlant = { id: plant.id, ...answer.plant }
+    return answer.isReplayed
+      ? { type: 'created', plant: createdPlant, isReplayed: true }
+      : { type: 'created', plant: createdPlant }
   } catch (error) {
     // A service with idempotency keys recognizes a repeated create, so the conflict is with another
     // plant.
@@ -102,10 +103,8 @@ function createUnreadableOutcome({
  */
 async function sendUpdate(sendRequest: Send, change: ChangeOfType<'update'>): Promise<Outcome> {
   const { patch, ifMissing, isFoundByName, key } = change
-  // A plant that was found by its name must be fetched, because it may have another name now. A key
-  // means that this import has generated the id of the plant, and so knows the plant.
-  const storedPlant =
-    isFoundByName && key === undefined ? await fetchPlant(sendRequest, patch.id) : undefined
+  // A plant that was found by its name must be fetched, because it may have another name now.
+  const storedPlant = isFoundByName ? await fetchPlant(sendRequest, patch.id) : undefined
   const renameRejection = findRenameRejection(change, storedPlant)
   if (renameRejection) return renameRejection
   if (
@@ -163,7 +162,7 @@ async function catchErrorsOfKinds<T>(
 export async function sendChanges(
   client: HttpClient,
   changes: readonly Change[],
-  { signal, mayHaveBeenSent = false, onUnknownOutcome }: WriteOptions,
+  { signal }: WriteOptions,
 ): Promise<Outcome[]> {
   const { runtime, concurrency = defaultConcurrency } = client.options
   const failureController = new AbortController()
@@ -175,7 +174,7 @@ export async function sendChanges(
   ])
   setMaxListeners(0, stopSignal) // each pause of a change adds a listener
   const sendRequest: Send = (request) =>
-    send(client, request, { signal: stopSignal, finishesInFlight: true, onUnknownOutcome })
+    send(client, request, { signal: stopSignal, finishesInFlight: true })
   const outcomes: Outcome[] = []
   const lastSendById = new Map<bigint, Promise<void>>()
 
@@ -183,7 +182,7 @@ export async function sendChanges(
     if (stopSignal.aborted) return
     const outcome = await tryToSend(sendRequest, assertDefined(changes[index]), stopSignal)
     if (!outcome) return
-    outcomes[index] = explainConflict(outcome, mayHaveBeenSent)
+    outcomes[index] = explainConflict(outcome)
     // Any failure but the rejection of one plant is a failure of the service.
     if (outcome.type === 'unknown' || outcome.type === 'notSent')
       failureController.abort(outcome.problem)
@@ -227,9 +226,8 @@ async function tryToSend(
 }
 
 /** Adds to a conflict that the stored plant may come from an earlier try of the same change. */
-function explainConflict(outcome: Outcome, mayHaveBeenSent: boolean): Outcome {
-  if (outcome.type !== 'rejected' || outcome.problem.kind !== 'conflict') return outcome
-  if (!mayHaveBeenSent && !outcome.problem.mayBeOwnPlant) return outcome
+function explainConflict(outcome: Outcome): Outcome {
+  if (outcome.type !== 'rejected' || !outcome.problem.mayBeOwnPlant) return outcome
   const message = `${outcome.problem.message}. It may be the plant of this record, changed since it was stored`
   return createRejectedOutcome({ ...outcome.problem, message, mayBeOwnPlant: false })
 }

@@ -212,17 +212,9 @@ function parseHosts(
   })
 }
 
-/**
- * Returns the address of the same database at a server that accepts writes. The complete address
- * has no `target_session_attrs`. An import stores the complete address in its checkpoint. So the
- * next run finds the checkpoint whether or not its address has the parameter.
- */
+/** Returns the address of the same database at a server that accepts writes. */
 export function toReadWrite(address: PostgresAddress): PostgresAddress {
-  const [login = '', query = ''] = address.href.split('?')
-  const isOtherParameter = (parameter: string) => !parameter.startsWith('target_session_attrs=')
-  const remainingQuery = query.split('&').filter(isOtherParameter).join('&')
-  const href = remainingQuery === '' ? login : `${login}?${remainingQuery}`
-  return { ...address, href, targetSessionAttrs: 'read-write' }
+  return { ...address, targetSessionAttrs: 'read-write' }
 }
 
 /**

@@ -27,11 +27,10 @@ import {
   type Outcome,
 } from '../change.js'
 import { isInsertable, type KeyedPlant, type PlantRow, planChanges, toRow } from '../plan.js'
-import { CheckpointMovedError, type ImportEntryChange } from '../store.js'
 import type { PostgresConnection, Row } from './connection.js'
 import { findConstraintMessage, isUniqueViolation } from './explain.js'
 import { parsePlantRow, toId } from './rows.js'
-import { importsTable, plantColumns, plantsTable } from './schema.js'
+import { plantColumns, plantsTable } from './schema.js'
 
 /** COPY takes less time than an INSERT of more rows. */
 const maxRowsPerInsert = 100
@@ -50,19 +49,12 @@ export class PostgresChangeApplier {
    */
   #expectsStoredIds = false
 
-  /**
-   * @param onWait see `WriteOptions`
-   * @returns an outcome for each change, in the order of the changes
-   */
-  async apply(
-    connection: PostgresConnection,
-    changes: readonly Change[],
-    onWait?: () => void,
-  ): Promise<Outcome[]> {
+  /** @returns an outcome for each change, in the order of the changes */
+  async apply(connection: PostgresConnection, changes: readonly Change[]): Promise<Outcome[]> {
     const creates = changes.filter(isInsertable)
     try {
       return await (creates.length === changes.length
-        ? this.#applyCreates(connection, creates, onWait)
+        ? this.#applyCreates(connection, creates)
         : applyLocked(connection, changes))
     } catch (error) {
       const reason = findConstraintMessage(error)
@@ -81,7 +73,6 @@ export class PostgresChangeApplier {
   async #applyCreates(
     connection: PostgresConnection,
     creates: readonly Create[],
-    onWait?: () => void,
   ): Promise<Outcome[]> {
     const outcomes = new Map<Create, Outcome>()
     let remaining = creates
@@ -95,7 +86,7 @@ export class PostgresChangeApplier {
       // Of several creates with one id, the first is inserted.
       const createsById = new Map(remaining.toReversed().map((create) => [create.plant.id, create]))
       const rows = [...createsById.values()].map(toRow).sort(compareIds)
-      const insertedIds = await this.#insert(connection, rows, { mayCopy, onWait })
+      const insertedIds = await this.#insert(connection, rows, mayCopy)
       mayCopy = false
       insertedCount += insertedIds.length
       for (const create of insertedIds.map((id) => createsById.get(id)))
@@ -114,10 +105,10 @@ export class PostgresChangeApplier {
   async #insert(
     connection: PostgresConnection,
     rows: readonly PlantRow[],
-    { mayCopy, onWait }: { mayCopy: boolean; onWait?: (() => void) | undefined },
+    mayCopy: boolean,
   ): Promise<bigint[]> {
     if (!mayCopy || rows.length <= maxRowsPerInsert) return insertByStatements(connection, rows)
-    if (await tryToCopy(connection, rows, onWait)) return rows.map(([id]) => id)
+    if (await tryToCopy(connection, rows)) return rows.map(([id]) => id)
     await connection.query(rollBackToSavepoint)
     this.#expectsStoredIds = true
     return []
@@ -153,11 +144,10 @@ async function planStored(
 async function tryToCopy(
   connection: PostgresConnection,
   rows: readonly PlantRow[],
-  onWait?: () => void,
 ): Promise<boolean> {
   try {
     const text = rows.map(formatCopyRow).join('')
-    return (await connection.insertByCopy(keyedTable, text, onWait)) === rows.length
+    return (await connection.insertByCopy(keyedTable, text)) === rows.length
   } catch (error) {
     if (isUniqueViolation(error)) return false
     throw error
@@ -303,26 +293,3 @@ function formatCell(field: string | null): string {
 /** The characters that the text format of COPY escapes, and the letters that stand for them. */
 const escapedCharacters = /[\\\t\n\r]/g
 const escapeLetters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
-
-export async function saveImportEntry(
-  connection: PostgresConnection,
-  { id, expectedState, newState }: ImportEntryChange,
-): Promise<void> {
-  if (expectedState === newState) return
-  const replace = async (sql: string, values: unknown[]) => {
-    if ((await connection.query(sql, values)).rowCount === 0) throw new CheckpointMovedError()
-  }
-  if (newState === undefined)
-    await replace(`DELETE FROM ${importsTable} WHERE id = $1 AND state = $2`, [id, expectedState])
-  else if (expectedState === undefined)
-    await replace(`INSERT INTO ${importsTable} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [
-      id,
-      newState,
-    ])
-  else
-    await replace(`UPDATE ${importsTable} SET state = $3 WHERE id = $1 AND state = $2`, [
-      id,
-      expectedState,
-      newState,
-    ])
-}

@@ -198,18 +198,11 @@ export class PostgresConnection {
     throw createUnknownOutcomeError(`${this.name} warned during a commit (${warning})`)
   }
 
-  /**
-   * @param onWait is called when all rows were handed to the system, and only the response of the
-   *   server is missing
-   * @returns the number of rows that were inserted
-   */
-  async insertByCopy(table: string, rows: string, onWait?: () => void): Promise<number> {
+  /** @returns the number of rows that were inserted */
+  async insertByCopy(table: string, rows: string): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#clientTimeout)
     const stream = this.#client.query(copy)
-    stream.write(rows, (error) => {
-      if (!error) onWait?.()
-    })
-    stream.end()
+    stream.end(rows)
     await this.#waitForResponse(finished(stream))
     return stream.rowCount
   }

@@ -3,7 +3,6 @@ import type { PostgresConnection } from './connection.js'
 
 export const plantsTable = 'plant_store.plants'
 export const tokensTable = 'plant_store.tokens'
-export const importsTable = 'plant_store.imports'
 const versionsTable = 'plant_store.schema_version'
 
 export const plantColumns = 'id, name, tag'
@@ -27,7 +26,6 @@ const schema = `
     revoked_at bigint,
     rights text NOT NULL
   );
-  CREATE TABLE ${importsTable} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL);
   CREATE TABLE ${versionsTable} (version integer PRIMARY KEY);
   INSERT INTO ${versionsTable} VALUES (${schemaVersion})`
 

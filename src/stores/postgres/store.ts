@@ -1,4 +1,3 @@
-import { escapeLiteral } from 'pg'
 import { assertDefined, PlantsError } from '../../errors.js'
 import type { StringFieldName } from '../../plant/fields.js'
 import type { StoredPlant } from '../../plant/plant.js'
@@ -20,21 +19,14 @@ import {
   tokenColumns,
 } from '../tokens.js'
 import type { PostgresOptions } from './address.js'
-import { moveSavepoint, PostgresChangeApplier, saveImportEntry } from './apply.js'
-import { examineServer, type PostgresConnection } from './connection.js'
+import { moveSavepoint, PostgresChangeApplier } from './apply.js'
+import { examineServer } from './connection.js'
 import { CreateBatch } from './create-batch.js'
 import { PostgresDatabase } from './database.js'
 import { ReadOnlyServerError } from './explain.js'
 import { buildClauses, queryFieldCounts, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'
-import {
-  assertStore,
-  createStore,
-  importsTable,
-  plantColumns,
-  plantsTable,
-  tokensTable,
-} from './schema.js'
+import { assertStore, createStore, plantColumns, plantsTable, tokensTable } from './schema.js'
 
 /** A store in the schema `plant_store` of a database. */
 export class PostgresStore implements DirectStore {
@@ -85,8 +77,9 @@ export class PostgresStore implements DirectStore {
     signal?.throwIfAborted()
     const [change] = changes
     if (changes.length === 1 && change?.type === 'create') return [await this.#create(change)]
-    return this.#database.change((connection) =>
-      connection.transaction(() => this.#applier.apply(connection, changes)),
+    return this.#database.change(
+      (connection) => connection.transaction(() => this.#applier.apply(connection, changes)),
+      () => changes.every(isRepeatable),
     )
   }
 
@@ -97,33 +90,19 @@ export class PostgresStore implements DirectStore {
 
   async transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
-    { isRepeatable, shouldCommit }: TransactionOptions<T> = {},
+    { shouldCommit }: TransactionOptions<T> = {},
   ): Promise<T> {
-    const runTransaction = (connection: PostgresConnection) => {
+    return this.#database.changeOnce((connection) => {
       const transaction: Transaction = {
-        write: async (changes, { signal, onWait } = {}) => {
+        write: async (changes, { signal } = {}) => {
           signal?.throwIfAborted()
-          const outcomes = await this.#applier.apply(connection, changes, onWait)
+          const outcomes = await this.#applier.apply(connection, changes)
           await moveSavepoint(connection)
           return outcomes
         },
-        saveImportEntry: (change) => saveImportEntry(connection, change),
       }
       return connection.transaction(() => work(transaction), shouldCommit)
-    }
-    return isRepeatable
-      ? this.#database.change(runTransaction)
-      : this.#database.changeOnce(runTransaction)
-  }
-
-  /**
-   * `FOR SHARE` waits for a transaction that is replacing the checkpoint. Its process may have been
-   * killed after it had sent COMMIT, so that the server still commits the transaction.
-   */
-  async findImportEntry(id: string): Promise<string | undefined> {
-    const sql = `SELECT state FROM ${importsTable} WHERE id = ${escapeLiteral(id)} FOR SHARE`
-    const [[state] = []] = await this.#database.read(sql)
-    return state ?? undefined
+    })
   }
 
   async findRights(): Promise<readonly Right[]> {
@@ -148,6 +127,15 @@ export class PostgresStore implements DirectStore {
   close(): Promise<void> {
     return this.#database.close()
   }
+}
+
+/**
+ * Whether a commit without an answer may be repeated. The changes of an import skip what they find
+ * equal, so they do the same thing twice.
+ */
+function isRepeatable(change: Change): boolean {
+  if (change.type === 'create') return change.ifExists !== undefined
+  return change.type === 'update' && change.ifMissing === 'create'
 }
 
 /**

@@ -46,7 +46,7 @@ import { createClosedError, createUnusableStoreError, explainSqliteError } from 
 import { assertOrdinaryTables, createTablesIfMissing, isStore } from './schema.js'
 
 export interface SqliteOptions {
-  /** Messages call the file this, such as "The journal". The default is "The store". */
+  /** Messages call the file this, such as "The backup". The default is "The store". */
   noun?: string
   /** A call waits for a lock of another program no longer than this. */
   timeoutMs: number

@@ -32,7 +32,6 @@ CREATE TABLE tokens (
   expires_at INTEGER,
   revoked_at INTEGER
 ) STRICT;
-CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT;
 PRAGMA application_id = ${applicationId};
 PRAGMA user_version = ${schemaVersion}`
 
@@ -40,7 +39,6 @@ PRAGMA user_version = ${schemaVersion}`
 export const tables = {
   plants: 'id, name, tag, idempotency_key',
   tokens: 'id, digest, note, rights, created_at, expires_at, revoked_at',
-  imports: 'id, state',
 }
 
 /**

@@ -8,14 +8,7 @@ import { isWritableFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
 import type { Change } from '../change.js'
 import type { CountQuery, ReadQuery } from '../query.js'
-import {
-  CheckpointMovedError,
-  type DirectStore,
-  type ImportEntryChange,
-  type Transaction,
-  type TransactionOptions,
-  type WriteOptions,
-} from '../store.js'
+import type { DirectStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
 import { type Right, rights, type TokenStore } from '../tokens.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError } from './explain.js'
@@ -75,14 +68,9 @@ export class SqliteStore implements DirectStore {
           signal?.throwIfAborted()
           return applier.apply(changes)
         },
-        saveImportEntry: async (change) => saveImportEntry(this.#connection, change),
       }
       return work(transaction)
     }, shouldCommit)
-  }
-
-  findImportEntry(id: string) {
-    return this.#connection.retryWhileLocked(() => findState(this.#connection, id))
   }
 
   async get(ids: readonly bigint[]) {
@@ -175,18 +163,4 @@ function findPlants({ prepare }: Connection, ids: readonly bigint[]) {
       : prepare(`${select} IN (SELECT value FROM json_each(?))`).all(`[${ids.join()}]`)
   const plants = rows.map(toPlant)
   return new Map(plants.map((plant) => [plant.id, plant]))
-}
-
-function findState(connection: Connection, id: string): string | undefined {
-  const row = connection.prepare('SELECT state FROM imports WHERE id = ?').get(id)
-  return row?.[0]
-}
-
-function saveImportEntry(
-  connection: Connection,
-  { id, expectedState, newState }: ImportEntryChange,
-): void {
-  if (findState(connection, id) !== expectedState) throw new CheckpointMovedError()
-  if (newState === undefined) connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
-  else connection.prepare('REPLACE INTO imports (id, state) VALUES (?, ?)').run(id, newState)
 }

@@ -82,7 +82,7 @@ function shareBetweenTests<Kind extends Database>(
   // Hooks are registered while the tests are collected, which is before the database exists.
   let remove = async () => {}
   afterAll(() => remove())
-  const tables = ['plants', 'tokens', 'imports']
+  const tables = ['plants', 'tokens']
   const deleteRows = tables.map((table) => `DELETE FROM plant_store.${table};`).join(' ')
   return async () => {
     await (await database)?.query(deleteRows)

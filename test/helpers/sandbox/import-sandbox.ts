@@ -46,12 +46,6 @@ export class ImportSandbox extends Sandbox {
     return out
   }
 
-  /** The unfinished imports into services. */
-  get journals(): unknown[] {
-    const unfinishedQuery = "SELECT id FROM imports WHERE state LIKE '{%'"
-    return queryStoreFile(join(this.state, 'imports.db'), unfinishedQuery)
-  }
-
   /** Reads a rejects file. A record is an object, or the text of a line that is not JSON. */
   readRejected(rejects: string): { line: number; reason: string; record: unknown }[] {
     return parseObjects(this.read(rejects)).map(

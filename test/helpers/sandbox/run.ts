@@ -6,7 +6,6 @@ import { createGlobalOptions, type GlobalOptions } from '../../../src/cli/global
 import { run } from '../../../src/cli/program/run.js'
 import type { Io, Output } from '../../../src/platform/io.js'
 import { checkSecrets } from '../expect/secrets.js'
-import { createTemporaryFolder } from './temporary-folder.js'
 
 export interface RunOptions {
   /** The text that is piped to stdin. Without it, stdin is /dev/null. */
@@ -77,7 +76,6 @@ export function createIo(
     findDataFolder: async () => '/nonexistent/data',
     findConfigFolder: async () => '/nonexistent/config',
     // An import creates this folder. If root runs the tests, it could create one in /nonexistent.
-    findStateFolder: async () => createTemporaryFolder(),
     getStopSignal: () => signal,
     getProxyForUrl: async ({ href }) => runInEnvironment(env, () => getProxyForUrl(href)),
     findUserName: () => 'gardener',

@@ -19,11 +19,9 @@ export class Sandbox {
   readonly file = join(this.config, 'settings.json')
   readonly data = join(this.home, 'data')
   readonly store = join(this.data, 'plants.db')
-  readonly state = join(this.home, 'state')
   readonly env = {
     PLANTS_CONFIG_DIR: this.config,
     PLANTS_DATA_DIR: this.data,
-    PLANTS_STATE_DIR: this.state,
   }
 
   constructor(settings?: Record<string, unknown>) {

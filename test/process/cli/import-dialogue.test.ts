@@ -66,9 +66,8 @@ test('the dialogue of an import fits into 40 columns', async () => {
       "❯ Nr. (31, 32)",
       "  Botanischer Name (Süßkirsche, Gänse…",
       "  Standort (Südbeet, Böschung)",
-      "  No id: generate ids",
-      "  No id: find plants by name, or",
-      "generate ids",
+      "  No id: one plant for each name",
+      "  No id: one plant for each row",
       "  The first row is a plant already",
       "",
       "↑↓ navigate • ⏎ select",
@@ -182,7 +181,7 @@ test('an import asks once about several files, and rejects one that lacks the co
   expect((await session.ended).code).toBe(0)
 
   user.write('other.csv', 'a;b\n1;2\n')
-  const failing = user.terminal('import list.csv other.csv --restart', noColor)
+  const failing = user.terminal('import list.csv other.csv', noColor)
   await failing.answer(...columns)
   const { code, screen } = await failing.ended
   expect([code, screen.includes('other.csv has no column')]).toEqual([2, true])

@@ -211,7 +211,7 @@ test('the help of restore rescues a damaged store in the same way as its page', 
 
 test('each example in a help text works', async () => {
   const prepared = createTemporaryFolder()
-  const stock = buildRows(['CommonName', 'Family'], ['Fern', 'shade'])
+  const stock = buildRows(['CommonName', 'Family'], ['Aloe', 'dry'])
   writeFileSync(join(prepared, 'stock.xlsx'), buildWorkbook({ sheets: { Stock: stock } }))
   writeFileSync(join(prepared, 'list.csv'), 'name\nOak\n')
   const lines = [

@@ -15,7 +15,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
     function plants(user: Sandbox, line: string, { env, ...options }: Options = {}) {
       const windows = {
         NODE_OPTIONS: `--require ${preload}`,
-        ...{ PLANTS_DATA_DIR: '', PLANTS_CONFIG_DIR: '', PLANTS_STATE_DIR: '' },
+        ...{ PLANTS_DATA_DIR: '', PLANTS_CONFIG_DIR: '' },
         ...{ APPDATA: join(user.home, 'Roaming'), LOCALAPPDATA: join(user.home, 'Local') },
       }
       return user.spawn(line, { ...options, env: { ...windows, ...env } })

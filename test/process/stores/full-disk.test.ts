@@ -13,7 +13,6 @@ import type { ProcessResult } from '../../helpers/sandbox/process.js'
 import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
 import { readIds } from '../../helpers/sandbox/sqlite-file.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
-import { serve } from '../../helpers/scripted-server/service.js'
 
 /** A user who also has a disk of 256 KiB, which only their processes see as `folder`, and others as `inside`. */
 class DiskUser extends Sandbox {
@@ -82,7 +81,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect((await user.on('create --id 1 --name Yew')).code).toBe(0)
   })
 
-  test('an import continues when there is space again', async () => {
+  test('an import is repeated when there is space again', async () => {
     const lines = buildPlantLines(40_000)
     const user = new DiskUser(await mountSmallDisk())
     writeLines(user.home, shuffle(lines))
@@ -92,31 +91,17 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     )
     user.grow('2500k')
     const full = await user.on('import plants.ndjson')
-    expect(full).toMatchObject({ code: 4, out: '' })
+    expect(full.code).toBe(4)
+    const { created = 0 } = parseCounts(full.out)
+    expect(created).toBeGreaterThan(0)
     expect(full.err).toContain('full')
     expect(full.err).toMatch(/run the same command again\n$/)
-    const again = await user.on('import plants.ndjson')
-    expect(again).toMatchObject({ code: 4, out: '' })
-    expect(again.err).toMatch(/after [1-9]/)
     user.grow('64m')
     const { code, out } = await user.on('import plants.ndjson')
-    expect([code, parseCounts(out)]).toEqual([0, { created: lines.length }])
+    const counts = { created: lines.length - created, skipped: created }
+    expect([code, parseCounts(out)]).toEqual([0, counts])
     expect((await user.on('export')).out === `${lines.join('\n')}\n`).toBe(true)
     expect(user.ids()).toHaveLength(lines.length)
-  })
-
-  test('the error of an import into a service names the journal once', async () => {
-    const user = new DiskUser(await mountSmallDisk())
-    const { address, token } = await serve()
-    user.fillUp()
-    user.write('plants.ndjson', '{"id":1,"name":"Fern"}\n')
-    const env = { PLANTS_STORE: address, PLANTS_TOKEN: token, PLANTS_STATE_DIR: user.folder }
-    const message = `The journal ${user.folder}/imports.db could not be used: `
-    const { code, err } = await user.on('import plants.ndjson', env)
-    expect([code, err]).toEqual([74, expect.stringMatching(`^plants: ${message}[^:]*\n`)])
-    expect(err).toMatch(/\n {2}Choose another directory with .*\n$/)
-    user.clear()
-    expect((await user.on('import plants.ndjson', env)).code).toBe(0)
   })
 
   test('a backup without enough space leaves no file', async () => {

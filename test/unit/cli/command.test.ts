@@ -176,7 +176,6 @@ test.each([
   ['count --by size', 'name, tag'],
   ['import a.csv --format txt', 'ndjson, json, csv, tsv'],
   ['import a.csv --if-exists merge', 'same, skip, update'],
-  ['import a.csv --match tag', 'name'],
   ['serve --log-level loud', 'info, warn, error, silent'],
   ['tokens create --allow fly', 'create, read, update, delete'],
   ['completion tcsh', 'bash, zsh, fish, powershell'],

@@ -63,12 +63,10 @@ test.each<[line: string, words: string[]]>([
   ['--verbose stores ', ['add', 'init', 'list', 'use', 'remove']],
   // Values of options
   ['import --if-exists s', ['same', 'skip']],
-  ['import --match ', ['name']],
   ['list --output=te', ['--output=text']],
   ['list --output ', [...outputFormats]],
   ['--store ', ['local']],
   ['create --id ', ['next']],
-  ['import --id-from=', ['--id-from=next']],
   ['import --encoding cp8', ['cp850', 'cp852']],
   ['import --encoding=gb', ['--encoding=gb18030']],
   ['serve --allow ', ['create', 'read', 'update', 'delete']],

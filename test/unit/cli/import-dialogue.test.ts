@@ -1,10 +1,6 @@
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import {
-  buildCommandLine,
-  quoteForShell,
-  replaceStore,
-} from '../../../src/cli/import-dialogue/command-line.js'
+import { buildCommandLine, quoteForShell } from '../../../src/cli/import-dialogue/command-line.js'
 import {
   columnWords,
   guessIdColumn,
@@ -88,7 +84,7 @@ const answers = {
   delimiter: '\t',
   columns: ['id', '', 'name'],
   map: { id: 'Nr.', name: 'Height, cm' },
-  idFrom: 'next' as const,
+  idFrom: 7n as const,
   match: 'name' as const,
 }
 
@@ -96,22 +92,15 @@ test('the command line of a dialogue has the typed options, and one option for e
   const words = ['import', '--atomic', '--', 'my list.csv']
   expect(buildCommandLine(words, answers, { isWindows: false })).toBe(
     "plants import --atomic --encoding windows-1252 --sheet 'Bob'\\''s' --delimiter tab " +
-      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm' --match name --id-from next " +
+      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm' --id-from 7 " +
       "-- 'my list.csv'",
   )
   expect(buildCommandLine(['import', 'a.csv'], { sheet: "Bob's" }, { isWindows: true })).toBe(
     "plants import a.csv --sheet 'Bob''s'",
   )
-  expect(buildCommandLine(['import', 'a.csv'], { map: {}, idFrom: 'next' })).toBe(
-    'plants import a.csv --id-from next',
+  expect(buildCommandLine(['import', 'a.csv'], { map: {}, byName: true })).toBe(
+    'plants import a.csv --by-name',
   )
-})
-
-test('the command line of a dialogue has no password', () => {
-  const typed = 'postgres://ann:s3cret@db/garden'
-  const safe = 'postgres://ann@db/garden'
-  const words = (store: string) => ['--store', store, 'import', `--store=${store}`, 'a.csv']
-  expect(replaceStore(words(typed), typed, safe)).toEqual(words(safe))
 })
 
 const difficult = [

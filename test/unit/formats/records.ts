@@ -33,12 +33,16 @@ export async function readRecords(
   const options = { map: {}, ifExists: 'skip' as const, ...given }
   const { signal } = new AbortController()
   const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), signal }
-  const { chunks, header } = await openFormat(file, options)
+  const reader = await openFormat(file, options)
   const { format } = await detectFormat(file, options)
   const otherFields = new Set<string>()
-  const mapper = new Mapper(options, header, { otherFields, otherColumns: otherFields })
+  const mapper = new Mapper(options, reader, {
+    recordCount: 0,
+    otherFields,
+    otherColumns: otherFields,
+  })
   const records: ReadRecord[] = []
-  for await (const chunk of chunks)
+  for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {
       const at = { line: chunk.lines[index] ?? 0, raw }
       const mapped = mapper.map(raw)

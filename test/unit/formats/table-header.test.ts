@@ -212,7 +212,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'Nr;Kind, red;Art\n1;Acer;a\n',
     options: { format: 'csv', delimiter: ',' },
     message: 'stdin has no columns "id", "name": line 1 has only "Nr;Kind", "red;Art"',
-    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --id-from next. If the table has no header, add --columns id,name. If another character is between the cells, leave out --delimiter',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --by-name. If the table has no header, add --columns id,name. If another character is between the cells, leave out --delimiter',
   },
   {
     input: '1,Acer\n',
@@ -238,7 +238,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'Rose\nLily\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "Rose"',
-    hint: 'If line 1 is a plant, add --columns name --id-from next. If it is a header, add --map name=1 --id-from next',
+    hint: 'If line 1 is a plant, add --columns name --by-name. If it is a header, add --map name=1 --by-name',
   },
   {
     input: 'Rose\nLily\n',
@@ -250,7 +250,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'Rose\nLily\n',
     options: { columns: ['id', 'name'] },
     message: 'stdin has only one column, but names are given for 2',
-    hint: 'Name only this column: --columns name --id-from next',
+    hint: 'Name only this column: --columns name --by-name',
   },
   {
     input: 'id,tag\n1,red\n',
@@ -274,13 +274,13 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: '1,Rose,red\n2,Lily,white\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "1", "Rose", "red"',
-    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --id-from next. If the table has no header, add --columns id,name,tag',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --by-name. If the table has no header, add --columns id,name,tag',
   },
   {
     input: 'Fern,shade\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "Fern", "shade"',
-    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --id-from next. If the table has no header, add --columns name,tag --id-from next',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --by-name. If the table has no header, add --columns name,tag --by-name',
   },
   {
     input: '1,Rose,red\n',
@@ -322,7 +322,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'id;name,tag\n1;Rose,red\n',
     options: {},
     message: 'stdin has no columns "id", "name": line 1 has only "id;name", "tag"',
-    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --id-from next. If the table has no header, add --columns id,name. If another character is between the cells, name it with --delimiter',
+    hint: 'Choose the columns by name or number with --map id=COLUMN,name=COLUMN or, if the plants have no ids, with --map name=COLUMN --by-name. If the table has no header, add --columns id,name. If another character is between the cells, name it with --delimiter',
   },
 ])('the error for $input with $options says which columns there are', async (example) => {
   const { input, options, message, hint } = example

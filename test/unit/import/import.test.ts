@@ -86,7 +86,7 @@ describe('an import with a late byte that is not in its encoding', () => {
   ])('stores nothing of the file %s', async (name, bytes) => {
     user.write('first.csv', 'id,name\n1,a\n')
     user.write(name, bytes)
-    for (const flag of ['', '--id-from next'])
+    for (const flag of ['', '--by-name'])
       expect(await user.import(`first.csv ${name} ${flag}`)).toEqual({ code: 2, err })
     expect(user.has('data')).toBe(false)
   })
@@ -150,7 +150,7 @@ test.each([
   expect(await user.list()).toBe(buildPlantLine(1, 'Fern', tag))
 })
 
-describe('an import with --id-from', () => {
+describe('an import of records without ids', () => {
   const [a, b, c] = ['A', 'B', 'C'].map((name) => `{"name":"${name}"}\n`)
   const z7 = buildPlantLine(7, 'Z')
   const one = (error: number) => ({ rejected: { [error]: 1 } })
@@ -160,48 +160,34 @@ describe('an import with --id-from', () => {
     [what: string, flags: string, before: string, input: string, counts: object, after: string]
   >([
     [
-      'generates no id above the largest one',
-      '9223372036854775806',
+      'counts no id above the largest one',
+      '--id-from 9223372036854775806',
       '',
       `${a}${b}${c}`,
-      { created: 2, ...one(422) },
+      { created: 2, ...one(409) },
       buildPlantLine('9223372036854775806', 'A') + buildPlantLine(largest, 'B'),
     ],
     [
-      'keeps ids of plants, and corrects no wrong ones',
-      '-1',
+      'counts all records, also those that have an id or are rejected, and null is no id',
+      '--id-from -1',
       '',
-      `${a}${buildPlantLine(10, 'B')}${c}{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n`,
-      { created: 3, rejected: { 422: 2 } },
-      buildPlantLine(-1, 'A') + buildPlantLine(0, 'C') + buildPlantLine(10, 'B'),
+      `${a}${buildPlantLine(10, 'B')}${c}{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n{}\n${b}`,
+      { created: 5, rejected: { 422: 2 } },
+      [[-1, 'A'] as const, [1, 'C'] as const, [2, 'D'] as const, [5, 'B'] as const]
+        .map(([id, name]) => buildPlantLine(id, name))
+        .join('') + buildPlantLine(10, 'B'),
     ],
     [
-      'rejects a plant whose generated id another plant has',
-      '6 --if-exists skip',
-      z7,
-      `${a}${b}`,
-      { created: 1, ...one(409) },
-      buildPlantLine(6, 'A') + z7,
+      'rejects a record whose counted id another plant has, and skips one whose plant is equal',
+      '--id-from 6 plants',
+      z7 + buildPlantLine(8, 'C'),
+      'name\nA\nB\nC\n',
+      { created: 1, skipped: 1, ...one(409) },
+      buildPlantLine(6, 'A') + z7 + buildPlantLine(8, 'C'),
     ],
     [
-      'rejects a plant whose generated id even an equal plant has',
-      '1 plants',
-      '',
-      'id,name\n3,A\n,A\n,A\n,A\n',
-      { created: 3, ...one(409) },
-      buildPlantLine(1, 'A') + buildPlantLine(2, 'A') + buildPlantLine(3, 'A'),
-    ],
-    [
-      'begins at the greatest id of the store plus 1',
-      'next --atomic',
-      z7,
-      `${a}${buildPlantLine(3, 'B')}${c}`,
-      { created: 3 },
-      onTop,
-    ],
-    [
-      'generates ids for plants without one, and updates others',
-      'next --if-exists update',
+      'generates ids for new names, and updates others',
+      '--by-name --if-exists update',
       z7,
       `${a}{"id":7,"tag":"new"}\n${buildPlantLine(3, 'B')}${c}{"tag":"x"}\n`,
       { created: 3, updated: 1, ...one(422) },
@@ -209,40 +195,40 @@ describe('an import with --id-from', () => {
     ],
     [
       'generates ids above all ids of a file, whose plants keep theirs',
-      'next plants',
+      '--by-name plants',
       '',
       'id,name\n,A\n0007,Z\n,C\n3,B\n',
       { created: 4 },
       onTop,
     ],
     [
-      'generates ids above all ids of a file with names that are stored',
-      'next plants --match name',
+      'generates ids above those of rejected records, and finds names that are stored',
+      '--by-name plants',
       z7,
-      'id,name\n,A\n9,B\n,Z\n',
-      { created: 2, skipped: 1 },
-      z7 + buildPlantLine(9, 'B') + buildPlantLine(10, 'A'),
+      'id,name\n,A\n9,\n,Z\n',
+      { created: 1, skipped: 1, ...one(422) },
+      z7 + buildPlantLine(10, 'A'),
     ],
     [
-      'does not generate ids above those of stdin, which are rejected from the first generated id on',
-      'next',
+      'does not know the ids of stdin, which are rejected from the first generated id on',
+      '--by-name',
       z7,
       `${buildPlantLine(6, 'B')}${buildPlantLine(8, 'C')}${buildPlantLine(9, 'D')}${a}`,
       { created: 2, rejected: { 409: 2 } },
       buildPlantLine(6, 'B') + z7 + buildPlantLine(8, 'A'),
     ],
     [
-      'ends if the store has the largest id',
-      'next',
-      buildPlantLine(largest),
-      `${a}`,
-      { code: 1 },
-      buildPlantLine(largest),
+      'rejects a new name if the store has the largest id',
+      '--by-name',
+      buildPlantLine(largest, 'B'),
+      `${a}${b}`,
+      { skipped: 1, ...one(409) },
+      buildPlantLine(largest, 'B'),
     ],
-  ])('%s: --id-from %s', async (_, flags, before, input, counts, after) => {
+  ])('%s: %s', async (_, flags, before, input, counts, after) => {
     if (before !== '') await user.import('', before)
     user.write('plants', input)
-    const { err: _err, ...result } = await user.import(`--id-from ${flags}`, input)
+    const { err: _err, ...result } = await user.import(flags, input)
     expect(result).toEqual({ code: 'rejected' in counts ? 6 : 0, ...counts })
     expect(await user.list()).toBe(after)
   })
@@ -252,9 +238,17 @@ describe('an import with --id-from', () => {
     async (files) => {
       user.write('one', 'id,name\n7,Z\n,A\n')
       user.write('two', 'id,name\n3,B\n,C\n')
-      expect(await user.import(`${files} --id-from next`)).toMatchObject({ code: 0, created: 4 })
+      expect(await user.import(`${files} --by-name`)).toMatchObject({ code: 0, created: 4 })
       const ids = parseObjects(await user.list()).map(({ id }) => id)
       expect(ids).toEqual([3, 7, 8, 9])
+    },
+  )
+
+  test.each(['--by-name', '--if-exists skip', '--if-exists update'])(
+    'takes no --id-from together with %s',
+    async (flags) => {
+      const err = expect.stringContaining(' cannot be used ')
+      expect(await user.import(`--id-from 1 ${flags}`, `${a}`)).toEqual({ code: 2, err })
     },
   )
 })

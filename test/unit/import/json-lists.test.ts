@@ -78,7 +78,7 @@ const cases: {
     value: { Rosa: { family: 'x' }, Acer: { family: 'y' } },
     message: 'is an object with the keys "Rosa", "Acer"',
     command: "jq -c 'to_entries[] | {name: .key} + .value' list.json",
-    add: '--id-from next',
+    add: '--by-name',
   },
   {
     title: 'an object by id',
@@ -155,7 +155,7 @@ const cases: {
     ],
     message: 'list.json is not a list of plants: it is a list of lists\n',
     command: "jq -c '.[1:][] | {name: .[1], tag: .[0]}' list.json",
-    add: '--id-from next',
+    add: '--by-name',
   },
   {
     title: 'lists of cells below other names of columns',
@@ -178,7 +178,7 @@ const cases: {
     value: { count: 2, plants: ['Fern', 'Moss'] },
     message: 'it is an object with the keys "count", "plants", which contains strings\n',
     command: "jq -c '.plants[] | {name: .}' list.json",
-    add: '--id-from next',
+    add: '--by-name',
   },
   {
     title: 'a packed file whose name has a quote and a space',
@@ -192,7 +192,7 @@ const cases: {
     value: { note: pad, plants: [{ name: 'Fern' }, { name: 'Moss', pad }] },
     message: 'is an object with the keys "note", "plants", which contains objects with "name"',
     command: "jq -c '.plants[]' list.json",
-    add: '--id-from next',
+    add: '--by-name',
     created: 1,
   },
 ]
@@ -315,7 +315,7 @@ test('the error for a list without ids, or with other keys, names the option tha
   const { err } = await user.import('', '[{"name":"Fern"},{"name":"Moss"}]')
   expect(err).toBe(
     'plants: stdin has no key "id": it has only "name"\n' +
-      '  If the plants have no ids, add --id-from next. If a key has the ids, name it with --map id=KEY\n',
+      '  If the plants have no ids, add --by-name, or for one plant for each record, --id-from 1. If a key has the ids, name it with --map id=KEY\n',
   )
   const other = await user.import('', '[{"Nr":1,"Sorte":"Fern"}]')
   expect(other.err).toContain('stdin has no keys "id", "name": it has only "Nr", "Sorte"\n')

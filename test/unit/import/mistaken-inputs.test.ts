@@ -27,7 +27,7 @@ test.each<Mistake>([
   [
     ['list.csv', '--id', 'next'],
     'Unknown option --id',
-    'To generate ids for plants without one: --id-from next. To choose the column of the ids: --map id=COLUMN',
+    'For plants without ids: --by-name or --id-from N. To choose the column of the ids: --map id=COLUMN',
   ],
   ...['id;tag;name', 'id tag name'].map(
     (names): Mistake => [
@@ -38,8 +38,8 @@ test.each<Mistake>([
   ),
   [
     ['list.csv', '--id-from', 'auto'],
-    '--id-from must be an integer from -9223372036854775808 to 9223372036854775807, or the word next, but was "auto"',
-    'For example: --id-from next',
+    '--id-from must be an integer from -9223372036854775808 to 9223372036854775807, but was "auto"',
+    'For example: --id-from 1',
   ],
   [
     ['list.csv', '--name', 'Kind'],
@@ -132,7 +132,7 @@ test.skipIf(isWindows)('the hint about quotes around rows leads to an import', a
 
 const chooseHint =
   'Choose the columns by name or number with --map id=COLUMN,name=COLUMN ' +
-  'or, if the plants have no ids, with --map name=COLUMN --id-from next. ' +
+  'or, if the plants have no ids, with --map name=COLUMN --by-name. ' +
   'If the table has no header, add --columns id,name'
 
 test.each([

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chownSync, existsSync, symlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
@@ -8,10 +8,10 @@ import {
   countPlants,
   ImportSandbox,
   nextChunk,
+  parseCounts,
 } from '../../helpers/sandbox/import-sandbox.js'
 import { CapturedOutput, createIo } from '../../helpers/sandbox/run.js'
 import { isWindows, parseObjects } from '../../helpers/sandbox/sandbox.js'
-import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
 
 let user: ImportSandbox
 
@@ -80,21 +80,12 @@ test.each([
     '. To write all rejected records to a file, run the command again with --rejects FILE',
   ],
   ['--atomic', '. To write all rejected records to a file, run the command again with --rejects'],
-  [
-    '--id-from next',
-    'To write all rejected records to a file, run the command again with --rejects FILE --match name. Plants that are stored unchanged are skipped',
-  ],
   ['--dry-run', '. To list all rejected records, add --output json'],
   ['--rejects some', undefined],
 ])(
   'an import %s says how to see the rejected records that it does not list',
   async (flags, end) => {
-    const isGenerated = flags.startsWith('--id-from')
-    const id = isGenerated ? '"x"' : 'null'
-    user.write(
-      'bad',
-      `${isGenerated ? '{"name":"Ash"}\n' : ''}${`{"id":${id},"name":"Fern"}\n`.repeat(21)}`,
-    )
+    user.write('bad', '{"id":null,"name":"Fern"}\n'.repeat(21))
     const { err } = await user.run(`import bad ${flags} --output text`)
     const hint = err.trim().split('\n').at(-1)
     if (end === undefined) expect(hint).not.toContain('all rejected records')
@@ -109,8 +100,8 @@ test.each([
   user.write('one', 'id,name\nx,A\n')
   user.write('other', other)
   const err = expect.stringContaining('plants: other has another header')
-  expect(await user.import('one other --rejects bad')).toMatchObject({ code: 2, err })
-  expect(user.read('bad').split('\n')).toHaveLength(3)
+  expect(await user.import('one other --rejects bad')).toEqual({ code: 2, err })
+  expect([user.has('bad'), user.has('data')]).toEqual([false, false])
 })
 
 describe('a rejects file', () => {
@@ -148,78 +139,50 @@ describe('a rejects file', () => {
     expect([user.read('notes'), user.has('nothing')]).toEqual(['mine', false])
   })
 
-  test.skipIf(process.getuid?.() !== 0)(
-    'is no file of another user, and the error says what is missing (needs root)',
-    async () => {
-      user.write('plants', `{"id":1,"name":1}\n${buildPlantLine(2)}`)
-      // The clock is asked after each chunk, before its rows are appended.
-      const now = () => {
-        if (countPlants(user.store) > 0)
-          chownSync(join(user.home, user.write('bad', '')), 1234, 1234)
-        return performance.now()
-      }
-      const { code, err } = await user.run('import plants --rejects bad', { now })
-      expect([code, user.read('bad')]).toEqual([2, ''])
-      expect(err).toMatch(/plants:1: Invalid plant: .*bad belongs to another user \(uid 1234\)/s)
-    },
-  )
-
-  test.each([
-    ['has the same records', () => user.read('made')],
-    ['is empty', () => ''],
-  ])(
-    'is not a file that appears while the import runs, even if that file %s',
-    async (_, contentOf) => {
-      const list = user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
-      expect(await user.import(`${list} --rejects made --store other.db`)).toMatchObject({
-        code: 6,
-      })
-      const content = contentOf()
-      // The clock is asked after each chunk, before its rows are appended.
-      const now = () => {
-        if (countPlants(user.store) > 0) user.write('bad', content)
-        return performance.now()
-      }
-      const err = expect.stringContaining('bad already exists')
-      expect(await user.run(`import ${list} --rejects bad`, { now })).toMatchObject({
-        code: 2,
-        err,
-      })
-      expect(user.read('bad')).toBe(content)
-      expect(await user.import(`${list} --rejects other`)).toMatchObject({ code: 6, created: 1 })
-      expect(user.read('other')).toBe(user.read('made'))
-    },
-  )
-
-  test('is left to another process that has resumed the import', async () => {
+  test('is not a file that appears while the import runs, and no record is lost', async () => {
     user.write('plants', `{"id":1}\n${buildPlantLine(2)}`)
-    // The clock is asked after each chunk, before its rows are appended.
-    const now = () => {
-      if (countPlants(user.store) > 0) {
-        queryFile(user.store, "UPDATE imports SET state = 'another'")
-        user.write('bad', 'of another process')
-      }
-      return performance.now()
-    }
-    const err = expect.stringContaining('Another process has changed the store')
-    expect(await user.run('import plants --rejects bad', { now })).toMatchObject({ code: 4, err })
-    expect(user.read('bad')).toBe('of another process')
-  })
-
-  test('is not written after another process has resumed the import', async () => {
-    user.write('plants', `{"id":1,"name":1}\n{"id":3,"name":"Oak"}\n${nextChunk}{"id":2}\n`)
-    let before: string | undefined
     // The clock is asked after each chunk.
     const now = () => {
-      if (before === undefined && user.has('bad') && user.read('bad') !== '') {
-        before = user.read('bad')
-        queryFile(user.store, "UPDATE imports SET state = 'another'")
-      }
+      if (countPlants(user.store) > 0) user.write('bad', 'of another program')
       return performance.now()
     }
-    const err = expect.stringContaining('Another process has changed the store')
-    expect(await user.run('import plants --rejects bad', { now })).toMatchObject({ code: 4, err })
-    expect(user.read('bad')).toBe(before)
+    const { code, out, err } = await user.run('import plants --rejects bad', { now })
+    expect([code, parseCounts(out)]).toEqual([74, { created: 1, rejected: { 422: 1 } }])
+    const [, rest] = /The rejected records are in (.*): rename it/.exec(err) ?? []
+    expect(readFileSync(String(rest), 'utf8')).toContain('{"rejected_line":1,')
+    expect(user.read('bad')).toBe('of another program')
+  })
+
+  test('has no name until the import ends', async () => {
+    user.write('plants', `{"id":1,"name":1}\n${nextChunk}{"id":2}\n`)
+    const names: string[][] = []
+    const now = () => {
+      names.push(readdirSync(user.home))
+      return performance.now()
+    }
+    expect(await user.run('import plants --rejects bad', { now })).toMatchObject({ code: 6 })
+    expect(names.some((files) => files.includes('bad'))).toBe(false)
+    expect(names.some((files) => files.some((name) => name.endsWith('.tmp')))).toBe(true)
+    expect(readdirSync(user.home).filter((name) => name.endsWith('.tmp'))).toEqual([])
+  })
+
+  test.each([
+    ['a file', 'list.csv', false],
+    ['stdin', '-', true],
+  ])('of %s that ends in a quote has its name: $2', async (_, input, hasName) => {
+    const text = `id,name\nx,X\n${'1,Fern\n'.repeat(40_000)}2,"Moss\n`
+    user.write('list.csv', text)
+    const result = await user.import(`${input} --format csv --rejects bad.csv`, text)
+    expect(result).toMatchObject({ code: 2 })
+    expect(user.has('bad.csv')).toBe(hasName)
+  })
+
+  test('keeps the store from being created if it exists', async () => {
+    user.write('list.csv', 'id,name\n1,Fern\n')
+    user.write('bad.csv', 'mine')
+    const err = expect.stringContaining('bad.csv already exists')
+    expect(await user.import('list.csv --rejects bad.csv')).toEqual({ code: 2, err })
+    expect([user.read('bad.csv'), user.has('data')]).toEqual(['mine', false])
   })
 })
 
@@ -274,8 +237,7 @@ describe('an import says that a file has an id twice', () => {
 
 describe('a rejected line that was not JSON', () => {
   const line = '{"rejected_line":1,"rejected_reason":"Not JSON","rejected_text":"{}"}\n'
-  const hint =
-    'Replace the whole line with the JSON object in "rejected_text", without its quotes, and corrected'
+  const hint = 'Replace "rejected_text" and its text with the keys and values of the corrected line'
 
   test('has no plant in its text', async () => {
     user.write('bad', line)
@@ -296,59 +258,26 @@ describe('a rejected line that was not JSON', () => {
   })
 })
 
-test.each([
-  {
-    options: '--if-exists same',
-    hint: 'Replace --id-from 3 with --id-from next, and add --match name. Plants that are stored unchanged are skipped',
-  },
-  { options: '--rejects bad', hint: 'Import HOME/bad with --id-from next, not 3' },
-  { options: '--match name', hint: 'Replace --id-from 3 with --id-from next' },
-  { options: '--dry-run', hint: 'Replace --id-from 3 with --id-from next' },
-])('a generated id that exists is rejected with $options: $hint', async ({ options, hint }) => {
-  user.write('list.csv', 'id,name\n3,X\n,Y\n')
-  const { err } = await user.run(`import list.csv --id-from 3 ${options} --output text`)
+test('a counted id that another plant has is rejected, and the hint names the two causes', async () => {
+  user.write('list.csv', 'id,name\n4,X\n,Y\n')
+  const { err } = await user.run('import list.csv --id-from 3 --output text')
   expect(err).toContain(
-    'plants: list.csv:3: The record has no id, and another plant has the generated id 3\n',
+    'plants: list.csv:3: The record has no id, and another plant has the generated id 4\n',
   )
-  expect(err).toContain(`\n  ${hint.replace('HOME', user.home)}\n`)
-})
-
-describe('an import that has generated ids and rejected a record', () => {
-  const hint =
-    'To write all rejected records to a file, run the command again with --rejects FILE --match name. Plants that are stored unchanged are skipped'
-
-  test('has a hint that leads to a corrected record, and stores no plant twice', async () => {
-    user.write('list.csv', 'name,tag\nFern,wet\n,dry\nMoss,wet\n')
-    const { err } = await user.run('import list.csv --id-from next --output text')
-    expect(err).toContain(`plants: Rejected 1 plant\n  ${hint}\n`)
-    const options = '--id-from next --match name --rejects'
-    expect(await user.import(`list.csv ${options} bad.csv`)).toMatchObject({ skipped: 2, code: 6 })
-    user.write('bad.csv', user.read('bad.csv').replace(',,dry', ',Aloe,dry'))
-    expect(await user.import(`bad.csv ${options} bad2.csv`)).toMatchObject({ created: 1, code: 0 })
-    expect(await user.list()).toContain('{"id":3,"name":"Aloe","tag":"dry"}')
-    expect(countPlants(user.store)).toBe(3)
-  })
-
-  test('has another hint if plants are found by name, or nothing is stored', async () => {
-    user.write('list.csv', 'name,tag\nFern,\n,dry\n')
-    const otherHint =
-      'Correct the input, and run the command again. To write all rejected records to a file, add --rejects FILE\n'
-    const { err } = await user.run('import list.csv --id-from next --match name --output text')
-    expect(err).toContain(otherHint)
-    user.write('none.csv', 'name,tag\n,wet\n')
-    const { err: errOfNone } = await user.run('import none.csv --id-from next --output text')
-    expect(errOfNone).toContain(otherHint)
-  })
+  expect(err).toContain(
+    '\n  Begin with an --id-from above all ids of the store. If rows of a list that is stored have moved, import it with --by-name or with ids of its own\n',
+  )
 })
 
 test('a rejected line that is not JSON is corrected in the rejects file as the hint says', async () => {
   user.write('list.ndjson', '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"\n')
   const { err } = await user.run('import list.ndjson --rejects bad.ndjson --output text')
   expect(err).toContain(
-    '/bad.ndjson, replace each line that has "rejected_text" with its corrected JSON object, and import that file with the same options and a new --rejects file\n',
+    '/bad.ndjson. Replace "rejected_text" and its text with the keys and values of the corrected line. Import that file with the same options and a new --rejects file\n',
   )
   expect(user.read('bad.ndjson')).toContain('"rejected_text":')
-  user.write('bad.ndjson', '{"id":2,"name":"Moss"}\n')
+  const corrected = user.read('bad.ndjson').replace(/"rejected_text":.*}/, '"id":2,"name":"Moss"}')
+  user.write('bad.ndjson', corrected)
   expect(await user.import('bad.ndjson --rejects new.ndjson')).toMatchObject({
     code: 0,
     created: 1,
@@ -363,13 +292,22 @@ test('a dry run says that it does not write the rejects file', async () => {
 })
 
 test.each([
-  ['-', '--rejects writes no records to stdout', 'rejected.csv'],
-  ['bad.xlsx', '--rejects writes text, not .xlsx files', 'bad.csv'],
-  ['bad.csv.gz', '--rejects writes text, not .gz files', 'bad.csv'],
-])('the rejects file cannot be %s', async (path, message, otherPath) => {
-  user.write('list.csv', 'id,name\nx,X\n')
+  ['-', '--rejects writes no records to stdout', '--rejects rejected.csv'],
+  ['bad.fods', '--rejects writes text, not .fods files', '--rejects bad.csv'],
+  ['bad.csv.gz', '--rejects writes text, not .gz files', '--rejects bad.csv'],
+  ['bad.json', 'The rejected records of this input are written as CSV', 'such as rejected.csv'],
+  ['bad.tsv', 'The rejected records of this input are written as CSV', 'such as rejected.csv'],
+])('the rejects file of a table cannot be %s', async (path, message, advice) => {
+  user.write('list.csv', 'id,name\nx,X\n1,Fern\n')
   const { code, err } = await user.run(`import list.csv --rejects ${path} --output text`)
-  expect(code).toBe(2)
+  expect([code, user.has('data')]).toEqual([2, false])
   expect(err).toContain(message)
-  expect(err).toContain(`--rejects ${otherPath}\n`)
+  expect(err).toContain(`${advice}\n`)
+})
+
+test('the rejects file of JSON cannot be a table, and that of tabs can', async () => {
+  user.write('list.ndjson', '{}\n')
+  expect(await user.import('list.ndjson --rejects bad.csv')).toMatchObject({ code: 2 })
+  user.write('list.tsv', 'id\tname\nx\tX\n')
+  expect(await user.import('list.tsv --rejects bad.tsv')).toMatchObject({ code: 6 })
 })

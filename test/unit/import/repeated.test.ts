@@ -1,99 +1,253 @@
-import { copyFileSync, utimesSync } from 'node:fs'
-import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { readdirSync } from 'node:fs'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
-import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { PlantsError } from '../../../src/errors.js'
+import {
+  buildPlantLine,
+  countPlants,
+  ImportSandbox,
+  nextChunk,
+} from '../../helpers/sandbox/import-sandbox.js'
 import { CapturedOutput, createIo } from '../../helpers/sandbox/run.js'
-import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
+import { DatabaseSync } from '../../helpers/sandbox/sqlite-file.js'
 
-// An import that generated ids would create its plants a second time, so it is not repeated unless
-// the user asks for it.
+// An import remembers nothing: the same command reads everything again, and stores what is missing.
 
-let sandbox: ImportSandbox
+let user: ImportSandbox
 
 beforeEach(() => {
-  sandbox = new ImportSandbox()
+  user = new ImportSandbox()
 })
 
-const resolvePath = (name: string) => join(sandbox.home, name)
-const readCheckpoints = () => queryFile(sandbox.store, 'SELECT * FROM imports')
+const listNames = async () => (await user.run('list -o csv')).out.split('\n').slice(1, -1)
 
-describe('a complete import that generated ids', () => {
-  const repeatedError = {
-    code: 2,
-    err: expect.stringMatching(/^plants: The same input was imported /),
+/** Runs the command, and interrupts it after its first chunk. */
+async function interrupt(command: string, stdin?: string) {
+  const stop = new AbortController()
+  const now = () => {
+    if (countPlants(user.store) > 0) stop.abort(new PlantsError('interrupted', 'Interrupted'))
+    return performance.now()
   }
+  return user.import(command, stdin, { now, signal: stop.signal })
+}
 
-  test('is not repeated by accident', async () => {
-    sandbox.write('plants', '{"name":"A"}\n{"name":"B"}\n')
-    const command = 'plants --id-from next'
-    expect(await sandbox.import(command)).toMatchObject({ code: 0, created: 2 })
-    utimesSync(resolvePath('plants'), 1, 1)
-    copyFileSync(resolvePath('plants'), resolvePath('copy'))
-    for (const again of [
-      ...['', ' --rejects bad', ' --if-exists update', ' --atomic'].map((flags) => command + flags),
-      'plants --id-from 7',
-      'copy --id-from next --format ndjson',
-    ])
-      expect(await sandbox.import(again)).toEqual(repeatedError)
-    expect(await sandbox.import(`${command} --restart`)).toMatchObject({ code: 0, created: 2 })
-    sandbox.write('plants', '{"name":"C"}\n')
-    expect(await sandbox.import(command)).toMatchObject({ code: 0, created: 1 })
-    const stored = ['A', 'B', 'A', 'B', 'C'].map((name, index) => buildPlantLine(index + 1, name))
-    expect(await sandbox.list()).toBe(stored.join(''))
+describe('a list with counted ids', () => {
+  const command = 'list.csv --id-from 1'
+
+  test('stores nothing under another id if a row is inserted above', async () => {
+    user.write('list.csv', 'name\nFern\nMoss\nRose\n')
+    expect(await user.import(command)).toMatchObject({ code: 0, created: 3 })
+    user.write('list.csv', 'name\nAloe\nFern\nMoss\nRose\n')
+    // The last row has an id that no plant has: it is the one row that nobody can tell from a new one.
+    expect(await user.import(command)).toMatchObject({ created: 1, rejected: { 409: 3 } })
+    expect(await listNames()).toEqual(['1,Fern,', '2,Moss,', '3,Rose,', '4,Rose,'])
   })
 
-  test('is recognized by each of its files, compressed or not', async () => {
-    sandbox.write('one.csv', 'name\nA\n')
-    sandbox.write('other.csv', 'name\nB\n')
-    sandbox.write('one.csv.gz', gzipSync('name\nA\n'))
-    const flags = '--id-from next'
-    expect(await sandbox.import(`one.csv other.csv ${flags}`)).toMatchObject({ created: 2 })
-    for (const files of ['other.csv one.csv', 'other.csv', 'one.csv.gz'])
-      expect(await sandbox.import(`${files} ${flags}`)).toEqual(repeatedError)
+  test('gives each row its id, also if a row is corrected later', async () => {
+    user.write('list.csv', 'name,tag\nFern,\n,wet\nMoss,\nRose,\nAloe,\n')
+    expect(await user.import(command)).toMatchObject({ created: 4, rejected: { 422: 1 } })
+    user.write('list.csv', 'name,tag\nFern,\nSedge,wet\nMoss,\nRose,\nAloe,\n')
+    expect(await user.import(command)).toMatchObject({ code: 0, created: 1, skipped: 4 })
+    expect(await listNames()).toEqual(['1,Fern,', '2,Sedge,wet', '3,Moss,', '4,Rose,', '5,Aloe,'])
   })
 
-  test('is recognized although its summary could not be written', async () => {
-    const io = createIo({ cwd: sandbox.home, env: sandbox.env })
-    const stdout = new CapturedOutput({}, 'stdout')
-    stdout.write = () => Promise.reject(Object.assign(new Error('EPIPE'), { code: 'EPIPE' }))
-    sandbox.write('plants', '{"name":"A"}\n')
-    const command = 'plants --id-from next --atomic'
-    expect(await run(['import', ...command.split(' ')], { ...io, stdout })).toBe(0)
-    expect(await sandbox.import(command)).toEqual(repeatedError)
-    expect(await sandbox.list()).toBe(buildPlantLine(1, 'A'))
+  test.each([
+    [
+      'list.csv',
+      'id,name,tag\n,Fern,\nx,Moss,\n,,wet\n9,Rose,\n,Fern,\n',
+      [/,x,/, ',,'],
+      [/,4,,,wet\n/, ',4,,Fern,\n'],
+    ],
+    [
+      'list.ndjson',
+      '{"name":"Fern"}\n{"id":"x","name":"Moss"}\n{"name":1}\n{"id":9,"name":"Rose"}\n{"name":"Fern"}\n',
+      [/"id":"x",/, ''],
+      [/"name":1/, '"name":"Fern"'],
+    ],
+  ] as [string, string, ...[RegExp, string][]][])(
+    'has its ids in the rejects file, although an equal plant has another one: %s',
+    async (file, text, ...corrections) => {
+      const rejects = `bad.${file.split('.')[1]}`
+      user.write(file, text)
+      const flags = '--id-from 2'
+      const first = await user.import(`${file} ${flags} --rejects ${rejects}`)
+      expect(first).toMatchObject({ code: 6, created: 3, rejected: { 422: 2 } })
+      let corrected = user.read(rejects)
+      for (const [pattern, text] of corrections) corrected = corrected.replace(pattern, text)
+      user.write(rejects, corrected)
+      const again = await user.import(`${rejects} ${flags} --rejects more`)
+      expect(again).toMatchObject({ code: 0, created: 2 })
+      expect(await listNames()).toEqual(['2,Fern,', '3,Moss,', '4,Fern,', '6,Fern,', '9,Rose,'])
+    },
+  )
+
+  test('counts none in a rejects file, where a record without both ids is rejected', async () => {
+    user.write('bad.csv', 'rejected_line,rejected_reason,rejected_id,name\n2,x,7,Fern\n,,,Moss\n')
+    const result = await user.import('bad.csv --id-from 1 --rejects again.csv')
+    expect(result).toMatchObject({ created: 1, rejected: { 422: 1 } })
+    expect(user.read('again.csv')).toMatch(/\n3,.*the id is missing.*,,Moss\n$/)
+    expect(await listNames()).toEqual(['7,Fern,'])
   })
 
-  test('with --atomic is recognized only after it created plants', async () => {
-    const command = 'plants --id-from next --atomic'
-    sandbox.write('plants', '{"name":"A"}\nbad\n')
-    expect(await sandbox.import(command)).toMatchObject({ code: 6, rejected: { 400: 1 } })
-    expect(readCheckpoints()).toEqual([])
-    sandbox.write('plants', '{"name":"A"}\n')
-    expect(await sandbox.import(command)).toMatchObject({ code: 0, created: 1 })
-    for (const again of [command, 'plants --id-from next'])
-      expect(await sandbox.import(again)).toEqual(repeatedError)
+  test('of several files is one list', async () => {
+    user.write('one', 'id,name\nx,Bad\n,Fern\n')
+    user.write('two', 'id,name\n,Moss\n')
+    expect(await user.import('one two --id-from 1')).toMatchObject({ code: 6, created: 2 })
+    expect(await user.import('one two --id-from 1')).toMatchObject({ code: 6, skipped: 2 })
+    expect(await listNames()).toEqual(['2,Fern,', '3,Moss,'])
+  })
+})
+
+describe('a list by name', () => {
+  test('with both kinds of records may reject on repetition what it stored', async () => {
+    user.write('list.csv', 'id,name\n,Fern\n7,Fern\n')
+    expect(await user.import('list.csv --by-name')).toMatchObject({ code: 0, created: 2 })
+    expect(await listNames()).toEqual(['7,Fern,', '8,Fern,'])
+    const again = await user.import('list.csv --by-name')
+    expect(again).toMatchObject({ skipped: 1, rejected: { 422: 1 } })
+    expect(again.err).toContain('Several plants have the name "Fern": 7, 8')
   })
 
-  test('with --match name may be repeated only with --match name', async () => {
-    sandbox.write('plants', `${buildPlantLine(1, 'A')}{"name":"B"}\n`)
-    const byName = 'plants --id-from next --match name'
-    expect(await sandbox.import(byName)).toMatchObject({ code: 0, created: 2 })
-    expect(await sandbox.import(byName)).toMatchObject({ code: 0, skipped: 2 })
-    expect(await sandbox.import('plants --id-from next')).toEqual(repeatedError)
+  test('of next month has one plant more, and one tag changed', async () => {
+    user.write('list.csv', 'name,tag\nFern,shade\nMoss,\n')
+    await user.import('list.csv --by-name')
+    user.write('list.csv', 'name,tag\nAloe,\nFern,sun\nMoss,\n')
+    const command = 'list.csv --by-name'
+    const same = await user.import(command)
+    expect(same).toMatchObject({ created: 1, skipped: 1, rejected: { 409: 1 } })
+    const update = await user.import(`${command} --if-exists update`)
+    expect(update).toMatchObject({ code: 0, updated: 1, skipped: 2 })
+    expect(await listNames()).toEqual(['1,Fern,sun', '2,Moss,', '3,Aloe,'])
   })
 
-  test('is not recognized if its generated ids existed, so that nothing was stored', async () => {
-    await sandbox.run('create --id 5 --name Fern')
-    sandbox.write('plants', '{"name":"A"}\n')
-    expect(await sandbox.import('plants --id-from 5')).toMatchObject({ code: 6 })
-    expect(await sandbox.import('plants --id-from 6')).toMatchObject({ code: 0, created: 1 })
+  test('does not overwrite a plant that has taken a generated id meanwhile', async () => {
+    user.write('list.ndjson', `{"name":"Fern"}\n${nextChunk}{"name":"Moss","tag":"wet"}\n`)
+    let isTaken = false
+    const now = () => {
+      if (!isTaken && countPlants(user.store) === 1) {
+        isTaken = true
+        const db = new DatabaseSync(user.store)
+        db.exec("INSERT INTO plants (id, name) VALUES (2, 'Oak')")
+        db.close()
+      }
+      return performance.now()
+    }
+    const command = 'list.ndjson --by-name --if-exists update'
+    const first = await user.import(command, undefined, { now })
+    expect(first).toMatchObject({ code: 6, created: 1, rejected: { 409: 1 } })
+    expect(first.err).toContain('Run the same command again')
+    expect(await user.import(command)).toMatchObject({ code: 0, created: 1, skipped: 1 })
+    expect(await listNames()).toEqual(['1,Fern,', '2,Oak,', '3,Moss,wet'])
   })
 
-  test('is not recognized if no plant needed a generated id', async () => {
-    sandbox.write('plants', buildPlantLine(1, 'A'))
-    expect(await sandbox.import('plants --id-from next')).toMatchObject({ code: 0, created: 1 })
-    expect(readCheckpoints()).toEqual([])
+  test('leaves gaps where a constraint of the owner rejects a name, and fills them', async () => {
+    await user.run('create --id 1 --name Oak')
+    const db = new DatabaseSync(user.store)
+    db.exec(`CREATE TRIGGER t BEFORE INSERT ON plants WHEN NEW.id % 7 = 0
+      BEGIN SELECT RAISE(ABORT, 'no seventh'); END`)
+    const names = Array.from({ length: 20 }, (_, index) => `Fern ${index}`)
+    user.write('list.csv', `name\n${names.join('\n')}\n`)
+    const command = 'list.csv --by-name'
+    expect(await user.import(command)).toMatchObject({ created: 17, rejected: { 422: 3 } })
+    expect(await user.import(command)).toMatchObject({ created: 2, rejected: { 422: 1 } })
+    expect(await user.import(command)).toMatchObject({ created: 1, skipped: 19, code: 0 })
+    db.close()
+    expect((await listNames()).map((row) => row.split(',')[1])).toEqual(
+      expect.arrayContaining(['Oak', ...names]),
+    )
+    expect(countPlants(user.store)).toBe(21)
   })
+})
+
+describe('an import that was interrupted', () => {
+  const text = `{"id":1,"name":"Fern"}\n{"id":2}\n${nextChunk}{"id":3,"name":"Moss"}\n{"id":4}\n`
+  const hint = 'To continue, run the same command again\n'
+
+  test.each(['', '--if-exists skip', '--if-exists update'])(
+    'is continued by the same command, with all rejected records: %s',
+    async (flags) => {
+      user.write('list', text)
+      const command = `list --rejects bad ${flags}`
+      const first = await interrupt(command)
+      expect(first).toMatchObject({ code: 130, created: 1, rejected: { 422: 1 } })
+      expect(first.err).toContain(`Interrupted after 2 plants\n`)
+      expect(first.err).toContain(hint)
+      expect(readdirSync(user.home).filter((name) => /bad|tmp/.test(name))).toEqual([])
+      const again = { code: 6, created: 1, skipped: 1, rejected: { 422: 2 } }
+      expect(await user.import(command)).toMatchObject(again)
+      expect(user.readRejected('bad').map(({ line }) => line)).toEqual([2, 5])
+    },
+  )
+
+  test('and read stdin leaves its rejects file', async () => {
+    const first = await interrupt('- --rejects bad', text)
+    expect(first).toMatchObject({ code: 130, created: 1 })
+    expect(user.readRejected('bad').map(({ line }) => line)).toEqual([2])
+  })
+
+  test('stores nothing with --atomic, and leaves no rejects file', async () => {
+    user.write('list', text)
+    const stop = new AbortController()
+    let calls = 0
+    const now = () => {
+      calls += 1
+      if (calls > 2) stop.abort(new PlantsError('interrupted', 'Interrupted'))
+      return performance.now()
+    }
+    const options = { now, signal: stop.signal }
+    const result = await user.import('list --atomic --rejects bad', undefined, options)
+    expect(result).toMatchObject({ code: 130, err: expect.stringContaining('nothing was changed') })
+    expect([countPlants(user.store), user.has('bad')]).toEqual([0, false])
+  })
+
+  test('treats the store as it finds it: a changed plant differs, and a deleted one comes back', async () => {
+    user.write('list', `${buildPlantLine(1)}${buildPlantLine(2)}${nextChunk}${buildPlantLine(3)}`)
+    await interrupt('list')
+    await user.run('update 1 --name Renamed')
+    await user.run('delete 2 --yes')
+    expect(await user.import('list')).toMatchObject({ created: 2, rejected: { 409: 1 } })
+    const update = await user.import('list --if-exists update')
+    expect(update).toMatchObject({ code: 0, updated: 1, skipped: 2 })
+  })
+})
+
+test('two imports of one list at once store each record once', async () => {
+  const lines = Array.from({ length: 3000 }, (_, index) => `{"name":"Fern ${index % 1000}"}\n`)
+  user.write('list', lines.join(''))
+  const results = await Promise.all(
+    [1, 2].map(async (n) => (await user.run(`import list --id-from 5 --rejects bad${n}`)).code),
+  )
+  expect(results).toEqual([0, 0])
+  expect(countPlants(user.store)).toBe(3000)
+})
+
+test('two imports with one rejects file lose no record', async () => {
+  user.write('one', '{"id":1}\n')
+  user.write('two', '{"id":2}\n')
+  const results = await Promise.all(
+    ['one', 'two'].map((file) => user.run(`import ${file} --if-exists update --rejects bad`)),
+  )
+  expect(results.map(({ code }) => code).sort()).toEqual([6, 74])
+  const rest = readdirSync(user.home).filter((name) => name.endsWith('.tmp'))
+  expect(rest).toHaveLength(1)
+  const lines = [...user.readRejected('bad'), ...user.readRejected(String(rest[0]))]
+  expect(lines.map(({ record }) => record)).toEqual(expect.arrayContaining([{ id: 1 }, { id: 2 }]))
+})
+
+test('an import succeeds although nobody reads its summary', async () => {
+  const io = createIo({ cwd: user.home, env: user.env })
+  const stdout = new CapturedOutput({}, 'stdout')
+  stdout.write = () => Promise.reject(Object.assign(new Error('EPIPE'), { code: 'EPIPE' }))
+  user.write('plants', '{"name":"A"}\n')
+  expect(await run(['import', 'plants', '--by-name', '--atomic'], { ...io, stdout })).toBe(0)
+  expect(await user.list()).toBe(buildPlantLine(1, 'A'))
+})
+
+test('a short row keeps the tag in a CSV, and an empty cell removes it', async () => {
+  const before = buildPlantLine(1, 'Fern', 'shade') + buildPlantLine(2, 'Moss', 'wet')
+  await user.import('', before)
+  const table = 'id,name,tag\n1,Fern 2\n2,Moss 2,\n'
+  const result = await user.import('--if-exists update', table)
+  expect(result).toMatchObject({ code: 0, updated: 2 })
+  expect(await listNames()).toEqual(['1,Fern 2,shade', '2,Moss 2,'])
 })

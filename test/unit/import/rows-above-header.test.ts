@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { beforeEach, expect, test } from 'vitest'
-import { ImportSandbox, nextChunk } from '../../helpers/sandbox/import-sandbox.js'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 import { buildRows, buildSheetWorkbook } from '../../helpers/sandbox/workbook.js'
 
 // Rows above the header are not read. If they may be plants, a warning says how many there are.
@@ -75,14 +75,12 @@ test('an import with --columns reads all rows', async () => {
   expect([err, created]).toEqual(['', 2])
 })
 
-test('an import that generates ids finds the plants by name when it is repeated', async () => {
+test('an import by name finds the plants when the header has moved', async () => {
   sandbox.write('late.csv', 'A,t\nB,t\nname,tag\nC,t\n')
-  const dryRun = await sandbox.import('late.csv --id-from next --dry-run')
-  expect(dryRun.err).toBe(warning('late.csv', 'run the command again'))
-  const { err } = await sandbox.import('late.csv --id-from next')
-  expect(err).toBe(warning('late.csv', 'run the command again with --match name'))
+  const { err } = await sandbox.import('late.csv --by-name')
+  expect(err).toBe(warning('late.csv', 'run the command again'))
   sandbox.write('late.csv', 'name,tag\nA,t\nB,t\nC,t\n')
-  const again = await sandbox.import('late.csv --id-from next --match name')
+  const again = await sandbox.import('late.csv --by-name')
   expect(again).toMatchObject({ code: 0, created: 2, skipped: 1 })
 })
 
@@ -95,18 +93,4 @@ test('an import of several files names each file with rows above its header', as
   expect(err).toBe(
     warning('one.csv', 'import only this file') + warning('three.tsv', 'import only this file'),
   )
-})
-
-test('an interrupted import and its resumed run warn once of the rows above each header', async () => {
-  sandbox.write('one.csv', format(','))
-  sandbox.write('two.csv', `${format(',')}x,D,\n${nextChunk}13,E,\n`)
-  const command = 'one.csv two.csv --max-errors 1'
-  const interrupted = await sandbox.import(command)
-  expect(interrupted.code).toBe(6)
-  expect(interrupted.err).toContain(warning('one.csv', 'import only this file'))
-  expect(interrupted.err).not.toContain('of two.csv')
-  const resumed = await sandbox.import(command)
-  expect(resumed.err).toContain('Resuming an interrupted import')
-  expect(resumed.err).toContain(warning('two.csv', 'import only this file'))
-  expect(resumed.err).not.toContain('of one.csv')
 })

@@ -64,19 +64,6 @@ test('an import reports a late cell in a column without a name', async () => {
   expect(err).toContain('warning: ignored unknown column "column 4"\n')
 })
 
-test('an import that stopped in the middle is resumed after the stored rows', async () => {
-  writeCsv('plants.csv', { 15000: 'x,Fern,\n' })
-  const command = 'plants.csv --max-errors 1'
-  expect(await user.import(command)).toMatchObject({ code: 6, rejected: { 422: 1 } })
-  const first = (await listIds()).length
-  expect(first).toBeGreaterThan(0)
-  expect(first).toBeLessThan(count - 1)
-  const { err, ...result } = await user.import(command)
-  expect(result).toMatchObject({ code: 6, created: count - 1, rejected: { 422: 1 } })
-  expect(err).toContain('Resuming an interrupted import after ')
-  expect(await listIds()).toHaveLength(count - 1)
-})
-
 test.each([
   ["RAISE(ABORT, 'no ferns')"],
   ["RAISE(FAIL, 'no ferns')"],
@@ -101,15 +88,4 @@ test('an import with --atomic stores nothing if a row is rejected', async () => 
   writeCsv('plants.csv', { 20000: 'x,Fern,\n' })
   expect((await user.import('plants.csv --atomic')).code).toBe(6)
   expect(await listIds()).toEqual([])
-})
-
-test('an import with --max-errors is complete if only its last rows are rejected', async () => {
-  // The two blocks of the file fill one chunk, behind which there are no records.
-  const note = ' in the shade'.repeat(8)
-  const rows = Array.from({ length: 3000 }, (_, id) => `{"name":"Fern${note}","id":${id}}\n`)
-  user.write('plants', rows.join(''))
-  await user.run('create --id 2999 --name Oak')
-  const { err, ...result } = await user.import('plants --max-errors 1')
-  expect(result).toMatchObject({ code: 6, created: 2999, rejected: { 409: 1 } })
-  expect(err).not.toContain('the import stopped')
 })

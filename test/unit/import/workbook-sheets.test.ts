@@ -151,10 +151,10 @@ describe('an import names the sheets that it has not read', () => {
   test('also if the import has generated ids', async () => {
     const sheets = { A: buildRows(['name'], ['Fern']), B: buildRows(['name'], ['Rose']) }
     sandbox.write('stock.xlsx', buildWorkbook({ sheets }))
-    const flags = '--sheet B --match name'
-    const { err } = await sandbox.import('stock.xlsx --id-from next')
+    const flags = '--sheet B'
+    const { err } = await sandbox.import('stock.xlsx --by-name')
     expect(err).toContain(`${again} ${flags}\n`)
-    const result = await sandbox.import(`stock.xlsx --id-from next ${flags}`)
+    const result = await sandbox.import(`stock.xlsx --by-name ${flags}`)
     expect(result).toMatchObject({ code: 0, created: 1 })
   })
 })

@@ -3,13 +3,12 @@ import {
   createNumberParser,
   createValueError,
   namesWorkbook,
-  parseCount,
   parseFilePath,
   parseNonEmptyString,
 } from '../../../config/option-values.js'
 import { createUsageError } from '../../../errors.js'
 import { listWindowsEncodings } from '../../../formats/common-encodings.js'
-import { formatNames } from '../../../formats/write.js'
+import { formatNames, spreadsheetExtensions } from '../../../formats/write.js'
 import type { ImportInput } from '../../../import/input-file.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { fieldNames, idRule } from '../../../plant/fields.js'
@@ -31,7 +30,7 @@ export function define(command: PlantsCommand): void {
     .description(
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. ' +
         'On a terminal, the command prompts for everything that it cannot find in the files. ' +
-        'If the import is interrupted, the same command resumes it.',
+        'An import may be stopped at any moment: the same command skips what is stored, and stores the rest.',
     )
     .argument('[files...]', 'files to read, plain or compressed with gzip (.gz), or "-" for stdin')
     .choice(
@@ -48,23 +47,20 @@ export function define(command: PlantsCommand): void {
       parseRejectsPath,
     )
     .addOption(
-      new Option('--dry-run', 'show what would be imported, without importing it').conflicts([
+      new Option('--dry-run', 'show what would be imported, without importing it').conflicts(
         'atomic',
-        'restart',
-      ]),
+      ),
     )
-    .addOption(
-      new Option(
-        '--atomic',
-        'import all plants or none; other programs cannot write to the store meanwhile',
-      ).conflicts('restart'),
+    .option(
+      '--atomic',
+      'import all plants or none; other programs cannot write to the store meanwhile',
     )
   addReadingOptions(command)
   addRunningOptions(command)
     .addExamples(
       'plants import plants.ndjson',
-      'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
-      'plants import list.csv --match name --id-from next --if-exists update --dry-run',
+      'plants import stock.xlsx --map name=CommonName,tag=Family --by-name',
+      'plants import list.csv --by-name --if-exists update --dry-run',
     )
     .handler((options: ImportOptions, io, files: string[]) =>
       importPlants(options, io, files, command.argv),
@@ -85,19 +81,17 @@ function addReadingOptions(command: PlantsCommand): void {
       'columns or keys to read, such as id=Nr,name=Kind,tag=Family, or id= to ignore the ids',
       parseMap,
     )
-    .value(
-      '--id-from <int64>',
-      'first id to generate for plants without an id; "next" continues after the greatest existing id',
-      parseIdFrom,
+    .option(
+      '--by-name',
+      'one plant for each name: a record without an id stands for the plant with its name, and a new name gets the next id',
     )
-    .choice(
-      '--match <field>',
-      'treat a record without an id as the plant with the same name',
-      ['name'],
-      {
-        findHint: () =>
-          'A record with an id always means the plant with that id: leave out --match',
-      },
+    .addOption(
+      new Option(
+        '--id-from <int64>',
+        'one plant for each record: the first record gets this id if it has none, the second one the next id, and so on',
+      )
+        .argParser((text: string) => parseIdFrom('--id-from', text))
+        .conflicts('byName'),
     )
     .value(
       '--columns <names>',
@@ -126,12 +120,6 @@ function addRunningOptions(command: PlantsCommand): PlantsCommand {
   command
     .optionsGroup('Running:')
     .value(
-      '--max-errors <count>',
-      'stop after the chunk in which the number of rejected records reaches this count',
-      parseCount,
-    )
-    .option('--restart', 'start from the beginning instead of resuming')
-    .value(
       '--concurrency <count>',
       `maximum number of simultaneous requests to a service (default: ${defaultConcurrency})`,
       createNumberParser('a whole number', 1, 1024, '64'),
@@ -156,6 +144,11 @@ async function importPlants(
       'import needs a file to read, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
+  if (options.idFrom !== undefined && options.ifExists !== 'same')
+    throw createUsageError(
+      `--id-from and --if-exists ${options.ifExists} cannot be used together`,
+      'Leave out --if-exists, or use --by-name instead of --id-from',
+    )
   const plan = buildPlan(options, files, context)
   const { runImport } = await import('./run-import.js')
   await runImport(plan, context, argv)
@@ -165,20 +158,13 @@ async function importPlants(
 function buildPlan(
   options: ImportOptions,
   files: readonly string[],
-  { address, storeFlag, io }: CommandContext,
+  { storeFlag, io }: CommandContext,
 ): ImportPlan {
-  const { dryRun, match, map = {}, maxErrors = Infinity } = options
-  // A dry run sends nothing to a service, so it does not learn which names the service has. There,
-  // each record without an id counts as a new plant, for which an id is generated.
-  const knowsNoNames = dryRun === true && !hasCapability(address, 'direct')
-  const defaultIdFrom = match !== undefined && knowsNoNames ? 'next' : undefined
   return {
     ...options,
     inputs: (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io)),
-    map,
-    idFrom: options.idFrom ?? defaultIdFrom,
+    map: options.map ?? {},
     rejects: options.rejects && io.resolvePath(options.rejects),
-    maxErrors,
     storeFlag,
   }
 }
@@ -211,8 +197,10 @@ function parseRejectsPath(flag: string, text: string): string {
       `${flag} writes no records to stdout`,
       `Name a file: ${flag} rejected.csv`,
     )
-  const [ending = ''] = /\.(?:xls[xmb]?|ods|gz)$/i.exec(text) ?? []
-  if (ending === '') return parseFilePath(flag, text)
+  const [ending = ''] = /\.\w+$/.exec(text) ?? []
+  const extension = ending.slice(1).toLowerCase()
+  if (extension !== 'gz' && !spreadsheetExtensions.includes(extension))
+    return parseFilePath(flag, text)
   const path = quoteWord(`${text.slice(0, -ending.length).replace(/\.(?:csv|tsv)$/i, '')}.csv`)
   throw createUsageError(
     `${flag} writes text, not ${ending} files`,
@@ -220,10 +208,9 @@ function parseRejectsPath(flag: string, text: string): string {
   )
 }
 
-function parseIdFrom(flag: string, text: string): ImportPlan['idFrom'] {
-  if (text === 'next') return text
+function parseIdFrom(flag: string, text: string): bigint {
   const id = parseDecimalId(text)
-  if (id === undefined) throw createValueError(flag, `${idRule}, or the word next`, text, 'next')
+  if (id === undefined) throw createValueError(flag, idRule, text, '1')
   return id
 }
 

@@ -2,11 +2,9 @@
  * Chooses the hint of an import that has rejected records.
  * Often all records are rejected for one cause, and then one option, or one change of the input,
  * helps for all of them.
- *
- * If an import has stored plants with generated ids, no hint proposes to import its input again as
- * it was: the plants would be stored again under other ids. With `--match name`, they are found.
  */
 
+import { assignsIds, idOptionsHint, replaceRejectedTextHint } from '../../../formats/columns.js'
 import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import type { RejectionCause } from '../../../import/rejection-cause.js'
@@ -17,7 +15,6 @@ type Cause = RejectionCause | 'conflict'
 
 /** The hint at the end of an import depends on these facts. */
 interface ImportOutcome {
-  /** The number of records that were rejected, also by an interrupted run. */
   rejectedCount: number
   /** Whether all records were rejected. */
   isNothingStored: boolean
@@ -64,18 +61,8 @@ export class OutcomeHints {
     if (hint.includes('--rejects FILE')) return hint
     const listHint = this.#plan.dryRun
       ? 'To list all rejected records, add --output json'
-      : this.#chooseWriteHint(outcome)
+      : writeRejectsHint
     return `${hint}. ${listHint}`
-  }
-
-  /**
-   * Whether the input may be imported again. It may not if plants without an id are stored, because
-   * they would be stored again under other ids.
-   */
-  #mayRepeat({ isNothingStored }: Pick<ImportOutcome, 'isNothingStored'>): boolean {
-    const { idFrom, match, dryRun, atomic } = this.#plan
-    const storesIdlessPlants = idFrom !== undefined && match === undefined && !dryRun && !atomic
-    return isNothingStored || !storesIdlessPlants
   }
 
   /** Returns a hint for each cause, and one for the records that no cause explains. */
@@ -93,36 +80,25 @@ export class OutcomeHints {
       .join('. ')
   }
 
-  #chooseOtherHint(outcome: ImportOutcome): string {
+  #chooseOtherHint({ rejects }: ImportOutcome): string {
     const { dryRun, atomic } = this.#plan
-    const { rejects } = outcome
-    if (dryRun || atomic) {
-      const hasRejectsFile = !dryRun && rejects !== undefined
-      return `${correctInputHint}${hasRejectsFile ? ' with a new --rejects file' : ''}`
-    }
+    if (dryRun) return correctInputHint
+    if (atomic) return `${correctInputHint}${rejects === undefined ? '' : newRejectsClause}`
     if (rejects === undefined)
-      return this.#mayRepeat(outcome) ? correctOrWriteHint : this.#chooseWriteHint(outcome)
-    const textHint = this.#hasText
-      ? ', replace each line that has "rejected_text" with its corrected JSON object'
-      : ''
-    const options = 'with the same options and a new --rejects file'
-    return `Correct the records in ${rejects}${textHint}, and import that file ${options}`
-  }
-
-  /** Chooses how to get all rejected records in a file. */
-  #chooseWriteHint(outcome: ImportOutcome): string {
-    const matchHint = this.#mayRepeat(outcome) ? '' : ` --match name. ${skippedSentence}`
-    return writeRejectsHint + matchHint
+      return `${correctInputHint}. To write all rejected records to a file, add --rejects FILE`
+    const textHint = this.#hasText ? `. ${replaceRejectedTextHint}` : ''
+    const importHint = `Import that file with the same options and a new --rejects file`
+    return `Correct the records in ${rejects}${textHint}. ${importHint}`
   }
 
   #describe(
     cause: Cause,
-    { file, isCauseOfAll, ...outcome }: ImportOutcome & { file: string; isCauseOfAll: boolean },
+    { file, isCauseOfAll, rejects }: ImportOutcome & { file: string; isCauseOfAll: boolean },
   ): string | undefined {
-    const { idFrom, map } = this.#plan
+    const { byName, idFrom, map } = this.#plan
     switch (cause) {
       case 'conflict':
-        return idFrom === undefined ? describeConflict(outcome) : undefined
+        return idFrom === undefined ? describeConflict(rejects) : undefined
       case 'unreadableConflict':
         return idFrom === undefined ? unreadableConflictHint : undefined
       case 'surplusCells':
@@ -130,9 +106,11 @@ export class OutcomeHints {
       case 'repeatedId':
         return 'Where an id occurs twice, give each plant an id of its own, or delete one of the records'
       case 'generatedId':
-        return this.#describeGeneratedId(outcome)
+        return byName ? takenNameHint : movedRowsHint
+      case 'reservedId':
+        return 'Import the list from a file, whose ids are known before the first one is generated'
       case 'missingId':
-        return 'To generate ids for plants without one, add --id-from next'
+        return idOptionsHint
       case 'quotedId':
         return describeUnquoting(file, map.id || 'id')
       case 'formattedId':
@@ -141,45 +119,17 @@ export class OutcomeHints {
       case 'valueComma':
         return syntaxHints[cause]
       case 'textId':
-        if (!isCauseOfAll) return undefined
-        if (map.id)
-          return 'To ignore the ids, give id= instead of the id in --map, and add --id-from next'
-        return `To ignore invalid ids, add --map id=${idFrom === undefined ? ' --id-from next' : ''}`
+        return isCauseOfAll ? describeTextIds(this.#plan) : undefined
       case 'unsavedFormula':
-        return this.#describeUnsavedFormula(outcome)
-      case 'newName':
-        return 'To create plants with new names, add --id-from next'
+        return rejects === undefined ? saveFormulasHint : undefined
       case 'commonName':
         return 'If several plants have the name, put the id of the right one into a column or key id'
     }
   }
-
-  /** The ids after the largest one are free, whatever ids the store and the input have. */
-  #describeGeneratedId(outcome: ImportOutcome): string | undefined {
-    const { rejects } = outcome
-    const { idFrom } = this.#plan
-    if (idFrom === undefined || idFrom === 'next') return undefined
-    if (rejects !== undefined) return `Import ${rejects} with --id-from next, not ${idFrom}`
-    const replaceHint = `Replace --id-from ${idFrom} with --id-from next`
-    if (this.#mayRepeat(outcome)) return replaceHint
-    return `${replaceHint}, and add --match name. ${skippedSentence}`
-  }
-
-  /** A rejects file gets the value of the formula from a person. */
-  #describeUnsavedFormula(outcome: ImportOutcome): string | undefined {
-    const { rejects } = outcome
-    return rejects === undefined && this.#mayRepeat(outcome) ? saveFormulasHint : undefined
-  }
 }
 
 const correctInputHint = 'Correct the input, and run the command again'
-const correctOrWriteHint = `${correctInputHint}. To write all rejected records to a file, add --rejects FILE`
-export const skippedSentence = 'Plants that are stored unchanged are skipped'
-export const restartHint = `When you run the command again, add --restart. ${skippedSentence}`
-export const againHint = `again. ${skippedSentence}`
-/** An import that has stored plants with generated ids gets this hint. */
-export const newNamesHint =
-  'To import only plants with new names, run the command again with --match name'
+const newRejectsClause = ' with a new --rejects file'
 const writeRejectsHint =
   'To write all rejected records to a file, run the command again with --rejects FILE'
 const formattedIdHint =
@@ -188,13 +138,23 @@ const formattedIdHint =
 const saveFormulasHint =
   'To save the values of the formulas, open the workbook in a spreadsheet, and save it. ' +
   'Then run the command again'
+const takenNameHint = 'Another import runs at the same time. Run the same command again'
+const movedRowsHint =
+  'Begin with an --id-from above all ids of the store. ' +
+  'If rows of a list that is stored have moved, import it with --by-name or with ids of its own'
 
 const unreadableConflictHint =
   'The service does not let the token read plants, so a record is not compared with the plant ' +
   'that has its id. To skip plants that exist, add --if-exists skip, or use a token that may read'
 
+function describeTextIds(plan: ImportPlan): string {
+  if (plan.map.id)
+    return 'To ignore the ids, give id= instead of the id in --map, and add --by-name'
+  return `To ignore invalid ids, add --map id=${assignsIds(plan) ? '' : ' --by-name'}`
+}
+
 /** A rejects file is not overwritten, so it is imported instead of the same input. */
-function describeConflict({ rejects }: Pick<ImportOutcome, 'rejects'>): string {
+function describeConflict(rejects: string | undefined): string {
   const otherIdsHint = 'If the records are other plants, give them other ids'
   return rejects === undefined
     ? `To keep the plants that exist, add --if-exists skip. To change them, add --if-exists update. ${otherIdsHint}`

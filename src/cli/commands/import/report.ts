@@ -1,6 +1,5 @@
-import { assertDefined, type ErrorKind, PlantsError } from '../../../errors.js'
+import { assertDefined, PlantsError } from '../../../errors.js'
 import { listNames } from '../../../formats/columns.js'
-import { InvalidCheckpointError } from '../../../import/checkpoint.js'
 import {
   countFinishedRecords,
   countRejectedRecords,
@@ -10,7 +9,7 @@ import { describeRejectedRecord, type RejectedRecord } from '../../../import/for
 import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
 import type { ImportPlan, InputReader } from '../../../import/inputs.js'
-import type { Position } from '../../../import/parse-checkpoint.js'
+import type { RejectsFile } from '../../../import/rejects-file.js'
 import {
   describeChange,
   describePlant,
@@ -22,17 +21,10 @@ import { Progress } from '../../../output/progress.js'
 import { formatPlantCount, groupDigits, haveEqualNameAndTag } from '../../../plant/plant.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
-import { CheckpointMovedError } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
 import { describeUnreadCells } from '../../describe-unread-cells.js'
 import { describeUnreadSheets } from './describe-unread-sheets.js'
-import {
-  againHint,
-  newNamesHint,
-  OutcomeHints,
-  restartHint,
-  skippedSentence,
-} from './outcome-hints.js'
+import { OutcomeHints } from './outcome-hints.js'
 
 /**
  * The number of rejected records, and of changes of a dry run, that are printed for people.
@@ -44,6 +36,7 @@ const maxShown = 20
 export class ImportReport {
   readonly #plan: ImportPlan
   readonly #context: CommandContext
+  readonly #rejectsFile: RejectsFile | undefined
   readonly #progress: Progress
   readonly #hints: OutcomeHints
   #shownRejectionCount = 0
@@ -51,10 +44,11 @@ export class ImportReport {
   #unlistedRejectionCount = 0
   #shownChangeCount = 0
 
-  constructor(plan: ImportPlan, context: CommandContext) {
+  constructor(plan: ImportPlan, context: CommandContext, rejectsFile: RejectsFile | undefined) {
     const { io, reporter } = context
     this.#plan = plan
     this.#context = context
+    this.#rejectsFile = rejectsFile
     this.#progress = new Progress(io, reporter.showsProgress, 0)
     this.#hints = new OutcomeHints(plan)
   }
@@ -62,7 +56,8 @@ export class ImportReport {
   async reportChunk(
     outcomes: readonly Outcome[],
     rejections: readonly RejectedRecord[],
-    { position: { counts, input }, progress }: Importer,
+    { counts, progress }: Importer,
+    file: string,
   ): Promise<void> {
     this.#progress.show({
       done: countFinishedRecords(counts),
@@ -70,7 +65,6 @@ export class ImportReport {
       part: progress,
     })
     const { reporter } = this.#context
-    const file = assertDefined(this.#plan.inputs[input]).name
     this.#hints.noteRejections(rejections, file)
     const newRejections = this.#omitShownRejections(rejections, file)
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
@@ -128,26 +122,23 @@ export class ImportReport {
 
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
-    const { notes, position } = importer
-    const { counts } = position
+    const { notes, counts, isComplete } = importer
     const finishedCount = countFinishedRecords(counts)
-    if (finishedCount === 0)
+    if (finishedCount === 0 && isComplete)
       await this.#context.reporter.warn(describeEmptyInput(this.#plan), 'warning')
     await this.#warnOfNotes(notes)
 
     const { dryRun } = this.#plan
-    const { skipped } = counts
+    const { skipped, unknown } = counts
     const created = importer.isRolledBack ? 0 : counts.created
     const updated = importer.isRolledBack ? 0 : counts.updated
     const rejected = countRejectedRecords(counts)
-    const parts = Object.entries({ created, updated, skipped, rejected })
+    const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${groupDigits(count)} ${name}`)
     const subject = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(finishedCount)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
-    const rejects = findRejectsPath(position)
-    // If an outcome is unknown, the import ends without a summary.
-    const unknown = 0
+    const rejects = this.#findRejectsPath()
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     const isKept = !dryRun && !importer.isRolledBack
     // A reader of stdout that has left must not hide why the import fails after its summary.
@@ -215,15 +206,22 @@ export class ImportReport {
       )
   }
 
-  assertComplete(importer: Importer): void {
-    const { counts } = importer.position
+  #findRejectsPath(): string | undefined {
+    return this.#rejectsFile?.isComplete ? this.#rejectsFile.path : undefined
+  }
+
+  assertComplete({ counts }: Importer): void {
     const rejectedCount = countRejectedRecords(counts)
     if (rejectedCount === 0) return
-    const stopClause = importer.isComplete ? '' : ', and the import stopped there'
-    const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : stopClause
-    const listClause = this.#describeUnlisted()
-    const message = `Rejected ${formatPlantCount(rejectedCount)}${listClause}${outcomeClause}`
-    throw new PlantsError('incomplete', message, { hint: this.#chooseHint(importer) })
+    const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : ''
+    const message = `Rejected ${formatPlantCount(rejectedCount)}${this.#describeUnlisted()}${outcomeClause}`
+    const hint = this.#hints.chooseHint({
+      rejectedCount,
+      isNothingStored: countStoredRecords(counts) + counts.skipped === 0,
+      rejects: this.#findRejectsPath(),
+      areAllListed: this.#unlistedRejectionCount === 0,
+    })
+    throw new PlantsError('incomplete', message, { hint })
   }
 
   #describeUnlisted(): string {
@@ -231,82 +229,49 @@ export class ImportReport {
     return count === 0 ? '' : ` (the first ${maxShown} are above, and ${groupDigits(count)} more)`
   }
 
-  #chooseHint({ isComplete, isResumable, position }: Importer): string {
-    if (!isComplete && isResumable) return this.#chooseContinueHint()
-    const { counts } = position
-    return this.#hints.chooseHint({
-      rejectedCount: countRejectedRecords(counts),
-      isNothingStored: countStoredRecords(counts) + counts.skipped === 0,
-      rejects: findRejectsPath(position),
-      areAllListed: this.#unlistedRejectionCount === 0,
-    })
-  }
-
   /**
-   * Adds to an error how many plants are stored, and how to continue. If the input is the cause of
-   * the error, the summary is printed before the error.
+   * Prints the summary of an import that an error has ended, if something may be stored, and adds
+   * to the error how to continue.
    */
   async explainFailure(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'internalError') return error
-    // Nothing was stored, and the same command would fail again.
-    if (error instanceof InvalidCheckpointError) return error
     const { atomic, dryRun } = this.#plan
-    const finishedCount = countFinishedRecords(importer.position.counts)
-    const storesEachChunk = !atomic && !dryRun
-    if (error.kind === 'input' || error.kind === 'usage') {
-      if (!storesEachChunk || finishedCount === 0) return error
-      await this.writeSummary(importer)
-      const hint = [error.hint, this.#chooseRestartHint(importer)].filter(Boolean).join('. ')
-      return new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
-    }
-    const mayHaveStored =
-      storesEachChunk && (finishedCount > 0 || this.#mayHaveStoredChunk(error.kind))
+    const { counts } = importer
+    const finishedCount = countFinishedRecords(counts)
+    const mayHaveStored = !atomic && !dryRun && finishedCount + counts.unknown > 0
+    if (mayHaveStored) await this.writeSummary(importer)
+    // The hint of such an error says what to correct.
+    if (error.kind === 'input' || error.kind === 'usage') return error
     const extent = mayHaveStored
       ? ` after ${formatPlantCount(finishedCount)}`
       : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
-    const nextHint = mayHaveStored ? this.#chooseNextHint(importer) : chooseRepeatHint(error)
+    const nextHint = mayHaveStored ? this.#describeRest(importer) : chooseRepeatHint(error)
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
   }
 
-  /** Whether plants of the chunk that failed may be stored. */
-  #mayHaveStoredChunk(kind: ErrorKind): boolean {
-    if (kind === 'unknownOutcome') return true
-    // At such an address, no create can succeed.
-    if (kind === 'accessDenied' || kind === 'rejected') return false
-    return !hasCapability(this.#context.address, 'direct')
-  }
-
-  /** A part is stored, and the input must be changed, so the import cannot resume. */
-  #chooseRestartHint(importer: Importer): string | undefined {
-    if (!importer.isResumable) return this.#chooseNextHint(importer)
-    // Records with generated ids would be stored again under other ids.
-    return this.#plan.idFrom === undefined ? restartHint : undefined
-  }
-
-  /** Too many records were rejected: a resumed import does not read these records again. */
-  #chooseContinueHint(): string {
-    const continueHint = 'To continue without the rejected records, run the same command again'
-    if (this.#plan.idFrom !== undefined) return continueHint
-    return `${continueHint}. If you correct the input, add --restart. ${skippedSentence}`
-  }
-
-  #chooseNextHint({ isResumable }: Importer): string | undefined {
-    if (isResumable) return resumeHint
-    // Records with generated ids would be stored again under other ids.
-    if (this.#plan.idFrom !== undefined && this.#plan.match === undefined) return newNamesHint
-    return `To continue, run the command ${againHint}`
+  /**
+   * A service may neither know the keys of creates nor let the token read. It cannot be asked what
+   * it has stored, so the rest is imported from the record at which the import has ended.
+   */
+  #describeRest({ position, isComplete }: Importer): string | undefined {
+    if (hasCapability(this.#context.address, 'direct')) return repeatHint
+    if (position === undefined || isComplete) return undefined
+    const { file, line, number } = position
+    const { idFrom } = this.#plan
+    const option = idFrom === undefined ? '' : ` with --id-from ${idFrom + BigInt(number)}`
+    return `The import ended at ${file}:${line}: import the rest from there${option}`
   }
 }
 
+const repeatHint = 'To continue, run the same command again'
+
 /** Chooses the second half of a hint, such as `Free some space`, if nothing is stored. */
-function chooseRepeatHint(error: PlantsError): string | undefined {
-  const { kind, hint } = error
-  const isTemporary = kind === 'unavailable' || error instanceof CheckpointMovedError
+function chooseRepeatHint({ kind, hint }: PlantsError): string | undefined {
   // A hint that names an option proposes another command already.
-  const isSameCommand = isTemporary && hint !== undefined && !hint.includes('--')
+  const isSameCommand = kind === 'unavailable' && hint !== undefined && !hint.includes('--')
   return isSameCommand ? 'Then run the same command again' : undefined
 }
 
@@ -319,9 +284,3 @@ function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string 
 function countRows(count: number): string {
   return `${groupDigits(count)} ${count === 1 ? 'row' : 'rows'}`
 }
-
-function findRejectsPath({ rejects }: Position): string | undefined {
-  return rejects?.length ? rejects.path : undefined
-}
-
-const resumeHint = 'To resume, run the same command again'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import type { Change } from '../../../../src/stores/change.js'
-import type { DirectStore, ImportEntryChange, Transaction } from '../../../../src/stores/store.js'
+import type { DirectStore, Transaction } from '../../../../src/stores/store.js'
 import { createPlant, deletePlant, gather, toCreates } from '../../../helpers/sandbox/store.js'
 import {
   buildFern,
@@ -22,7 +21,6 @@ import {
 
 export function describeTransactions(open: OpenEmpty<DirectStore>): void {
   describeSnapshots(open)
-  describeCheckpoints(open)
   describeCommits(open)
 }
 
@@ -57,62 +55,6 @@ function describeSnapshots(open: OpenEmpty<DirectStore>): void {
   })
 }
 
-function describeCheckpoints(open: OpenEmpty<DirectStore>): void {
-  test('a checkpoint is stored, moved and removed together with the changes of its transaction', async () => {
-    const { store } = await open()
-    await createPlant(store, moss)
-    const write = (changes: Change[], checkpoint: ImportEntryChange) =>
-      store.transaction(
-        async (transaction) => {
-          const outcomes = await transaction.write(changes)
-          await transaction.saveImportEntry(checkpoint)
-          return outcomes.map(readStatus)
-        },
-        { isRepeatable: true },
-      )
-    const findImportEntries = () =>
-      Promise.all(['one', 'two'].map((id) => store.findImportEntry(id)))
-    const quotes = `{"at":"'\\"}`
-    const statuses = await write(toCreates([fern, moss, ivy]), {
-      id: 'one',
-      expectedState: undefined,
-      newState: quotes,
-    })
-    expect(statuses).toEqual(['created', 409, 'created'])
-    await write([], { id: 'two', expectedState: undefined, newState: '' })
-    expect(await findImportEntries()).toEqual([quotes, ''])
-    await write([toUpdate({ id: 1n, tag: null })], {
-      id: 'one',
-      expectedState: quotes,
-      newState: '{"at":2}',
-    })
-    await write([toDelete(3n)], { id: 'two', expectedState: '', newState: undefined })
-    expect(await findImportEntries()).toEqual(['{"at":2}', undefined])
-    expect(await gather(store.read())).toStrictEqual([buildFern(1n), moss])
-  })
-
-  test.each<{ change: string; from: string | undefined; to: string | undefined }>([
-    { change: 'begins with checkpoint c', from: undefined, to: 'c' },
-    { change: 'changes checkpoint b to c', from: 'b', to: 'c' },
-    { change: 'removes checkpoint b', from: 'b', to: undefined },
-  ])('a transaction that $change stores nothing if the checkpoint is a', async ({ from, to }) => {
-    const { store } = await open()
-    await store.transaction(({ saveImportEntry }) =>
-      saveImportEntry({ id: 'one', expectedState: undefined, newState: 'a' }),
-    )
-    const failed = store.transaction(
-      async ({ write, saveImportEntry }) => {
-        await write([toCreate(fern)])
-        await saveImportEntry({ id: 'one', expectedState: from, newState: to })
-      },
-      { isRepeatable: true },
-    )
-    await expect(failed).rejects.toMatchObject({ kind: 'accessDenied' })
-    expect(await gather(store.read())).toEqual([])
-    expect(await store.findImportEntry('one')).toBe('a')
-  })
-}
-
 function describeCommits(open: OpenEmpty<DirectStore>): void {
   const statuses = ['created', 'created', 409, 'updated', 'deleted']
 
@@ -120,11 +62,10 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
   async function openWithIvy() {
     const { store, readBack } = await open()
     await createPlant(store, ivy)
-    const work = async ({ write, saveImportEntry }: Transaction) => {
+    const work = async ({ write }: Transaction) => {
       const creates = await write(toCreates([fern, moss]))
       expect(await readBack(1n)).toBeUndefined()
       const changes = await write([toCreate(fern), toUpdate({ id: 2n, tag: 'wet' }), toDelete(3n)])
-      await saveImportEntry({ id: 'one', expectedState: undefined, newState: 'all' })
       return [...creates, ...changes].map(readStatus)
     }
     return { store, work }
@@ -132,11 +73,10 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
 
   async function expectOnlyIvy(store: DirectStore): Promise<void> {
     expect(await gather(store.read())).toStrictEqual([ivy])
-    expect(await store.findImportEntry('one')).toBeUndefined()
     expect(await writeForStatuses(store, toCreate(fern))).toEqual(['created'])
   }
 
-  test('a transaction that should commit stores its changes and its checkpoint', async () => {
+  test('a transaction that should commit stores its changes', async () => {
     const { store, work } = await openWithIvy()
     const asked: unknown[] = []
     const shouldCommit = (result: unknown) => {
@@ -146,7 +86,6 @@ function describeCommits(open: OpenEmpty<DirectStore>): void {
     expect(await store.transaction(work, { shouldCommit })).toEqual(statuses)
     expect(asked).toEqual([statuses])
     expect(await gather(store.read())).toStrictEqual([fern, wetMoss])
-    expect(await store.findImportEntry('one')).toBe('all')
     expect(await writeForStatuses(store, toCreate(fern))).toEqual([409])
   })
 

@@ -52,7 +52,8 @@ test('an import stops when the service answers with another plant', async () => 
     posts,
     stdin: `${fern}\n`,
   })
-  expect(result).toMatchObject({ code: 5, out: '', lines: [{ error: 502, status: 200 }] })
+  expect(result).toMatchObject({ code: 5, lines: [{ error: 502, status: 200 }] })
+  expect(JSON.parse(result.out)).toMatchObject({ created: 0, updated: 0, unknown: 1 })
 })
 
 test('a delete of several plants reports each failure, and exits with the worst code', async () => {

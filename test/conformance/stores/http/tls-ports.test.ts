@@ -74,7 +74,7 @@ async function listen(respond: (socket: Socket) => void): Promise<string> {
 
 function run(url: string, line: string) {
   const folder = createTemporaryFolder()
-  const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: folder, PLANTS_STATE_DIR: folder }
+  const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: folder }
   return runPlants([...line.split(' '), '--store', url], { env })
 }
 

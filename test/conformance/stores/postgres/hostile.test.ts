@@ -7,11 +7,6 @@ import {
   parseDatabaseAddress,
   shareDatabase,
 } from '../../../helpers/postgres/database.js'
-import {
-  buildPlantLine,
-  ImportSandbox,
-  nextChunk,
-} from '../../../helpers/sandbox/import-sandbox.js'
 import { buildSqliteOptions, createPlant, gather } from '../../../helpers/sandbox/store.js'
 import { ScriptedServer } from '../../../helpers/scripted-server/scripted-server.js'
 import {
@@ -108,28 +103,6 @@ test.each<[string, Cells]>([
   const reads = [store.tokens.find(new Uint8Array(32)), gather(store.tokens.list())]
   const invalid = expectSent('a token with an invalid value')
   expect(await settleAll(reads)).toEqual([invalid, invalid])
-})
-
-test.each([
-  '{',
-  'null',
-  '{"version":1}',
-  '{"version":1,"importId":"a","source":"b","position":{"input":0,"records":-1,"counts":{}}}',
-])('an import stops at an invalid checkpoint: %s', async (state) => {
-  const { url, env, query } = await getDatabase()
-  const user = new ImportSandbox()
-  user.write('plants', `${buildPlantLine(1)}bad\n${nextChunk}${buildPlantLine(2)}`)
-  const run = (option = '') => user.run(`import plants --store ${url}${option}`, { env })
-  await run(' --max-errors 1')
-  const update = `UPDATE plant_store.imports SET state = '${state}' RETURNING id`
-  expect(await query(update)).toHaveLength(1)
-  expect(await run()).toMatchObject({
-    code: 4,
-    err: expect.stringMatching(
-      /The checkpoint of this import in [\s\S]* is not valid[\s\S]*--restart/,
-    ),
-  })
-  expect((await run(' --restart')).code).toBe(6)
 })
 
 describe('a signal ends the wait for', () => {

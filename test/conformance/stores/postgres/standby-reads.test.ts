@@ -117,7 +117,7 @@ test('an import stores at the primary, even if the address and the variable allo
   const lines = [
     'import plants.ndjson --dry-run',
     'import plants.ndjson --atomic',
-    'import plants.ndjson --match name',
+    'import plants.ndjson --by-name',
     'import plants.ndjson --if-exists update',
   ]
   for (const line of lines) {

@@ -2,7 +2,6 @@ import { expect, onTestFinished } from 'vitest'
 import { PlantsError } from '../../../../src/errors.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import type { ImportEntryChange } from '../../../../src/stores/store.js'
 import type { Database } from '../../../helpers/postgres/database.js'
 import { password } from '../../../helpers/postgres/server.js'
 import { toCreates } from '../../../helpers/sandbox/store.js'
@@ -33,19 +32,8 @@ export function getDatabaseName({ url }: Pick<Database, 'url'>): string {
 }
 
 /** Creates plants in one transaction, and gives the type of each outcome. */
-export async function createAll(
-  store: PostgresStore,
-  plants: NewPlant[],
-  checkpoint?: ImportEntryChange,
-): Promise<string[]> {
-  const outcomes = await store.transaction(
-    async ({ write, saveImportEntry }) => {
-      const outcomes = await write(toCreates(plants))
-      if (checkpoint) await saveImportEntry(checkpoint)
-      return outcomes
-    },
-    { isRepeatable: true },
-  )
+export async function createAll(store: PostgresStore, plants: NewPlant[]): Promise<string[]> {
+  const outcomes = await store.write(toCreates(plants))
   return outcomes.map(({ type }) => type)
 }
 

@@ -99,11 +99,6 @@ test.each([
     kind: 'view',
     sql: `CREATE VIEW tokens (${tables.tokens}) AS VALUES (1, 0, '', '', 0, 0, 0)`,
   },
-  {
-    table: 'imports',
-    kind: 'view',
-    sql: `CREATE VIEW imports (${tables.imports}) AS VALUES ('', '')`,
-  },
 ])('no command uses a store with a $kind in place of its $table', async ({ table, sql }) => {
   exec(`DROP TABLE ${table}; ${sql}`)
   const problem = `has a view or a virtual table in the place of the table ${table}`

@@ -7,7 +7,7 @@ import { buildPlantLine, ImportSandbox } from '../../helpers/sandbox/import-sand
 import { buildSqliteOptions, createFileAddress } from '../../helpers/sandbox/store.js'
 import { serveFile, serveInProcess, token } from '../../helpers/scripted-server/service.js'
 
-// How names match is shown with a file: test/unit/import/match.test.ts.
+// How names are found is shown with a file: test/unit/import/by-name.test.ts.
 
 const stored =
   buildPlantLine(5, 'Hortensie', 'Busch') +
@@ -16,7 +16,7 @@ const stored =
 const list = 'name,tag\nAhorn,Baum\nAhorn,Busch\nHortensie,Busch\nWeide,\n'
 
 test.each(['database', 'service'])(
-  'an import with --match name creates and updates plants by their names in a %s',
+  'an import with --by-name creates and updates plants by their names in a %s',
   async (kind) => {
     const user = new ImportSandbox()
     const file = join(user.home, 'garden.db')
@@ -30,15 +30,11 @@ test.each(['database', 'service'])(
     Object.assign(user.env, env, { PLANTS_STORE: url })
     await user.import('', stored)
     const imported = async (flags: string) => {
-      const { err: _, ...counts } = await user.import(`--format csv --match name ${flags}`, list)
+      const { err: _, ...counts } = await user.import(`--format csv --by-name ${flags}`, list)
       return counts
     }
     const plants = async () => (await user.run('export -o ndjson')).out
-    const rejected = { code: 6, rejected: { 409: 3, 422: 1 } }
-    // 7 is the number of a plant with another name; a plant without a tag differs.
-    expect(await imported('--id-from 7')).toEqual(rejected)
-    expect(await plants()).toBe(stored)
-    const flags = '--id-from next --if-exists update'
+    const flags = '--if-exists update'
     const one = { code: 6, rejected: { 422: 1 } }
     expect(await imported(flags)).toEqual({ ...one, created: 1, updated: 2 })
     const now = stored.replace(',"tag":"Baum"', '') + buildPlantLine(10, 'Ahorn', 'Busch')
@@ -48,7 +44,7 @@ test.each(['database', 'service'])(
   },
 )
 
-test('an import with --match name needs the right to read', async () => {
+test('an import with --by-name needs the right to read', async () => {
   const user = new ImportSandbox()
   const address = createFileAddress(join(user.home, 'garden.db'))
   const { address: store } = await serveInProcess({
@@ -57,8 +53,6 @@ test('an import with --match name needs the right to read', async () => {
       createFixedTokenSource(token, { name: 'test', rights: ['create'] }),
   })
   Object.assign(user.env, { PLANTS_TOKEN: token, PLANTS_STORE: store })
-  for (const flags of ['', ' --id-from next']) {
-    const { code, err } = await user.import(`--match name${flags}`, '{"name":"Ahorn"}\n')
-    expect([code, err]).toEqual([3, expect.stringContaining('no right to read')])
-  }
+  const { code, err } = await user.import('--by-name', '{"name":"Ahorn"}\n')
+  expect([code, err]).toEqual([3, expect.stringContaining('no right to read')])
 })

@@ -13,14 +13,14 @@ const rows = fc.array(fc.record({ name: names, tag: fc.constantFrom(undefined, '
 })
 
 test.each([
-  { options: '--match name', policy: 'same' },
-  { options: '--match name --if-exists skip', policy: 'skip' },
-  { options: '--match name --if-exists same', policy: 'same' },
-  { options: '--match name --if-exists update', policy: 'update' },
+  { options: '--by-name', policy: 'same' },
+  { options: '--by-name --if-exists skip', policy: 'skip' },
+  { options: '--by-name --if-exists same', policy: 'same' },
+  { options: '--by-name --if-exists update', policy: 'update' },
 ])(
   'an import with $options has the outcome of a model, and repeating it changes nothing',
   async ({ options, policy }) => {
-    const flags = `${options} --id-from next`
+    const flags = options
     const formats = fc.constantFrom('csv' as const, 'ndjson' as const)
     await check(3, [rows, rows, formats, fc.boolean()], async (before, list, format, isPiped) => {
       const user = new ImportSandbox()
@@ -37,7 +37,7 @@ test.each([
       expect(await run(' --dry-run')).toEqual({ ...counts, dryRun: true })
       expect(await run(counts.code === 0 ? ' --atomic' : '')).toEqual(counts)
       expect(await user.list()).toBe(linesOf(model))
-      await run(' --restart')
+      await run('')
       expect(await user.list()).toBe(linesOf(model))
     })
   },

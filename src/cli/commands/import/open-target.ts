@@ -1,0 +1,112 @@
+/* Opens what an import writes to: a store, a service, or for a dry run, neither. */
+import { createHash } from 'node:crypto'
+import type { ImportPlan } from '../../../import/inputs.js'
+import { toWireJson } from '../../../plant/json.js'
+import { applyPatch } from '../../../plant/plant.js'
+import { type Change, getTargetId, type Outcome } from '../../../stores/change.js'
+import { findKind, hasCapability } from '../../../stores/kinds.js'
+import { planChanges } from '../../../stores/plan.js'
+import type { DirectStore, Store } from '../../../stores/store.js'
+import type { CommandContext } from '../../command-context.js'
+
+export interface ImportTarget {
+  write: Store['write']
+  /** All writes are one transaction. Only a direct store has it, for `--atomic`. */
+  transaction?: DirectStore['transaction'] | undefined
+  /** The store to read from; undefined if there is none yet, and for a dry run at a service. */
+  store?: Pick<Store, 'read'> | undefined
+  /** At most this many records are written at once. */
+  maxRecords: number
+  close(): Promise<void>
+}
+
+/** An invalid record of one byte takes hundreds of bytes of memory as a problem. */
+const maxRecordsAtOnce = 24_000
+/** A service answers this many requests in less than a second, so that the progress moves. */
+const maxRequests = 500
+
+export function openTarget(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
+  const isDirect = hasCapability(context.address, 'direct')
+  if (plan.dryRun) return isDirect ? openDirectDryRun(context) : openServiceDryRun(context)
+  return isDirect ? openDirectStore(plan, context) : openService(context)
+}
+
+/** Opens a direct store. A file that does not exist is created with the first change. */
+async function openDirectStore(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
+  const opener = await context.createDirectOpener()
+  const { direct } = findKind(context.address).capabilities
+  const mayStayMissing = 'isCreatedOnOpen' in direct && !plan.atomic
+  let store = mayStayMissing ? await opener.openExisting() : await opener.openOrCreate()
+  return {
+    store,
+    maxRecords: maxRecordsAtOnce,
+    async write(changes, options) {
+      if (changes.length === 0) return []
+      store ??= await opener.openOrCreate()
+      return store.write(changes, options)
+    },
+    transaction: store?.transaction.bind(store),
+    close: async () => store?.close(),
+  }
+}
+
+/**
+ * Each chunk of a dry run is rolled back at its end, and not all of them together, so that other
+ * writers do not wait for the whole dry run.
+ */
+async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> {
+  const store = await (await context.createDirectOpener()).openExisting()
+  if (!store) return createPlanningTarget(() => [])
+  return {
+    store,
+    maxRecords: maxRecordsAtOnce,
+    write: (changes, options) =>
+      store.transaction((transaction) => transaction.write(changes, options), {
+        shouldCommit: () => false,
+      }),
+    close: () => store.close(),
+  }
+}
+
+async function openService(context: CommandContext): Promise<ImportTarget> {
+  const store = await context.openOrCreateStore()
+  return {
+    store,
+    maxRecords: maxRequests,
+    write: (changes, options) => store.write(changes.map(addKey), options),
+    close: () => store.close(),
+  }
+}
+
+/** Adds an idempotency key that is the same whenever this plant is created. */
+function addKey(change: Change): Change {
+  if (change.type === 'delete') return change
+  const plant = change.type === 'create' ? change.plant : applyPatch(change.patch)
+  if (plant === undefined) return change
+  return { ...change, key: createHash('sha256').update(toWireJson(plant)).digest('base64url') }
+}
+
+/**
+ * A dry run sends nothing to a service. A record without a name can only update a plant, so a plant
+ * with its id is assumed to exist. No other plant is.
+ */
+async function openServiceDryRun(context: CommandContext): Promise<ImportTarget> {
+  const name = context.address.name
+  await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
+  const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
+  return createPlanningTarget((changes) => changes.filter(needsPlant).map(getTargetId))
+}
+
+/** @param listAssumedIds lists the ids of the plants that the store is assumed to have */
+function createPlanningTarget(
+  listAssumedIds: (changes: readonly Change[]) => readonly bigint[],
+): ImportTarget {
+  return {
+    maxRecords: maxRecordsAtOnce,
+    async write(changes): Promise<Outcome[]> {
+      const assumedPlants = listAssumedIds(changes).map((id) => ({ plant: { id, name: '' } }))
+      return planChanges(assumedPlants, changes).outcomes
+    },
+    close: async () => undefined,
+  }
+}
