@@ -6,19 +6,12 @@
  * or else the ending of the file name, or else the first character of the text.
  */
 import { isUtf8 } from 'node:buffer'
-import { truncate } from '../platform/escape.js'
 import { assertKeys, assertNoRowLines, NoListError } from './assert-keys.js'
 import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
 import { findColumns } from './columns.js'
 import { decodeText } from './decode-text.js'
-import {
-  decodeLeniently,
-  findEncoding,
-  findMarkedEncoding,
-  findUnmarkedUnicode,
-  getUnitBytes,
-} from './encoding.js'
-import { EncodingError, type TextEncoding } from './encoding-error.js'
+import { decodeLeniently, findEncoding, findMarkedEncoding, findUnmarkedUtf16 } from './encoding.js'
+import { createUtf16Error, type TextEncoding } from './encoding-error.js'
 import {
   assertNoForeignFile,
   assertNoNul,
@@ -126,10 +119,9 @@ export async function detectFormat(
   const rejects = examineRejects(head, markedEncoding)
   const isUtf8Rejects = rejects?.isUtf8 ?? false
   const { encoding, source } = await chooseEncoding(markedEncoding, isUtf8Rejects, options)
-  if (markedEncoding === undefined) {
-    assertByteOrder(name, head, encoding)
-    assertZeroBytes(name, head, encoding)
-  }
+  const unmarkedEncoding = markedEncoding === undefined ? findUnmarkedUtf16(head) : undefined
+  if (unmarkedEncoding !== undefined && unmarkedEncoding !== encoding)
+    throw await createUtf16Error(name, head, unmarkedEncoding, encoding)
   const decodedText = decodeLeniently(head, encoding)
   const text = decodedText.trimStart()
   if (!rejects && options.format) assertFormatFits(text, name, options.format, options)
@@ -165,42 +157,6 @@ async function chooseEncoding(
   if (isUtf8Rejects) return { encoding: 'utf-8', source: 'rejects file' }
   if (label === undefined) return { encoding: 'utf-8', source: 'default' }
   return { encoding: await findEncoding(label), source: 'option' }
-}
-
-/**
- * Rejects UTF-16 and UTF-32 without a byte order mark if another encoding is expected. The zero
- * bytes of their ASCII characters are valid UTF-8, so no decoder would find the mistake.
- */
-function assertByteOrder(name: string, head: Buffer, encoding: string): void {
-  const likelyEncoding = findUnmarkedUnicode(head)
-  if (likelyEncoding === undefined || likelyEncoding === encoding) return
-  const [line = ''] = decodeLeniently(head.subarray(0, 4000), likelyEncoding)
-    .trim()
-    .split(/[\r\n]/, 1)
-  throw new EncodingError(
-    `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding}. ` +
-      `It is most likely ${likelyEncoding} without a byte order mark, ` +
-      `and begins: ${truncate(line, 60)}`,
-    `Use --encoding ${likelyEncoding}`,
-    [likelyEncoding],
-  )
-}
-
-/**
- * Rejects a text without zero bytes if UTF-16 or UTF-32 is expected. In these, line feeds and all
- * other characters of ASCII have zero bytes. A decoder of UTF-16 finds no mistake, because two
- * bytes of ASCII are one Chinese character.
- */
-function assertZeroBytes(name: string, head: Buffer, encoding: string): void {
-  const hasWideUnits = getUnitBytes(encoding) > 1
-  if (!hasWideUnits || head.length === 0 || head.includes(0)) return
-  const [line = ''] = decodeLeniently(head.subarray(0, 4000), 'utf-8')
-    .trim()
-    .split(/[\r\n]/, 1)
-  throw new EncodingError(
-    `${name} is not ${encoding}, because it has no zero bytes. It begins: ${truncate(line, 60)}`,
-    'Leave out --encoding. If the text is not UTF-8 either, the error names its likely encoding',
-  )
 }
 
 /** @param decodedText the beginning of the text */

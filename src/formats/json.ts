@@ -22,7 +22,7 @@ import {
   maxUnpackedBytes,
   recordTooLargeReason,
 } from './chunk.js'
-import { countLineFeeds } from './encoding.js'
+import { countLineEnds } from './encoding.js'
 import { findListInObject, sampleObject } from './json-shape.js'
 
 /**
@@ -247,7 +247,7 @@ class Cursor {
   }
 
   #skip(skippedText: string): void {
-    this.line += countLineFeeds(skippedText)
+    this.line += countLineEnds(skippedText)
     this.index += skippedText.length
   }
 }

@@ -6,8 +6,10 @@
  * in half of Europe, Excel writes semicolons into `.csv`. So the first rows are parsed once with
  * each delimiter, and the delimiter with which a header is found is chosen (`chooseTrial`).
  */
+
 import { assertDefined, createInputError, PlantsError } from '../errors.js'
 import { type Cells, Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
+import { findLineEnd } from './encoding.js'
 import {
   countFilledCells,
   createReader,
@@ -75,8 +77,7 @@ async function readStart(texts: AsyncGenerator<string>): Promise<TableStart> {
   }
   const head = text.slice(0, headLength)
   // The last line always ends with a line feed, which `decodeText` adds.
-  const hasLineFeed = head.slice(0, -1).includes('\n')
-  const lineEnd = head.includes('\r') && !hasLineFeed ? '\r' : '\n'
+  const lineEnd = findLineEnd(head.slice(0, -1))
   return { text, isWhole: text.length < headLength, lineEnd }
 }
 

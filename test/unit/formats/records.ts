@@ -15,11 +15,13 @@ interface ReadOptions extends Partial<InputOptions> {
   name?: string
   /** Where the input is cut into blocks; the first has 16 bytes, or all. */
   cuts?: Iterable<number>
+  /** Whether the input is a pipe. */
+  isReadOnce?: boolean
 }
 
 export async function readRecords(
   input: string | Uint8Array,
-  { name = 'stdin', cuts = [], ...given }: ReadOptions = {},
+  { name = 'stdin', cuts = [], isReadOnce = false, ...given }: ReadOptions = {},
 ) {
   const bytes = Buffer.from(input)
   const places = [...cuts].filter((cut) => cut >= 16 && cut < bytes.length)
@@ -32,7 +34,7 @@ export async function readRecords(
   }
   const options = { map: {}, ifExists: 'skip' as const, ...given }
   const { signal } = new AbortController()
-  const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), signal }
+  const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), isReadOnce, signal }
   const { chunks, header } = await openFormat(file, options)
   const { format } = await detectFormat(file, options)
   const otherFields = new Set<string>()
