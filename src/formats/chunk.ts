@@ -72,22 +72,11 @@ export interface FormatReader {
   format?: FormatName
   header?: Header
   delimiter?: string | undefined
-  /** The other sheets of a workbook that have rows. They are not read. */
-  unreadSheets?: readonly UnreadSheet[] | undefined
-  /**
-   * The fields that several records lack because cells of a workbook are merged. They are known
-   * when the chunks are read to their end.
-   */
-  mergedFields?: ReadonlySet<FieldName>
+  /** The name of another sheet of a workbook that has the columns, too. It is not read. */
+  otherSheet?: string | undefined
+  /** The merged cells of a workbook. They are known when the chunks are read to their end. */
+  mergedCells?: { readonly firstRange: string | undefined }
   chunks: AsyncIterable<Chunk>
-}
-
-/** A sheet that has rows, and is not read. */
-export interface UnreadSheet {
-  name: string
-  isHidden: boolean
-  /** Whether an import with `--sheet`, and otherwise the same options, finds its columns. */
-  hasColumns: boolean
 }
 
 /** The text of a JSON value, the cells of a row, or null for a line that is too large. */

@@ -9,14 +9,7 @@
  */
 import { assertDefined, createInputError, type PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
-import {
-  type Cells,
-  Chunk,
-  type FormatReader,
-  type Header,
-  type InputOptions,
-  skipRecords,
-} from './chunk.js'
+import { type Cells, Chunk, type FormatReader, type Header, type InputOptions } from './chunk.js'
 import {
   type ColumnNumbers,
   describeOnlyNames,
@@ -76,33 +69,36 @@ export function createReader(
   const location = findHeader(firstRows, options)
   if (!location) throw createHeaderError(firstRows, options, source)
   const header = parseHeader(location, firstRows, options, source)
-  const columns = [...header.columns.values()]
-  const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
-  const chunks = omitEmptyRows(skipRecords(rows, location.row + 1), isEmpty)
-  return { header, delimiter, chunks }
+  const headerLine = firstRows.lines[location.row] ?? 0
+  return { header, delimiter, chunks: selectRecords(rows, header, headerLine) }
 }
 
-async function* omitEmptyRows(
+/** Leaves out the rows above the header, and those without an id, a name and a tag. */
+async function* selectRecords(
   chunks: AsyncIterable<Chunk<Cells>>,
-  isEmpty: (row: Cells) => boolean,
+  { columns }: Header,
+  headerLine: number,
 ): AsyncGenerator<Chunk> {
+  const readColumns = [...columns.values()]
+  const isEmpty = (row: Cells) => readColumns.every((column) => row[column] === undefined)
   for await (const chunk of chunks) {
-    yield chunk.records.some(isEmpty) ? copyWithoutEmptyRows(chunk, isEmpty) : chunk
+    const { records, lines } = chunk
+    const isAbove = lines.some((line) => line <= headerLine)
+    if (!isAbove && !records.some(isEmpty)) {
+      yield chunk
+      continue
+    }
+    const selection = new Chunk<Cells>()
+    selection.surplusRows = chunk.surplusRows
+    selection.multilineRow = chunk.multilineRow
+    for (const [index, row] of records.entries()) {
+      const line = assertDefined(lines[index])
+      if (line <= headerLine) continue
+      if (isEmpty(row)) selection.emptyRows += 1
+      else selection.add(row, line)
+    }
+    yield selection
   }
-}
-
-/** Copies a chunk without its empty rows, and counts them in the copy. */
-function copyWithoutEmptyRows(
-  { records, lines, surplusRows, multilineRow }: Chunk<Cells>,
-  isEmpty: (row: Cells) => boolean,
-): Chunk<Cells> {
-  const copy = new Chunk<Cells>()
-  copy.surplusRows = surplusRows
-  copy.multilineRow = multilineRow
-  for (const [index, row] of records.entries())
-    if (isEmpty(row)) copy.emptyRows += 1
-    else copy.add(row, assertDefined(lines[index]))
-  return copy
 }
 
 interface HeaderLocation {
@@ -168,6 +164,17 @@ export function findLikeliestHeader(records: readonly Cells[]): number {
     .map((count, row) => (hasNumber(records[row]) ? 0 : count))
   const widthAbove = Math.max(0, ...countsAbove)
   return widthAbove >= Math.max(2, width / 2) ? countsAbove.indexOf(widthAbove) : widestRow
+}
+
+/**
+ * Rates how much the first rows look like a list: by the number of rows with several cells below a
+ * row of different names.
+ */
+export function rateTable({ records }: Chunk<Cells>): number {
+  const headerRow = findLikeliestHeader(records)
+  const names = readNames(records[headerRow] ?? []).filter(Boolean)
+  if (names.length === 0 || new Set(names).size < names.length) return 0
+  return 1 + records.slice(headerRow + 1).filter((row) => countFilledCells(row) > 1).length
 }
 
 function hasNumber(row: Cells = []): boolean {

@@ -130,14 +130,14 @@ test('a dialogue says once, before its last question, that rows above the header
   expect((await quietSession.ended).screen).not.toContain('The header is in line')
 })
 
-test('a dialogue names the merged columns of a workbook once, before its last question', async () => {
+test('a dialogue names the merged cells of a workbook once, before its last question', async () => {
   const rows = buildRows(['Nr.', 'Pflanze', 'Beet'], ['1', 'Rosa', 'Süd'], ['2', 'Malus', ''])
   const merged = '<mergeCells><mergeCell ref="C2:C3"/></mergeCells>'
   const sheet = Buffer.from(`<worksheet><sheetData>${rows}</sheetData>${merged}</worksheet>`)
   const user = createSandboxWithFile(buildSheetWorkbook(sheet), 'list.xlsx')
   const session = user.terminal('import list.xlsx', noColor)
   await session.answer(...columns)
-  await session.waitForText('The column "Beet" of list.xlsx has merged cells')
+  await session.waitForText('list.xlsx has merged cells, such as C2:C3')
   await session.answer(['Import 2 plants?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.match(/has merged cells/g)]).toEqual([0, ['has merged cells']])
