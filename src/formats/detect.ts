@@ -34,7 +34,12 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { format, isRejects, text, ...encoding } = await detectFormat(input, options)
   const texts = decodeText(input, encoding)
   if (isTableFormat(format))
-    return openTable(texts, format, isRejects ? adaptToRejectsFile(options) : options, name)
+    return openTable(
+      texts,
+      fixDelimiter(format, options),
+      isRejects ? adaptToRejectsFile(options) : options,
+      name,
+    )
   const isArray = text.startsWith('[')
   if (isArray) assertNoRowLines(text, name, options)
   if (format === 'ndjson' && isArray && (options.format === undefined || /^\[\s*\{/.test(text)))
@@ -46,6 +51,10 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { first = new Chunk(), all } = await peek(chunks)
   assertKeys(first, options, { name, isArray })
   return { format, chunks: all }
+}
+
+function fixDelimiter(format: FormatName, { delimiter }: InputOptions): string | undefined {
+  return format === 'tsv' ? '\t' : delimiter
 }
 
 /**
@@ -70,7 +79,8 @@ export async function readTableHeads(
   }
   const { format, ...encoding } = await detectFormat(input, options)
   if (!isTableFormat(format)) return []
-  return [await readTableHead(decodeText(input, encoding), format, options, input.name)]
+  const texts = decodeText(input, encoding)
+  return [await readTableHead(texts, fixDelimiter(format, options), options, input.name)]
 }
 
 /**

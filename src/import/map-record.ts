@@ -236,6 +236,8 @@ export class Mapper {
   #readCells(cells: Cells): Record<string, unknown> {
     const record: Record<string, unknown> = {}
     for (const [name, column] of this.#columns) {
+      // A row of a text that is shorter than the header lacks its last cells.
+      if (column >= cells.length) continue
       const cell = cells[column]
       // An empty cell has no value. For an optional field, that is null, which removes a stored
       // tag.

@@ -131,7 +131,10 @@ export class RowReader implements ElementHandler {
     // A UTF-16 unit has at most three bytes in UTF-8, so most rows need not be measured.
     if (this.#rowLength > maxRecordBytes / 3 && isTooLarge(joinStrings(row)))
       throw this.#createSizeError()
-    if (row.length > 0 || this.#hasSurplus) chunk.add(row, this.#rowNumber)
+    if (row.length === 0 && !this.#hasSurplus) return
+    // A row has all cells of the header. Those that are not saved take no room in the array.
+    if (Number.isFinite(this.#width)) row.length = this.#width
+    chunk.add(row, this.#rowNumber)
   }
 
   #openCell({ r: reference, t: type = 'n', s: format = '0' }: Attributes): void {

@@ -1,10 +1,12 @@
 import type { InputOptions, RawRecord } from '../../../src/formats/chunk.js'
 import { detectFormat, openFormat } from '../../../src/formats/detect.js'
 import { Mapper } from '../../../src/import/map-record.js'
-import type { NewPlant } from '../../../src/plant/plant.js'
+import type { NewPlant, PlantPatch } from '../../../src/plant/plant.js'
 
 interface ReadRecord {
   plant?: NewPlant
+  /** The fields that a record changes, with `--if-exists update`. */
+  patch?: PlantPatch
   /** The `error` of a rejected record, and the first word of the reason, unless it is an input error. */
   problem?: string
   line: number
@@ -43,13 +45,18 @@ export async function readRecords(
   for await (const chunk of chunks)
     for (const [index, raw] of chunk.records.entries()) {
       const at = { line: chunk.lines[index] ?? 0, raw }
-      const mapped = mapper.map(raw)
-      if ('error' in mapped) {
-        const [word] = mapped.message.replace(/^Invalid plant: (?:the )?/, '').split(' ')
-        records.push({ problem: `${mapped.error}${mapped.error === 422 ? ` ${word}` : ''}`, ...at })
-      } else if (mapped.type === 'create') records.push({ plant: mapped.plant, ...at })
+      records.push({ ...describeOutcome(mapper.map(raw)), ...at })
     }
   return { records, otherFields, format }
+}
+
+function describeOutcome(mapped: ReturnType<Mapper['map']>): Partial<ReadRecord> {
+  if ('error' in mapped) {
+    const [word] = mapped.message.replace(/^Invalid plant: (?:the )?/, '').split(' ')
+    return { problem: `${mapped.error}${mapped.error === 422 ? ` ${word}` : ''}` }
+  }
+  if (mapped.type === 'create') return { plant: mapped.plant }
+  return mapped.type === 'update' ? { patch: mapped.patch } : {}
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */
