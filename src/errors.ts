@@ -123,8 +123,13 @@ export function createUsageError(message: string, hint?: string, cause?: unknown
   return new PlantsError('usage', message, { hint, cause })
 }
 
-export function createInputError(message: string, hint?: string, cause?: unknown): PlantsError {
-  return new PlantsError('input', message, { hint, cause })
+export function createInputError(
+  message: string,
+  hint?: string,
+  cause?: unknown,
+  details?: readonly string[],
+): PlantsError {
+  return new PlantsError('input', message, { hint, cause, details })
 }
 
 /** Returns the code of a system error or of Node.js, such as `ENOENT` or `ERR_DLOPEN_FAILED`. */

@@ -10,6 +10,8 @@ import type { FormatName } from './write.js'
 export interface InputOptions {
   /** The format of a text; undefined if it is detected. */
   format?: FormatName | undefined
+  /** The key of the outermost JSON object that holds the list. */
+  key?: string | undefined
   /** The name or the number of the sheet of a workbook. */
   sheet?: string | undefined
   /** A label of the Encoding Standard, or a name that Python, Excel or iconv-lite has for one. */

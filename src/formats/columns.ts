@@ -95,6 +95,9 @@ function listOwnColumns(names: readonly string[]): number[] {
   return [...names.keys()].filter((column) => !isRejectsName(names[column] ?? ''))
 }
 
+/** What to do about plants without ids. */
+export const idOptionsHint = 'If the plants have no ids, add --id-from next'
+
 /**
  * Finds the fields that an import needs and the input lacks. An import needs the fields that
  * `--map` names, the id, unless ids are generated or found by name, and the name, unless only tags
@@ -151,12 +154,6 @@ export function describeColumnNumbers(names: readonly string[]): string[] {
     if (!isRejectsName(name)) number += 1
     return `column ${number}`
   })
-}
-
-/** Says which columns or keys are there instead of those that are missing. */
-export function describeOnlyNames(names: readonly string[]): string {
-  const listedNames = listNames(names)
-  return listedNames === '' ? 'it has no others' : `it has only ${listedNames}`
 }
 
 /** Lists the first names in quotes, without empty ones: `"Nr", "Kind" and 3 more`. */

@@ -12,18 +12,16 @@ import type { FieldName } from '../plant/fields.js'
 import { type Cells, Chunk, type FormatReader, type Header, type InputOptions } from './chunk.js'
 import {
   type ColumnNumbers,
-  describeOnlyNames,
   findColumnNumbers,
   findColumns,
   findMissingFields,
   findUnnamedColumns,
   findUnreadNames,
+  foldName,
   isRejectsName,
-  listNames,
   readNames,
 } from './columns.js'
 import { createMissingFieldsError } from './missing-fields.js'
-import { assertColumnCount } from './propose-columns.js'
 
 export const maxHeaderRows = 20
 
@@ -193,15 +191,14 @@ function parseHeader(
 ): Header {
   const names =
     row === -1 ? assertDefined(options.columns) : readNames(assertDefined(rows.records[row]))
-  if (row === -1) assertColumnCount(names, rows.records, options, source.name)
+  if (row === -1) assertColumnCount(names, rows, source.name)
   const candidates = findColumns(names, options, numbers)
   const missingFields = findMissingFields(candidates, options)
   if (missingFields.length > 0)
     throw createMissingFieldsError(missingFields, options, {
       name: source.name,
       noun: 'column',
-      description: describeOnlyNames(names),
-      hasTag: candidates.has('tag'),
+      names,
     })
   const columns = chooseColumns(candidates, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
@@ -225,39 +222,38 @@ function countRowsAbove(headerRow: number, { records }: Chunk<Cells>): number {
 function createHeaderError(
   { records, lines }: Chunk<Cells>,
   options: InputOptions,
-  source: TableSource,
+  { name, sheet, sheets = [] }: TableSource,
 ): PlantsError {
   const likeliestRow = findLikeliestHeader(records)
   const names = readNames(assertDefined(records[likeliestRow]))
   const columns = findColumns(names, options, findMappedNumbers(records, likeliestRow, options))
-  const missingFields = findMissingFields(columns, options)
   const line = assertDefined(lines[likeliestRow])
-  const description = describeColumns(names, line, source)
-  const searchedRows = records.length < maxHeaderRows ? undefined : maxHeaderRows
-  const { name } = source
-  return createMissingFieldsError(missingFields, options, {
-    name,
-    noun: 'column',
-    description,
-    sample: { rows: records, names, line, delimiter: source.delimiter, searchedRows },
-    hasTag: columns.has('tag'),
-  })
+  const source = { name, noun: 'column', names, line, sheet, sheets } as const
+  return createMissingFieldsError(findMissingFields(columns, options), options, source)
 }
 
-/**
- * An error lists at most this many columns. A person can choose a further column by its number.
- */
-const maxColumns = 40
-
-function describeColumns(
+/** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
+function assertColumnCount(
   names: readonly string[],
-  line: number,
-  { sheet, sheets = [] }: TableSource,
-): string {
-  const list = listNames(names, maxColumns)
-  if (sheet === undefined) return `line ${line} has only ${list}`
-  const allSheets = sheets.length > 1 ? ` (its sheets: ${sheets.slice(0, 8).join(', ')})` : ''
-  return `line ${line} of the sheet ${listNames([sheet])} has only ${list}${allSheets}`
+  { records: [firstRow = []] }: Chunk<Cells>,
+  source: string,
+): void {
+  const cells = readNames(firstRow).map(foldName)
+  const isHeader =
+    names.some(Boolean) &&
+    names.every((name, column) => {
+      return name === '' || foldName(name) === cells[column]
+    })
+  if (isHeader)
+    throw createInputError(
+      `The first row of ${source} is a header, because it has the given names of columns`,
+      'Leave out --columns',
+    )
+  if (cells.length > names.length)
+    throw createInputError(
+      `The first row of ${source} has ${cells.length} cells, but --columns has only ${names.length} names`,
+      'Name all columns, and leave the names of those empty that are not read: --columns id,name,,',
+    )
 }
 
 /** @throws {PlantsError} `input` if a field may be in several columns */

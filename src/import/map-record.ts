@@ -183,7 +183,7 @@ export class Mapper {
 
   /** Finds or generates an id for a record that has none, or says why that is not possible. */
   #assignId(record: unknown): AssignedId | RecordProblem {
-    if (!isObject(record) || Object.hasOwn(record, 'id')) return givenId
+    if (!isObject(record) || (record['id'] ?? null) !== null) return givenId
     const { names, nextId } = this.#state
     const newId: AssignedId = nextId === undefined ? givenId : { id: nextId, idSource: 'generated' }
     const { name } = record

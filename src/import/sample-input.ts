@@ -31,7 +31,9 @@ export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io):
     if (isTableFormat(format)) return { type: 'table', heads: await readTableHeads(content, plan) }
     const texts = decodeText(content, encoding)
     const valueChunks =
-      format === 'json' ? readDocument(texts, content.name, content.signal) : readNdjson(texts)
+      format === 'json'
+        ? readDocument(texts, content.name, content.signal, plan.key)
+        : readNdjson(texts)
     return { type: 'objects', heads: [{ rows: await sampleObjects(valueChunks) }] }
   } finally {
     content.close()

@@ -18,8 +18,8 @@ test.each<[string, string, string[]]>([
   ],
   [
     'values that are no objects',
-    `[23,[${a}],null]`,
-    [`1: ${noObject}`, `1: ${noObject}`, `1: ${noObject}`],
+    `[23,[${a}],null,${a}]`,
+    [`1: ${noObject}`, `1: ${noObject}`, `1: ${noObject}`, '1: 1 a'],
   ],
 ])('JSON is read as records: %s', async (_, input, records) => {
   expect(formatRecords(await readRecords(input, json))).toEqual(records)

@@ -60,7 +60,7 @@ describe('an import of a workbook with several sheets', () => {
       why: 'no sheet has the columns',
       sheets: empty,
       flags: '',
-      message: 'line 2 of the sheet "a" has only "x", "y" (its sheets: "empty", "a", "b")',
+      message: 'line 2 of the sheet "a": "x", "y"\n  sheets: "empty", "a", "b"\n',
     },
     {
       why: 'the named sheet does not exist',

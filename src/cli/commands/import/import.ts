@@ -100,6 +100,11 @@ function addReadingOptions(command: PlantsCommand): void {
       },
     )
     .value(
+      '--key <name>',
+      'key of the outermost JSON object that holds the list of plants',
+      parseNonEmptyString,
+    )
+    .value(
       '--columns <names>',
       'names for the columns of a table without a header, such as id,name,tag',
       parseColumns,
