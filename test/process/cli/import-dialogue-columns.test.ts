@@ -47,7 +47,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
   ],
   [
     'of many columns, filtered by what is typed',
-    `${Array.from({ length: 20 }, (_, index) => `c${index}`).join()}\n7${',x'.repeat(18)},Rosa\n`,
+    `${Array.from({ length: 20 }, (_, index) => (index === 0 ? 'Nr' : `c${index}`)).join()}\n7${',x'.repeat(18)},Rosa\n`,
     [
       ['the id?', enter],
       ['the name?', `c19`],
