@@ -109,7 +109,7 @@ async function openArchive(input: FormatInput, options: InputOptions): Promise<F
 }
 
 function createKeyError(name: string): Error {
-  return createUsageError(`--key reads a list of JSON, but ${name} is not JSON`, 'Leave out --key')
+  return createUsageError(`${name} is not JSON, so it has no list under a key`, 'Leave out --key')
 }
 
 /**

@@ -251,7 +251,7 @@ function assertColumnCount(
     )
   if (cells.length > names.length)
     throw createInputError(
-      `The first row of ${source} has ${cells.length} cells, but --columns has only ${names.length} names`,
+      `The first row of ${source} has ${cells.length} cells, but names are given for only ${names.length}`,
       'Name all columns, and leave the names of those empty that are not read: --columns id,name,,',
     )
 }

@@ -45,8 +45,9 @@ interface Row {
  * Parses the rows that end in the text, and keeps the beginning of the next row in the table. Rows
  * without any value are left out.
  *
- * A cell in quotes keeps its spaces, but no line ends at its ends: `" Peace "`. A cell with text after its closing quote is read
- * as it is written: `"Peace" rose`. Any other cell is trimmed, and may have quotes.
+ * A cell in quotes keeps its spaces, but no line ends at its ends: `" Peace "`. A cell with text
+ * after its closing quote is read as it is written: `"Peace" rose`. Any other cell is trimmed, and
+ * may have quotes.
  *
  * @param isEnd whether this is the last text of the table
  * @param rows the chunk to which the rows are added
@@ -199,7 +200,7 @@ function findEndOfCell(row: string, delimiter: string, from: number): number {
   return end === -1 ? row.length : end
 }
 
-/** Reads the content of a cell in quotes. Programs quote a cell because of line ends at its ends. */
+/** Reads the content of a cell in quotes, which programs write because of line ends at its ends. */
 function unquote(quotedContent: string): Cell {
   const content = quotedContent.includes('"') ? quotedContent.replaceAll('""', '"') : quotedContent
   return content.replace(/^[\r\n]+|(?<![\r\n])[\r\n]+$/g, '') || undefined

@@ -21,7 +21,7 @@ export interface Sheet {
   path: string | undefined
 }
 
-export interface Workbook {
+interface Workbook {
   sheets: readonly Sheet[]
   context: CellContext
 }

@@ -217,7 +217,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
   {
     input: '1,Rose,red\n',
     options: { columns: ['name'], idFrom: 1n },
-    message: 'The first row of stdin has 3 cells, but --columns has only 1 names',
+    message: 'The first row of stdin has 3 cells, but names are given for only 1',
     hint: 'Name all columns, and leave the names of those empty that are not read: --columns id,name,,',
   },
 ])('the error for $input with $options says what to do', async (example) => {

@@ -57,7 +57,10 @@ test('--key names a key of the outermost object alone', async () => {
 test.each(['list.csv', 'list.tsv', 'list.txt'])('--key is a usage error for %s', async (file) => {
   user.write(file, 'id,name\n1,Fern\n')
   const { code, err } = await user.import(`${file} --key plants`)
-  expect([code, err]).toEqual([2, expect.stringContaining('--key reads a list of JSON, but')])
+  expect([code, err]).toEqual([
+    2,
+    expect.stringContaining('is not JSON, so it has no list under a key'),
+  ])
 })
 
 test.each<{ title: string; text: string; hint?: string }>([
